@@ -1,0 +1,1 @@
+"""Who works: one agent, one file, one class."""

@@ -1,0 +1,1 @@
+"""How envelopes travel: Redis Streams, consumer groups, Lua."""

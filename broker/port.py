@@ -1,0 +1,243 @@
+"""The broker's port: every operation is one atomic step and one round trip.
+
+An *entry* is one delivery of a frame on a role's stream. Who holds an entry is told by its
+consumer *and* its delivery count together; a settle by anybody else changes nothing and returns
+False. Times are told as remaining seconds, counted by the clock of Redis.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from pydantic import JsonValue
+
+from envelope.memory_write import MemoryWrite
+from envelope.outcome import Outcome
+from envelope.question import Question
+
+Fields = dict[str, JsonValue]
+
+
+@dataclass(frozen=True, slots=True)
+class JournalEntry:
+    """One thing that happened to a question; `at` (Unix seconds) and `id` are set by Redis."""
+
+    kind: str
+    fields: Fields
+    id: str = ""
+    at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """A message at the door. `result_list` names a push channel, or is empty for pull doors."""
+
+    question: Question
+    frame: bytes
+    role: str
+    deadline_seconds: float
+    last_resort: Fields
+    result_list: str = ""
+    not_before_seconds: float = 0.0
+    accepted: Fields = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The message is in; `waiting` counts the messages of its conversation before it."""
+
+    waiting: int = 0
+    merged_into: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicate:
+    """This `message_id` was accepted before; `reply` is its final reply once there is one."""
+
+    reply: Fields | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """Refused at the door: try again after `retry_after_seconds`."""
+
+    retry_after_seconds: float
+    reason: Literal["shard_full", "tenant_share", "conversation_full"]
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """An entry that was taken, and what is needed to settle it."""
+
+    entry_id: str
+    role: str
+    shard: int
+    consumer: str
+    count: int
+    question: Question
+    frame: bytes
+    remaining_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """A frame for a role."""
+
+    role: str
+    frame: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Forward:
+    """Acknowledge, and send on: `last_resort` replaces the reply given at the deadline."""
+
+    sends: Sequence[Send]
+    journal: Sequence[JournalEntry] = ()
+    last_resort: Fields | None = None
+    stage: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """Acknowledge, and end the question with `reply`, once."""
+
+    outcome: Outcome
+    reply: Fields
+    journal: Sequence[JournalEntry] = ()
+    remember: Sequence[MemoryWrite] = ()
+    forget: Literal["", "history", "all"] = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """Acknowledge, and deliver `frame` later: after `seconds`, or after full-jitter backoff."""
+
+    frame: bytes
+    reason: str
+    seconds: float | None = None
+    journal: Sequence[JournalEntry] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Bury:
+    """Acknowledge, and move to the dead letters.
+
+    `tell` is the frame for the manager, so that the user still gets an outcome; without one the
+    script ends the question with the last resort of its record.
+    """
+
+    reason: str
+    error: str
+    tell: Send | None = None
+    journal: Sequence[JournalEntry] = ()
+
+
+Settlement = Forward | Finish | Retry | Bury
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """An entry that this consumer no longer holds."""
+
+    role: str
+    shard: int
+    entry_id: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A frame that was given up, whole, with the reason."""
+
+    id: str
+    role: str
+    shard: int
+    question: Question | None
+    reason: str
+    error: str
+    attempts: int
+    worker: str
+    at: float
+    frame: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class RoleStatus:
+    """How much waits at a role, over all shards."""
+
+    role: str
+    depth: int
+    in_flight: int
+    oldest_seconds: float
+    dead: int
+    consumers: int
+
+
+class Broker(Protocol):
+    """Moves frames between roles; see the module's docstring for who holds an entry."""
+
+    shards: int
+
+    async def submit(self, submission: Submission) -> Accepted | Duplicate | Busy: ...
+
+    async def take(
+        self, role: str, consumer: str, *, places: int, block_seconds: float
+    ) -> Sequence[Delivery]:
+        """Take up to `places` entries over all shards; empty after `block_seconds`."""
+        ...
+
+    async def settle(self, settlements: Sequence[tuple[Delivery, Settlement]]) -> Sequence[bool]:
+        """Settle what finished together, each atomically; False where the entry was lost."""
+        ...
+
+    async def renew(self, held: Sequence[Delivery]) -> Sequence[Lost]:
+        """Keep the leases of entries that wait or run here; return those that were lost."""
+        ...
+
+    async def reclaim(self, role: str, consumer: str, *, places: int) -> Sequence[Delivery]:
+        """Take over entries whose lease ran out; those delivered too often are buried."""
+        ...
+
+    async def due(self) -> float:
+        """Send what is due: delays, deadlines. Return seconds until the next one, at most 1."""
+        ...
+
+    async def give_back(self, held: Sequence[Delivery]) -> None:
+        """Return unstarted entries at once, without spending an attempt."""
+        ...
+
+    async def leave(self, role: str, consumer: str) -> None:
+        """Remove a consumer that holds nothing."""
+        ...
+
+    async def cancel(self, question: Question, *, forget: bool = False) -> bool:
+        """End a message as superseded, or forget it; False when it has its outcome already."""
+        ...
+
+    async def reply(self, question: Question) -> Fields | None:
+        """Return the final reply of a question, once there is one."""
+        ...
+
+    async def journal(
+        self, question: Question, *, after: str = "0", block_seconds: float = 0.0
+    ) -> Sequence[JournalEntry]:
+        """Return what happened after the entry `after`, waiting up to `block_seconds`."""
+        ...
+
+    async def find(self, message_id: str) -> Sequence[Question]:
+        """Return the questions that carry this `message_id`, newest first."""
+        ...
+
+    async def status(self, roles: Sequence[str]) -> Sequence[RoleStatus]: ...
+
+    async def dead_letters(self, *, limit: int = 100) -> Sequence[DeadLetter]: ...
+
+    async def dead_letter(self, letter_id: str) -> DeadLetter | None: ...
+
+    async def drop_dead_letter(self, letter_id: str) -> bool: ...
+
+    async def prepare(self, roles: Sequence[str]) -> None:
+        """Check the server and make the streams and groups of these roles."""
+        ...
+
+    async def close(self) -> None: ...

@@ -1,0 +1,1 @@
+"""What changes without code: settings, prompts, fixed texts, models and their limits."""

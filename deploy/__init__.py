@@ -1,0 +1,1 @@
+"""How it is put together and run: the `refdesk` command and the assembly."""

@@ -1,0 +1,60 @@
+"""Describes what the payload carries of a conversation."""
+
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+
+class Turn(BaseModel, frozen=True, extra="forbid"):
+    """One thing said in a conversation."""
+
+    speaker: Literal["user", "assistant"]
+    text: str
+    language: str | None = None
+    outcome: str | None = None
+
+
+class Preferences(BaseModel, frozen=True, extra="forbid"):
+    """What a user chose or showed: `explicit` languages win over detected ones."""
+
+    language: str | None = None
+    explicit: bool = False
+
+
+class ClarificationReason(StrEnum):
+    """Why an agent asks or declines."""
+
+    AMBIGUOUS_QUERY = "ambiguous_query"
+    INSUFFICIENT_CONTEXT = "insufficient_context"
+    SCOPE_UNCLEAR = "scope_unclear"
+    MULTIPLE_TOPICS = "multiple_topics"
+    MISSING_DETAILS = "missing_details"
+    OUT_OF_SCOPE = "out_of_scope"
+    QUALITY_INSUFFICIENT = "quality_insufficient"
+
+
+REFUSALS = frozenset({ClarificationReason.OUT_OF_SCOPE, ClarificationReason.INSUFFICIENT_CONTEXT})
+"""Reasons that end a question as `refused`, without a pause and without a round."""
+
+
+class SuggestedAction(BaseModel, frozen=True, extra="forbid"):
+    """A button a channel can show: `value` is the text sent when it is pressed."""
+
+    label: str
+    value: str
+    kind: Literal["option", "skip", "exit", "source"] = "option"
+    url: str | None = None
+
+
+class Pause(BaseModel, frozen=True, extra="forbid"):
+    """An open question of the desk to the user; the next message may answer it."""
+
+    pause_id: str
+    original_question: str
+    original_text: str
+    reason: ClarificationReason
+    asked: str
+    options: tuple[str, ...] = ()
+    round: int = Field(default=1, ge=1)
+    best_answer: dict[str, object] | None = None

@@ -1,0 +1,99 @@
+"""The envelope: everything that happens to a question is one of these, moving from role to role."""
+
+import json
+from typing import Literal
+
+from pydantic import BaseModel, Field, JsonValue, ValidationError
+
+from envelope.errors import DecodeError, NewerVersionError
+from envelope.question import NAME, Question
+
+SCHEMA_VERSION = 1
+
+
+class Hop(BaseModel, frozen=True, extra="forbid"):
+    """What the last role did; the manager judges this and nothing an earlier hop left."""
+
+    role: str
+    status: Literal["wrote", "gave_up", "failed"]
+    wrote: tuple[str, ...] = Field(default=(), description="names of the payload attributes")
+    reason: str = ""
+
+
+class Envelope(BaseModel, frozen=True, extra="forbid"):
+    """System attributes kept by the framework, and one payload for the agents.
+
+    Times are Unix seconds, durations seconds. Change is a copy: `changed(...)`.
+    """
+
+    schema_version: int = SCHEMA_VERSION
+    flow: str = "assistant"
+    tenant: str = Field(pattern=NAME)
+    assistant: str = Field(pattern=NAME)
+    channel: str = Field(pattern=NAME)
+    conversation_id: str = Field(min_length=1, max_length=128)
+    message_id: str = Field(min_length=1, max_length=128)
+    create_ts: float
+    update_ts: float
+    deadline_ts: float
+    process_count: int = Field(default=0, ge=0, description="hops so far")
+    total_processing_time: float = Field(default=0.0, ge=0)
+    sender_role: str = ""
+    target_role: str = ""
+    target_list: str = ""
+    result_list: str = ""
+    trace_parent: str = ""
+    hop: Hop | None = None
+    payload: dict[str, JsonValue] = Field(default_factory=dict)
+
+    @property
+    def question(self) -> Question:
+        """The full name of the message that this envelope carries."""
+        return Question(
+            tenant=self.tenant,
+            assistant=self.assistant,
+            conversation_id=self.conversation_id,
+            message_id=self.message_id,
+        )
+
+    def changed(self, **changes: object) -> "Envelope":
+        """Return a copy with these attributes changed; values are trusted, not validated."""
+        return self.model_copy(update=changes)
+
+    def encode(self) -> bytes:
+        """Return the frame: JSON in UTF-8."""
+        return self.__pydantic_serializer__.to_json(self)
+
+
+def decode(frame: bytes) -> Envelope:
+    """Return the envelope in `frame`.
+
+    Raises `NewerVersionError` for a schema version above ours, `DecodeError` for anything else that
+    is no envelope; both keep the bytes.
+    """
+    try:
+        return Envelope.model_validate_json(frame)
+    except ValidationError as error:
+        version = _version(frame)
+        if version is not None and version > SCHEMA_VERSION:
+            raise NewerVersionError(
+                f"expected an envelope of schema version {SCHEMA_VERSION} or older, "
+                f"found version {version}: update this worker first",
+                frame,
+            ) from error
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise DecodeError(
+            f"expected an envelope in JSON, found {first['msg'].lower()}"
+            + (f" at {place!r}" if place else ""),
+            frame,
+        ) from error
+
+
+def _version(frame: bytes) -> int | None:
+    try:
+        value = json.loads(frame)
+    except ValueError:
+        return None
+    version = value.get("schema_version") if isinstance(value, dict) else None
+    return version if isinstance(version, int) else None

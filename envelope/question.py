@@ -1,0 +1,32 @@
+"""Names one question, and the shard its conversation lives in."""
+
+import hashlib
+
+from pydantic import BaseModel, Field
+
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+
+
+class Question(BaseModel, frozen=True, extra="forbid"):
+    """The full name of one message: unique over all tenants and assistants."""
+
+    tenant: str = Field(pattern=NAME)
+    assistant: str = Field(pattern=NAME)
+    conversation_id: str = Field(min_length=1, max_length=128)
+    message_id: str = Field(min_length=1, max_length=128)
+
+    @property
+    def conversation(self) -> tuple[str, str, str]:
+        """Tenant, assistant and conversation: what order and memory are kept for."""
+        return (self.tenant, self.assistant, self.conversation_id)
+
+
+def shard_of(conversation: tuple[str, str, str], shards: int) -> int:
+    """Return the shard, 0 to `shards - 1`, that every key of the conversation lives in."""
+    digest = hashlib.blake2b("\x1f".join(conversation).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") % shards
+
+
+def shard_tag(shard: int) -> str:
+    """Return the Redis Cluster hash tag of a shard, braces included."""
+    return f"{{{shard}}}"

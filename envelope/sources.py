@@ -1,0 +1,86 @@
+"""Describes what the payload carries of the documents that were found."""
+
+from pydantic import BaseModel, Field
+
+
+class SearchResult(BaseModel, frozen=True, extra="forbid"):
+    """One chunk that a search found, best first; its text stands in `search_context`."""
+
+    chunk_id: str
+    document_id: str
+    title: str
+    crumbs: tuple[str, ...] = ()
+    heading_path: tuple[str, ...] = ()
+    anchor: str | None = None
+    url: str | None = None
+    path: str | None = None
+    language: str | None = None
+    score: float
+    levels: tuple[str, ...] = Field(description="the search levels that found it")
+    span: tuple[int, int] | None = Field(
+        default=None,
+        description="start and end of its text in `search_context`, in characters; "
+        "None when it did not fit",
+    )
+
+
+class SearchStats(BaseModel, frozen=True, extra="forbid"):
+    """What a search did."""
+
+    total_results: int = Field(ge=0)
+    used_results: int = Field(ge=0)
+    context_length: int = Field(ge=0, description="tokens, estimated")
+    average_score: float
+    answerability: float = Field(ge=0, le=1)
+    milliseconds: float = Field(ge=0)
+    fallbacks: tuple[str, ...] = Field(default=(), description="levels that failed")
+
+
+class SourceReference(BaseModel, frozen=True, extra="forbid"):
+    """A place an answer may cite, under a number that starts at 1."""
+
+    number: int = Field(ge=1)
+    chunk_id: str
+    title: str
+    crumbs: tuple[str, ...] = ()
+    heading_path: tuple[str, ...] = ()
+    anchor: str | None = None
+    url: str | None = None
+    path: str | None = None
+    language: str | None = None
+    span: tuple[int, int] = Field(description="its text in `search_context`, in characters")
+
+
+class SourceUsed(BaseModel, frozen=True, extra="forbid"):
+    """A source the answer really cites; `number` is the one in the answer's text."""
+
+    number: int = Field(ge=1)
+    chunk_id: str
+    title: str
+    heading_path: tuple[str, ...] = ()
+    crumbs: tuple[str, ...] = ()
+    anchor: str | None = None
+    url: str | None = None
+    path: str | None = None
+    language: str | None = None
+
+
+class ClaimCheck(BaseModel, frozen=True, extra="forbid"):
+    """What the judge found about one claim of an answer."""
+
+    claim: str
+    citations: tuple[int, ...]
+    supported: bool
+    support: float = Field(ge=0, le=1)
+    reason: str = ""
+
+
+class ValidationResult(BaseModel, frozen=True, extra="forbid"):
+    """What the judge found about a whole answer."""
+
+    claims: tuple[ClaimCheck, ...]
+    citations_valid: bool
+    language_matches: bool
+    completeness: float = Field(ge=0, le=1)
+    grounded: bool
+    judge: str = Field(description="the model that judged, or why none could")

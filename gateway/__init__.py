@@ -1,0 +1,1 @@
+"""The doors through which people reach the desk."""

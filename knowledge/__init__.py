@@ -1,0 +1,1 @@
+"""What is known: documents become an index, the index answers searches."""

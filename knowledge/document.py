@@ -1,0 +1,35 @@
+"""A document, and the chunks it is searched by."""
+
+from pydantic import BaseModel, Field
+
+
+class Chunk(BaseModel, frozen=True, extra="forbid"):
+    """A passage small enough to cite; code fences and tables are never split between two."""
+
+    chunk_id: str = Field(description="stable: document id, then '#', then its ordinal")
+    ordinal: int = Field(ge=0)
+    text: str
+    heading_path: tuple[str, ...] = Field(default=(), description="outermost heading first")
+    anchor: str | None = None
+
+
+class Document(BaseModel, frozen=True, extra="forbid"):
+    """One page of the documents, as read and described."""
+
+    id: str
+    source: str = Field(description="the file it was read from, relative to the ingested folder")
+    title: str
+    page: str = Field(description="names the page whatever its language: versions share it")
+    crumbs: tuple[str, ...] = Field(
+        default=(), description="from folders and title, outermost first"
+    )
+    description: str = ""
+    content: str
+    summary: str = ""
+    keypoints: tuple[str, ...] = ()
+    keywords: tuple[str, ...] = ()
+    chunks: tuple[Chunk, ...]
+    language: str = "en"
+    url: str | None = None
+    content_hash: str = Field(description="of what was read and of how it was cut and described")
+    anchors: tuple[str, ...] = ()

@@ -1,0 +1,1 @@
+"""Who is asked: OpenAI, Google, offline rules; embeddings of the vendors."""

@@ -1,0 +1,84 @@
+"""The model port: ask with typed inputs, get a typed output with its usage and cost.
+
+A *task* names what is asked: the prompt file, the inputs' type, the output's type. Vendors render
+the task's prompt from the inputs; the offline model answers by the task's deterministic rule.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Generic, Protocol, TypeVar
+
+from pydantic import BaseModel
+
+I = TypeVar("I", bound=BaseModel)  # noqa: E741 - the pair I and O is the usual one
+O = TypeVar("O", bound=BaseModel)  # noqa: E741
+
+
+@dataclass(frozen=True, slots=True)
+class Task(Generic[I, O]):
+    """What is asked of a model."""
+
+    name: str
+    inputs: type[I]
+    output: type[O]
+    temperature: float = 0.0
+    max_output_tokens: int = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one call; cached tokens are part of the input tokens."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_input_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Generic[O]):
+    """A typed output and what it took. `cost_usd` is None when the price is unknown, never 0."""
+
+    output: O
+    model: str
+    usage: Usage
+    cost_usd: Decimal | None
+    milliseconds: float
+    from_store: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCall:
+    """One call for the journal, a failed one too."""
+
+    task: str
+    model: str
+    usage: Usage
+    cost_usd: Decimal | None
+    milliseconds: float
+    error: str | None = None
+    from_store: bool = False
+    prompt_hash: str = ""
+
+
+class Model(Protocol):
+    """Somebody who can be asked; `name` is `model@provider`, or `offline`."""
+
+    name: str
+
+    async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> Answer[O]:
+        """Return the answer, or raise an error of `llm.errors`.
+
+        `skip` starts that many models further down a fallback chain (a chain shorter than that
+        starts at its last model).
+        """
+        ...
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors of `dimensions` numbers, L2-normalised."""
+
+    name: str
+    dimensions: int
+
+    async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]: ...

@@ -1,0 +1,1 @@
+"""Who decides: the flow table and its pure machine."""

@@ -1,0 +1,1 @@
+"""What is remembered: conversations, preferences, pauses, caches."""

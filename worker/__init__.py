@@ -1,0 +1,1 @@
+"""What runs an agent: the life and death of a worker process."""
