@@ -37,6 +37,7 @@ class Envelope(BaseModel, frozen=True, extra="forbid"):
     update_ts: float
     deadline_ts: float
     process_count: int = Field(default=0, ge=0, description="hops so far")
+    retries: int = Field(default=0, ge=0, description="of the present hop, after failures")
     total_processing_time: float = Field(default=0.0, ge=0)
     sender_role: str = ""
     target_role: str = ""

@@ -1,0 +1,22 @@
+"""Errors of the doors.
+
+GatewayError
+├── MessageError     the message cannot be accepted as it is; the sender can mend it
+└── BusyError        too much waits already; try again after `retry_after_seconds`
+"""
+
+
+class GatewayError(Exception):
+    """Something about a door is wrong."""
+
+
+class MessageError(GatewayError):
+    """The message cannot be accepted as it is."""
+
+
+class BusyError(GatewayError):
+    """Too much waits already."""
+
+    def __init__(self, message: str, retry_after_seconds: float) -> None:
+        super().__init__(message)
+        self.retry_after_seconds = retry_after_seconds

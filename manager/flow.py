@@ -1,0 +1,163 @@
+"""The flow of the assistant, as one table: after this stage, with this outcome, go there."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from envelope.conversation import ClarificationReason as Reason
+from envelope.role import Role
+
+
+class Stage(StrEnum):
+    """Where a question stands: named after the role that works on it."""
+
+    START = "start"
+    LANG = "lang"
+    TRANSLATION = "translation"
+    ESSENCE = "essence"
+    GUARDRAILS = "guardrails"
+    SEARCH = "search"
+    AUGMENTATION = "augmentation"
+    RESPONSE = "response"
+    QUALITY = "quality"
+    CLARIFICATION = "clarification"
+    COMMAND = "command"
+
+
+class Did(StrEnum):
+    """How one hop ended, judged by what this hop wrote and by nothing else."""
+
+    DONE = "done"
+    FAILED = "failed"
+    ASKS = "needs clarification"
+    COMMAND = "a command"
+    QUESTION = "a question"
+    EXIT = "the user leaves"
+    WITHIN = "within scope"
+    OUTSIDE = "not within scope"
+    FOUND = "excellent or good"
+    MANY = "poor: several places compete"
+    NOTHING = "poor: nothing is there"
+    GENERATION_ERROR = "generation error"
+    APPROVED = "approve"
+    LOW = "approve below the threshold"
+    RESEARCH = "research"
+    REGENERATE = "regenerate"
+
+
+class Counter(StrEnum):
+    """What is counted, so that every cycle ends."""
+
+    RESEARCH = "research"
+    REGENERATE = "regenerate"
+    NEXT_MODEL = "next_model"
+    ROUND = "round"
+
+
+class Ending(StrEnum):
+    """How a question is ended, and with which text."""
+
+    ANSWER = "the answer"
+    BEST = "the best scored answer, else an apology"
+    EXIT = "the fixed text of leaving"
+    REPLY = "the agent's own words"
+    FIXED = "the fixed text of the reason"
+
+
+@dataclass(frozen=True, slots=True)
+class Final:
+    """The end of a question."""
+
+    ending: Ending
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the table.
+
+    `counts` is raised when the row is taken; once it stands at its limit the row leads to
+    `at_limit` instead. `reason` is what the manager notes for the clarification agent when the
+    hop itself gave none.
+    """
+
+    after: Stage
+    did: Did
+    go_to: Role | Final
+    counts: Counter | None = None
+    at_limit: Role | Final | None = None
+    reason: Reason | None = None
+
+    @property
+    def name(self) -> str:
+        """How the journal calls this row."""
+        return f"{self.after}: {self.did}"
+
+
+S, R, F = Stage, Role, Final
+ANSWER, BEST, EXIT = F(Ending.ANSWER), F(Ending.BEST), F(Ending.EXIT)
+REPLY, FIXED = F(Ending.REPLY), F(Ending.FIXED)
+
+# fmt: off
+ASSISTANT: tuple[Row, ...] = (
+    #   after            with                   go to            counts              at its limit     noted reason
+    Row(S.START,         Did.COMMAND,           R.COMMAND),
+    Row(S.START,         Did.QUESTION,          R.LANG),
+    Row(S.START,         Did.FAILED,            BEST),
+    Row(S.COMMAND,       Did.DONE,              REPLY),
+    Row(S.COMMAND,       Did.FAILED,            BEST),
+    Row(S.LANG,          Did.DONE,              R.TRANSLATION),
+    Row(S.LANG,          Did.FAILED,            BEST),
+    Row(S.TRANSLATION,   Did.DONE,              R.ESSENCE),
+    Row(S.TRANSLATION,   Did.FAILED,            R.ESSENCE),
+    Row(S.ESSENCE,       Did.DONE,              R.GUARDRAILS),
+    Row(S.ESSENCE,       Did.EXIT,              EXIT),
+    Row(S.ESSENCE,       Did.ASKS,              R.CLARIFICATION, Counter.ROUND,      R.CLARIFICATION),
+    Row(S.ESSENCE,       Did.FAILED,            BEST),
+    Row(S.GUARDRAILS,    Did.WITHIN,            R.SEARCH),
+    Row(S.GUARDRAILS,    Did.OUTSIDE,           R.CLARIFICATION, None,               None,            Reason.OUT_OF_SCOPE),
+    Row(S.GUARDRAILS,    Did.ASKS,              R.CLARIFICATION, Counter.ROUND,      R.CLARIFICATION),
+    Row(S.GUARDRAILS,    Did.FAILED,            R.CLARIFICATION, Counter.ROUND,      R.CLARIFICATION, Reason.SCOPE_UNCLEAR),
+    Row(S.SEARCH,        Did.FOUND,             R.AUGMENTATION),
+    Row(S.SEARCH,        Did.MANY,              R.CLARIFICATION, Counter.ROUND,      R.CLARIFICATION, Reason.AMBIGUOUS_QUERY),
+    Row(S.SEARCH,        Did.NOTHING,           R.CLARIFICATION, None,               None,            Reason.INSUFFICIENT_CONTEXT),
+    Row(S.SEARCH,        Did.ASKS,              R.CLARIFICATION, Counter.ROUND,      R.CLARIFICATION),
+    Row(S.SEARCH,        Did.FAILED,            BEST),
+    Row(S.AUGMENTATION,  Did.DONE,              R.RESPONSE),
+    Row(S.AUGMENTATION,  Did.FAILED,            BEST),
+    Row(S.RESPONSE,      Did.DONE,              R.QUALITY),
+    Row(S.RESPONSE,      Did.GENERATION_ERROR,  R.RESPONSE,      Counter.NEXT_MODEL, BEST),
+    Row(S.RESPONSE,      Did.ASKS,              R.CLARIFICATION, Counter.ROUND,      R.CLARIFICATION),
+    Row(S.RESPONSE,      Did.FAILED,            R.RESPONSE,      Counter.NEXT_MODEL, BEST),
+    Row(S.QUALITY,       Did.APPROVED,          ANSWER),
+    Row(S.QUALITY,       Did.LOW,               R.RESPONSE,      Counter.REGENERATE, R.CLARIFICATION),
+    Row(S.QUALITY,       Did.REGENERATE,        R.RESPONSE,      Counter.REGENERATE, R.CLARIFICATION),
+    Row(S.QUALITY,       Did.RESEARCH,          R.SEARCH,        Counter.RESEARCH,   R.CLARIFICATION),
+    Row(S.QUALITY,       Did.ASKS,              R.CLARIFICATION, Counter.ROUND,      R.CLARIFICATION),
+    Row(S.QUALITY,       Did.FAILED,            R.RESPONSE,      Counter.REGENERATE, BEST),
+    Row(S.CLARIFICATION, Did.DONE,              REPLY),
+    Row(S.CLARIFICATION, Did.FAILED,            FIXED),
+)
+# fmt: on
+
+
+class FlowError(Exception):
+    """The flow table does not answer a stage and an outcome, or answers it twice."""
+
+
+class Flow:
+    """A flow table that can be asked; refuses a table that answers something twice."""
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self.rows = tuple(rows)
+        self._by_pair: dict[tuple[Stage, Did], Row] = {}
+        for row in self.rows:
+            if (row.after, row.did) in self._by_pair:
+                raise FlowError(f"expected one row for {row.name!r}, found two")
+            self._by_pair[row.after, row.did] = row
+
+    def row(self, stage: Stage, did: Did) -> Row:
+        """Return the row for this stage and outcome; raise `FlowError` when there is none."""
+        found = self._by_pair.get((stage, did))
+        if found is None:
+            raise FlowError(f"expected a row for {stage.value!r} with {did.value!r}, found none")
+        return found

@@ -1,0 +1,141 @@
+"""Decides what happens next: a pure function, without I/O and without a clock."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from envelope.conversation import REFUSALS, ClarificationReason
+from envelope.outcome import Outcome
+from envelope.role import Role
+from manager.flow import Counter, Did, Ending, Final, Flow, Row, Stage
+
+Counters = dict[str, int]
+Limit = Literal["process_count", "total_time", "deadline"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How far one question may go; times in seconds."""
+
+    research: int = 2
+    regenerate: int = 2
+    next_model: int = 1
+    rounds: int = 3
+    process_count: int = 60
+    total_time_seconds: float = 110.0
+    deadline_reserve_seconds: float = 1.0
+
+    def of(self, counter: Counter) -> int:
+        """Return how often a counted row may be taken."""
+        match counter:
+            case Counter.RESEARCH:
+                return self.research
+            case Counter.REGENERATE:
+                return self.regenerate
+            case Counter.NEXT_MODEL:
+                return self.next_model
+            case Counter.ROUND:
+                return self.rounds
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the machine is told besides stage and outcome; all of it was read by the manager."""
+
+    process_count: int = 0
+    total_seconds: float = 0.0
+    remaining_seconds: float = float("inf")
+    has_best_answer: bool = False
+    reason: ClarificationReason | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Send the envelope to a role."""
+
+    role: Role
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """End the question; `outcome` None means: answered with the best answer, else failed."""
+
+    ending: Ending
+    outcome: Outcome | None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What the engine performs: a list of actions, and what the manager notes."""
+
+    row: str
+    actions: tuple[Send | End, ...]
+    counters: Counters
+    reason: ClarificationReason | None = None
+    termination_reason: str = ""
+
+
+def decide(
+    flow: Flow, stage: Stage, did: Did, counters: Counters, limits: Limits, facts: Facts
+) -> Decision:
+    """Return the decision for one hop; raises `FlowError` for a pair the table does not answer."""
+    row = flow.row(stage, did)
+    limit = _limit(limits, facts)
+    if limit is not None and isinstance(row.go_to, Role):
+        end = End(Ending.BEST, None)
+        return Decision(row.name, (end,), counters, facts.reason, termination_reason=limit)
+    if row.counts is None:
+        return _go(row, row.go_to, counters, facts)
+    taken = counters.get(row.counts, 0)
+    refuses = row.counts is Counter.ROUND and facts.reason in REFUSALS
+    if taken < limits.of(row.counts) or refuses:
+        # A round is counted when it ends: the pause that outlives this question carries it.
+        raised = counters if row.counts is Counter.ROUND else {**counters, row.counts: taken + 1}
+        return _go(row, row.go_to, raised, facts)
+    return _at_limit(row, counters, facts)
+
+
+def _limit(limits: Limits, facts: Facts) -> Limit | None:
+    if facts.process_count >= limits.process_count:
+        return "process_count"
+    if facts.total_seconds >= limits.total_time_seconds:
+        return "total_time"
+    if facts.remaining_seconds <= limits.deadline_reserve_seconds:
+        return "deadline"
+    return None
+
+
+def _at_limit(row: Row, counters: Counters, facts: Facts) -> Decision:
+    """The best scored answer where there is one, else what the row says, as a refusal."""
+    reason = f"{row.counts}_limit"
+    if facts.has_best_answer:
+        end = End(Ending.BEST, Outcome.ANSWERED)
+        return Decision(row.name, (end,), counters, facts.reason, termination_reason=reason)
+    target = row.at_limit if row.at_limit is not None else Final(Ending.BEST)
+    decision = _go(row, target, counters, facts)
+    return Decision(
+        decision.row,
+        decision.actions,
+        counters,
+        ClarificationReason.INSUFFICIENT_CONTEXT,
+        termination_reason=reason,
+    )
+
+
+def _go(row: Row, target: Role | Final, counters: Counters, facts: Facts) -> Decision:
+    reason = facts.reason if facts.reason is not None else row.reason
+    if isinstance(target, Role):
+        return Decision(row.name, (Send(target),), counters, reason)
+    end = End(target.ending, _outcome(row, target.ending, reason))
+    return Decision(row.name, (end,), counters, reason, _why_ended(row, target.ending))
+
+
+def _why_ended(row: Row, ending: Ending) -> str:
+    return f"{row.after.value}_failed" if ending is Ending.BEST else ""
+
+
+def _outcome(row: Row, ending: Ending, reason: ClarificationReason | None) -> Outcome | None:
+    if ending is Ending.BEST:
+        return None
+    if row.after is not Stage.CLARIFICATION:
+        return Outcome.ANSWERED
+    return Outcome.REFUSED if reason in REFUSALS else Outcome.CLARIFICATION

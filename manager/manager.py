@@ -1,0 +1,220 @@
+"""Decides where each envelope goes next, and ends questions: the only role that does."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from pydantic import JsonValue
+
+from broker.port import Delivery, Fields, Finish, Forward, JournalEntry, Settlement
+from broker.port import Send as BrokerSend
+from envelope.conversation import ClarificationReason
+from envelope.envelope import Envelope
+from envelope.memory_write import MemoryWrite
+from envelope.outcome import Outcome
+from envelope.question import Question
+from envelope.role import Role
+from manager import ending
+from manager.flow import Counter, Did, Flow, Stage
+from manager.judging import judge
+from manager.machine import Counters, Decision, End, Facts, Limits, Send, decide
+from manager.port import Texts
+from memory.port import Ended, Remembered
+
+READ_CHARACTERS = 200
+"""Longer values are not repeated in the journal: the hop that wrote them has them there."""
+
+
+class ConversationMemory(Protocol):
+    """What the manager needs of the memory."""
+
+    async def recall(self, question: Question) -> Remembered: ...
+
+    def window(self, remembered: Remembered) -> tuple[object, ...]: ...
+
+    def writes(self, question: Question, ended: Ended) -> tuple[MemoryWrite, ...]: ...
+
+
+class Manager:
+    """Judges a hop, asks the flow's machine, and performs its decision as one settlement."""
+
+    role = Role.MANAGER
+
+    def __init__(
+        self,
+        flow: Flow,
+        memory: ConversationMemory,
+        texts: Texts,
+        *,
+        limits: Limits,
+        quality_threshold: float,
+        stream_of: Callable[[str, Question], str],
+    ) -> None:
+        self._flow = flow
+        self._memory = memory
+        self._texts = texts
+        self._limits = limits
+        self._quality_threshold = quality_threshold
+        self._stream_of = stream_of
+
+    async def handle(self, delivery: Delivery, envelope: Envelope) -> Settlement:
+        """Return what is to be done with this envelope."""
+        stage = Stage(str(envelope.payload.get("stage") or Stage.START.value))
+        if stage is Stage.START:
+            envelope = await self._started(envelope)
+        did = judge(
+            stage, envelope.hop, envelope.payload, quality_threshold=self._quality_threshold
+        )
+        envelope = _noted(envelope, stage, did)
+        facts = _facts(envelope, delivery, did, stage)
+        counters = _counters(envelope)
+        decision = decide(self._flow, stage, did, counters, self._limits, facts)
+        routed = _routed(envelope, stage, did, decision)
+        action = decision.actions[0]
+        if isinstance(action, Send):
+            return self._forward(envelope, decision, action, routed)
+        return await self._finish(envelope, decision, action, routed)
+
+    async def _started(self, envelope: Envelope) -> Envelope:
+        """Copy what the agents may need of the conversation, so that redelivery sees the same."""
+        remembered = await self._memory.recall(envelope.question)
+        history = [_json(turn) for turn in self._memory.window(remembered)]
+        pause = remembered.pause
+        payload: dict[str, JsonValue] = {
+            **envelope.payload,
+            "history": history,
+            "history_summary": remembered.summary,
+            "preferences": _json(remembered.preferences),
+            "open_pause": _json(pause) if pause is not None else None,
+            "statistics": dict(remembered.statistics),
+        }
+        return envelope.changed(payload=payload)
+
+    def _forward(
+        self, envelope: Envelope, decision: Decision, send: Send, routed: JournalEntry
+    ) -> Forward:
+        payload: dict[str, JsonValue] = {
+            **envelope.payload,
+            "stage": send.role.value,
+            "counters": dict(decision.counters),
+            "attempt": sum(n for name, n in decision.counters.items() if name != Counter.ROUND),
+        }
+        if send.role is Role.CLARIFICATION:
+            payload["needs_clarification"] = True
+            payload["clarification_reason"] = (
+                decision.reason or ClarificationReason.MISSING_DETAILS
+            ).value
+            payload["termination_reason"] = decision.termination_reason
+        target = envelope.changed(
+            payload=payload,
+            hop=None,
+            retries=0,
+            process_count=envelope.process_count + 1,
+            sender_role=Role.MANAGER.value,
+            target_role=send.role.value,
+            target_list=self._stream_of(send.role.value, envelope.question),
+        )
+        return Forward(
+            sends=(BrokerSend(send.role.value, target.encode()),),
+            journal=(routed,),
+            last_resort=ending.last_resort(target, self._texts),
+            stage=send.role.value,
+        )
+
+    async def _finish(
+        self, envelope: Envelope, decision: Decision, end: End, routed: JournalEntry
+    ) -> Finish:
+        if decision.termination_reason == "":
+            noted = str(envelope.payload.get("termination_reason") or "")
+            decision = _because(decision, noted)
+        reply = ending.end_reply(envelope, decision, end, self._texts)
+        remembered = await self._memory.recall(envelope.question)
+        ended = ending.remember(envelope, reply, remembered)
+        forget = envelope.payload.get("forget")
+        return Finish(
+            outcome=Outcome(str(reply["outcome"])),
+            reply=reply,
+            journal=(routed,),
+            remember=self._memory.writes(envelope.question, ended),
+            forget="all" if forget == "all" else "history" if forget == "history" else "",
+        )
+
+
+def _noted(envelope: Envelope, stage: Stage, did: Did) -> Envelope:
+    """Note the best answer after a judgement, and the round that an answered pause stands in."""
+    payload = envelope.payload
+    scored = envelope.hop is not None and "quality_score" in envelope.hop.wrote
+    if stage is Stage.QUALITY and did is not Did.FAILED and scored:
+        best = ending.best_answer(payload)
+        return envelope.changed(payload={**payload, "best_answer": best})
+    pause = payload.get("open_pause")
+    answers = payload.get("context_type") == "clarification" and isinstance(pause, dict)
+    if stage is Stage.ESSENCE and answers and isinstance(pause, dict):
+        counters = {**_counters(envelope), Counter.ROUND.value: _whole(pause.get("round"))}
+        noted = {**payload, "counters": counters, "best_answer": pause.get("best_answer")}
+        return envelope.changed(payload=noted)
+    return envelope
+
+
+def _facts(envelope: Envelope, delivery: Delivery, did: Did, stage: Stage) -> Facts:
+    return Facts(
+        process_count=envelope.process_count,
+        total_seconds=envelope.total_processing_time,
+        remaining_seconds=delivery.remaining_seconds,
+        has_best_answer=isinstance(envelope.payload.get("best_answer"), dict),
+        reason=_reason(envelope, did, stage),
+    )
+
+
+def _reason(envelope: Envelope, did: Did, stage: Stage) -> ClarificationReason | None:
+    """The reason this hop gave; after the clarification agent, the one the manager noted."""
+    wrote = envelope.hop.wrote if envelope.hop is not None else ()
+    own = did is Did.ASKS or did in {Did.MANY, Did.NOTHING}
+    if stage is not Stage.CLARIFICATION and not (own and "clarification_reason" in wrote):
+        return None
+    value = envelope.payload.get("clarification_reason")
+    return ClarificationReason(value) if value in set(ClarificationReason) else None
+
+
+def _routed(envelope: Envelope, stage: Stage, did: Did, decision: Decision) -> JournalEntry:
+    action = decision.actions[0]
+    wrote = envelope.hop.wrote if envelope.hop is not None else ()
+    read: Fields = {
+        name: envelope.payload[name]
+        for name in wrote
+        if name in envelope.payload and len(str(envelope.payload[name])) <= READ_CHARACTERS
+    }
+    fields: Fields = {
+        "row": decision.row,
+        "after": stage.value,
+        "did": did.value,
+        "read": read,
+        "to": action.role.value if isinstance(action, Send) else "final",
+        "counters": dict(decision.counters),
+    }
+    if envelope.hop is not None and envelope.hop.reason:
+        fields["reason"] = envelope.hop.reason
+    if decision.termination_reason:
+        fields["termination_reason"] = decision.termination_reason
+    return JournalEntry("routed", fields)
+
+
+def _because(decision: Decision, termination_reason: str) -> Decision:
+    return Decision(
+        decision.row, decision.actions, decision.counters, decision.reason, termination_reason
+    )
+
+
+def _counters(envelope: Envelope) -> Counters:
+    counters = envelope.payload.get("counters")
+    if not isinstance(counters, dict):
+        return {}
+    return {name: _whole(value) for name, value in counters.items()}
+
+
+def _whole(value: JsonValue) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _json(value: object) -> JsonValue:
+    dump = getattr(value, "model_dump", None)
+    return dump(mode="json", exclude_none=True) if callable(dump) else None

@@ -1,0 +1,11 @@
+"""What the manager needs from outside: fixed localized texts."""
+
+from typing import Protocol
+
+
+class Texts(Protocol):
+    """Fixed texts by key, in the user's language."""
+
+    def text(self, key: str, language: str, **values: str) -> str:
+        """Return the text of `key` in `language`, in English where there is none."""
+        ...

@@ -1,0 +1,143 @@
+"""Remembers conversations in Redis: history, preferences, the open pause, statistics."""
+
+import json
+from typing import TYPE_CHECKING
+
+from redis.exceptions import RedisError
+
+from envelope.conversation import Pause, Preferences, Turn
+from envelope.memory_write import Append, Delete, Increment, MemoryWrite, SetFields
+from envelope.question import Question
+from memory.errors import MemoryUnavailableError
+from memory.keys import ConversationKeys, conversation_keys
+from memory.port import Ended, Remembered
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+DAY_SECONDS = 86_400
+SUMMARY_CHARACTERS = 2_000
+QUESTION_CHARACTERS = 160
+
+
+class RedisMemory:
+    """The memory of conversations; one round trip to recall, none to write.
+
+    `window` turns are handed to the agents; `keep` turns are stored, older user turns are
+    shortened into the summary. Everything lives `ttl_seconds` after the conversation's last end.
+    """
+
+    def __init__(
+        self,
+        client: "Redis",
+        *,
+        shards: int,
+        window: int = 6,
+        keep: int = 50,
+        ttl_seconds: int = 30 * DAY_SECONDS,
+    ) -> None:
+        self._client = client
+        self._shards = shards
+        self._window = window
+        self._keep = keep
+        self._ttl_seconds = ttl_seconds
+
+    async def recall(self, question: Question) -> Remembered:
+        keys = conversation_keys(question, self._shards)
+        pipeline = self._client.pipeline(transaction=False)
+        pipeline.lrange(keys.history, 0, -1)
+        for key in (keys.summary, keys.preferences, keys.pause, keys.statistics):
+            pipeline.hgetall(key)
+        try:
+            history, summary, preferences, pause, statistics = await pipeline.execute()
+        except (RedisError, OSError) as error:
+            raise MemoryUnavailableError(f"Redis does not answer: {error}") from error
+        summary, preferences, pause = _text(summary), _text(preferences), _text(pause)
+        turns = tuple(Turn.model_validate_json(turn) for turn in history)
+        return Remembered(
+            history=turns,
+            summary=summary.get("text", ""),
+            turns=int(summary.get("turns", len(turns))),
+            preferences=Preferences(
+                language=preferences.get("language") or None,
+                explicit=preferences.get("explicit") == "1",
+            ),
+            pause=Pause.model_validate_json(pause["pause"]) if "pause" in pause else None,
+            statistics={name: float(value) for name, value in _text(statistics).items()},
+        )
+
+    def window(self, remembered: Remembered) -> tuple[Turn, ...]:
+        """Return the turns the agents see."""
+        return remembered.history[-self._window :]
+
+    def writes(self, question: Question, ended: Ended) -> tuple[MemoryWrite, ...]:
+        keys = conversation_keys(question, self._shards)
+        if ended.forget == "all":
+            return tuple(Delete(key=key) for key in keys.all)
+        forgotten = _forget_history(keys) if ended.forget == "history" else ()
+        return (
+            *forgotten,
+            *(self._history(keys, ended) if not ended.forget else ()),
+            *self._fields(keys, ended),
+        )
+
+    def _history(self, keys: ConversationKeys, ended: Ended) -> tuple[MemoryWrite, ...]:
+        if not ended.turns:
+            return ()
+        append = Append(
+            key=keys.history,
+            values=tuple(turn.model_dump_json(exclude_none=True) for turn in ended.turns),
+            keep=self._keep,
+            ttl_seconds=self._ttl_seconds,
+        )
+        before = ended.before
+        fields = {"turns": str(before.turns + len(ended.turns))}
+        dropped = max(0, len(before.history) + len(ended.turns) - self._keep)
+        if dropped:
+            fields["text"] = _summary(before.summary, before.history[:dropped])
+        return (
+            append,
+            SetFields(key=keys.summary, fields=fields, ttl_seconds=self._ttl_seconds),
+        )
+
+    def _fields(self, keys: ConversationKeys, ended: Ended) -> tuple[MemoryWrite, ...]:
+        writes: list[MemoryWrite] = []
+        if ended.preferences is not None:
+            fields = {
+                "language": ended.preferences.language or "",
+                "explicit": "1" if ended.preferences.explicit else "0",
+            }
+            writes.append(
+                SetFields(key=keys.preferences, fields=fields, ttl_seconds=self._ttl_seconds)
+            )
+        if ended.pause is not None:
+            fields = {"pause": ended.pause.model_dump_json()}
+            writes.append(SetFields(key=keys.pause, fields=fields, ttl_seconds=self._ttl_seconds))
+        elif ended.close_pause:
+            writes.append(Delete(key=keys.pause))
+        if ended.statistics:
+            writes.append(
+                Increment(
+                    key=keys.statistics, fields=ended.statistics, ttl_seconds=self._ttl_seconds
+                )
+            )
+        return tuple(writes)
+
+
+def _forget_history(keys: ConversationKeys) -> tuple[MemoryWrite, ...]:
+    return tuple(Delete(key=key) for key in (keys.history, keys.summary, keys.pause))
+
+
+def _summary(before: str, dropped: tuple[Turn, ...]) -> str:
+    """Keep the head of every user turn that falls out of the history, newest last."""
+    heads = [turn.text[:QUESTION_CHARACTERS] for turn in dropped if turn.speaker == "user"]
+    lines = [*before.splitlines(), *(json.dumps(head, ensure_ascii=False) for head in heads)]
+    return "\n".join(lines)[-SUMMARY_CHARACTERS:]
+
+
+def _text(fields: dict[bytes | str, bytes | str]) -> dict[str, str]:
+    return {_string(name): _string(value) for name, value in fields.items()}
+
+
+def _string(value: bytes | str) -> str:
+    return value.decode() if isinstance(value, bytes) else value

@@ -1,0 +1,45 @@
+"""The memory port: read when a question starts, written only when one ends."""
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from envelope.conversation import Pause, Preferences, Turn
+from envelope.memory_write import MemoryWrite
+from envelope.question import Question
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What is remembered of a conversation; `turns` counts all turns ever, kept or not."""
+
+    history: tuple[Turn, ...] = ()
+    summary: str = ""
+    turns: int = 0
+    preferences: Preferences = field(default_factory=Preferences)
+    pause: Pause | None = None
+    statistics: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What the end of a question changes in memory; None leaves a thing as it is."""
+
+    turns: tuple[Turn, ...] = ()
+    before: Remembered = field(default_factory=Remembered)
+    preferences: Preferences | None = None
+    pause: Pause | None = None
+    close_pause: bool = False
+    statistics: dict[str, float] = field(default_factory=dict)
+    forget: str = ""
+
+
+class Memory(Protocol):
+    """Remembers conversations."""
+
+    async def recall(self, question: Question) -> Remembered:
+        """Return what is remembered of the question's conversation."""
+        ...
+
+    def writes(self, question: Question, ended: Ended) -> tuple[MemoryWrite, ...]:
+        """Return the memory writes that the end of this question makes, as data."""
+        ...

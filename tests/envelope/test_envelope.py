@@ -1,0 +1,105 @@
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from envelope.envelope import SCHEMA_VERSION, Envelope, Hop, decode
+from envelope.errors import DecodeError, NewerVersionError
+from envelope.payload import ATTRIBUTES, CATALOGUE
+from envelope.question import Question, shard_of
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def envelope(**changes: object) -> Envelope:
+    return Envelope(
+        tenant="default",
+        assistant="default",
+        channel="cli",
+        conversation_id="c-1",
+        message_id="m-1",
+        create_ts=1.5,
+        update_ts=2.5,
+        deadline_ts=121.5,
+    ).changed(**changes)
+
+
+def test_an_envelope_survives_the_wire() -> None:
+    sent = envelope(
+        hop=Hop(role="lang", status="wrote", wrote=("language",)),
+        payload={"text": "¿Cómo? 你好 🙂", "nested": {"deep": [1, None, {"x": 0.5}]}},
+    )
+
+    assert decode(sent.encode()) == sent
+
+
+def test_change_is_a_copy() -> None:
+    first = envelope()
+
+    second = first.changed(target_role="lang")
+
+    assert (first.target_role, second.target_role) == ("", "lang")
+
+
+@pytest.mark.parametrize("version", range(1, SCHEMA_VERSION + 1))
+def test_envelopes_of_every_schema_version_stay_readable(version: int) -> None:
+    frame = (GOLDEN / f"v{version}.json").read_bytes()
+
+    found = decode(frame)
+
+    assert found.schema_version == version
+    assert found.payload["text"] == "How do I configure SMS routing rules?"
+
+
+def test_an_envelope_of_a_newer_version_is_refused_and_kept() -> None:
+    frame = json.dumps({"schema_version": SCHEMA_VERSION + 1, "new": True}).encode()
+
+    with pytest.raises(NewerVersionError, match="update this worker") as caught:
+        decode(frame)
+
+    assert caught.value.frame == frame
+
+
+@given(st.binary(max_size=200))
+def test_random_bytes_are_a_decode_error_that_keeps_them(frame: bytes) -> None:
+    with pytest.raises(DecodeError) as caught:
+        decode(frame)
+
+    assert caught.value.frame == frame
+
+
+@given(st.recursive(st.none() | st.booleans() | st.text(), lambda inner: st.lists(inner)))
+def test_json_that_is_no_envelope_is_a_decode_error(value: object) -> None:
+    with pytest.raises(DecodeError):
+        decode(json.dumps(value).encode())
+
+
+def test_json_nested_too_deeply_is_a_decode_error() -> None:
+    with pytest.raises(DecodeError):
+        decode(b'{"payload":' + b"[" * 100_000 + b"]" * 100_000 + b"}")
+
+
+def test_an_unknown_attribute_is_refused() -> None:
+    frame = json.dumps({**json.loads(envelope().encode()), "role": "admin"}).encode()
+
+    with pytest.raises(DecodeError, match="'role'"):
+        decode(frame)
+
+
+def test_a_conversation_always_lives_in_the_same_shard() -> None:
+    question = Question(tenant="a", assistant="b", conversation_id="c", message_id="1")
+    other = question.model_copy(update={"message_id": "2"})
+
+    assert shard_of(question.conversation, 16) == shard_of(other.conversation, 16)
+
+
+def test_conversations_spread_over_the_shards() -> None:
+    shards = [shard_of(("a", "b", str(number)), 8) for number in range(800)]
+
+    assert all(60 <= shards.count(shard) <= 140 for shard in range(8))
+
+
+def test_the_catalogue_names_no_attribute_twice() -> None:
+    assert len(ATTRIBUTES) == len(CATALOGUE)

@@ -1,0 +1,141 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import JsonValue
+
+from envelope.envelope import Hop
+from manager.flow import Did, Stage
+from manager.judging import POSSIBLE, judge
+
+Payload = dict[str, JsonValue]
+
+
+def judged(stage: Stage, writes: Payload, left: Payload | None = None) -> Did:
+    hop = Hop(role=stage.value, status="wrote", wrote=tuple(writes))
+    before = left if left is not None else {}
+    return judge(stage, hop, {**before, **writes}, quality_threshold=0.7)
+
+
+@pytest.mark.parametrize(
+    ("stage", "writes", "did"),
+    [
+        (Stage.ESSENCE, {"clarification_result": "exit", "needs_clarification": True}, Did.EXIT),
+        (Stage.ESSENCE, {"canonical_question": "?", "needs_clarification": True}, Did.ASKS),
+        (Stage.GUARDRAILS, {"within_scope": True}, Did.WITHIN),
+        (Stage.GUARDRAILS, {"within_scope": False}, Did.OUTSIDE),
+        (
+            Stage.GUARDRAILS,
+            {
+                "within_scope": False,
+                "needs_clarification": True,
+                "clarification_reason": "out_of_scope",
+            },
+            Did.OUTSIDE,
+        ),
+        (
+            Stage.GUARDRAILS,
+            {"needs_clarification": True, "clarification_reason": "scope_unclear"},
+            Did.ASKS,
+        ),
+        (Stage.SEARCH, {"search_quality": "good"}, Did.FOUND),
+        (Stage.SEARCH, {"search_quality": "poor"}, Did.NOTHING),
+        (Stage.SEARCH, {"search_quality": "good", "search_error": "no index"}, Did.NOTHING),
+        (
+            Stage.SEARCH,
+            {
+                "search_quality": "poor",
+                "needs_clarification": True,
+                "clarification_reason": "ambiguous_query",
+            },
+            Did.MANY,
+        ),
+        (Stage.RESPONSE, {"response": "a", "generation_error": "b"}, Did.GENERATION_ERROR),
+        (Stage.RESPONSE, {"response": ""}, Did.FAILED),
+        (Stage.QUALITY, {"quality_decision": "approve", "quality_score": 0.7}, Did.APPROVED),
+        (Stage.QUALITY, {"quality_decision": "approve", "quality_score": 0.69}, Did.LOW),
+        (Stage.QUALITY, {"quality_decision": "approve"}, Did.LOW),
+        (
+            Stage.QUALITY,
+            {
+                "quality_decision": "approve",
+                "quality_score": 1.0,
+                "validation_result": {"grounded": False},
+            },
+            Did.LOW,
+        ),
+        (Stage.QUALITY, {"quality_decision": "whatever"}, Did.FAILED),
+    ],
+)
+def test_a_hop_is_judged_by_its_writes(stage: Stage, writes: Payload, did: Did) -> None:
+    assert judged(stage, writes) is did
+
+
+def test_what_an_earlier_hop_left_is_never_judged() -> None:
+    left: Payload = {"needs_clarification": True, "generation_error": "old", "response": "old"}
+
+    assert judged(Stage.RESPONSE, {"response": "new"}, left) is Did.DONE
+
+
+def test_a_hop_of_another_role_is_a_failure() -> None:
+    hop = Hop(role="lang", status="wrote", wrote=("response",))
+
+    did = judge(Stage.RESPONSE, hop, {"response": "forged"}, quality_threshold=0.7)
+
+    assert did is Did.FAILED
+
+
+@pytest.mark.parametrize("status", ["gave_up", "failed"])
+def test_giving_up_is_a_failure_whatever_was_written(status: str) -> None:
+    hop = Hop.model_validate({"role": "response", "status": status, "wrote": ["response"]})
+
+    assert judge(Stage.RESPONSE, hop, {"response": "x"}, quality_threshold=0.7) is Did.FAILED
+
+
+VALUES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.floats(0, 1),
+    st.sampled_from(
+        [
+            "approve",
+            "research",
+            "regenerate",
+            "clarify",
+            "exit",
+            "search_again",
+            "poor",
+            "good",
+            "excellent",
+            "out_of_scope",
+            "ambiguous_query",
+            "insufficient_context",
+            "text",
+            "",
+        ]
+    ),
+)
+NAMES = st.sampled_from(
+    [
+        "needs_clarification",
+        "clarification_reason",
+        "clarification_result",
+        "canonical_question",
+        "within_scope",
+        "search_quality",
+        "search_error",
+        "response",
+        "generation_error",
+        "quality_score",
+        "quality_decision",
+        "validation_result",
+        "language",
+        "command",
+    ]
+)
+
+
+@given(st.sampled_from(Stage), st.dictionaries(NAMES, VALUES))
+def test_every_combination_of_writes_is_an_outcome_the_table_answers(
+    stage: Stage, writes: Payload
+) -> None:
+    assert judged(stage, writes) in POSSIBLE[stage]
