@@ -1,0 +1,28 @@
+"""The errors of knowledge.
+
+KnowledgeError                  the root
+|-- IndexUnavailable            the index cannot be reached or opened: wait, or look at its place
+|   `-- IndexOwned              another process owns the embedded index: ask that one, or share
+|-- IndexMismatch               the index was written with another embedding model or format
+`-- EmbeddingFailed             texts could not be turned into vectors: search by keywords
+"""
+
+
+class KnowledgeError(Exception):
+    """The root of what can go wrong here."""
+
+
+class IndexUnavailable(KnowledgeError):  # noqa: N818 - says what is so
+    """The index cannot be reached or opened."""
+
+
+class IndexOwned(IndexUnavailable):
+    """Another process owns the embedded index."""
+
+
+class IndexMismatch(KnowledgeError):  # noqa: N818 - as above
+    """The index was written with another embedding model or in another format."""
+
+
+class EmbeddingFailed(KnowledgeError):  # noqa: N818 - as above
+    """Texts could not be turned into vectors."""

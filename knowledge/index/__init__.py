@@ -1,0 +1,1 @@
+"""Keeps documents, their chunks and their vectors."""

@@ -1,0 +1,1 @@
+"""Finds chunks: four levels, one score."""
