@@ -1,0 +1,257 @@
+"""Cuts a page into chunks of about 75 words that overlap by about 20.
+
+A chunk never crosses a heading. Code fences stay whole up to `LARGEST_CODE` words; a longer one
+is cut between lines, and each part is a fence of its own. A table longer than a chunk is cut
+between rows, and each part repeats the header. Text is cut between sentences; a sentence longer
+than a chunk between words; a word longer than a chunk between characters.
+
+Writing without spaces is measured by characters (`weight`). All steps take linear time.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from knowledge.document import Chunk, Document
+from knowledge.reading.page import Block, Kind, Page
+
+VERSION = "1"
+WORDS = 75
+OVERLAP = 20
+LARGEST_CODE = 400
+
+_LONGEST_WORD = 15
+_IDEOGRAPHS = re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
+# Full stops are followed by a space and no small letter; ideographic ones by anything.
+_SENTENCE_END = re.compile(
+    r"(?<=[.!?\u2026])[\"'\u201d\u2019\u00bb)\]]{0,3}\s+(?=[^\sa-z\u0430-\u044f])"
+    r"|(?<=[\u3002\uff01\uff1f\u0964\u061f])[\u300d\u300f\u201d\uff09]{0,2}\s*"
+    r"|\n+"
+)
+_DELIMITER_ROW = re.compile(r"[\s|:+=-]+\Z")
+
+
+@dataclass(slots=True)
+class _Section:
+    """What stands below one heading, or on one page of a PDF."""
+
+    heading_path: tuple[str, ...]
+    anchor: str | None
+    blocks: list[Block] = field(default_factory=list)
+    heading: str = ""
+    has_parts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """The smallest thing a chunk is made of; `joint` stands before it inside a chunk."""
+
+    text: str
+    words: int
+    joint: str
+    repeatable: bool = True
+
+
+def cut(page: Page, document_id: str) -> tuple[Chunk, ...]:
+    """Return the chunks of a page in order; a page that has a title has at least one."""
+    found: list[Chunk] = []
+    for section in _sections(page):
+        for text in _texts(section):
+            ordinal = len(found)
+            found.append(
+                Chunk(
+                    chunk_id=f"{document_id}#{ordinal}",
+                    ordinal=ordinal,
+                    text=text,
+                    heading_path=section.heading_path,
+                    anchor=section.anchor,
+                )
+            )
+    return tuple(found)
+
+
+def embedded_text(document: Document, chunk: Chunk) -> str:
+    """Return what is embedded for a chunk: where it stands, then its text."""
+    crumbs = document.crumbs or (document.title,)
+    place = [crumb for crumb in (*crumbs, *chunk.heading_path) if crumb]
+    once = [part for index, part in enumerate(place) if index == 0 or part != place[index - 1]]
+    return f"{' > '.join(once)}\n{chunk.text}" if once else chunk.text
+
+
+def weight(text: str) -> int:
+    """Return how many words a text is worth.
+
+    Two ideographs or kana are worth a word, five letters of Thai, Lao, Burmese or Khmer too, and
+    no word is worth less than one per 15 characters.
+    """
+    ideographs = len(_IDEOGRAPHS.findall(text))
+    unspaced = len(_UNSPACED.findall(text))
+    return max(len(text.split()), len(text) // _LONGEST_WORD, ideographs // 2, unspaced // 5)
+
+
+def sentences(text: str) -> Iterator[str]:
+    """Return the sentences of a text; linear in its length."""
+    start = 0
+    for end in _SENTENCE_END.finditer(text):
+        if sentence := text[start : end.end()].strip():
+            yield sentence
+        start = end.end()
+    if sentence := text[start:].strip():
+        yield sentence
+
+
+def _sections(page: Page) -> Iterator[_Section]:
+    current = _Section((), None)
+    path: list[tuple[int, str]] = []
+    for block in page.blocks:
+        if block.kind is Kind.HEADING:
+            while path and path[-1][0] >= block.level:
+                path.pop()
+            path.append((block.level, block.text))
+            following = _Section(_titles(path, page.title), block.anchor, heading=block.text)
+            current.has_parts = _is_above(current, following)
+            yield current
+            current = following
+        elif block.anchor is not None:
+            yield current
+            current = _Section(current.heading_path, block.anchor, [block])
+        else:
+            current.blocks.append(block)
+    yield current
+
+
+def _titles(path: Sequence[tuple[int, str]], title: str) -> tuple[str, ...]:
+    """Leave out the page's own title: it is the last crumb already."""
+    texts = [text for _, text in path]
+    return tuple(texts[1:] if texts[0] == title else texts)
+
+
+def _is_above(section: _Section, following: _Section) -> bool:
+    depth = len(section.heading_path)
+    return len(following.heading_path) > depth and (
+        following.heading_path[:depth] == section.heading_path
+    )
+
+
+def _texts(section: _Section) -> Iterator[str]:
+    pieces = [piece for block in section.blocks for piece in _pieces(block)]
+    if pieces:
+        yield from _packed(pieces)
+    elif section.heading and not section.has_parts:
+        yield section.heading
+
+
+def _packed(pieces: Iterable[_Piece]) -> Iterator[str]:
+    chunk: list[_Piece] = []
+    words = fresh = 0
+    for piece in pieces:
+        if fresh and words + piece.words > WORDS:
+            yield _joined(chunk)
+            chunk = _tail(chunk, WORDS - piece.words)
+            words, fresh = sum(kept.words for kept in chunk), 0
+        chunk.append(piece)
+        words += piece.words
+        fresh += 1
+    if fresh:
+        yield _joined(chunk)
+
+
+def _tail(chunk: Sequence[_Piece], room: int) -> list[_Piece]:
+    """Return the last sentences that are worth about an overlap and leave room for what comes.
+
+    Before something larger than a chunk the last sentence stays: it often says what follows.
+    """
+    kept: list[_Piece] = []
+    words = 0
+    for piece in reversed(chunk[1:]):
+        words += piece.words
+        most = OVERLAP * 3 // 2 if room < 0 and not kept else min(OVERLAP * 3 // 2, room)
+        if not piece.repeatable or words > most:
+            break
+        kept.insert(0, piece)
+    return kept
+
+
+def _joined(chunk: Sequence[_Piece]) -> str:
+    return "".join(
+        piece.text if index == 0 else piece.joint + piece.text for index, piece in enumerate(chunk)
+    )
+
+
+def _pieces(block: Block) -> Iterator[_Piece]:
+    if block.kind is Kind.CODE:
+        parts, joint, repeatable = _code_parts(block.text), "\n\n", False
+    elif block.kind is Kind.TABLE:
+        parts, joint, repeatable = _table_parts(block.text), "\n\n", False
+    else:
+        parts, joint, repeatable = _text_parts(block.text), " ", True
+    first = "\n" if block.kind is Kind.ITEM else "\n\n"
+    for index, part in enumerate(parts):
+        yield _Piece(part, weight(part), joint if index else first, repeatable)
+
+
+def _text_parts(text: str) -> Iterator[str]:
+    indent = text[: len(text) - len(text.lstrip())]
+    for sentence in sentences(text):
+        for part in _bounded(sentence):
+            yield indent + part
+            indent = ""
+
+
+def _bounded(sentence: str) -> Iterator[str]:
+    if weight(sentence) <= WORDS:
+        yield sentence
+        return
+    size = max(1, len(sentence) * WORDS // weight(sentence))
+    start = 0
+    while start < len(sentence):
+        end = start + size
+        if end < len(sentence):
+            space = sentence.rfind(" ", start + size // 2, end)
+            end = space + 1 if space > 0 else end
+        yield sentence[start:end].strip()
+        start = end
+
+
+def _code_parts(text: str) -> Iterator[str]:
+    if weight(text) <= LARGEST_CODE:
+        yield text
+        return
+    opening, *lines, closing = text.split("\n")
+    bounded = (part for line in lines for part in _line_parts(line))
+    for group in _grouped(bounded, LARGEST_CODE):
+        yield "\n".join((opening, *group, closing))
+
+
+def _line_parts(line: str) -> Iterator[str]:
+    if weight(line) <= LARGEST_CODE:
+        yield line
+        return
+    size = LARGEST_CODE * _LONGEST_WORD // 4
+    yield from (line[start : start + size] for start in range(0, len(line), size))
+
+
+def _table_parts(text: str) -> Iterator[str]:
+    if weight(text) <= WORDS:
+        yield text
+        return
+    rows = text.split("\n")
+    above = 2 if len(rows) > 2 and _DELIMITER_ROW.match(rows[1]) else 1
+    header, body = rows[:above], rows[above:]
+    room = max(WORDS - weight("\n".join(header)), WORDS // 3)
+    for group in _grouped((part for row in body for part in _bounded(row)), room):
+        yield "\n".join((*header, *group))
+
+
+def _grouped(lines: Iterable[str], room: int) -> Iterator[list[str]]:
+    group: list[str] = []
+    words = 0
+    for line in lines:
+        words += weight(line)
+        if group and words > room:
+            yield group
+            group, words = [], weight(line)
+        group.append(line)
+    if group:
+        yield group

@@ -1,0 +1,38 @@
+"""What can be wrong with a document, told apart by what its owner can do.
+
+ReadingError
+├── NotTextError        the bytes are not text: it is another kind of file
+├── NoTextError         nothing readable is in it
+├── WrongFormatError    the name says one format, the content says another
+├── UnknownShapeError   JSON lines whose keys are none of the known shapes
+├── TooLargeError       more bytes than a document may have
+└── MissingExtraError   an optional dependency reads this format
+"""
+
+
+class ReadingError(Exception):
+    """A document cannot be read; the message names what was expected and found."""
+
+
+class NotTextError(ReadingError):
+    """The bytes are not text."""
+
+
+class NoTextError(ReadingError):
+    """Nothing readable is in the document."""
+
+
+class WrongFormatError(ReadingError):
+    """The name says one format, the content says another, or is damaged."""
+
+
+class UnknownShapeError(ReadingError):
+    """A line of JSON whose keys are none of the known shapes."""
+
+
+class TooLargeError(ReadingError):
+    """The document has more bytes than a document may have."""
+
+
+class MissingExtraError(ReadingError):
+    """An optional dependency that reads this format is not installed."""

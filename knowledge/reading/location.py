@@ -1,0 +1,97 @@
+"""Tells from a path what a page is called, where it stands and in which language it is."""
+
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+_CODES = (
+    "ar bg bn ca cs da de el en es et fa fi fr he hi hr hu id it ja ko lt lv ms nb nl no pl pt ro "
+    "ru sk sl sr sv th tr uk vi zh"
+)
+_LANGUAGES = frozenset(_CODES.split(" "))
+# A folder of this name may as well mean information technology or the United Kingdom.
+_ABBREVIATIONS = "ar ca cs da el et fa he hi id it ms no pt sl sr tr uk"
+_DOUBTFUL = frozenset(_ABBREVIATIONS.split(" "))
+_REGION = re.compile(r"[-_](?:[A-Za-z]{2}|[A-Za-z]{4}|\d{3})\Z")
+_ORDER = re.compile(r"\A\d{1,4}[-_. ]+(?=\D)")
+_INDEX_NAMES = frozenset({"index", "_index", "readme", "__index__", "home"})
+_PROSE = frozenset({".md", ".mdx", ".markdown", ".rst", ".html", ".htm", ".txt"})
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Where a page stands; `language` is None when the path does not say."""
+
+    name: str
+    folders: tuple[str, ...]
+    file_title: str
+    is_index: bool
+    language: str | None
+
+    def crumbs(self, title: str) -> tuple[str, ...]:
+        """Return the humanised folders and the title; an index page stands for its folder."""
+        folders = self.folders[:-1] if self.is_index else self.folders
+        return tuple(crumb for crumb in (*folders, title) if crumb)
+
+
+def locate(path: PurePosixPath, language_folders: Collection[PurePosixPath]) -> Location:
+    """Return the location of a file; `path` is relative to the ingested folder."""
+    parts: list[str] = []
+    language = None
+    for depth, part in enumerate(path.parts[:-1], start=1):
+        if language is None and PurePosixPath(*path.parts[:depth]) in language_folders:
+            language = language_code(part)
+        else:
+            parts.append(part)
+    stem, suffix_language = _stem(path)
+    file_name = stem if path.suffix.lower() in _PROSE else f"{stem}{path.suffix.lower()}"
+    return Location(
+        name="/".join((*parts, file_name)),
+        folders=tuple(humanised(part) for part in parts),
+        file_title=humanised(stem),
+        is_index=stem.lower() in _INDEX_NAMES,
+        language=language if language is not None else suffix_language,
+    )
+
+
+def language_folders(paths: Iterable[PurePosixPath]) -> frozenset[PurePosixPath]:
+    """Return the folders that hold the pages of one language.
+
+    A folder named by a language code is one of them; a code that is a usual word or abbreviation
+    needs a witness: another such folder beside it, or a page that exists outside it too.
+    """
+    known = frozenset(paths)
+    folders = {folder for path in known for folder in path.parents if language_code(folder.name)}
+    return frozenset(folder for folder in folders if _holds_language(folder, folders, known))
+
+
+def language_code(name: str) -> str | None:
+    """Return the ISO 639-1 code that a folder's name states: `de`, `pt-BR`, `zh_Hans`."""
+    code = _REGION.sub("", name).lower()
+    return code if code in _LANGUAGES else None
+
+
+def humanised(name: str) -> str:
+    """Return a file's or folder's name as words: `01-rate_plans` is `Rate plans`."""
+    words = " ".join(re.split(r"[-_\s]+", _ORDER.sub("", name))).strip()
+    return words[:1].upper() + words[1:]
+
+
+def _stem(path: PurePosixPath) -> tuple[str, str | None]:
+    stem, _, tail = path.stem.rpartition(".")
+    language = language_code(tail) if stem else None
+    return (stem, language) if language is not None else (path.stem, None)
+
+
+def _holds_language(
+    folder: PurePosixPath,
+    candidates: Collection[PurePosixPath],
+    known: Collection[PurePosixPath],
+) -> bool:
+    if language_code(folder.name) not in _DOUBTFUL:
+        return True
+    if any(other != folder and other.parent == folder.parent for other in candidates):
+        return True
+    inside = (path for path in known if path.is_relative_to(folder))
+    return any(folder.parent / path.relative_to(folder) in known for path in inside)

@@ -1,0 +1,138 @@
+"""Reads Markdown: blocks with their headings and anchors.
+
+Only the block structure is parsed; inline markup is taken out by bounded patterns, because a
+full inline parse of one very long line takes more than linear time.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from knowledge.reading import front_matter, inline
+from knowledge.reading.anchors import Anchors
+from knowledge.reading.decoding import decode
+from knowledge.reading.html import text_of
+from knowledge.reading.page import Block, Kind, Page
+
+_STATED_ANCHOR = re.compile(r"[ \t]*\{[ \t]*#([\w:.-]+)(?:[ \t]+[^{}]{0,200})?\}[ \t]*\Z")
+_ADMONITION = re.compile(r"\A(?:!!!|\?\?\?\+?|===)[ \t]")
+_DEEPEST_NOTE = 4
+
+
+def read(data: bytes, source: str) -> Page:
+    """Return the page; its title is stated in front, or its first heading, or empty."""
+    text, warnings = decode(data)
+    return read_text(text, source, warnings)
+
+
+def read_text(text: str, source: str, warnings: tuple[str, ...] = ()) -> Page:
+    """Return the page of a text that is clean already."""
+    front, body = front_matter.take(text)
+    blocks = blocks_of(body)
+    return Page(
+        source=source,
+        title=front.title or first_heading(blocks),
+        blocks=blocks,
+        description=front.description,
+        keywords=front.keywords,
+        language=front.language,
+        url=front.url,
+        warnings=(*warnings, *front.warnings),
+    )
+
+
+def blocks_of(markdown: str) -> tuple[Block, ...]:
+    """Return the blocks of a text in Markdown."""
+    return tuple(_Blocks(Anchors()).of(markdown))
+
+
+def first_heading(blocks: Sequence[Block]) -> str:
+    """Return the first heading of the highest level, or an empty text."""
+    headings = [block for block in blocks if block.kind is Kind.HEADING]
+    return min(headings, key=lambda heading: heading.level).text if headings else ""
+
+
+def _parser() -> MarkdownIt:
+    parser = MarkdownIt("commonmark").enable("table")
+    parser.core.ruler.enableOnly(["normalize", "block"])
+    return parser
+
+
+class _Blocks:
+    """Walks the block tokens of a text."""
+
+    def __init__(self, anchors: Anchors, depth: int = 0) -> None:
+        self._anchors = anchors
+        self._depth = depth
+        self._markers: list[str] = []
+        self._opened_note = False
+
+    def of(self, markdown: str) -> Iterator[Block]:
+        tokens = _parser().parse(markdown)
+        lines = markdown.split("\n")
+        position = 0
+        while position < len(tokens):
+            token = tokens[position]
+            if token.type == "table_open":
+                yield _table(token, lines)
+                while tokens[position].type != "table_close":
+                    position += 1
+            else:
+                yield from self._block(token, tokens[position - 1] if position else None)
+            position += 1
+
+    def _block(self, token: Token, before: Token | None) -> Iterator[Block]:
+        if token.type in ("fence", "code_block"):
+            yield from self._code(token)
+        elif token.type == "html_block":
+            if text := text_of(token.content):
+                yield Block(Kind.TEXT, text)
+        elif token.type == "inline" and before is not None:
+            yield from self._text(token, before)
+        else:
+            self._list(token)
+
+    def _text(self, token: Token, before: Token) -> Iterator[Block]:
+        if before.type == "heading_open":
+            yield self._heading(token.content, int(before.tag[1:]))
+            return
+        self._opened_note = _ADMONITION.match(token.content) is not None
+        text = inline.one_line(token.content)
+        if not text:
+            return
+        if not self._markers:
+            yield Block(Kind.TEXT, text)
+            return
+        indent = "  " * (len(self._markers) - 1)
+        yield Block(Kind.ITEM, f"{indent}{self._markers[-1]} {text}")
+        self._markers[-1] = " " * len(self._markers[-1])
+
+    def _heading(self, content: str, level: int) -> Block:
+        stated = _STATED_ANCHOR.search(content)
+        text = inline.one_line(content if stated is None else content[: stated.start()])
+        name = self._anchors.take(text.replace("`", ""), stated[1] if stated else None)
+        return Block(Kind.HEADING, text, level, name)
+
+    def _code(self, token: Token) -> Iterator[Block]:
+        note = token.type == "code_block" and self._opened_note and self._depth < _DEEPEST_NOTE
+        if note:
+            yield from _Blocks(self._anchors, self._depth + 1).of(token.content)
+        elif token.content.strip():
+            fence = "````" if "```" in token.content else "```"
+            info = inline.one_line(token.info)
+            body = token.content.rstrip("\n")
+            yield Block(Kind.CODE, f"{fence}{info}\n{body}\n{fence}")
+
+    def _list(self, token: Token) -> None:
+        if token.type == "list_item_open":
+            self._markers.append(f"{token.info}{token.markup}" if token.info else "-")
+        elif token.type == "list_item_close":
+            self._markers.pop()
+
+
+def _table(token: Token, lines: Sequence[str]) -> Block:
+    first, last = token.map if token.map is not None else (0, 0)
+    rows = (inline.plain(line.strip().lstrip(">").strip()) for line in lines[first:last])
+    return Block(Kind.TABLE, "\n".join(row for row in rows if row))

@@ -1,0 +1,67 @@
+"""A page as read: its blocks in order, and what the page says of itself."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """What a block is; code and tables are never split inside a line or a row."""
+
+    HEADING = "heading"
+    TEXT = "text"
+    ITEM = "item"
+    CODE = "code"
+    TABLE = "table"
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A piece of a page.
+
+    `level` is 1 to 6 for a heading and 0 elsewhere. `anchor` names the place: of the section for
+    a heading, of what follows for any other block (a page of a PDF).
+    """
+
+    kind: Kind
+    text: str
+    level: int = 0
+    anchor: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What somebody has already described and cut; empty parts are made here after all."""
+
+    summary: str = ""
+    keypoints: tuple[str, ...] = ()
+    chunks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page of the documents.
+
+    `name` names the page whatever its language; `language` is a claim of the page or of its
+    folder (ISO 639-1), None when neither says. `warnings` tell what was odd and was read anyway.
+    """
+
+    source: str
+    title: str
+    blocks: tuple[Block, ...]
+    name: str = ""
+    id: str | None = None
+    crumbs: tuple[str, ...] = ()
+    description: str = ""
+    keywords: tuple[str, ...] = ()
+    language: str | None = None
+    url: str | None = None
+    prepared: Prepared | None = None
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def content(self) -> str:
+        """The whole page as text, headings marked as in Markdown."""
+        return "\n\n".join(
+            f"{'#' * block.level} {block.text}" if block.kind is Kind.HEADING else block.text
+            for block in self.blocks
+        )
