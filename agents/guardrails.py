@@ -1,0 +1,147 @@
+"""Decides whether a question is the desk's business."""
+
+from pydantic import BaseModel, Field
+
+from agents.agent import Agent
+from envelope.conversation import ClarificationReason
+from envelope.outcome import HopOutcome, Wrote
+from envelope.role import Role
+from knowledge.errors import IndexUnavailable
+from knowledge.port import Findings, Hit, Searcher, SearchRequest
+from llm.offline.injection import attack_in
+from llm.port import Model
+from llm.tasks.scope import TASK, Inputs, Output, Strictness
+
+_NEAREST = 5
+_CERTAIN = 0.95
+
+
+class Reads(BaseModel, frozen=True):
+    """The question, as it was typed and as it stands alone."""
+
+    canonical_question: str
+    text: str = ""
+    text_eng: str = ""
+    language: str = ""
+    related_history: tuple[str, ...] = ()
+
+
+class Writes(BaseModel, frozen=True):
+    """The verdict; what is outside is declined politely, what is unclear is asked."""
+
+    within_scope: bool
+    guardrails_confidence: float = Field(ge=0, le=1)
+    guardrails_analysis: str
+    needs_clarification: bool = False
+    clarification_reason: ClarificationReason | None = None
+    clarification_message: str = ""
+
+
+class GuardrailsAgent(Agent[Reads, Writes]):
+    """Let through what the domain's documents are about, and nothing that attacks the desk.
+
+    A verdict that cannot be had is never a yes: the user is asked instead.
+    """
+
+    role = Role.GUARDRAILS
+    reads = Reads
+    writes = Writes
+
+    def __init__(
+        self,
+        *,
+        model: Model,
+        searcher: Searcher,
+        domain_name: str,
+        domain_scope: str = "",
+        strictness: Strictness = "medium",
+    ) -> None:
+        self._model = model
+        self._searcher = searcher
+        self._domain_name = domain_name
+        self._domain_scope = domain_scope
+        self._strictness = strictness
+
+    async def work(self, reads: Reads) -> HopOutcome[Writes]:
+        attack = attack_in(reads.text) or attack_in(reads.text_eng)
+        if attack is not None:
+            return Wrote(self._declined(f"an attempt to change how the desk works ({attack})"))
+        try:
+            findings = await self._searcher.search(_request(reads))
+        except IndexUnavailable as error:
+            return Wrote(_unsearchable(error))
+        verdict = (await self._model.ask(TASK, self._inputs(reads, findings))).output
+        return Wrote(self._judged(verdict))
+
+    def _inputs(self, reads: Reads, findings: Findings) -> Inputs:
+        return Inputs(
+            question=reads.canonical_question,
+            text=reads.text,
+            related=reads.related_history,
+            domain_name=self._domain_name,
+            domain_scope=self._domain_scope,
+            strictness=self._strictness,
+            coverage=findings.coverage,
+            nearest=tuple(dict.fromkeys(_place(hit) for hit in findings.hits[:_NEAREST])),
+        )
+
+    def _judged(self, found: Output) -> Writes:
+        if found.verdict == "unclear":
+            return self._undecided(found.analysis, found.confidence)
+        if found.verdict == "outside":
+            return self._declined(found.analysis, found.confidence)
+        return Writes(
+            within_scope=True,
+            guardrails_confidence=found.confidence,
+            guardrails_analysis=found.analysis,
+        )
+
+    def _declined(self, analysis: str, confidence: float = _CERTAIN) -> Writes:
+        return Writes(
+            within_scope=False,
+            guardrails_confidence=confidence,
+            guardrails_analysis=analysis,
+            needs_clarification=True,
+            clarification_reason=ClarificationReason.OUT_OF_SCOPE,
+            clarification_message=f"This desk answers questions about {self._about()}.",
+        )
+
+    def _undecided(self, analysis: str, confidence: float = 0.0) -> Writes:
+        return Writes(
+            within_scope=False,
+            guardrails_confidence=confidence,
+            guardrails_analysis=analysis,
+            needs_clarification=True,
+            clarification_reason=ClarificationReason.SCOPE_UNCLEAR,
+            clarification_message=f"It is not clear whether the question is about {self._about()}.",
+        )
+
+    def _about(self) -> str:
+        scope = self._domain_scope.strip().rstrip(".")
+        return f"{self._domain_name} ({scope})" if scope else self._domain_name
+
+
+def _request(reads: Reads) -> SearchRequest:
+    return SearchRequest(
+        question=reads.canonical_question,
+        text=reads.text,
+        text_eng=reads.text_eng,
+        language=reads.language or None,
+        related=reads.related_history,
+        limit=_NEAREST,
+    )
+
+
+def _unsearchable(error: IndexUnavailable) -> Writes:
+    return Writes(
+        within_scope=False,
+        guardrails_confidence=0.0,
+        guardrails_analysis=f"the documents could not be searched: {error}",
+        needs_clarification=True,
+        clarification_reason=ClarificationReason.INSUFFICIENT_CONTEXT,
+        clarification_message="The documents cannot be searched at the moment.",
+    )
+
+
+def _place(hit: Hit) -> str:
+    return " > ".join(dict.fromkeys((*hit.crumbs, *hit.heading_path))) or hit.title

@@ -1,0 +1,81 @@
+"""Finds what is being asked without a model: by pointing words, short turns and shared words."""
+
+from llm.offline.phrases import OPENERS, POINTING, POINTING_SIGNS
+from llm.offline.replies import Reply, read_reply
+from llm.offline.words import content_words, normalised, stems, words
+from llm.tasks.essence import Inputs, Output
+
+_LEANS_ON = 2
+_SHORT_WORDS = 4
+_OPENER_WORDS = 8
+
+
+def answer(inputs: Inputs) -> Output:
+    """Return the last turn as the question, with the earlier turns it leans on."""
+    if inputs.open_pause is not None:
+        reply = read_reply(inputs.text, inputs.open_pause)
+        if reply.kind != "new_topic":
+            return resumed(inputs, reply)
+        return Output(canonical_question=_question(inputs), context_type="new_topic")
+    return _in_conversation(inputs)
+
+
+def resumed(inputs: Inputs, reply: Reply) -> Output:
+    """Return the original question of the open pause, merged with what the reply adds."""
+    pause = inputs.open_pause
+    if pause is None:
+        return _in_conversation(inputs)
+    if reply.kind == "exit":
+        return Output(
+            canonical_question=pause.original_question,
+            context_type="clarification",
+            clarification_result="exit",
+        )
+    assumed = (*pause.options, pause.original_question)[0] if reply.kind == "skip" else ""
+    added = pause.options[0] if reply.kind == "skip" and pause.options else reply.choice
+    return Output(
+        canonical_question=_merged(pause.original_question, added),
+        context_type="clarification",
+        clarification_result="search_again",
+        assumption=assumed,
+    )
+
+
+def _in_conversation(inputs: Inputs) -> Output:
+    question = _question(inputs)
+    earlier = inputs.earlier[:_LEANS_ON]
+    if not earlier or not _leans_back(inputs, earlier):
+        return Output(canonical_question=question, context_type="new_topic")
+    if not content_words(question):
+        question = _merged(earlier[0], question)
+    return Output(
+        canonical_question=question,
+        context_type="follow_up",
+        related_turns=tuple(range(1, len(earlier) + 1)),
+    )
+
+
+def _leans_back(inputs: Inputs, earlier: tuple[str, ...]) -> bool:
+    text = inputs.text
+    spoken = normalised(text)
+    if len(content_words(text)) <= _SHORT_WORDS or points_back(text):
+        return True
+    if spoken.startswith(tuple(f"{opener} " for opener in OPENERS)):
+        return True
+    answers = tuple(turn.text for turn in inputs.history[-1:] if turn.speaker == "assistant")
+    return bool(stems(text) & stems(" ".join((*earlier, *answers))))
+
+
+def points_back(text: str) -> bool:
+    """Tell whether a word of `text` refers to something said before."""
+    return not POINTING.isdisjoint(words(text)) or any(sign in text for sign in POINTING_SIGNS)
+
+
+def _question(inputs: Inputs) -> str:
+    return (inputs.text_eng if inputs.text_eng.strip() else inputs.text).strip()
+
+
+def _merged(question: str, added: str) -> str:
+    if not added or normalised(added) == normalised(question):
+        return question
+    return f"{question.strip()} - {added.strip()}" if question.strip() else added.strip()

@@ -1,0 +1,20 @@
+"""Lists what people say in twelve languages when they stop, skip, choose, point back or greet.
+
+The lists stand in `phrases.toml`; they are read once.
+"""
+
+import tomllib
+from pathlib import Path
+
+_LISTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+
+EXIT = frozenset[str](_LISTS["exit"])
+SKIP = frozenset[str](_LISTS["skip"])
+ORDINALS = tuple(frozenset[str](names) for names in _LISTS["ordinals"])
+LAST = frozenset[str](_LISTS["last"])
+AROUND_A_CHOICE = frozenset[str](_LISTS["around_a_choice"])
+POINTING = frozenset[str](_LISTS["pointing"].split())
+POINTING_SIGNS = tuple[str, ...](_LISTS["pointing_signs"])
+OPENERS = tuple[str, ...](_LISTS["openers"])
+SMALL_TALK = frozenset[str](_LISTS["small_talk"])
+FUNCTION_WORDS = frozenset[str](_LISTS["function_words"].split())

@@ -1,0 +1,87 @@
+"""Reads a reply to an open question of the desk: an option, a skip, an exit, or other words."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from envelope.conversation import Pause
+from llm.offline.phrases import AROUND_A_CHOICE, EXIT, LAST, ORDINALS, SKIP
+from llm.offline.words import content_words, normalised, stems, words
+
+_SHORT_WORDS = 4
+_QUESTION_MARKS = ("?", "\uff1f", "\u061f")
+_COMMAND_WORDS = 5
+_EDGES = ("please", "ok", "okay", "oh", "just", "then", "well", "no", "bitte", "por favor")
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a reply asks for; `choice` is an option's label, or the user's own words."""
+
+    kind: Literal["exit", "skip", "option", "words", "new_topic"]
+    choice: str = ""
+
+
+def plain_reply(text: str, pause: Pause) -> Reply | None:
+    """Return what `text` says without doubt (a button, a number, a stop word), else None."""
+    spoken = {normalised(text), _bare(text)}
+    if not EXIT.isdisjoint(spoken):
+        return Reply("exit")
+    option = _option(text, pause.options)
+    if option is not None:
+        return Reply("option", option)
+    return None if SKIP.isdisjoint(spoken) else Reply("skip")
+
+
+def read_reply(text: str, pause: Pause) -> Reply:
+    """Return what `text` most likely says in answer to `pause`."""
+    plain = plain_reply(text, pause)
+    if plain is not None:
+        return plain
+    named = _shares_words(text, pause.options)
+    if named is not None and len(content_words(text)) <= _SHORT_WORDS:
+        return Reply("option", named)
+    related = stems(text) & stems(f"{pause.original_question} {' '.join(pause.options)}")
+    if related or (len(content_words(text)) <= _SHORT_WORDS and not _asks(text)):
+        return Reply("words", text)
+    return Reply("new_topic")
+
+
+def _bare(text: str) -> str:
+    spoken = normalised(text)
+    for edge in _EDGES:
+        spoken = spoken.removeprefix(f"{edge} ").removesuffix(f" {edge}")
+    return spoken
+
+
+def _option(text: str, options: tuple[str, ...]) -> str | None:
+    """Return the option that is named in full, or by its place in the list."""
+    spoken = normalised(text)
+    for option in options:
+        label = normalised(option)
+        if label and (spoken == label or (len(label) > 2 and f" {label} " in f" {spoken} ")):
+            return option
+    place = _place(spoken, len(options))
+    return options[place] if place is not None and place < len(options) else None
+
+
+def _place(spoken: str, count: int) -> int | None:
+    said = [word for word in spoken.split() if word not in AROUND_A_CHOICE] or spoken.split()
+    if len(said) != 1 or len(spoken.split()) > _COMMAND_WORDS:
+        return None
+    if said[0].isdecimal():
+        return int(said[0]) - 1 if int(said[0]) > 0 else None
+    if said[0] in LAST:
+        return count - 1
+    return next((place for place, names in enumerate(ORDINALS) if said[0] in names), None)
+
+
+def _shares_words(text: str, options: tuple[str, ...]) -> str | None:
+    """Return the only option that shares the most words with `text`."""
+    shared = [(len(stems(text) & stems(option)), option) for option in options]
+    best = max((count for count, _ in shared), default=0)
+    winners = [option for count, option in shared if count == best]
+    return winners[0] if best and len(winners) == 1 else None
+
+
+def _asks(text: str) -> bool:
+    return text.rstrip().endswith(_QUESTION_MARKS) and len(words(text)) > 2

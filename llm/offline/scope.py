@@ -1,0 +1,37 @@
+"""Decides scope without a model: attacks, small talk, and what the documents cover."""
+
+from llm.offline.injection import attack_in
+from llm.offline.phrases import SMALL_TALK
+from llm.offline.words import normalised
+from llm.tasks.scope import Inputs, Output, Strictness
+
+ACCEPTED_COVERAGE: dict[Strictness, float] = {"low": 0.25, "medium": 0.5, "high": 0.7}
+"""The least coverage that is within scope: the calibrated score is made so that at 0.5 about 95 %
+of real questions pass."""
+
+
+def answer(inputs: Inputs) -> Output:
+    """Return the verdict: what is no question about the documents is outside."""
+    attack = attack_in(inputs.text or inputs.question)
+    if attack is not None:
+        return Output(
+            verdict="outside",
+            confidence=0.95,
+            analysis=f"an attempt to change how the desk works ({attack})",
+        )
+    if is_small_talk(inputs.text or inputs.question):
+        return Output(verdict="outside", confidence=0.95, analysis="small talk")
+    return _by_coverage(inputs)
+
+
+def is_small_talk(text: str) -> bool:
+    """Tell whether `text` is a greeting, thanks or a remark about the desk itself."""
+    return normalised(text) in SMALL_TALK
+
+
+def _by_coverage(inputs: Inputs) -> Output:
+    least = ACCEPTED_COVERAGE[inputs.strictness]
+    found = f"the documents cover it with {inputs.coverage:.2f}, {least:.2f} is asked for"
+    if inputs.coverage >= least:
+        return Output(verdict="within", confidence=inputs.coverage, analysis=found)
+    return Output(verdict="outside", confidence=1 - inputs.coverage, analysis=found)

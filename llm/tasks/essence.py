@@ -1,0 +1,45 @@
+"""Asks what is really being asked, seen in its conversation."""
+
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from envelope.conversation import Pause, Turn
+from llm.port import Task
+
+ContextType = Literal["new_topic", "follow_up", "clarification"]
+ClarificationResult = Literal["search_again", "exit"]
+
+
+class Inputs(BaseModel, frozen=True):
+    """The last turn, and what came before it."""
+
+    text: str = Field(description="what the user typed")
+    text_eng: str = Field(default="", description="the same in English, when it was translated")
+    history: tuple[Turn, ...] = Field(default=(), description="oldest first")
+    history_summary: str = ""
+    open_pause: Pause | None = Field(default=None, description="the desk's open question")
+
+    @property
+    def earlier(self) -> tuple[str, ...]:
+        """The user's earlier turns, newest first."""
+        return tuple(turn.text for turn in reversed(self.history) if turn.speaker == "user")
+
+
+class Output(BaseModel, frozen=True):
+    """The question made to stand alone, and how it relates to the conversation."""
+
+    canonical_question: str
+    context_type: ContextType
+    related_turns: tuple[int, ...] = Field(
+        default=(), description="earlier user turns it leans on; 1 is the newest"
+    )
+    clarification_result: ClarificationResult | None = Field(
+        default=None, description="only when the desk has an open question"
+    )
+    assumption: str = Field(
+        default="", description="what is assumed because the user skipped the desk's question"
+    )
+
+
+TASK = Task(name="essence", inputs=Inputs, output=Output, max_output_tokens=512)

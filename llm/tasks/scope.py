@@ -1,0 +1,36 @@
+"""Asks whether a question is the desk's business."""
+
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from llm.port import Task
+
+Strictness = Literal["low", "medium", "high"]
+Verdict = Literal["within", "outside", "unclear"]
+
+
+class Inputs(BaseModel, frozen=True):
+    """The question, the desk's business, and what its documents hold on the question."""
+
+    question: str
+    text: str = Field(default="", description="what the user typed")
+    related: tuple[str, ...] = Field(default=(), description="earlier user turns, newest first")
+    domain_name: str
+    domain_scope: str = ""
+    strictness: Strictness = "medium"
+    coverage: float = Field(
+        ge=0, le=1, description="how likely the documents are about such questions at all"
+    )
+    nearest: tuple[str, ...] = Field(default=(), description="places in the documents, best first")
+
+
+class Output(BaseModel, frozen=True):
+    """The verdict and why."""
+
+    verdict: Verdict
+    confidence: float = Field(ge=0, le=1)
+    analysis: str = Field(description="one sentence")
+
+
+TASK = Task(name="scope", inputs=Inputs, output=Output, max_output_tokens=256)

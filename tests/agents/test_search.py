@@ -1,0 +1,197 @@
+from agents.search import Reads, SearchAgent, Writes
+from envelope.conversation import ClarificationReason, Turn
+from envelope.outcome import Wrote
+from envelope.sources import SearchResult
+from knowledge.errors import IndexUnavailable
+from knowledge.port import Findings, Hit, Place, Quality, SearchRequest
+
+
+def hit(name: str, text: str = "Open Routing and press Add.", score: float = 1.0) -> Hit:
+    return Hit(
+        chunk_id=f"{name}#0",
+        document_id=name,
+        page=name,
+        title=name,
+        text=text,
+        crumbs=("Guide", name),
+        heading_path=("Adding",),
+        anchor="adding",
+        url=None,
+        path=f"{name}.md",
+        language="en",
+        score=score,
+        levels=("keywords",),
+    )
+
+
+def place(label: str) -> Place:
+    return Place(label=label, crumbs=(label,), document_id=label, url=None, score=1.0)
+
+
+def findings(
+    *hits: Hit,
+    quality: Quality = "good",
+    answerability: float = 0.8,
+    ambiguity: float = 0.1,
+    places: tuple[Place, ...] = (),
+) -> Findings:
+    return Findings(
+        hits=hits,
+        quality=quality,
+        answerability=answerability,
+        coverage=0.9,
+        ambiguity=ambiguity,
+        places=places,
+    )
+
+
+class Finding:
+    """A searcher that finds the same every time, and keeps what it was asked."""
+
+    def __init__(self, found: Findings | None) -> None:
+        self._found = found
+        self.requests: list[SearchRequest] = []
+
+    async def search(self, request: SearchRequest) -> Findings:
+        self.requests.append(request)
+        if self._found is None:
+            raise IndexUnavailable("the index cannot be opened")
+        return self._found
+
+
+async def searched(
+    searcher: Finding, reads: Reads | None = None, *, max_context_length: int = 4000
+) -> Writes:
+    agent = SearchAgent(searcher=searcher, max_context_length=max_context_length, limit=10)
+    outcome = await agent.work(
+        Reads(canonical_question="How do I add a rule?") if reads is None else reads
+    )
+    assert isinstance(outcome, Wrote)
+    return outcome.writes
+
+
+async def test_every_result_says_where_its_text_stands_in_the_context() -> None:
+    texts = ("Open Routing.", "Press Add — then Save.", "规则 is a rule.")
+
+    writes = await searched(
+        Finding(findings(*(hit(f"p{n}", text) for n, text in enumerate(texts))))
+    )
+
+    spans = [result.span for result in writes.search_results]
+    assert [writes.search_context[span[0] : span[1]] for span in spans if span] == list(texts)
+    assert writes.search_stats.total_results == 3
+    assert writes.search_stats.used_results == 3
+
+
+async def test_the_context_keeps_within_its_limit_and_says_what_did_not_fit() -> None:
+    hits = (hit("short", "a" * 100), hit("long", "b" * 1000), hit("last", "c" * 100))
+
+    writes = await searched(Finding(findings(*hits)), max_context_length=60)
+
+    assert len(writes.search_context) <= 60 * 4
+    assert writes.search_stats.context_length <= 60
+    assert [result.span is None for result in writes.search_results] == [False, True, False]
+    assert writes.search_stats.used_results == 2
+
+
+async def test_good_findings_ask_nothing_back() -> None:
+    writes = await searched(Finding(findings(hit("a"), quality="excellent")))
+
+    assert writes.search_quality == "excellent"
+    assert not writes.needs_clarification
+
+
+async def test_competing_places_become_the_options_of_a_question() -> None:
+    competing = (place("Rate plans"), place("Routing"), place("Rate plans"))
+
+    writes = await searched(
+        Finding(
+            findings(hit("a"), quality="poor", answerability=0.2, ambiguity=0.6, places=competing)
+        )
+    )
+
+    assert writes.needs_clarification
+    assert writes.clarification_reason is ClarificationReason.AMBIGUOUS_QUERY
+    assert writes.clarification_options == ("Rate plans", "Routing")
+
+
+async def test_nothing_found_is_declined_and_not_asked() -> None:
+    writes = await searched(Finding(findings(quality="poor", answerability=0.1, ambiguity=0.2)))
+
+    assert writes.clarification_reason is ClarificationReason.INSUFFICIENT_CONTEXT
+    assert writes.clarification_options == ()
+
+
+async def test_a_user_who_skipped_the_question_is_not_asked_it_again() -> None:
+    unclear = findings(hit("a"), quality="poor", answerability=0.2, ambiguity=0.6)
+    reads = Reads(canonical_question="How do I add a rule?", assumption="Routing")
+
+    writes = await searched(Finding(unclear), reads)
+
+    assert writes.clarification_reason is not ClarificationReason.AMBIGUOUS_QUERY
+    assert not writes.needs_clarification
+
+
+async def test_an_index_that_is_away_is_said_and_never_raised() -> None:
+    writes = await searched(Finding(None))
+
+    assert writes.search_quality == "poor"
+    assert writes.search_error == "the index cannot be opened"
+    assert writes.clarification_reason is ClarificationReason.INSUFFICIENT_CONTEXT
+
+
+async def test_a_further_attempt_leaves_out_what_was_tried_and_looks_wider() -> None:
+    searcher = Finding(findings(hit("c")))
+    first = SearchResult(
+        chunk_id="a#0", document_id="a", title="a", score=1, levels=(), span=(0, 1)
+    )
+    unused = SearchResult(chunk_id="b#0", document_id="b", title="b", score=1, levels=())
+    reads = Reads(
+        canonical_question="How do I add a rule?",
+        attempt=1,
+        search_results=(first, unused),
+        tried_chunks=("z#0",),
+        quality_analysis='Nothing is said about "time windows".',
+    )
+
+    writes = await searched(searcher, reads)
+
+    request = searcher.requests[0]
+    assert set(request.exclude) == {"z#0", "a#0"}
+    assert request.limit > 10
+    assert "time windows" in request.question
+    assert set(writes.tried_chunks) == {"z#0", "a#0", "c#0"}
+
+
+async def test_a_first_attempt_asks_for_the_question_with_its_conversation() -> None:
+    searcher = Finding(findings(hit("a")))
+    reads = Reads(
+        canonical_question="And for resellers?",
+        text="And for resellers?",
+        language="en",
+        related_history=("How do I add a rule?",),
+        history=(
+            Turn(speaker="user", text="How do I add a rule?"),
+            Turn(speaker="assistant", text="Open Routing."),
+        ),
+    )
+
+    await searched(searcher, reads)
+
+    request = searcher.requests[0]
+    assert request.question == "And for resellers?"
+    assert request.related == ("How do I add a rule?",)
+    assert request.previous_answer == "Open Routing."
+    assert request.exclude == ()
+
+
+async def test_a_new_topic_is_searched_without_the_answer_before_it() -> None:
+    searcher = Finding(findings(hit("a")))
+    reads = Reads(
+        canonical_question="Where are the invoices?",
+        history=(Turn(speaker="assistant", text="Open Routing."),),
+    )
+
+    await searched(searcher, reads)
+
+    assert searcher.requests[0].previous_answer == ""
