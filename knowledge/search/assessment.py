@@ -1,0 +1,32 @@
+"""What the features of a search say about the question; whoever fits them replaces the default."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Assessment:
+    """Probabilities, 0 to 1.
+
+    `answerability`: the documents hold an answer. `coverage`: the question is about what they
+    cover. `ambiguity`: it leaves open what is meant.
+    """
+
+    answerability: float
+    coverage: float
+    ambiguity: float
+
+
+Assess = Callable[[Mapping[str, float]], Assessment]
+
+
+def uncalibrated(features: Mapping[str, float]) -> Assessment:
+    """Return a first guess from the best cosine, the known words and the spread over pages."""
+    nearness = (features.get("dense1", 0.0) - 0.2) / 0.5
+    likely = 0.5 * nearness + 0.5 * features.get("best", 0.0)
+    spread = features.get("entropy", 0.0)
+    return Assessment(_bounded(likely), _bounded(features.get("known", 0.0)), _bounded(spread))
+
+
+def _bounded(value: float) -> float:
+    return min(max(value, 0.0), 1.0)
