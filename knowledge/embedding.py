@@ -66,7 +66,7 @@ class LocalEmbedder:
         encode = self._loaded()
         try:
             vectors = _by_length(texts, encode)
-        except Exception as error:  # noqa: BLE001 - the runtime raises its own kinds, all the same
+        except Exception as error:  # the runtime raises kinds of its own
             reason = f"{self.name!r} could not embed {len(texts)} texts: {error}"
             raise EmbeddingFailed(reason) from error
         return vectors
@@ -76,7 +76,7 @@ class LocalEmbedder:
             if self._encode is None:
                 try:
                     self._encode = self._load()
-                except Exception as error:  # noqa: BLE001 - as above
+                except Exception as error:  # as above
                     reason = f"the embedding model {self.name!r} could not be loaded: {error}"
                     raise EmbeddingFailed(reason) from error
             return self._encode
@@ -138,7 +138,8 @@ def _encode(tokenizer: "Tokenizer", session: "InferenceSession", texts: list[str
 def _normalised(vectors: Any) -> Matrix:
     matrix = np.asarray(vectors, dtype=np.float32)
     lengths: Matrix = np.linalg.norm(matrix, axis=1, keepdims=True)
-    return matrix / np.maximum(lengths, np.float32(1e-12))
+    matrix /= np.maximum(lengths, np.float32(1e-12))
+    return matrix
 
 
 def _dimensions_of(model: str) -> int:
