@@ -67,7 +67,11 @@ class Busy:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """An entry that was taken, and what is needed to settle it."""
+    """An entry that was taken, and what is needed to settle it.
+
+    `count` is its delivery (1 first), `failures` the retries of this hop before it; `merged` are
+    the frames of later messages that joined this one before it started, oldest first.
+    """
 
     entry_id: str
     role: str
@@ -77,6 +81,9 @@ class Delivery:
     question: Question
     frame: bytes
     remaining_seconds: float
+    failures: int = 0
+    result_list: str = ""
+    merged: tuple[bytes, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

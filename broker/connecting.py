@@ -1,0 +1,83 @@
+"""Connects to Redis, and turns its silence into one error."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import redis
+from redis import asyncio as aioredis
+from redis.asyncio.retry import Retry as AsyncRetry
+from redis.backoff import NoBackoff
+from redis.exceptions import (
+    BusyLoadingError,
+    ClusterDownError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    TryAgainError,
+)
+from redis.exceptions import (
+    ConnectionError as RedisConnectionError,
+)
+from redis.exceptions import (
+    TimeoutError as RedisTimeoutError,
+)
+from redis.retry import Retry
+
+from broker.errors import BrokerUnavailableError
+
+CONNECTIONS = 512
+TIMEOUT_SECONDS = 10.0
+"""Longer than any blocking read."""
+
+UNREACHABLE = (
+    RedisConnectionError,
+    RedisTimeoutError,
+    BusyLoadingError,
+    ReadOnlyError,
+    ClusterDownError,
+    TryAgainError,
+    OutOfMemoryError,
+    OSError,
+)
+
+_OPTIONS: dict[str, Any] = {
+    # A command whose answer was lost is never sent again blindly: the caller knows what is safe.
+    "socket_keepalive": True,
+    "socket_timeout": TIMEOUT_SECONDS,
+    "socket_connect_timeout": 2.0,
+    "protocol": 2,
+}
+
+
+def connect(url: str) -> "aioredis.Redis":
+    """Return a client for the broker's port."""
+    pool = aioredis.BlockingConnectionPool.from_url(
+        url,
+        max_connections=CONNECTIONS,
+        timeout=TIMEOUT_SECONDS,
+        retry=AsyncRetry(NoBackoff(), 0),
+        **_options(url),
+    )
+    return aioredis.Redis.from_pool(pool)
+
+
+def connect_blocking(url: str) -> "redis.Redis":
+    """Return a client for a thread of its own."""
+    return redis.Redis.from_url(url, retry=Retry(NoBackoff(), 0), **_options(url))
+
+
+@contextmanager
+def reachable() -> Iterator[None]:
+    """Turn every way in which Redis can be away into `BrokerUnavailableError`."""
+    try:
+        yield
+    except UNREACHABLE as error:
+        raise BrokerUnavailableError(f"Redis does not answer: {error}") from error
+
+
+def _options(url: str) -> dict[str, Any]:
+    if not url.startswith("unix:"):
+        return _OPTIONS
+    options = {name: value for name, value in _OPTIONS.items() if name != "socket_keepalive"}
+    options.pop("socket_connect_timeout")
+    return options

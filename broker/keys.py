@@ -1,0 +1,153 @@
+"""Every key of the broker, and how a question is written inside one.
+
+All keys of a shard carry its tag `{n}`, so that they share a slot of Redis Cluster. `<question>` is
+`tenant/assistant/conversation/message` and `<conversation>` its first three parts, each
+percent-encoded: no id can reach into another key.
+
+| key                      | type   | written by            | read by        | dies               |
+|--------------------------|--------|-----------------------|----------------|--------------------|
+| rd:shards                | string | prepare               | prepare        | never              |
+| rd:{n}:stream:<role>     | stream | submit, settle, due   | take, reclaim  | entries: settled   |
+| rd:{n}:deadlines         | zset   | submit, close         | due, submit    | members: closed    |
+| rd:{n}:open              | hash   | submit, close         | submit         | fields: none open  |
+| rd:{n}:delayed           | zset   | submit, settle        | due            | members: due       |
+| rd:{n}:parked            | hash   | settle                | due            | fields: due        |
+| rd:{n}:dead              | stream | settle, discard       | dead_letters   | capped             |
+| rd:{n}:record:<question> | hash   | submit, settle, close | submit, settle | ttl                |
+| rd:{n}:journal:<question> | stream | submit, settle, close | journal, reply | ttl               |
+| rd:{n}:order:<conversation> | list | submit, close        | submit, close  | when empty, ttl    |
+| rd:{n}:conversation:<conversation> | hash | submit        | close, due     | fields: started |
+| rd:{n}:messages:<conversation> | list | submit            | forget         | ttl                |
+| rd:{n}:tombstone:<conversation> | string | finish         | finish         | last open deadline |
+| rd:{n}:named:<message id> | zset  | submit                | find           | ttl                |
+| rd:{n}:results:<list>    | stream | close                 | push channels  | ttl                |
+
+"close" is what ends a question: finish, bury, cancel, or due at the deadline.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from urllib.parse import quote, unquote
+
+from envelope.question import Question, shard_of, shard_tag
+
+GROUP = "workers"
+"""The consumer group of every stream."""
+
+SHARDS = "rd:shards"
+CACHED = 8192
+
+
+def stream_key(role: str, shard: int) -> str:
+    """Return the stream that frames for `role` travel on."""
+    return f"rd:{shard_tag(shard)}:stream:{_safe(role)}"
+
+
+def stream_of(role: str, question: Question, shards: int) -> str:
+    """Return the stream on which `role` receives this question."""
+    return stream_key(role, shard_of(question.conversation, shards))
+
+
+def results_key(result_list: str, shard: int) -> str:
+    """Return the stream that final replies for a push channel stand on."""
+    return f"rd:{shard_tag(shard)}:results:{_safe(result_list)}"
+
+
+def named_key(message_id: str, shard: int) -> str:
+    """Return the index of the questions with this message id."""
+    return f"rd:{shard_tag(shard)}:named:{_safe(message_id)}"
+
+
+@lru_cache(CACHED)
+def name_of(question: Question) -> str:
+    """Return the question as it is written inside keys and entries."""
+    return "/".join(_safe(part) for part in (*question.conversation, question.message_id))
+
+
+@lru_cache(CACHED)
+def question_of(name: str) -> Question:
+    """Return the question of a written name; raises ValueError when it is none."""
+    parts = [unquote(part, errors="strict") for part in name.split("/")]
+    if len(parts) != 4:
+        raise ValueError(f"expected tenant/assistant/conversation/message, found {name!r}")
+    tenant, assistant, conversation, message = parts
+    return Question(
+        tenant=tenant,
+        assistant=assistant,
+        conversation_id=conversation,
+        message_id=message,
+    )
+
+
+@lru_cache(CACHED)
+def shard_for(question: Question, shards: int) -> int:
+    """Return the shard that every key of the question's conversation lives in."""
+    return shard_of(question.conversation, shards)
+
+
+@dataclass(frozen=True, slots=True)
+class ShardKeys:
+    """The keys that a shard has once."""
+
+    deadlines: str
+    open: str
+    dead: str
+    delayed: str
+    parked: str
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """In the order in which every script expects them."""
+        return (self.deadlines, self.open, self.dead, self.delayed, self.parked)
+
+
+@lru_cache(CACHED)
+def shard_keys(shard: int) -> ShardKeys:
+    """Return the keys of a shard."""
+    stem = f"rd:{shard_tag(shard)}:"
+    return ShardKeys(
+        deadlines=f"{stem}deadlines",
+        open=f"{stem}open",
+        dead=f"{stem}dead",
+        delayed=f"{stem}delayed",
+        parked=f"{stem}parked",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionKeys:
+    """The keys of one question and of its conversation."""
+
+    name: str
+    record: str
+    journal: str
+    order: str
+    conversation: str
+    messages: str
+    tombstone: str
+
+    @property
+    def closing(self) -> tuple[str, ...]:
+        """What closing a question touches, in the order in which the scripts expect it."""
+        return (self.record, self.journal, self.order, self.conversation, self.tombstone)
+
+
+@lru_cache(CACHED)
+def question_keys(question: Question, shard: int) -> QuestionKeys:
+    """Return the keys of a question that lives in `shard`."""
+    stem = f"rd:{shard_tag(shard)}:"
+    name = name_of(question)
+    conversation = name.rsplit("/", 1)[0]
+    return QuestionKeys(
+        name=name,
+        record=f"{stem}record:{name}",
+        journal=f"{stem}journal:{name}",
+        order=f"{stem}order:{conversation}",
+        conversation=f"{stem}conversation:{conversation}",
+        messages=f"{stem}messages:{conversation}",
+        tombstone=f"{stem}tombstone:{conversation}",
+    )
+
+
+def _safe(part: str) -> str:
+    return quote(part, safe="")

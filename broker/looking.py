@@ -1,0 +1,144 @@
+"""Reads what stands in Redis, and changes nothing: journals, replies, status, dead letters."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from redis.exceptions import ResponseError
+
+from broker.connecting import reachable
+from broker.keys import GROUP, named_key, question_of, shard_keys, stream_key
+from broker.port import DeadLetter, Fields, JournalEntry, RoleStatus
+from broker.reading import dead_letter_of, fields_of, journal_entry_of, json_fields, seconds_of
+from broker.space import Space
+from envelope.question import Question
+
+
+class Views:
+    """What can be seen of questions and roles."""
+
+    def __init__(self, space: Space) -> None:
+        self._space = space
+
+    async def reply(self, question: Question) -> Fields | None:
+        """Return the reply in the journal's last entry, once it is the finished one."""
+        _, names = self._space.place(question)
+        with reachable():
+            last: Any = await self._command("XREVRANGE", names.journal, "+", "-", "COUNT", 1)
+        for _, raw in last:
+            fields = fields_of(raw)
+            if fields[b"k"] == b"finished":
+                return json_fields(fields[b"j"])
+        return None
+
+    async def journal(
+        self, question: Question, *, after: str, block_seconds: float
+    ) -> Sequence[JournalEntry]:
+        """Return what stands in the journal after an entry."""
+        _, names = self._space.place(question)
+        block = ("BLOCK", max(1, int(block_seconds * 1000))) if block_seconds > 0 else ()
+        with reachable():
+            read: Any = await self._command("XREAD", *block, "STREAMS", names.journal, after)
+        return [journal_entry_of(entry) for entry in entries_of(read)]
+
+    async def find(self, message_id: str) -> Sequence[Question]:
+        """Return the questions of this message id, newest first."""
+        with reachable():
+            pipeline = self._space.client.pipeline(transaction=False)
+            for shard in range(self._space.shards):
+                pipeline.zrevrange(named_key(message_id, shard), 0, -1, withscores=True)
+            found = [pair for shard in await pipeline.execute() for pair in shard]
+        found.sort(key=lambda pair: -float(pair[1]))
+        return [question_of(name.decode()) for name, _ in found]
+
+    async def status(self, roles: Sequence[str]) -> Sequence[RoleStatus]:
+        """Return depth and age of each role, read from Redis itself."""
+        dead = await self._dead_by_role()
+        return [await self._status(role, dead.get(role, 0)) for role in roles]
+
+    async def dead_letters(self, limit: int) -> Sequence[DeadLetter]:
+        """Return the newest dead letters of all shards."""
+        letters: list[DeadLetter] = []
+        with reachable():
+            for shard in range(self._space.shards):
+                dead = shard_keys(shard).dead
+                found: Any = await self._command("XREVRANGE", dead, "+", "-", "COUNT", limit)
+                letters += (dead_letter_of(entry, shard) for entry in found)
+        letters.sort(key=lambda letter: -letter.at)
+        return letters[:limit]
+
+    async def dead_letter(self, letter_id: str) -> DeadLetter | None:
+        """Return one dead letter."""
+        place = letter_place(letter_id)
+        if place is None:
+            return None
+        shard, entry_id = place
+        with reachable():
+            found: Any = await self._command("XRANGE", shard_keys(shard).dead, entry_id, entry_id)
+        return dead_letter_of(found[0], shard) if found else None
+
+    async def drop_dead_letter(self, letter_id: str) -> bool:
+        """Delete one dead letter."""
+        place = letter_place(letter_id)
+        if place is None:
+            return False
+        with reachable():
+            return bool(await self._space.client.xdel(shard_keys(place[0]).dead, place[1]))
+
+    async def _command(self, *parts: str | int) -> Any:
+        client: Any = self._space.client
+        return await client.execute_command(*parts)
+
+    async def _status(self, role: str, dead: int) -> RoleStatus:
+        depth = in_flight = consumers = 0
+        oldest = 0.0
+        for shard in range(self._space.shards):
+            stream = stream_key(role, shard)
+            with reachable():
+                pipeline = self._space.client.pipeline(transaction=False)
+                pipeline.xlen(stream)
+                pipeline.execute_command("XRANGE", stream, "-", "+", "COUNT", 1)
+                pipeline.time()
+                length, first, (seconds, microseconds) = await pipeline.execute()
+            depth += length
+            if first:
+                age = seconds + microseconds / 1e6 - seconds_of(first[0][0].decode())
+                oldest = max(oldest, age)
+            pending, names = await self._group(stream)
+            in_flight += pending
+            consumers = max(consumers, names)
+        return RoleStatus(role, depth, in_flight, oldest, dead, consumers)
+
+    async def _group(self, stream: str) -> tuple[int, int]:
+        try:
+            with reachable():
+                groups = await self._space.client.xinfo_groups(stream)
+        except ResponseError:
+            return 0, 0  # no such stream yet
+        for group in groups:
+            if group["name"] == GROUP.encode():
+                return int(group["pending"]), int(group["consumers"])
+        return 0, 0
+
+    async def _dead_by_role(self) -> dict[str, int]:
+        counts: dict[str, int] = {}
+        for letter in await self.dead_letters(self._space.limits.dead_letters):
+            counts[letter.role] = counts.get(letter.role, 0) + 1
+        return counts
+
+
+def letter_place(letter_id: str) -> tuple[int, str] | None:
+    """Return shard and entry of a dead letter's id, or None when it is none."""
+    shard, _, entry_id = letter_id.partition("-")
+    first, _, second = entry_id.partition("-")
+    if not (shard.isdecimal() and first.isdecimal() and second.isdecimal()):
+        return None
+    return int(shard), entry_id
+
+
+def entries_of(read: Any) -> list[Any]:
+    """Return the entries of a read of one stream, in whichever form this client gives them."""
+    if not read:
+        return []
+    if isinstance(read, dict):
+        return [entry for batches in read.values() for batch in batches for entry in batch]
+    return [entry for _, entries in read for entry in entries]

@@ -1,0 +1,62 @@
+-- Send what is due; everything is checked again here, since several processes look at once.
+-- ARGV after the shard, for each: 'retry' token name role failures (KEYS record)
+--                               | 'start' name (KEYS as closing) | 'deadline' name (KEYS as closing, results).
+
+local shard = read_shard()
+local now = now_ms()
+local due = {}
+
+local function is_due(zset, member)
+  local score = redis.call('ZSCORE', zset, member)
+  return score and tonumber(score) <= now
+end
+
+function due.retry()
+  local token, name, role, failures, record = arg(), arg(), arg(), arg(), key()
+  if not is_due(shard.delayed, token) then
+    return 0
+  end
+  local frame = redis.call('HGET', shard.parked, token)
+  redis.call('ZREM', shard.delayed, token)
+  redis.call('HDEL', shard.parked, token)
+  local known = redis.call('HMGET', record, 'o', 'd', 'l')
+  if known[1] or not known[2] or not frame then
+    return 0
+  end
+  redis.call('XADD', shard.streams[role], '*', 'q', name, 'f', frame, 'd', known[2],
+    'l', known[3], 'n', failures)
+  return 1
+end
+
+function due.start()
+  local question = read_question(arg())
+  if not is_due(shard.delayed, 's ' .. question.name) then
+    return 0
+  end
+  redis.call('ZREM', shard.delayed, 's ' .. question.name)
+  start(shard, question, question.name, now)
+  return 1
+end
+
+function due.deadline()
+  local question, results = read_question(arg()), key()
+  if not is_due(shard.deadlines, question.name) then
+    return 0
+  end
+  local known = redis.call('HMGET', question.record, 'o', 't', 'l', 'lr', 'lo')
+  if known[1] or not known[4] then
+    -- The record outlived nobody: only the traces are left.
+    forget_open(shard, question, known[2])
+    leave_order(shard, question, now)
+    return 0
+  end
+  results = known[3] ~= '' and results or nil
+  close(shard, question, known[2], results, known[5], known[4], now)
+  return 1
+end
+
+local sent = 0
+while next_arg < #ARGV do
+  sent = sent + due[arg()]()
+end
+return sent

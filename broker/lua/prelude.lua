@@ -1,0 +1,132 @@
+-- Shared by every script that settles or closes. Fields of a stream entry:
+--   q the question's name, f the frame, d the deadline (ms), l the result list or '', n failures so
+--   far, m1.. merged frames.
+-- Fields of a record:
+--   at accepted (us), d deadline (ms), t tenant, l result list, lr/lo last resort and its outcome,
+--   st stage, o outcome (absent while open), ri the entry on the result list.
+
+local GROUP = 'workers'
+
+local function whole(number)
+  return string.format('%.0f', number)
+end
+
+local function now_ms()
+  local time = redis.call('TIME')
+  return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+
+-- Readers over KEYS and ARGV: each call gives the next one.
+local next_key, next_arg = 0, 0
+local function key()
+  next_key = next_key + 1
+  return KEYS[next_key]
+end
+local function arg()
+  next_arg = next_arg + 1
+  return ARGV[next_arg]
+end
+
+-- KEYS: the five of the shard, then the streams; ARGV: time to live (ms), cap, roles.
+local function read_shard()
+  local shard = {
+    deadlines = key(), open = key(), dead = key(), delayed = key(), parked = key(), streams = {},
+    ttl = arg(), cap = arg(),
+  }
+  for _ = 1, tonumber(arg()) do
+    shard.streams[arg()] = key()
+  end
+  return shard
+end
+
+local function read_question(name)
+  return {
+    name = name, record = key(), journal = key(), order = key(), conversation = key(),
+    tombstone = key(),
+  }
+end
+
+-- Whether `consumer` holds this entry in this very delivery. A group that is gone holds nothing.
+local function holds(stream, id, consumer, count)
+  local rows = redis.pcall('XPENDING', stream, GROUP, id, id, 1, consumer)
+  local row = rows[1]
+  return row ~= nil and row[4] == tonumber(count)
+end
+
+local function drop_waiting(question, name)
+  local frames = redis.call('HGET', question.conversation, name .. ':merged')
+  if not frames then
+    return
+  end
+  local fields = { name .. ':stream', name .. ':frame', name .. ':deadline', name .. ':at',
+    name .. ':merged', name .. ':list' }
+  for i = 1, tonumber(frames) do
+    fields[#fields + 1] = name .. ':m' .. i
+  end
+  redis.call('HDEL', question.conversation, unpack(fields))
+end
+
+-- Send a message that waited for its turn; when its time has not come, delay it.
+local function start(shard, question, name, now)
+  local stem = name .. ':'
+  local found = redis.call('HMGET', question.conversation, stem .. 'stream', stem .. 'frame',
+    stem .. 'deadline', stem .. 'at', stem .. 'merged', stem .. 'list')
+  if not found[1] then
+    return
+  end
+  if tonumber(found[4]) > now then
+    redis.call('ZADD', shard.delayed, found[4], 's ' .. name)
+    return
+  end
+  local fields = { 'q', name, 'f', found[2], 'd', found[3], 'l', found[6], 'n', '0' }
+  for i = 1, tonumber(found[5]) do
+    fields[#fields + 1] = 'm' .. i
+    fields[#fields + 1] = redis.call('HGET', question.conversation, stem .. 'm' .. i)
+  end
+  redis.call('XADD', found[1], '*', unpack(fields))
+  drop_waiting(question, name)
+end
+
+local function forget_open(shard, question, tenant)
+  redis.call('ZREM', shard.deadlines, question.name)
+  if tenant and redis.call('HINCRBY', shard.open, tenant, -1) <= 0 then
+    redis.call('HDEL', shard.open, tenant)
+  end
+end
+
+local function leave_order(shard, question, now)
+  local first = redis.call('LINDEX', question.order, 0)
+  redis.call('LREM', question.order, 1, question.name)
+  if redis.call('EXISTS', question.conversation) == 0 then
+    return
+  end
+  drop_waiting(question, question.name)
+  redis.call('ZREM', shard.delayed, 's ' .. question.name)
+  local following = first == question.name and redis.call('LINDEX', question.order, 0)
+  if following then
+    start(shard, question, following, now)
+  end
+end
+
+-- End an open question with its one reply, and let the next of its conversation start.
+-- `results` is the key of its result list, or nil.
+local function close(shard, question, tenant, results, outcome, reply, now)
+  local changes = { 'o', outcome }
+  if results then
+    changes[3] = 'ri'
+    changes[4] = redis.call('XADD', results, '*', 'q', question.name, 'o', outcome, 'j', reply)
+    redis.call('PEXPIRE', results, shard.ttl)
+  end
+  redis.call('HSET', question.record, unpack(changes))
+  redis.call('HDEL', question.record, 'lr', 'lo')
+  redis.call('XADD', question.journal, '*', 'k', 'finished', 'j', reply)
+  redis.call('PEXPIRE', question.record, shard.ttl)
+  redis.call('PEXPIRE', question.journal, shard.ttl)
+  forget_open(shard, question, tenant)
+  leave_order(shard, question, now)
+end
+
+local function bury(shard, name, frame, role, reason, problem, attempts, worker)
+  redis.call('XADD', shard.dead, 'MAXLEN', shard.cap, '*', 'q', name, 'f', frame, 'role', role,
+    'reason', reason, 'error', problem, 'attempts', attempts, 'worker', worker)
+end

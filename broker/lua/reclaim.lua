@@ -1,0 +1,17 @@
+-- Take over entries whose lease ran out. KEYS: stream. ARGV: consumer, lease (ms), cursor, places.
+-- Returns {next cursor, entries, counts, now (ms)}; the caller buries those that were delivered too often.
+
+local stream = KEYS[1]
+local found = redis.pcall('XAUTOCLAIM', stream, GROUP, ARGV[1], ARGV[2], ARGV[3], 'COUNT', ARGV[4])
+if found.err then
+  return { '0-0', {}, {}, '0' }
+end
+local entries, counts = {}, {}
+for _, entry in ipairs(found[2]) do
+  if entry and entry[2] then
+    local row = redis.call('XPENDING', stream, GROUP, entry[1], entry[1], 1, ARGV[1])[1]
+    entries[#entries + 1] = entry
+    counts[#counts + 1] = row[4]
+  end
+end
+return { found[1], entries, counts, whole(now_ms()) }

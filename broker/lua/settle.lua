@@ -1,0 +1,151 @@
+-- Settle many entries of one shard, each wholly or not at all. Returns 1 or 0 for each.
+-- After the shard, for each: ARGV kind, number of keys, number of arguments, then what the kind says.
+-- Every kind: ARGV role, id, consumer, count, name, journal entries (number, then kind and JSON);
+-- KEYS record, journal; kinds that may close add order, conversation, tombstone.
+
+local shard = read_shard()
+local settle = {}
+
+local function send(name, record)
+  local sends = tonumber(arg())
+  for _ = 1, sends do
+    local stream = shard.streams[arg()]
+    redis.call('XADD', stream, '*', 'q', name, 'f', arg(), 'd', record[2], 'l', record[5], 'n', '0')
+  end
+  return sends
+end
+
+local function note_record(question)
+  local resort, outcome, stage = arg(), arg(), arg()
+  if resort ~= '' then
+    redis.call('HSET', question.record, 'lr', resort, 'lo', outcome, 'st', stage)
+  elseif stage ~= '' then
+    redis.call('HSET', question.record, 'st', stage)
+  end
+end
+
+function settle.forward(question, record)
+  note_record(question)
+  send(question.name, record)
+end
+
+function settle.retry(question, record)
+  local frame, role, id, failures, delay = arg(), arg(), arg(), arg(), tonumber(arg())
+  local token = 'r ' .. id .. ' ' .. role .. ' ' .. failures .. ' ' .. question.name
+  local due = math.min(now_ms() + delay, tonumber(record[2]))
+  redis.call('HSET', shard.parked, token, frame)
+  redis.call('ZADD', shard.delayed, whole(due), token)
+end
+
+-- The writes of one question; skipped, but read, when the conversation was forgotten meanwhile.
+local memory = {}
+
+function memory.append(name, ttl, values, keep)
+  redis.call('RPUSH', name, unpack(values))
+  redis.call('LTRIM', name, -tonumber(keep), -1)
+  redis.call('EXPIRE', name, ttl)
+end
+
+function memory.set_fields(name, ttl, values)
+  redis.call('HSET', name, unpack(values))
+  redis.call('EXPIRE', name, ttl)
+end
+
+function memory.increment(name, ttl, values)
+  for i = 1, #values, 2 do
+    redis.call('HINCRBYFLOAT', name, values[i], values[i + 1])
+  end
+  redis.call('EXPIRE', name, ttl)
+end
+
+function memory.delete(name)
+  redis.call('DEL', name)
+end
+
+local function remember(allowed)
+  for _ = 1, tonumber(arg()) do
+    local kind, name, ttl, keep, values = arg(), key(), arg(), arg(), {}
+    for i = 1, tonumber(arg()) do
+      values[i] = arg()
+    end
+    if allowed and (#values > 0 or kind == 'delete') then
+      memory[kind](name, ttl, values, keep)
+    end
+  end
+end
+
+-- KEYS for each forgotten message: record, journal, result list. What is open stays.
+local function forget(own)
+  for _ = 1, tonumber(arg()) do
+    local record, journal, results = key(), key(), key()
+    local known = redis.call('HMGET', record, 'o', 'ri')
+    if known[1] and record ~= own then
+      redis.call('DEL', journal)
+      if known[2] then
+        redis.call('XDEL', results, known[2])
+      end
+    end
+  end
+end
+
+local function leave_tombstone(question)
+  local time = redis.call('TIME')
+  local last = redis.call('ZRANGE', shard.deadlines, -1, -1, 'WITHSCORES')
+  redis.call('SET', question.tombstone, time[1] .. string.format('%06d', tonumber(time[2])))
+  redis.call('PEXPIREAT', question.tombstone, whole(tonumber(last[2]) + 60000))
+end
+
+function settle.finish(question, record)
+  local outcome, reply, forgets = arg(), arg(), arg()
+  local results = key()
+  local tombstone = redis.call('GET', question.tombstone)
+  remember(not tombstone or tonumber(record[3]) > tonumber(tombstone))
+  if forgets ~= '' then
+    leave_tombstone(question)
+    forget(question.record)
+  end
+  close(shard, question, record[4], record[5] ~= '' and results or nil, outcome, reply, now_ms())
+end
+
+function settle.bury(question, record)
+  local frame, role, reason, problem, attempts, worker = arg(), arg(), arg(), arg(), arg(), arg()
+  local results = key()
+  bury(shard, question.name, frame, role, reason, problem, attempts, worker)
+  if send(question.name, record) > 0 then
+    return
+  end
+  results = record[5] ~= '' and results or nil
+  close(shard, question, record[4], results, record[7], record[6], now_ms())
+end
+
+local function settle_one(kind)
+  local role, id, consumer, count, name = arg(), arg(), arg(), arg(), arg()
+  local stream = shard.streams[role]
+  if not holds(stream, id, consumer, count) then
+    return 0
+  end
+  redis.call('XACK', stream, GROUP, id)
+  redis.call('XDEL', stream, id)
+  local question = { name = name, record = key(), journal = key() }
+  local record = redis.call('HMGET', question.record, 'o', 'd', 'at', 't', 'l', 'lr', 'lo')
+  if record[1] or not record[2] then
+    return 0
+  end
+  if kind == 'finish' or kind == 'bury' then
+    question.order, question.conversation, question.tombstone = key(), key(), key()
+  end
+  for _ = 1, tonumber(arg()) do
+    redis.call('XADD', question.journal, '*', 'k', arg(), 'j', arg())
+  end
+  settle[kind](question, record)
+  return 1
+end
+
+local done = {}
+while next_arg < #ARGV do
+  local kind, keys, args = arg(), tonumber(arg()), tonumber(arg())
+  local key_end, arg_end = next_key + keys, next_arg + args
+  done[#done + 1] = settle_one(kind)
+  next_key, next_arg = key_end, arg_end
+end
+return done

@@ -1,0 +1,48 @@
+"""Checks at start that a Redis can serve: its version, its eviction, its number of shards."""
+
+from typing import TYPE_CHECKING, Any
+
+from redis.exceptions import ResponseError
+
+from broker.connecting import reachable
+from broker.errors import UnsuitableServerError
+from broker.keys import SHARDS
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+OLDEST = (6, 2)
+
+
+async def check_server(client: "Redis", shards: int) -> None:
+    """Raise `UnsuitableServerError` when frames could be lost here."""
+    with reachable():
+        check_server_info(await _info(client))
+        await client.set(SHARDS, shards, nx=True)
+        found = await client.get(SHARDS)
+    if found is not None and int(found) != shards:
+        raise UnsuitableServerError(
+            f"expected {shards} shards, found a Redis that was set up with {int(found)}: "
+            "the number of shards is fixed at the first start"
+        )
+
+
+def check_server_info(info: dict[str, Any]) -> None:
+    """Raise `UnsuitableServerError` when the server is too old or evicts keys."""
+    version = str(info.get("redis_version", ""))
+    numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdecimal())
+    if numbers and numbers < OLDEST:
+        raise UnsuitableServerError(f"expected Redis 6.2 or newer, found {version}")
+    policy = info.get("maxmemory_policy", "noeviction")
+    if policy != "noeviction":
+        raise UnsuitableServerError(
+            "expected maxmemory-policy noeviction, so that no envelope is thrown away, "
+            f"found {policy}"
+        )
+
+
+async def _info(client: "Redis") -> dict[str, Any]:
+    try:
+        return {**await client.info("server"), **await client.info("memory")}
+    except ResponseError:
+        return {}  # the in-process server has no INFO, and evicts nothing

@@ -1,0 +1,126 @@
+"""Reads entries of streams into deliveries, journal entries and dead letters."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from pydantic_core import from_json
+
+from broker.keys import question_of
+from broker.port import DeadLetter, Delivery, Fields, JournalEntry
+from envelope.question import Question
+
+Entry = tuple[bytes, list[bytes] | dict[bytes, bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class Malformed:
+    """An entry that is none of ours; `name` is the question's where it could be read."""
+
+    role: str
+    shard: int
+    entry_id: str
+    consumer: str
+    count: int
+    name: str
+    frame: bytes
+    error: str
+    question: Question | None = None
+
+
+def fields_of(raw: list[bytes] | dict[bytes, bytes] | None) -> Mapping[bytes, bytes]:
+    """Return the fields of an entry, whichever way the client gave them."""
+    if raw is None:
+        return {}
+    if isinstance(raw, dict):
+        return raw
+    return dict(zip(raw[::2], raw[1::2], strict=True))
+
+
+def delivery_of(
+    entry: Entry, *, role: str, shard: int, consumer: str, count: int, now_ms: float
+) -> Delivery | Malformed:
+    """Return what was delivered; never raises for what stands in an entry."""
+    entry_id = entry[0].decode()
+    fields = fields_of(entry[1])
+    question: Question | None = None
+    try:
+        question = question_of(fields[b"q"].decode())
+        return Delivery(
+            entry_id=entry_id,
+            role=role,
+            shard=shard,
+            consumer=consumer,
+            count=count,
+            question=question,
+            frame=fields[b"f"],
+            remaining_seconds=(float(fields[b"d"]) - now_ms) / 1000,
+            failures=int(fields[b"n"]),
+            result_list=fields[b"l"].decode(),
+            merged=_merged(fields) if len(fields) > 5 else (),
+        )
+    except (KeyError, ValueError) as error:
+        missing = isinstance(error, KeyError)
+        return Malformed(
+            role=role,
+            shard=shard,
+            entry_id=entry_id,
+            consumer=consumer,
+            count=count,
+            name=fields.get(b"q", b"").decode(errors="replace") if question is not None else "",
+            frame=fields.get(b"f", b""),
+            error=f"expected a field {error}" if missing else str(error).splitlines()[0],
+            question=question,
+        )
+
+
+def journal_entry_of(entry: Entry) -> JournalEntry:
+    """Return one entry of a journal."""
+    fields = fields_of(entry[1])
+    entry_id = entry[0].decode()
+    return JournalEntry(
+        kind=fields[b"k"].decode(),
+        fields=json_fields(fields[b"j"]),
+        id=entry_id,
+        at=seconds_of(entry_id),
+    )
+
+
+def dead_letter_of(entry: Entry, shard: int) -> DeadLetter:
+    """Return one dead letter; its id tells its shard."""
+    fields = fields_of(entry[1])
+    entry_id = entry[0].decode()
+    name = fields[b"q"].decode()
+    return DeadLetter(
+        id=f"{shard}-{entry_id}",
+        role=fields[b"role"].decode(),
+        shard=shard,
+        question=question_of(name) if name else None,
+        reason=fields[b"reason"].decode(),
+        error=fields[b"error"].decode(errors="replace"),
+        attempts=int(fields[b"attempts"]),
+        worker=fields[b"worker"].decode(),
+        at=seconds_of(entry_id),
+        frame=fields[b"f"],
+    )
+
+
+def json_fields(text: bytes) -> Fields:
+    """Return the object that was written as JSON."""
+    value: Fields = from_json(text)
+    return value
+
+
+def seconds_of(entry_id: str) -> float:
+    """Return when an entry was added, in Unix seconds."""
+    return int(entry_id.split("-")[0]) / 1000
+
+
+def _merged(fields: Mapping[bytes, bytes]) -> tuple[bytes, ...]:
+    return tuple(_joined(fields))
+
+
+def _joined(fields: Mapping[bytes, bytes]) -> Iterable[bytes]:
+    number = 1
+    while (frame := fields.get(b"m%d" % number)) is not None:
+        yield frame
+        number += 1

@@ -1,0 +1,227 @@
+"""Implements the port on Redis Streams.
+
+States of a question: *waiting* (behind another of its conversation, or for its start), *open* (one
+entry travels, or is parked until a retry is due), *closed* (its record has an outcome). Only the
+scripts move it on, each atomically; a closed question never changes again. An entry belongs to the
+consumer that holds its latest delivery; when its lease runs out anybody may take it over, and what
+the old owner settles then is refused.
+"""
+
+import random
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal, cast
+
+from pydantic_core import to_json
+
+from broker.ending import Endings, superseded
+from broker.forgetting import Forgetting
+from broker.keys import named_key, question_of, results_key
+from broker.leasing import Leases, Tell
+from broker.looking import Views
+from broker.port import (
+    Accepted,
+    Busy,
+    DeadLetter,
+    Delivery,
+    Duplicate,
+    Fields,
+    Finish,
+    JournalEntry,
+    Lost,
+    RoleStatus,
+    Send,
+    Settlement,
+    Submission,
+)
+from broker.preparing import check_server
+from broker.reading import json_fields
+from broker.scripts import SETTLE, SUBMIT
+from broker.settling import Limits, Settlements, outcome_of
+from broker.space import Space
+from envelope.question import Question
+from envelope.role import Role
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+
+def tell_nobody(_delivery: Delivery, _error: str) -> Send | None:
+    """Let the script end a poisonous question with the last resort of its record."""
+    return None
+
+
+class RedisBroker:
+    """The broker on one Redis. Times are seconds.
+
+    `lease`: after it a silent worker's entries are taken over. `ttl`: how long records, journals
+    and results of ended questions stay. `quota`: open questions of one shard; from half of it on a
+    tenant may hold no more than its equal share. `longest_queue`: messages that may wait in a
+    conversation. `attempts`: failures of one hop before it is buried. `tell` makes the frame that
+    tells the manager of an entry that killed its workers.
+    """
+
+    def __init__(
+        self,
+        client: "Redis",
+        *,
+        shards: int = 1,
+        lease_seconds: float = 15.0,
+        ttl_seconds: float = 86_400.0,
+        quota: int = 10_000,
+        longest_queue: int = 20,
+        retry_after_seconds: float = 2.0,
+        attempts: int = 8,
+        backoff_seconds: float = 0.5,
+        longest_backoff_seconds: float = 30.0,
+        dead_letters: int = 1_000,
+        tell: Tell = tell_nobody,
+    ) -> None:
+        self.shards = shards
+        limits = Limits(
+            ttl_ms=int(ttl_seconds * 1000),
+            dead_letters=dead_letters,
+            attempts=attempts,
+            backoff_ms=int(backoff_seconds * 1000),
+            longest_backoff_ms=int(longest_backoff_seconds * 1000),
+        )
+        roles = dict.fromkeys(role.value for role in Role)
+        self._space = Space(client, shards, limits, int(lease_seconds * 1000), roles)
+        self._quota = quota
+        self._longest_queue = longest_queue
+        self._retry_after_seconds = retry_after_seconds
+        self._random = random.SystemRandom()
+        self._leases = Leases(self._space, self.settle, tell)
+        self._endings = Endings(self._space)
+        self._views = Views(self._space)
+        self._forgetting = Forgetting(self._space)
+
+    async def submit(self, submission: Submission) -> Accepted | Duplicate | Busy:
+        question = submission.question
+        shard, names = self._space.place(question)
+        call = self._space.call(shard, [submission.role])
+        results = submission.result_list
+        named = named_key(question.message_id, shard)
+        keys = [
+            *call.keys,
+            *names.closing,
+            names.messages,
+            named,
+            results_key(results, shard) if results else names.record,
+        ]
+        args = [
+            *call.args,
+            names.name,
+            question.tenant,
+            submission.role,
+            submission.frame,
+            int(submission.deadline_seconds * 1000),
+            to_json(submission.last_resort),
+            outcome_of(submission.last_resort),
+            results,
+            int(submission.not_before_seconds * 1000),
+            to_json(submission.accepted),
+            self._quota,
+            self._longest_queue,
+            to_json(superseded(question)),
+        ]
+        kind, value = await self._space.run(SUBMIT, keys, args)
+        return self._submitted(kind, value)
+
+    async def take(
+        self, role: str, consumer: str, *, places: int, block_seconds: float
+    ) -> Sequence[Delivery]:
+        return await self._leases.take(role, consumer, places=places, block_seconds=block_seconds)
+
+    async def settle(self, settlements: Sequence[tuple[Delivery, Settlement]]) -> Sequence[bool]:
+        places: defaultdict[int, list[int]] = defaultdict(list)
+        for place, (delivery, _) in enumerate(settlements):
+            places[delivery.shard].append(place)
+        settled = [False] * len(settlements)
+        for shard, indices in places.items():
+            batch = [settlements[index] for index in indices]
+            for index, done in zip(indices, await self._settle(shard, batch), strict=True):
+                settled[index] = bool(done)
+        return settled
+
+    async def renew(self, held: Sequence[Delivery]) -> Sequence[Lost]:
+        return await self._leases.renew(held)
+
+    async def reclaim(self, role: str, consumer: str, *, places: int) -> Sequence[Delivery]:
+        return await self._leases.reclaim(role, consumer, places=places)
+
+    async def due(self) -> float:
+        return await self._endings.due()
+
+    async def give_back(self, held: Sequence[Delivery]) -> None:
+        await self._leases.give_back(held)
+
+    async def leave(self, role: str, consumer: str) -> None:
+        await self._leases.leave(role, consumer)
+
+    async def cancel(self, question: Question, *, forget: bool = False) -> bool:
+        return await self._endings.cancel(question, forget=forget)
+
+    async def reply(self, question: Question) -> Fields | None:
+        return await self._views.reply(question)
+
+    async def journal(
+        self, question: Question, *, after: str = "0", block_seconds: float = 0.0
+    ) -> Sequence[JournalEntry]:
+        return await self._views.journal(question, after=after, block_seconds=block_seconds)
+
+    async def find(self, message_id: str) -> Sequence[Question]:
+        return await self._views.find(message_id)
+
+    async def status(self, roles: Sequence[str]) -> Sequence[RoleStatus]:
+        return await self._views.status(roles)
+
+    async def dead_letters(self, *, limit: int = 100) -> Sequence[DeadLetter]:
+        return await self._views.dead_letters(limit)
+
+    async def dead_letter(self, letter_id: str) -> DeadLetter | None:
+        return await self._views.dead_letter(letter_id)
+
+    async def drop_dead_letter(self, letter_id: str) -> bool:
+        return await self._views.drop_dead_letter(letter_id)
+
+    async def prepare(self, roles: Sequence[str]) -> None:
+        """Check the server and make streams and groups; raises `UnsuitableServerError`."""
+        await check_server(self._space.client, self.shards)
+        for role in roles:
+            await self._leases.make_groups(role)
+
+    async def close(self) -> None:
+        """Close the client's connections."""
+        await self._space.client.aclose()
+
+    def _submitted(self, kind: bytes, value: bytes | int) -> Accepted | Duplicate | Busy:
+        text = value if isinstance(value, bytes) else b""
+        match kind:
+            case b"accepted":
+                return Accepted(waiting=int(value))
+            case b"merged":
+                return Accepted(merged_into=question_of(text.decode()).message_id)
+            case b"duplicate":
+                return Duplicate(json_fields(text) if text else None)
+            case _:
+                return Busy(self._retry_after_seconds, _reason(text))
+
+    async def _settle(
+        self, shard: int, batch: Sequence[tuple[Delivery, Settlement]]
+    ) -> Sequence[int]:
+        settlements = Settlements(shard, self._space.limits, jitter=self._random.random)
+        for delivery, settlement in batch:
+            forgets = (
+                await self._forgetting.before(delivery.question)
+                if isinstance(settlement, Finish) and settlement.forget
+                else ()
+            )
+            settlements.add(delivery, settlement, forgets)
+        call = settlements.call(self._space.roles)
+        done: Sequence[int] = await self._space.run(SETTLE, call.keys, call.args)
+        return done
+
+
+def _reason(text: bytes) -> Literal["shard_full", "tenant_share", "conversation_full"]:
+    return cast('Literal["shard_full", "tenant_share", "conversation_full"]', text.decode())

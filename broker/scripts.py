@@ -1,0 +1,50 @@
+"""Runs the Lua scripts by their digest, and loads them again when the server forgot them."""
+
+import hashlib
+from collections.abc import Sequence
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from redis.exceptions import NoScriptError
+
+if TYPE_CHECKING:
+    from redis import Redis as SyncRedis
+    from redis.asyncio import Redis
+
+Argument = str | bytes | int | float
+
+
+class Script:
+    """One script: the shared prelude and its own file."""
+
+    def __init__(self, name: str) -> None:
+        folder = files("broker") / "lua"
+        parts = ((folder / file).read_text("utf-8") for file in ("prelude.lua", f"{name}.lua"))
+        self.text = "\n".join(parts)
+        self.digest = hashlib.sha1(self.text.encode(), usedforsecurity=False).hexdigest()
+
+    async def run(self, client: "Redis", keys: Sequence[str], args: Sequence[Argument]) -> Any:
+        """Return what the script returns."""
+        try:
+            return await client.evalsha(self.digest, len(keys), *keys, *args)
+        except NoScriptError:
+            return await client.eval(self.text, len(keys), *keys, *args)
+
+    def run_now(self, client: "SyncRedis", keys: Sequence[str], args: Sequence[Argument]) -> Any:
+        """Return what the script returns, blocking this thread."""
+        try:
+            return client.evalsha(self.digest, len(keys), *keys, *args)
+        except NoScriptError:
+            return client.eval(self.text, len(keys), *keys, *args)
+
+
+SUBMIT = Script("submit")
+SETTLE = Script("settle")
+DISCARD = Script("discard")
+RENEW = Script("renew")
+PEEK = Script("peek")
+DUE = Script("due")
+RECLAIM = Script("reclaim")
+RETURN = Script("return")
+LEAVE = Script("leave")
+CANCEL = Script("cancel")

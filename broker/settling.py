@@ -1,0 +1,212 @@
+"""Writes settlements as keys and arguments of one script call per shard."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from pydantic_core import to_json
+
+from broker.keys import QuestionKeys, question_keys, results_key, shard_keys, stream_key
+from broker.port import (
+    Bury,
+    Delivery,
+    Fields,
+    Finish,
+    Forward,
+    JournalEntry,
+    Retry,
+    Send,
+    Settlement,
+)
+from broker.scripts import Argument
+from envelope.memory_write import Append, Delete, Increment, MemoryWrite, SetFields
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What bounds the broker; see `RedisBroker` for each."""
+
+    ttl_ms: int
+    dead_letters: int
+    attempts: int
+    backoff_ms: int
+    longest_backoff_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Keys and arguments of one script call."""
+
+    keys: list[str]
+    args: list[Argument]
+
+    @classmethod
+    def on_shard(cls, shard: int, roles: Iterable[str], limits: Limits) -> "Call":
+        """Begin as every script that settles or closes expects it."""
+        names = list(roles)
+        keys = [*shard_keys(shard).all, *(stream_key(role, shard) for role in names)]
+        return cls(keys, [limits.ttl_ms, limits.dead_letters, len(names), *names])
+
+
+class Settlements:
+    """Gathers the settlements of one shard."""
+
+    def __init__(self, shard: int, limits: Limits, *, jitter: Callable[[], float]) -> None:
+        self._shard = shard
+        self._limits = limits
+        self._closes = False
+        self._jitter = jitter
+        self._roles: dict[str, None] = {}
+        self._keys: list[str] = []
+        self._args: list[Argument] = []
+
+    def add(
+        self, delivery: Delivery, settlement: Settlement, forgets: Sequence[tuple[str, str, str]]
+    ) -> None:
+        """Add one; `forgets` are record, journal and result list of what a finish forgets."""
+        names = question_keys(delivery.question, self._shard)
+        if isinstance(settlement, Retry) and self._spent(delivery, settlement):
+            settlement = Bury("attempts_spent", settlement.reason, journal=settlement.journal)
+        self._roles[delivery.role] = None
+        kind, keys, args = self._written(delivery, names, settlement, forgets)
+        head: list[Argument] = [
+            delivery.role,
+            delivery.entry_id,
+            delivery.consumer,
+            delivery.count,
+            names.name,
+        ]
+        notes = _notes(settlement.journal)
+        self._closes = self._closes or kind in ("finish", "bury")
+        self._keys += keys
+        self._args += [kind, len(keys), len(head) + len(notes) + len(args), *head, *notes, *args]
+
+    def call(self, known: Iterable[str]) -> Call:
+        """Return the whole call; a batch that may release a message declares all `known` roles."""
+        roles = {**self._roles, **dict.fromkeys(known)} if self._closes else self._roles
+        start = Call.on_shard(self._shard, roles, self._limits)
+        return Call(start.keys + self._keys, start.args + self._args)
+
+    def _written(
+        self,
+        delivery: Delivery,
+        names: QuestionKeys,
+        settlement: Settlement,
+        forgets: Sequence[tuple[str, str, str]],
+    ) -> tuple[str, list[str], list[Argument]]:
+        match settlement:
+            case Forward():
+                return "forward", _short(names), self._forward(settlement)
+            case Retry():
+                return "retry", _short(names), self._retry(delivery, settlement)
+            case Finish():
+                return "finish", *self._finish(delivery, names, settlement, forgets)
+            case Bury():
+                return "bury", *self._bury(delivery, names, settlement)
+
+    def _spent(self, delivery: Delivery, retry: Retry) -> bool:
+        # A wait that was asked for is bounded by the deadline; only failures are counted.
+        return retry.seconds is None and delivery.failures + 1 >= self._limits.attempts
+
+    def _forward(self, forward: Forward) -> list[Argument]:
+        resort = forward.last_resort
+        return [
+            *(("", "") if resort is None else (to_json(resort), outcome_of(resort))),
+            forward.stage if forward.stage is not None else "",
+            *self._sends(forward.sends),
+        ]
+
+    def _sends(self, sends: Sequence[Send]) -> list[Argument]:
+        args: list[Argument] = [len(sends)]
+        for send in sends:
+            self._roles[send.role] = None
+            args += (send.role, send.frame)
+        return args
+
+    def _retry(self, delivery: Delivery, retry: Retry) -> list[Argument]:
+        failures = delivery.failures + (1 if retry.seconds is None else 0)
+        return [
+            retry.frame,
+            delivery.role,
+            delivery.entry_id,
+            failures,
+            self._delay(failures, retry),
+        ]
+
+    def _delay(self, failures: int, retry: Retry) -> int:
+        if retry.seconds is not None:
+            return int(retry.seconds * 1000)
+        longest = min(
+            self._limits.longest_backoff_ms, self._limits.backoff_ms * 2 ** min(failures, 20)
+        )
+        return int(longest * self._jitter())
+
+    def _finish(
+        self,
+        delivery: Delivery,
+        names: QuestionKeys,
+        finish: Finish,
+        forgets: Sequence[tuple[str, str, str]],
+    ) -> tuple[list[str], list[Argument]]:
+        keys = [*names.closing, self._results(delivery, names)]
+        args: list[Argument] = [finish.outcome.value, to_json(finish.reply), finish.forget]
+        args.append(len(finish.remember))
+        for write in finish.remember:
+            keys.append(write.key)
+            args += _memory(write)
+        if finish.forget:
+            args.append(len(forgets))
+            keys += [key for group in forgets for key in group]
+        return keys, args
+
+    def _bury(
+        self, delivery: Delivery, names: QuestionKeys, bury: Bury
+    ) -> tuple[list[str], list[Argument]]:
+        keys = [*names.closing, self._results(delivery, names)]
+        args: list[Argument] = [
+            delivery.frame,
+            delivery.role,
+            bury.reason,
+            bury.error,
+            delivery.failures + delivery.count,
+            delivery.consumer,
+            *self._sends(() if bury.tell is None else (bury.tell,)),
+        ]
+        return keys, args
+
+    def _results(self, delivery: Delivery, names: QuestionKeys) -> str:
+        # A key of the slot stands in where there is no result list: the script looks at the record.
+        return (
+            results_key(delivery.result_list, self._shard) if delivery.result_list else names.record
+        )
+
+
+def _short(names: QuestionKeys) -> list[str]:
+    return [names.record, names.journal]
+
+
+def outcome_of(reply: Fields) -> str:
+    """Return the outcome that a reply names, else `failed`."""
+    outcome = reply.get("outcome")
+    return outcome if isinstance(outcome, str) else "failed"
+
+
+def _notes(journal: Sequence[JournalEntry]) -> list[Argument]:
+    notes: list[Argument] = [len(journal)]
+    for entry in journal:
+        notes += (entry.kind, to_json(entry.fields))
+    return notes
+
+
+def _memory(write: MemoryWrite) -> list[Argument]:
+    match write:
+        case Append():
+            values: list[Argument] = list(write.values)
+            return [write.kind, write.ttl_seconds, write.keep, len(values), *values]
+        case SetFields():
+            values = [part for field in write.fields.items() for part in field]
+            return [write.kind, write.ttl_seconds, 0, len(values), *values]
+        case Increment():
+            values = [part for name, by in write.fields.items() for part in (name, repr(by))]
+            return [write.kind, write.ttl_seconds, 0, len(values), *values]
+        case Delete():
+            return [write.kind, 0, 0, 0]

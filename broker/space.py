@@ -1,0 +1,40 @@
+"""Holds what every part of the broker shares: the client, the shards, the roles, the limits."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from broker.connecting import reachable
+from broker.keys import QuestionKeys, question_keys, shard_for
+from broker.scripts import Argument, Script
+from broker.settling import Call, Limits
+from envelope.question import Question
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+
+@dataclass(slots=True)
+class Space:
+    """One Redis as the broker sees it; `roles` grows with what is prepared and sent."""
+
+    client: "Redis"
+    shards: int
+    limits: Limits
+    lease_ms: int
+    roles: dict[str, None] = field(default_factory=dict)
+
+    def place(self, question: Question) -> tuple[int, QuestionKeys]:
+        """Return the question's shard and keys."""
+        shard = shard_for(question, self.shards)
+        return shard, question_keys(question, shard)
+
+    def call(self, shard: int, more: Iterable[str] = ()) -> Call:
+        """Begin a call that may send to any role known here."""
+        self.roles.update(dict.fromkeys(more))
+        return Call.on_shard(shard, self.roles, self.limits)
+
+    async def run(self, script: Script, keys: Sequence[str], args: Sequence[Argument]) -> Any:
+        """Run a script; raises `BrokerUnavailableError`."""
+        with reachable():
+            return await script.run(self.client, keys, args)
