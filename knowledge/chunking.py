@@ -113,7 +113,7 @@ def _sections(page: Page) -> Iterator[_Section]:
             current.has_parts = _is_above(current, following)
             yield current
             current = following
-        elif block.anchor is not None:
+        elif block.anchor is not None and block.anchor != current.anchor:
             yield current
             current = _Section(current.heading_path, block.anchor, [block])
         else:

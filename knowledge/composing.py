@@ -6,6 +6,9 @@ from knowledge.document import Chunk, Document
 from knowledge.reading.errors import NoTextError
 from knowledge.reading.page import Kind, Page
 
+_LONGEST_ADDRESS = 2048
+_UNSAFE = frozenset("\n\t \"'<>`\\")
+
 
 def compose(
     page: Page, description: Description, *, identity: str, language: str, content_hash: str
@@ -16,7 +19,7 @@ def compose(
         raise NoTextError("expected text, found none")
     return Document(
         id=identity,
-        source=page.source,
+        source=_label(page.source),
         title=page.title or page.name,
         page=page.name,
         crumbs=page.crumbs or (page.title or page.name,),
@@ -27,7 +30,7 @@ def compose(
         keywords=description.keywords,
         chunks=chunks,
         language=language,
-        url=page.url,
+        url=_web_address(page.url),
         content_hash=content_hash,
         anchors=_anchors(page),
     )
@@ -38,6 +41,21 @@ def document_id(page: Page, language: str, default_language: str) -> str:
     if page.id is not None:
         return page.id
     return page.name if language == default_language else f"{page.name}@{language}"
+
+
+def _web_address(url: str | None) -> str | None:
+    """Return an address that is safe to show as a link, or None."""
+    if url is None or len(url) > _LONGEST_ADDRESS or any(mark in url for mark in _UNSAFE):
+        return None
+    scheme, colon, _ = url.partition(":")
+    is_relative = not colon or "/" in scheme or "#" in scheme or "?" in scheme
+    return url if is_relative or scheme.lower() in ("http", "https") else None
+
+
+def _label(source: str) -> str:
+    """Return a source without what would lead out of a folder if somebody took it for a path."""
+    parts = (part for part in source.replace("\\", "/").split("/") if part not in ("", ".", ".."))
+    return "/".join(parts) or "unnamed"
 
 
 def _chunks(page: Page, document_id: str) -> tuple[Chunk, ...]:

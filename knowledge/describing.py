@@ -50,6 +50,15 @@ class Description:
     keywords: tuple[str, ...] = ()
 
 
+class RuleDescriber:
+    """Describes pages by the rules of this module; needs nobody."""
+
+    name = f"rules-{VERSION}"
+
+    async def describe(self, page: Page, language: str) -> Description:
+        return describe(page)
+
+
 def describe(page: Page) -> Description:
     """Return the description by rules, with what the page said already kept."""
     made = Description(_lead(page), _summary(page), _keypoints(page), keywords(page))

@@ -13,13 +13,21 @@ _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\
 _LINE_END = re.compile("\r\n|[\r\x0c\x85]")
 _CONTROL_BYTES = bytes(set(range(32)) - set(b"\t\n\r\f\x1b\x08"))
 _SAMPLE_BYTES = 8192
+# Codecs that turn bytes into bytes, or that interpret escapes: no encodings of a document.
+_TRANSFORMATIONS = frozenset(
+    {"base64", "bz2", "hex", "quopri", "uu", "zlib", "rot13", "idna", "punycode"}
+    | {"raw-unicode-escape", "unicode-escape", "undefined"}
+)
 
 
-def decode(data: bytes) -> tuple[str, tuple[str, ...]]:
-    """Return the text and the warnings; raise `NotTextError` or `TooLargeError`."""
+def decode(data: bytes, stated: str | None = None) -> tuple[str, tuple[str, ...]]:
+    """Return the text and the warnings; raise `NotTextError` or `TooLargeError`.
+
+    `stated` is the encoding that the document claims: believed when it is not UTF-8.
+    """
     if len(data) > MAX_BYTES:
         raise TooLargeError(f"a document may have {MAX_BYTES} bytes, this one has {len(data)}")
-    text, warnings = _decoded(data)
+    text, warnings = _decoded(data, stated)
     text = cleaned(text)
     if any(len(line) > LONG_LINE_CHARACTERS for line in text.split("\n")):
         warnings = (*warnings, f"a line is longer than {LONG_LINE_CHARACTERS} characters")
@@ -34,7 +42,7 @@ def cleaned(text: str) -> str:
     return _UNPRINTABLE.sub("", text)
 
 
-def _decoded(data: bytes) -> tuple[str, tuple[str, ...]]:
+def _decoded(data: bytes, stated: str | None) -> tuple[str, tuple[str, ...]]:
     if data.startswith(_UTF_16_MARKS):
         return _utf_16(data), ()
     _refuse_binary(data)
@@ -42,8 +50,24 @@ def _decoded(data: bytes) -> tuple[str, tuple[str, ...]]:
         return data.decode("utf-8-sig"), ()
     except UnicodeDecodeError as error:
         _refuse_noise(data)
+        if stated is not None and (text := _believed(data, stated)) is not None:
+            return text, ()
         warning = f"not UTF-8 at byte {error.start}; read as Latin-1, some letters may be wrong"
         return data.decode("latin-1"), (warning,)
+
+
+def _believed(data: bytes, stated: str) -> str | None:
+    try:
+        return codecs.decode(data, stated) if _is_text_encoding(stated) else None
+    except UnicodeError:
+        return None
+
+
+def _is_text_encoding(name: str) -> bool:
+    try:
+        return codecs.lookup(name).name not in _TRANSFORMATIONS
+    except LookupError:
+        return False
 
 
 def _utf_16(data: bytes) -> str:

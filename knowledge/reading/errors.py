@@ -9,8 +9,10 @@ ReadingError
 └── MissingExtraError   an optional dependency reads this format
 """
 
+from knowledge.errors import KnowledgeError
 
-class ReadingError(Exception):
+
+class ReadingError(KnowledgeError):
     """A document cannot be read; the message names what was expected and found."""
 
 

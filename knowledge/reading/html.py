@@ -1,13 +1,116 @@
-"""Reads HTML: the main part of the page, without scripts, styles and navigation."""
+"""Reads HTML: the main part of the page, without scripts, styles and navigation.
 
-from selectolax.lexbor import LexborHTMLParser
+The tree is walked with a stack of its own, so that nesting of any depth is read.
+"""
 
-_DROPPED = ["script", "style", "noscript", "template", "svg", "iframe", "object", "head"]
+import re
+from collections.abc import Iterator
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from knowledge.reading.anchors import Anchors
+from knowledge.reading.decoding import cleaned, decode
+from knowledge.reading.errors import WrongFormatError
+from knowledge.reading.html_blocks import BlockWriter
+from knowledge.reading.page import Block, Page
+
+_DROPPED = (
+    "script style noscript template svg iframe object embed canvas nav footer button select input "
+    "textarea [hidden] [aria-hidden=true] [role=navigation] [role=search] [role=banner] .headerlink"
+)
+_MAIN = ("main", "[role=main]", "article")
+_TAG = re.compile(r"<(/?)([a-z][a-z0-9-]{0,40})", re.IGNORECASE)
+_DEEPEST = 2000
+# These end by themselves, or not at all, or are closed in any order.
+_SELF_ENDING = (
+    "area base br col embed hr img input link meta param source track wbr p li dt dd td th"
+)
+_LOOSE = (
+    "tr tbody thead tfoot option html head body a b i u s em strong font small big tt code nobr"
+)
+_UNCOUNTED = frozenset(f"{_SELF_ENDING} {_LOOSE}".split())
+_CHARSET = re.compile(rb"<meta[^<>]{0,200}charset=[\"']?([\w-]{1,40})", re.IGNORECASE)
+
+
+def read(data: bytes, source: str) -> Page:
+    """Return the page; its title is its first heading, else what its head states."""
+    stated = _CHARSET.search(data[:2048])
+    text, warnings = decode(data, stated[1].decode("ascii") if stated else None)
+    _refuse_depth(text)
+    tree = LexborHTMLParser(text)
+    blocks = tuple(_blocks(tree))
+    headings = [block for block in blocks if block.level == 1]
+    return Page(
+        source=source,
+        title=headings[0].text if headings else _line(tree, "title"),
+        blocks=blocks,
+        description=_attribute(tree, "meta[name=description]", "content"),
+        keywords=_keywords(tree),
+        language=_attribute(tree, "html", "lang") or None,
+        url=_attribute(tree, "link[rel=canonical]", "href") or None,
+        warnings=warnings,
+    )
 
 
 def text_of(fragment: str) -> str:
     """Return what a reader sees of a piece of HTML, on one line."""
-    tree = LexborHTMLParser(fragment)
-    tree.strip_tags(_DROPPED)
-    body = tree.body
-    return "" if body is None else " ".join(body.text(separator=" ").split())
+    _refuse_depth(fragment)
+    return " ".join(block.text for block in _blocks(LexborHTMLParser(fragment)))
+
+
+def _refuse_depth(text: str) -> None:
+    """Raise `WrongFormatError` where the parser would take more than linear time."""
+    depth = 0
+    for tag in _TAG.finditer(text):
+        if tag[2].lower() not in _UNCOUNTED:
+            depth = max(0, depth + (-1 if tag[1] else 1))
+            if depth > _DEEPEST:
+                raise WrongFormatError(f"expected elements at most {_DEEPEST} deep, found more")
+
+
+def _blocks(tree: LexborHTMLParser) -> Iterator[Block]:
+    for selector in _DROPPED.split():
+        for node in tree.css(selector):
+            node.decompose()
+    root = _main(tree)
+    if root is not None:
+        yield from _walked(root)
+
+
+def _main(tree: LexborHTMLParser) -> LexborNode | None:
+    for selector in _MAIN:
+        found = tree.css(selector)
+        if len(found) == 1:
+            return found[0]
+    return tree.body
+
+
+def _walked(root: LexborNode) -> Iterator[Block]:
+    writer = BlockWriter(Anchors())
+    stack: list[tuple[LexborNode, bool]] = [(root, False)]
+    while stack:
+        node, is_left = stack.pop()
+        if is_left:
+            writer.leave(node)
+        elif writer.enter(node):
+            stack.append((node, True))
+            stack.extend((child, False) for child in reversed(list(node.iter(include_text=True))))
+        yield from writer.taken()
+    writer.flush()
+    yield from writer.taken()
+
+
+def _line(tree: LexborHTMLParser, selector: str) -> str:
+    node = tree.css_first(selector)
+    return " ".join(cleaned(node.text()).split()) if node is not None else ""
+
+
+def _attribute(tree: LexborHTMLParser, selector: str, name: str) -> str:
+    node = tree.css_first(selector)
+    value = node.attributes.get(name) if node is not None else None
+    return cleaned(value).strip() if value else ""
+
+
+def _keywords(tree: LexborHTMLParser) -> tuple[str, ...]:
+    stated = _attribute(tree, "meta[name=keywords]", "content")
+    return tuple(word.strip() for word in stated.split(",")[:64] if word.strip())

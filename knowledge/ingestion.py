@@ -1,0 +1,274 @@
+"""Brings documents into the index: reads, describes, cuts, embeds and writes them.
+
+Only what changed is read again: a document's content hash covers its bytes, where it stands, and
+the versions of everything that shapes it. Each document is written whole or not at all. What is
+gone from an ingested path is removed; what is there but cannot be read keeps its last version.
+"""
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from typing import Protocol
+
+from knowledge import chunking, composing
+from knowledge.describing import Description
+from knowledge.document import Document
+from knowledge.ingestion_ledger import Ledger
+from knowledge.ingestion_report import IngestionResult, Report
+from knowledge.reading import formats, location
+from knowledge.reading.decoding import MAX_BYTES
+from knowledge.reading.errors import NoTextError, ReadingError, TooLargeError
+from knowledge.reading.folder import FoundFile, Walk, walk
+from knowledge.reading.formats import Item
+from knowledge.reading.location import Location
+from knowledge.reading.page import Kind, Page
+
+READING_VERSION = "1"
+CHUNKS_PER_BATCH = 256
+
+_SAMPLE_CHARACTERS = 2000
+
+
+class WritableIndex(Protocol):
+    """What ingestion needs of an index; `knowledge.index.port` says what each method does."""
+
+    async def hashes(self, root: str) -> dict[str, str]: ...
+
+    async def put(
+        self, document: Document, vectors: Sequence[Sequence[float]], root: str
+    ) -> None: ...
+
+    async def remove(self, document_ids: Sequence[str]) -> None: ...
+
+    async def versions(self) -> Mapping[str, str]: ...
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors; `name` names the model."""
+
+    name: str
+
+    async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]: ...
+
+
+class Describer(Protocol):
+    """Says what a page is about.
+
+    `name` names how, with its version: another name describes everything anew. A describer that
+    asks a model answers for its failures itself, by the rules of `knowledge.describing`.
+    """
+
+    name: str
+
+    async def describe(self, page: Page, language: str) -> Description: ...
+
+
+async def ingest(
+    paths: Iterable[Path],
+    index: WritableIndex,
+    embedder: Embedder,
+    describer: Describer,
+    report: Report,
+    *,
+    language_of: Callable[[str], str],
+    default_language: str = "en",
+) -> IngestionResult:
+    """Bring files and folders into the index, and take out what is gone from them.
+
+    `language_of` tells the ISO 639-1 code of a text, for pages that do not state theirs. Raises
+    what the index and the embedder raise; documents written until then stay.
+    """
+    started = time.monotonic()
+    ledger = Ledger(report, await index.versions())
+    ingestion = _Ingestion(index, embedder, describer, ledger, language_of, default_language)
+    for path in paths:
+        await ingestion.bring(path)
+    result = ledger.result(time.monotonic() - started)
+    report.finished(result)
+    return result
+
+
+class _Ingestion:
+    """Goes through paths one after the other."""
+
+    def __init__(
+        self,
+        index: WritableIndex,
+        embedder: Embedder,
+        describer: Describer,
+        ledger: Ledger,
+        language_of: Callable[[str], str],
+        default_language: str,
+    ) -> None:
+        self._index = index
+        self._embedder = embedder
+        self._describer = describer
+        self._ledger = ledger
+        self._language_of = language_of
+        self._default_language = default_language
+        self._waiting: list[Document] = []
+
+    async def bring(self, path: Path) -> None:
+        found = await asyncio.to_thread(_walked, path)
+        if found is None:
+            self._ledger.fail(str(path), "expected a file or a folder, found nothing there")
+            return
+        root, locations = found.root, found.locations
+        self._ledger.open(root, await self._index.hashes(root), len(found.walk.files))
+        self._note(found.walk)
+        for file in found.walk.files:
+            await self._file(file, locations[file.path], root)
+            self._ledger.advance()
+        await self._write(root)
+        gone = self._ledger.gone()
+        if gone:
+            await self._index.remove(gone)
+        self._ledger.close(gone)
+
+    def _note(self, found: Walk) -> None:
+        for place, reason in found.warnings:
+            self._ledger.warn(str(place), reason)
+        for place, reason in found.failures:
+            self._ledger.fail(str(place), reason)
+            self._ledger.keep_all()
+
+    async def _file(self, file: FoundFile, place: Location, root: str) -> None:
+        try:
+            data = await asyncio.to_thread(_bytes_of, file.location)
+            items = list(formats.items_of(file.path, data))
+            if not items:
+                raise NoTextError("expected lines of JSON, found none")
+        except (OSError, ReadingError) as error:
+            self._lose(file, place, str(file.path), error)
+            return
+        for item in items:
+            try:
+                await self._item(item, file, place, root)
+            except ReadingError as error:
+                self._lose(file, place, item.place, error)
+
+    def _lose(self, file: FoundFile, place: Location, source: str, error: Exception) -> None:
+        self._ledger.fail(source, _reason(error))
+        if formats.holds_many(file.path):
+            self._ledger.keep_all()
+        elif not isinstance(error, NoTextError):
+            self._ledger.keep(place.name)
+
+    async def _item(self, item: Item, file: FoundFile, place: Location, root: str) -> None:
+        content_hash = self._hash(item, place)
+        if self._ledger.is_unchanged(content_hash, item.place):
+            return
+        page = await asyncio.to_thread(formats.read, item, file.path, place)
+        for warning in page.warnings:
+            self._ledger.warn(item.place, warning)
+        language = _stated_language(page) or self._language_of(_sample(page))
+        identity = composing.document_id(page, language, self._default_language)
+        if not self._ledger.claim(identity, item.place):
+            return
+        description = await self._describer.describe(page, language)
+        document = await asyncio.to_thread(
+            composing.compose,
+            page,
+            description,
+            identity=identity,
+            language=language,
+            content_hash=content_hash,
+        )
+        await self._add(document, root)
+
+    def _hash(self, item: Item, place: Location) -> str:
+        shaped_by = (
+            READING_VERSION,
+            chunking.VERSION,
+            self._describer.name,
+            self._embedder.name,
+            self._default_language,
+            repr(place),
+            item.source,
+        )
+        prefix = hashlib.sha256("\0".join(shaped_by).encode()).digest()
+        return hashlib.sha256(prefix + item.data).hexdigest()
+
+    async def _add(self, document: Document, root: str) -> None:
+        self._waiting.append(document)
+        if sum(len(waiting.chunks) for waiting in self._waiting) >= CHUNKS_PER_BATCH:
+            await self._write(root)
+
+    async def _write(self, root: str) -> None:
+        documents, self._waiting = self._waiting, []
+        texts = [
+            chunking.embedded_text(document, chunk)
+            for document in documents
+            for chunk in document.chunks
+        ]
+        vectors: list[Sequence[float]] = []
+        for start in range(0, len(texts), CHUNKS_PER_BATCH):
+            vectors.extend(await self._embedder.embed(texts[start : start + CHUNKS_PER_BATCH]))
+        for document in documents:
+            own, vectors = vectors[: len(document.chunks)], vectors[len(document.chunks) :]
+            await self._index.put(document, own, root)
+            self._ledger.wrote(document.id, len(document.chunks))
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A path as walked: what names it in the index, its files and where each stands."""
+
+    root: str
+    walk: Walk
+    locations: Mapping[PurePosixPath, Location]
+
+
+def _walked(path: Path) -> _Found | None:
+    if not path.exists():
+        return None
+    found = walk(path)
+    return _Found(str(path.resolve()), found, _locations(path, found))
+
+
+def _bytes_of(path: Path) -> bytes:
+    size = path.stat().st_size
+    if size > MAX_BYTES:
+        raise TooLargeError(f"a file may have {MAX_BYTES} bytes, this one has {size}")
+    return path.read_bytes()
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return f"the file cannot be read: {error.strerror}"
+    return str(error)
+
+
+def _locations(root: Path, found: Walk) -> Mapping[PurePosixPath, Location]:
+    """Return where each file stands; the names of pages begin with the folder's own name."""
+    folders = location.language_folders(file.path for file in found.files)
+    places = {file.path: location.locate(file.path, folders) for file in found.files}
+    if not root.is_dir():
+        return places
+    name = root.resolve().name
+    language = location.language_code(name)
+    if language is not None:
+        return {
+            path: place if place.language is not None else replace(place, language=language)
+            for path, place in places.items()
+        }
+    return {path: replace(place, name=f"{name}/{place.name}") for path, place in places.items()}
+
+
+def _stated_language(page: Page) -> str | None:
+    """Return the code a page states: `pt-BR` is `pt`; None when it states none."""
+    stated = (page.language or "").replace("_", "-").partition("-")[0].strip().lower()
+    return stated if len(stated) in (2, 3) and stated.isascii() and stated.isalpha() else None
+
+
+def _sample(page: Page) -> str:
+    parts: list[str] = [page.title]
+    room = _SAMPLE_CHARACTERS
+    for block in page.blocks:
+        if block.kind is not Kind.CODE and room > 0:
+            parts.append(block.text[:room])
+            room -= len(block.text)
+    return "\n".join(parts)

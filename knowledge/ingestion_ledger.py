@@ -1,0 +1,121 @@
+"""Keeps count of an ingestion: which documents were met, which are new, which are gone."""
+
+from collections.abc import Mapping
+
+from knowledge.ingestion_report import IngestionResult, Report
+
+
+class Ledger:
+    """The books of one ingestion; `open` and `close` bracket each ingested path."""
+
+    def __init__(self, report: Report, present: Mapping[str, str]) -> None:
+        self._report = report
+        self._present = set(present)
+        self._failed: list[tuple[str, str]] = []
+        self._warned: list[tuple[str, str]] = []
+        self._owners: dict[str, str] = {}
+        self._known: dict[str, str] = {}
+        self._own: frozenset[str] = frozenset()
+        self._kept_names: set[str] = set()
+        self._keeps_all = False
+        self._files = self._documents = self._chunks_here = 0
+        self._added = self._changed = self._unchanged = self._removed = self._chunks = 0
+        self._root = ""
+
+    def open(self, root: str, known: Mapping[str, str], files: int) -> None:
+        """Begin with a path; `known` are the content hashes of its documents, by id."""
+        self._root = root
+        self._known = {content_hash: identity for identity, content_hash in known.items()}
+        self._own = frozenset(known)
+        self._kept_names = set()
+        self._keeps_all = False
+        self._files = self._documents = self._chunks_here = 0
+        self._report.started(root, files)
+
+    def is_unchanged(self, content_hash: str, source: str) -> bool:
+        """Note a document that is in the index as it is; return whether it is."""
+        identity = self._known.get(content_hash)
+        if identity is None:
+            return False
+        if self._is_first(identity, source):
+            self._unchanged += 1
+        return True
+
+    def claim(self, identity: str, source: str) -> bool:
+        """Note a document that is going to be written; return False when its id was met before."""
+        if not self._is_first(identity, source):
+            return False
+        if identity in self._present and identity not in self._own:
+            self.warn(source, f"it replaces {identity!r}, which was ingested from elsewhere")
+        return True
+
+    def wrote(self, identity: str, chunks: int) -> None:
+        """Note that a document stands in the index."""
+        if identity in self._present:
+            self._changed += 1
+        else:
+            self._added += 1
+        self._present.add(identity)
+        self._documents += 1
+        self._chunks += chunks
+        self._chunks_here += chunks
+
+    def advance(self) -> None:
+        """Note that one more file was read."""
+        self._files += 1
+        self._report.advanced(self._files, self._documents, self._chunks_here)
+
+    def fail(self, source: str, reason: str) -> None:
+        """Note that something could not be read."""
+        self._failed.append((source, reason))
+        self._report.failed(source, reason)
+
+    def warn(self, source: str, reason: str) -> None:
+        """Note that something was odd and was read anyway."""
+        self._warned.append((source, reason))
+        self._report.warned(source, reason)
+
+    def keep(self, name: str) -> None:
+        """Do not remove the versions of a page that is there but cannot be read."""
+        self._kept_names.add(name)
+
+    def keep_all(self) -> None:
+        """Remove nothing from this path: part of it could not be seen."""
+        self._keeps_all = True
+
+    def gone(self) -> list[str]:
+        """Return the documents of this path that were not met."""
+        missing = sorted(self._own.difference(self._owners))
+        missing = [identity for identity in missing if not self._is_kept(identity)]
+        if missing and self._keeps_all:
+            self.warn(self._root, "nothing was removed, because part of it could not be read")
+            return []
+        return missing
+
+    def close(self, removed: list[str]) -> None:
+        """End with a path; `removed` were taken out of the index."""
+        self._removed += len(removed)
+        self._present.difference_update(removed)
+
+    def result(self, seconds: float) -> IngestionResult:
+        """Return what came of all of it."""
+        return IngestionResult(
+            added=self._added,
+            changed=self._changed,
+            unchanged=self._unchanged,
+            removed=self._removed,
+            failed=tuple(self._failed),
+            warned=tuple(self._warned),
+            chunks=self._chunks,
+            seconds=seconds,
+        )
+
+    def _is_first(self, identity: str, source: str) -> bool:
+        owner = self._owners.setdefault(identity, source)
+        if owner == source:
+            return True
+        self.fail(source, f"expected an id of its own, found {identity!r}, which {owner} has")
+        return False
+
+    def _is_kept(self, identity: str) -> bool:
+        return identity in self._kept_names or identity.rpartition("@")[0] in self._kept_names

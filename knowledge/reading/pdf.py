@@ -1,0 +1,133 @@
+"""Reads the text of a PDF: a place for each page, headings from its outline."""
+
+import io
+import re
+import struct
+import zlib
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from knowledge.reading.decoding import MAX_BYTES, cleaned
+from knowledge.reading.errors import NoTextError, TooLargeError, WrongFormatError
+from knowledge.reading.page import Block, Kind, Page
+from knowledge.reading.plain_text import paragraphs
+
+if TYPE_CHECKING:
+    from pypdf import PdfReader
+
+_MOST_CHARACTERS = 32_000_000
+_HYPHENATED = re.compile(r"(?<=[^\W\d_])-\n(?=[^\W\d_A-Z])")
+_SIGNATURES = {
+    b"PK\x03\x04": "a zip archive",
+    b"\x89PNG": "a PNG image",
+    b"\xff\xd8": "a JPEG image",
+}
+# What a damaged file makes the reader stumble over, beside its own errors.
+_DAMAGE = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    NotImplementedError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    struct.error,
+    zlib.error,
+)
+
+Outline = Mapping[int, Mapping[str, tuple[int, str]]]
+
+
+def read(data: bytes, source: str) -> Page:
+    """Return the page; raise `WrongFormatError` when it is none, is damaged or is locked."""
+    from pypdf import PdfReader
+    from pypdf.errors import PyPdfError
+
+    if len(data) > MAX_BYTES:
+        raise TooLargeError(f"a document may have {MAX_BYTES} bytes, this one has {len(data)}")
+    _refuse_other_kinds(data)
+    try:
+        reader = PdfReader(io.BytesIO(data))
+        if reader.is_encrypted and not reader.decrypt(""):
+            raise WrongFormatError(
+                "expected a PDF that opens without a password, found a locked one"
+            )
+        return _page(reader, source)
+    except (PyPdfError, *_DAMAGE) as error:
+        raise WrongFormatError(f"expected a PDF, found a damaged one: {error!s:.120}") from error
+
+
+def _refuse_other_kinds(data: bytes) -> None:
+    if b"%PDF-" in data[:1024]:
+        return
+    kinds = (kind for signature, kind in _SIGNATURES.items() if data.startswith(signature))
+    raise WrongFormatError(f"expected a PDF, found {next(kinds, 'something else')}")
+
+
+def _page(reader: "PdfReader", source: str) -> Page:
+    outline = _outline(reader)
+    blocks: list[Block] = []
+    warnings: list[str] = []
+    room = _MOST_CHARACTERS
+    for number, sheet in enumerate(reader.pages, start=1):
+        try:
+            text = cleaned(sheet.extract_text())
+        except _DAMAGE as error:
+            warnings.append(f"page {number} could not be read: {error!s:.120}")
+            continue
+        room -= len(text)
+        if room < 0:
+            raise TooLargeError(f"a document may have {_MOST_CHARACTERS} characters of text")
+        blocks.extend(_blocks(text, f"page={number}", outline.get(number, {})))
+    if not blocks:
+        raise NoTextError("expected text, found none: its pages may be pictures")
+    return Page(source, _title(reader), tuple(blocks), warnings=tuple(warnings))
+
+
+def _title(reader: "PdfReader") -> str:
+    stated = reader.metadata.title if reader.metadata is not None else None
+    return " ".join(cleaned(stated).split()) if isinstance(stated, str) else ""
+
+
+def _outline(reader: "PdfReader") -> Outline:
+    """Return for each page the headings the outline places there, by their bare letters."""
+    found: dict[int, dict[str, tuple[int, str]]] = {}
+    try:
+        for level, entry in _entries(reader.outline, 1):
+            number = reader.get_destination_page_number(entry)  # type: ignore[arg-type]
+            title = " ".join(cleaned(str(getattr(entry, "title", ""))).split())
+            if number is not None and title:
+                found.setdefault(number + 1, {})[_bare(title)] = (level, title)
+    except _DAMAGE:
+        return {}
+    return found
+
+
+def _entries(outline: object, level: int) -> Iterator[tuple[int, object]]:
+    for entry in outline if isinstance(outline, list) else ():
+        if isinstance(entry, list):
+            yield from _entries(entry, level + 1)
+        else:
+            yield min(level, 6), entry
+
+
+def _blocks(text: str, anchor: str, titles: Mapping[str, tuple[int, str]]) -> Iterator[Block]:
+    lines: list[str] = []
+    for line in text.split("\n"):
+        heading = titles.get(_bare(line))
+        if heading is None:
+            lines.append(line)
+            continue
+        yield from _prose(lines, anchor)
+        lines = []
+        yield Block(Kind.HEADING, heading[1], heading[0], anchor)
+    yield from _prose(lines, anchor)
+
+
+def _prose(lines: list[str], anchor: str) -> Iterator[Block]:
+    yield from paragraphs(_HYPHENATED.sub("", "\n".join(lines)), anchor)
+
+
+def _bare(text: str) -> str:
+    return "".join(character for character in text.lower() if character.isalpha())

@@ -1,0 +1,20 @@
+"""Reads plain text: paragraphs, without any markup."""
+
+import re
+
+from knowledge.reading.decoding import decode
+from knowledge.reading.page import Block, Kind, Page
+
+_BETWEEN_PARAGRAPHS = re.compile(r"\n[ \t]*\n\s*")
+
+
+def read(data: bytes, source: str) -> Page:
+    """Return the page; it has no headings and no title of its own."""
+    text, warnings = decode(data)
+    return Page(source=source, title="", blocks=paragraphs(text), warnings=warnings)
+
+
+def paragraphs(text: str, anchor: str | None = None) -> tuple[Block, ...]:
+    """Return a block for each paragraph, its lines joined."""
+    joined = (" ".join(part.split()) for part in _BETWEEN_PARAGRAPHS.split(text))
+    return tuple(Block(Kind.TEXT, part, anchor=anchor) for part in joined if part)

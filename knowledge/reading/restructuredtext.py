@@ -1,0 +1,74 @@
+"""Reads reStructuredText by docutils, which comes with the extra `restructuredtext`.
+
+Nothing is included, no raw output passes and no configuration file is read. Roles and directives
+that docutils does not know (those of documentation generators) are read as the text they hold.
+"""
+
+import io
+import re
+from collections.abc import Iterator
+
+from knowledge.reading.decoding import decode
+from knowledge.reading.errors import MissingExtraError, WrongFormatError
+from knowledge.reading.page import Page
+
+_KNOWN_ROLES = (
+    "math|sub|sup|subscript|superscript|strong|emphasis|title|title-reference|code|literal"
+)
+_ROLE = re.compile(
+    rf":(?!(?:{_KNOWN_ROLES}):)([A-Za-z][\w:+.-]{{0,60}}):`([^`\n]{{1,500}})`", re.ASCII
+)
+_TARGET = re.compile(r"\s*<[^<>]*>\Z")
+_QUOTED_ROLES = frozenset({"ref", "doc", "term", "guilabel", "menuselection", "abbr", "numref"})
+_LONGEST_LINE = 8000
+_SETTINGS = {
+    "file_insertion_enabled": False,
+    "raw_enabled": False,
+    "_disable_config": True,
+    "halt_level": 5,
+    "report_level": 5,
+    "syntax_highlight": "none",
+    "line_length_limit": 2 * _LONGEST_LINE,
+}
+
+
+def read(data: bytes, source: str) -> Page:
+    """Return the page; raise `MissingExtraError` when docutils is not installed."""
+    try:
+        from docutils.core import publish_doctree
+    except ImportError as error:
+        raise MissingExtraError(
+            "reStructuredText needs the extra 'restructuredtext': install refdesk[restructuredtext]"
+        ) from error
+    from knowledge.reading.restructuredtext_blocks import blocks_of, title_of
+
+    text, warnings = decode(data)
+    settings = {**_SETTINGS, "warning_stream": io.StringIO()}
+    try:
+        tree = publish_doctree(_prepared(text), settings_overrides=settings)
+        blocks = tuple(blocks_of(tree))
+    except RecursionError as error:
+        raise WrongFormatError("expected less nesting than found") from error
+    return Page(source=source, title=title_of(blocks), blocks=blocks, warnings=warnings)
+
+
+def _prepared(text: str) -> str:
+    lines = (part for line in text.split("\n") for part in _wrapped(line))
+    return _ROLE.sub(_without_role, "\n".join(lines))
+
+
+def _without_role(found: re.Match[str]) -> str:
+    role, text = found[1].rpartition(":")[2], found[2]
+    shown = _TARGET.sub("", text).lstrip("~!") or text
+    return shown if role in _QUOTED_ROLES else f"``{shown}``"
+
+
+def _wrapped(line: str) -> Iterator[str]:
+    """Return the parts of a line; docutils refuses very long ones."""
+    start = 0
+    while len(line) - start > _LONGEST_LINE:
+        space = line.rfind(" ", start + 1, start + _LONGEST_LINE)
+        end = space if space > start else start + _LONGEST_LINE
+        yield line[start:end].strip() if start else line[:end]
+        start = end
+    yield line[start:].strip() if start else line

@@ -1,0 +1,163 @@
+"""Turns the tree of docutils into blocks."""
+
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
+
+from docutils import nodes
+
+from knowledge.reading.anchors import Anchors
+from knowledge.reading.page import Block, Kind
+
+_IGNORED = (
+    nodes.comment,
+    nodes.substitution_definition,
+    nodes.target,
+    nodes.raw,
+    nodes.image,
+    nodes.pending,
+    nodes.docinfo,
+    nodes.meta,
+    nodes.footnote_reference,
+)
+_CODE = (nodes.literal_block, nodes.doctest_block, nodes.math_block)
+
+
+def blocks_of(tree: nodes.document) -> Iterator[Block]:
+    """Return the blocks of a parsed page in order."""
+    yield from _Walk().children(tree)
+
+
+def title_of(blocks: Sequence[Block]) -> str:
+    """Return the first heading of the highest level, or an empty text."""
+    headings = [block for block in blocks if block.kind is Kind.HEADING]
+    return min(headings, key=lambda heading: heading.level).text if headings else ""
+
+
+class _Walk:
+    """Knows how deep in sections and lists it is."""
+
+    def __init__(self) -> None:
+        self._anchors = Anchors()
+        self._level = 1
+        self._markers: list[str] = []
+
+    def children(self, node: nodes.Node) -> Iterator[Block]:
+        for child in node.children:
+            yield from self._node(child)
+
+    def _node(self, node: nodes.Node) -> Iterator[Block]:
+        for kinds, write in self._writers():
+            if isinstance(node, kinds):
+                yield from write(node)
+                return
+        if isinstance(node, nodes.TextElement):
+            yield from self._text(node)
+        else:
+            yield from self.children(node)
+
+    def _writers(
+        self,
+    ) -> Sequence[tuple[tuple[type[nodes.Node], ...], Callable[[nodes.Node], Iterator[Block]]]]:
+        return (
+            (_IGNORED, lambda _: iter(())),
+            ((nodes.system_message,), _unknown),
+            (_CODE, _code),
+            ((nodes.section,), self._section),
+            ((nodes.title, nodes.subtitle), self._title),
+            ((nodes.table,), _table),
+            ((nodes.bullet_list, nodes.enumerated_list), self._list),
+            ((nodes.definition_list_item,), self._definition),
+        )
+
+    def _section(self, node: nodes.Node) -> Iterator[Block]:
+        self._level += 1
+        yield from self.children(node)
+        self._level -= 1
+
+    def _title(self, node: nodes.Node) -> Iterator[Block]:
+        text, parent = _line(node), node.parent
+        if not isinstance(parent, nodes.section | nodes.document):
+            yield Block(Kind.TEXT, text)
+            return
+        stated = parent["ids"][0] if parent["ids"] else None
+        level = min(self._level, 6)
+        yield Block(Kind.HEADING, text, level, self._anchors.take(text, stated))
+
+    def _list(self, node: nodes.Node) -> Iterator[Block]:
+        for number, item in enumerate(node.children, start=1):
+            ordered = isinstance(node, nodes.enumerated_list)
+            self._markers.append(f"{number}." if ordered else "-")
+            yield from self.children(item)
+            self._markers.pop()
+
+    def _definition(self, node: nodes.Node) -> Iterator[Block]:
+        terms = [_line(child) for child in node.children if isinstance(child, nodes.term)]
+        texts = [_line(child) for child in node.children if isinstance(child, nodes.definition)]
+        plain = all(
+            isinstance(part, nodes.paragraph)
+            for child in node.children
+            if isinstance(child, nodes.definition)
+            for part in child.children
+        )
+        if plain:
+            yield Block(Kind.TEXT, f"{', '.join(terms)}: {' '.join(texts)}")
+        else:
+            yield Block(Kind.TEXT, ", ".join(terms))
+            for child in node.children:
+                if isinstance(child, nodes.definition):
+                    yield from self.children(child)
+
+    def _text(self, node: nodes.Node) -> Iterator[Block]:
+        text = _line(node)
+        if text and self._markers:
+            indent = "  " * (len(self._markers) - 1)
+            yield Block(Kind.ITEM, f"{indent}{self._markers[-1]} {text}")
+            self._markers[-1] = " " * len(self._markers[-1])
+        elif text:
+            yield Block(Kind.TEXT, text)
+
+
+def _line(node: nodes.Node) -> str:
+    parts = (
+        f"`{part.astext()}`" if isinstance(part.parent, nodes.literal) else part.astext()
+        for part in node.findall(nodes.Text)
+        if not isinstance(part.parent, nodes.system_message)
+    )
+    return " ".join("".join(parts).split())
+
+
+def _code(node: nodes.Node) -> Iterator[Block]:
+    text = node.astext().rstrip()
+    classes = node["classes"] if isinstance(node, nodes.Element) else []
+    language = next((name for name in classes if name not in ("code", "highlight")), "")
+    fence = "````" if "```" in text else "```"
+    if text:
+        yield Block(Kind.CODE, f"{fence}{language}\n{text}\n{fence}")
+
+
+def _unknown(node: nodes.Node) -> Iterator[Block]:
+    """Return what an unknown directive holds: its argument and its body, without its options."""
+    for block in node.findall(nodes.literal_block):
+        first, _, rest = block.astext().partition("\n")
+        if not first.startswith(".. "):
+            continue
+        name, _, argument = first[3:].partition("::")
+        body = "\n".join(
+            line for line in textwrap.dedent(rest).split("\n") if not line.startswith(":")
+        ).strip()
+        if name.strip() in ("toctree", "autosummary", "index", "image"):
+            return
+        if name.strip() in ("code-block", "sourcecode", "tabs", "prompt", "ipython"):
+            yield Block(Kind.CODE, f"```{argument.strip()}\n{body}\n```")
+        elif text := " ".join(f"{argument} {body}".split()):
+            yield Block(Kind.TEXT, text)
+
+
+def _table(node: nodes.Node) -> Iterator[Block]:
+    rows = [
+        f"| {' | '.join(_line(entry) for entry in row.findall(nodes.entry))} |"
+        for row in node.findall(nodes.row)
+    ]
+    if rows:
+        columns = rows[0].count(" | ") + 1
+        yield Block(Kind.TABLE, "\n".join((rows[0], "|---" * columns + "|", *rows[1:])))
