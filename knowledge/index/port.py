@@ -52,7 +52,11 @@ class StoredChunk:
 
 @dataclass(frozen=True, slots=True)
 class StoredDocument:
-    """One version of a document as a search needs it; `words` are its own words, lowercase."""
+    """One version of a document as a search needs it.
+
+    `summary` is the text of its summary and key points, `labels` of its title and keywords; `words`
+    are the words it is written with, in lower case.
+    """
 
     document_id: str
     version: str
@@ -60,9 +64,10 @@ class StoredDocument:
     language: str
     title: str
     crumbs: tuple[str, ...]
-    definitions: tuple[str, ...]
+    keywords: tuple[str, ...]
     words: tuple[str, ...]
     summary: SparseText
+    labels: SparseText
     chunks: tuple[StoredChunk, ...]
 
 
@@ -96,6 +101,10 @@ class Index(Protocol):
 
     async def remove(self, document_ids: Sequence[str]) -> None:
         """Take documents out; ids that are not there are no error."""
+        ...
+
+    async def revision(self) -> str:
+        """Return what differs after every change; cheap enough to ask before every search."""
         ...
 
     async def versions(self) -> Mapping[str, str]:

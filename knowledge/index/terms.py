@@ -51,13 +51,14 @@ _STEMMERS = {
     "tr": "turkish",
 }
 
-_ENGLISH = frozenset(
+_ENGLISH_WORDS = (
     "a about am an and any are as at be because been being but by can could did do does doing for "
     "from get give got had has have having he her here him his how i if in into is it its just let "
     "may me might must my no nor not of on or our out please shall she should so some such tell "
     "than thank thanks that the their them then there these they this those to too us very want "
-    "was we were what when where which while who whom whose why will with would you your".split()
+    "was we were what when where which while who whom whose why will with would you your"
 )
+_ENGLISH = frozenset(_ENGLISH_WORDS.split())
 
 
 class _Stemmer(Protocol):

@@ -1,0 +1,70 @@
+"""Makes the sparse vectors of both indexes; the engine's modifier, or a mirror, adds the IDF.
+
+A term weighs f (k + 1) / (f + k (1 - b + b L / A)) where f is its frequency in the text, L the
+text's length in terms and A the average length (Robertson and Zaragoza 2009, The Probabilistic
+Relevance Framework, section 3).
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+import qdrant_edge
+
+from knowledge.index.port import SparseText, Terms
+from knowledge.index.terms import terms
+
+K = 1.2
+B = 0.75
+# The engine wants an average that is known beforehand. A chunk with its headings has about 60.
+CHUNK_LENGTH = 60.0
+SUMMARY_LENGTH = 120.0
+
+
+class Bm25:
+    """Turns texts into the weights of their terms; texts of about `average_length` terms."""
+
+    def __init__(self, average_length: float) -> None:
+        self._model = qdrant_edge.Bm25(
+            qdrant_edge.Bm25Config(
+                k=K,
+                b=B,
+                avg_len=average_length,
+                tokenizer=qdrant_edge.TokenizerType.Whitespace,
+                stopwords=qdrant_edge.StopwordsSet(languages=set(), custom=set()),
+                stemmer=qdrant_edge.DisabledStemmer(),
+            )
+        )
+
+    def encode(self, text: str, language: str) -> SparseText:
+        vector = self._model.embed_document(" ".join(terms(text, language)))
+        return SparseText(
+            np.array(vector.indices, dtype=np.uint32), np.array(vector.values, dtype=np.float32)
+        )
+
+    def number(self, term: str) -> int:
+        """Return the number of one term as `terms` gives it."""
+        found = self._model.embed_query(term).indices
+        return int(found[0]) if found else 0
+
+
+class TermNumbers:
+    """Tells the number of a term as the sparse vectors have it; remembers what it was asked."""
+
+    _MOST = 1 << 17
+
+    def __init__(self) -> None:
+        self._bm25 = Bm25(CHUNK_LENGTH)
+        self._known: dict[str, int] = {}
+
+    def of(self, term: str) -> int:
+        """Return the number of one term as `terms` gives it."""
+        number = self._known.get(term)
+        if number is None:
+            if len(self._known) >= self._MOST:
+                self._known.clear()
+            number = self._known[term] = self._bm25.number(term)
+        return number
+
+    def of_all(self, found: Iterable[str]) -> Terms:
+        """Return the numbers of different terms, each once, in the order of the terms."""
+        return np.array([self.of(term) for term in dict.fromkeys(found)], dtype=np.uint32)

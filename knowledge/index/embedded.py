@@ -1,0 +1,202 @@
+"""The embedded index: the Qdrant engine inside this process, its files in a folder.
+
+One process owns it at a time; the owner holds a lock on the file `owner`, which names it.
+"""
+
+import asyncio
+import fcntl
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+import numpy as np
+import qdrant_edge as edge
+
+from knowledge.errors import IndexOwned, IndexUnavailable
+from knowledge.index import layout
+from knowledge.index.layout import Point
+from knowledge.index.port import SparseText
+from knowledge.index.qdrant import Identity, QdrantIndex
+
+T = TypeVar("T")
+
+_PAGE = 1000
+_INDEXED = ("kind", "document", "root")
+
+
+async def open_embedded(folder: Path, identity: Identity) -> QdrantIndex:
+    """Open the index in a folder, making it when there is none.
+
+    Raises `IndexOwned` when another process has it open, `IndexUnavailable` when it cannot be
+    read, `IndexMismatch` when another embedding model wrote it.
+    """
+    place = folder / layout.namespace(identity.tenant, identity.assistant)
+    engine = await asyncio.to_thread(EdgeEngine, place, identity.dimensions)
+    index = QdrantIndex(engine, identity)
+    try:
+        await index.open()
+    except BaseException:
+        await index.close()
+        raise
+    return index
+
+
+class EdgeEngine:
+    """See `knowledge.index.engine.Engine`."""
+
+    shared = False
+
+    def __init__(self, folder: Path, dimensions: int) -> None:
+        self.location = str(folder)
+        self._owner = _own(folder)
+        try:
+            self._shard = _open(folder / "shard", dimensions)
+        except BaseException:
+            self._owner.close()
+            raise
+
+    async def upsert(self, points: Sequence[Point]) -> None:
+        await self._in_thread(lambda: self._upsert(points))
+
+    async def delete(self, points: Sequence[str]) -> None:
+        operation = edge.UpdateOperation.delete_points(list(points))
+        await self._in_thread(lambda: self._shard.update(operation))
+
+    async def delete_chunks(
+        self, documents: Collection[str], *, but_version: str | None = None
+    ) -> None:
+        spared: list[Any] = [] if but_version is None else [_has("version", but_version)]
+        chosen = edge.Filter(
+            must=[_has("kind", "chunk"), _has("document", list(documents))], must_not=spared
+        )
+        operation = edge.UpdateOperation.delete_points_by_filter(chosen)
+        await self._in_thread(lambda: self._shard.update(operation))
+
+    async def retrieve(self, points: Sequence[str]) -> list[Point]:
+        # Tens of points take less than handing them to a thread.
+        found = self._ask(lambda: self._shard.retrieve(list(points), True, False))
+        return [_point(record) for record in found]
+
+    async def scroll(
+        self,
+        match: Mapping[str, str | Sequence[str]],
+        *,
+        fields: Sequence[str] | None = None,
+        vectors: bool = False,
+    ) -> list[Point]:
+        return await self._in_thread(lambda: self._scroll(match, fields, vectors))
+
+    async def close(self) -> None:
+        if not self._owner.closed:
+            await self._in_thread(self._close)
+
+    def _upsert(self, points: Sequence[Point]) -> None:
+        made = [edge.Point(point.id, _vectors(point), point.payload) for point in points]
+        self._shard.update(edge.UpdateOperation.upsert_points(made))
+
+    def _scroll(
+        self,
+        match: Mapping[str, str | Sequence[str]],
+        fields: Sequence[str] | None,
+        vectors: bool,
+    ) -> list[Point]:
+        chosen = edge.Filter(must=[_has(key, value) for key, value in match.items()])
+        payload: Any = True if fields is None else list(fields)
+        found: list[Point] = []
+        offset: Any = None
+        while True:
+            request = edge.ScrollRequest(offset, _PAGE, chosen, payload, vectors)
+            records, offset = self._shard.scroll(request)
+            found += [_point(record) for record in records]
+            if offset is None:
+                return found
+
+    def _close(self) -> None:
+        try:
+            self._shard.flush()
+            self._shard.close()
+        finally:
+            self._owner.close()
+
+    async def _in_thread(self, call: Callable[[], T]) -> T:
+        return await asyncio.to_thread(self._ask, call)
+
+    def _ask(self, call: Callable[[], T]) -> T:
+        if self._owner.closed:
+            raise IndexUnavailable(f"the index at {self.location} is closed")
+        try:
+            return call()
+        except Exception as error:  # the engine raises nothing narrower
+            raise IndexUnavailable(f"the index at {self.location} failed: {error}") from error
+
+
+def _own(folder: Path) -> IO[str]:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        owner = (folder / "owner").open("a+", encoding="utf-8")
+    except OSError as error:
+        raise IndexUnavailable(f"the index at {folder} cannot be opened: {error}") from error
+    try:
+        fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        owner.seek(0)
+        who = owner.read().strip() or "unknown"
+        owner.close()
+        raise IndexOwned(
+            f"the index at {folder} is owned by process {who}: stop that process, or set "
+            "QDRANT_URL so that several can share a server"
+        ) from error
+    owner.truncate(0)
+    owner.write(str(os.getpid()))
+    owner.flush()
+    return owner
+
+
+def _open(folder: Path, dimensions: int) -> edge.EdgeShard:
+    try:
+        if (folder / "edge_config.json").exists():
+            return edge.EdgeShard.load(str(folder))
+        folder.mkdir(parents=True, exist_ok=True)
+        shard = edge.EdgeShard.create(str(folder), _configuration(dimensions))
+        for name in _INDEXED:
+            schema = edge.PayloadSchemaType.Keyword
+            shard.update(edge.UpdateOperation.create_field_index(name, schema))
+    except Exception as error:  # the engine raises nothing narrower
+        raise IndexUnavailable(f"the index at {folder} cannot be opened: {error}") from error
+    return shard
+
+
+def _configuration(dimensions: int) -> edge.EdgeConfig:
+    dense = edge.EdgeVectorParams(size=dimensions, distance=edge.Distance.Cosine)
+    sparse = edge.EdgeSparseVectorParams(modifier=edge.Modifier.Idf)
+    return edge.EdgeConfig(
+        vectors={layout.SEMANTIC: dense}, sparse_vectors=dict.fromkeys(layout.SPARSE, sparse)
+    )
+
+
+def _has(key: str, value: str | Sequence[str]) -> edge.FieldCondition:
+    match: Any = edge.MatchValue(value) if isinstance(value, str) else edge.MatchAny(list(value))
+    return edge.FieldCondition(key, match=match)
+
+
+def _vectors(point: Point) -> Any:
+    vectors: dict[str, Any] = {
+        name: edge.SparseVector(text.terms.tolist(), text.weights.tolist())
+        for name, text in point.sparse.items()
+    }
+    if point.dense is not None:
+        vectors[layout.SEMANTIC] = list(point.dense)
+    return vectors
+
+
+def _point(record: edge.Record) -> Point:
+    vectors: Any = record.vector or {}
+    sparse = {
+        name: SparseText(
+            np.array(vectors[name].indices, np.uint32), np.array(vectors[name].values, np.float32)
+        )
+        for name in layout.SPARSE
+        if name in vectors
+    }
+    return Point(str(record.id), record.payload or {}, vectors.get(layout.SEMANTIC), sparse)

@@ -1,0 +1,42 @@
+"""What the index needs of Qdrant, in the process or on a server."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Protocol
+
+from knowledge.index.layout import Point
+
+
+class Engine(Protocol):
+    """One collection of points; every call raises `IndexUnavailable` when it does not answer.
+
+    `shared` says that other processes may change the points too.
+    """
+
+    location: str
+    shared: bool
+
+    async def upsert(self, points: Sequence[Point]) -> None: ...
+
+    async def delete(self, points: Sequence[str]) -> None: ...
+
+    async def delete_chunks(
+        self, documents: Collection[str], *, but_version: str | None = None
+    ) -> None:
+        """Delete the chunks of documents, sparing those of one version."""
+        ...
+
+    async def retrieve(self, points: Sequence[str]) -> Sequence[Point]:
+        """Return payloads, without vectors; points that are not there are left out."""
+        ...
+
+    async def scroll(
+        self,
+        match: Mapping[str, str | Sequence[str]],
+        *,
+        fields: Sequence[str] | None = None,
+        vectors: bool = False,
+    ) -> Sequence[Point]:
+        """Return all points whose payload has these values, or one of several."""
+        ...
+
+    async def close(self) -> None: ...

@@ -1,0 +1,203 @@
+"""How a document lies in Qdrant: one point per chunk, one for itself, one for the index.
+
+The point of a document names its present version. Chunks of a new version are written first, then
+the document's point is replaced, and only then the chunks of the old version go: that one write
+is what makes a change whole.
+"""
+
+import hashlib
+import re
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from knowledge.document import Chunk, Document
+from knowledge.index.bm25 import CHUNK_LENGTH, SUMMARY_LENGTH, Bm25
+from knowledge.index.port import Floats, Passage, SparseText, StoredChunk, StoredDocument
+from knowledge.index.terms import surface_words
+
+FORMAT = 1
+SEMANTIC = "semantic"
+KEYWORDS = "keywords"
+SUMMARY = "summary"
+LABELS = "labels"
+SPARSE = (KEYWORDS, SUMMARY, LABELS)
+
+_NAMESPACE = uuid.UUID("3f0c2d52-6a0e-5d0b-9d57-0d6f1b0f6c11")
+_SLUG = re.compile(r"[^a-z0-9]+")
+_EMPTY = SparseText(np.zeros(0, np.uint32), np.zeros(0, np.float32))
+# Crumbs far from the page are the same on most pages.
+_NEAREST_CRUMBS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A point as both engines take and give it."""
+
+    id: str
+    payload: dict[str, Any]
+    dense: Sequence[float] | None = None
+    sparse: Mapping[str, SparseText] = field(default_factory=dict)
+
+
+class Layout:
+    """Turns documents into points and back."""
+
+    def __init__(self) -> None:
+        self._chunk = Bm25(CHUNK_LENGTH)
+        self._summary = Bm25(SUMMARY_LENGTH)
+
+    def chunk_points(
+        self, document: Document, vectors: Sequence[Sequence[float]], version: str
+    ) -> list[Point]:
+        return [
+            Point(
+                _identity("chunk", document.id, version, str(chunk.ordinal)),
+                _chunk_payload(document, chunk, version),
+                vector,
+                {KEYWORDS: self._chunk.encode(_searched(document, chunk), document.language)},
+            )
+            for chunk, vector in zip(document.chunks, vectors, strict=True)
+        ]
+
+    def document_point(self, document: Document, version: str, root: str) -> Point:
+        summary = " ".join((document.title, document.summary, *document.keypoints))
+        labels = " ".join((document.title, *document.keywords))
+        return Point(
+            document_identity(document.id),
+            _document_payload(document, version, root),
+            sparse={
+                SUMMARY: self._summary.encode(summary, document.language),
+                LABELS: self._summary.encode(labels, document.language),
+            },
+        )
+
+
+def namespace(tenant: str, assistant: str) -> str:
+    """Return a name for files and collections; different for different pairs, whatever they hold.
+
+    Only ASCII letters, digits and hyphens; at most 60 characters.
+    """
+    slug = _SLUG.sub("-", f"{tenant}-{assistant}".lower()).strip("-")[:40]
+    digest = hashlib.sha256(f"{len(tenant)}:{tenant}{assistant}".encode()).hexdigest()
+    return f"{slug}-{digest[:12]}".strip("-")
+
+
+def document_identity(document_id: str) -> str:
+    """Return the name of a document's own point."""
+    return _identity("document", document_id)
+
+
+def manifest_identity() -> str:
+    """Return the name of the point that tells what the index is."""
+    return _identity("manifest")
+
+
+def stored_document(point: Point, chunks: Sequence[Point]) -> StoredDocument | None:
+    """Return the document of a point and its chunks; None when not all of them are there."""
+    payload = point.payload
+    present = [chunk for chunk in chunks if chunk.payload["version"] == payload["version"]]
+    if len(present) != payload["chunks"]:
+        return None
+    present.sort(key=lambda chunk: int(chunk.payload["ordinal"]))
+    return StoredDocument(
+        document_id=payload["document"],
+        version=payload["version"],
+        page=payload["page"],
+        language=payload["language"],
+        title=payload["title"],
+        crumbs=tuple(payload["crumbs"]),
+        keywords=tuple(payload["keywords"]),
+        words=tuple(payload["words"].split()),
+        summary=point.sparse.get(SUMMARY, _EMPTY),
+        labels=point.sparse.get(LABELS, _EMPTY),
+        chunks=tuple(_stored_chunk(chunk) for chunk in present),
+    )
+
+
+def passage(point: Point) -> Passage:
+    """Return the passage of a chunk's point."""
+    payload = point.payload
+    return Passage(
+        point=point.id,
+        chunk=Chunk(
+            chunk_id=payload["chunk_id"],
+            ordinal=payload["ordinal"],
+            text=payload["text"],
+            heading_path=tuple(payload["heading_path"]),
+            anchor=payload.get("anchor"),
+        ),
+        document_id=payload["document"],
+        page=payload["page"],
+        title=payload["title"],
+        crumbs=tuple(payload["crumbs"]),
+        url=payload.get("url"),
+        source=payload["source"],
+        language=payload["language"],
+    )
+
+
+def _stored_chunk(point: Point) -> StoredChunk:
+    vector: Floats = np.asarray(point.dense, dtype=np.float32)
+    return StoredChunk(
+        point=point.id,
+        ordinal=point.payload["ordinal"],
+        heading_path=tuple(point.payload["heading_path"]),
+        vector=vector,
+        keywords=point.sparse.get(KEYWORDS, _EMPTY),
+    )
+
+
+def _searched(document: Document, chunk: Chunk) -> str:
+    place = (*document.crumbs[-_NEAREST_CRUMBS:], *chunk.heading_path)
+    return " ".join((*place, chunk.text))
+
+
+def _chunk_payload(document: Document, chunk: Chunk, version: str) -> dict[str, Any]:
+    return {
+        "kind": "chunk",
+        "version": version,
+        "chunk_id": chunk.chunk_id,
+        "ordinal": chunk.ordinal,
+        "text": chunk.text,
+        "heading_path": list(chunk.heading_path),
+        "anchor": chunk.anchor,
+        **_place(document),
+    }
+
+
+def _document_payload(document: Document, version: str, root: str) -> dict[str, Any]:
+    words = {word for chunk in document.chunks for word in surface_words(chunk.text)}
+    words.update(surface_words(" ".join((document.title, *document.keywords))))
+    return {
+        "kind": "document",
+        "version": version,
+        "root": root,
+        "hash": document.content_hash,
+        "chunks": len(document.chunks),
+        "description": document.description,
+        "summary": document.summary,
+        "keypoints": list(document.keypoints),
+        "keywords": list(document.keywords),
+        "words": " ".join(sorted(words)),
+        **_place(document),
+    }
+
+
+def _place(document: Document) -> dict[str, Any]:
+    return {
+        "document": document.id,
+        "page": document.page,
+        "title": document.title,
+        "crumbs": list(document.crumbs),
+        "url": document.url,
+        "source": document.source,
+        "language": document.language,
+    }
+
+
+def _identity(*parts: str) -> str:
+    return str(uuid.uuid5(_NAMESPACE, "\n".join((str(FORMAT), *parts))))

@@ -1,0 +1,184 @@
+"""Keeps documents in Qdrant, whichever engine runs it."""
+
+import asyncio
+import uuid
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from knowledge.document import Document
+from knowledge.errors import IndexMismatch
+from knowledge.index import layout
+from knowledge.index.engine import Engine
+from knowledge.index.layout import Layout, Point
+from knowledge.index.port import IndexInfo, Passage, StoredDocument
+
+_DOCUMENTS_AT_ONCE = 256
+# A document that changes while it is read is read again.
+_READS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Whose index it is, and which model writes it."""
+
+    tenant: str
+    assistant: str
+    embedding: str
+    dimensions: int
+
+
+class QdrantIndex:
+    """An index over one collection of points; see `knowledge.index.port.Index`."""
+
+    def __init__(self, engine: Engine, identity: Identity) -> None:
+        self._engine = engine
+        self._identity = identity
+        self._layout = Layout()
+        self._writing = asyncio.Lock()
+        self._changes = 0
+
+    async def info(self) -> IndexInfo:
+        found = await self._documents(["chunks"])
+        return IndexInfo(
+            location=self._engine.location,
+            tenant=self._identity.tenant,
+            assistant=self._identity.assistant,
+            embedding=self._identity.embedding,
+            dimensions=self._identity.dimensions,
+            documents=len(found),
+            chunks=sum(point.payload["chunks"] for point in found),
+        )
+
+    async def hashes(self, root: str) -> dict[str, str]:
+        match = {"kind": "document", "root": root}
+        found = await self._engine.scroll(match, fields=["document", "hash"])
+        return {point.payload["document"]: point.payload["hash"] for point in found}
+
+    async def put(self, document: Document, vectors: Sequence[Sequence[float]], root: str) -> None:
+        self._check(document, vectors)
+        async with self._writing:
+            version = uuid.uuid4().hex
+            chunks, own = await asyncio.to_thread(self._laid_out, document, vectors, version, root)
+            await self._engine.upsert(chunks)
+            await self._engine.upsert([own])
+            await self._engine.delete_chunks([document.id], but_version=version)
+            await self._changed()
+
+    async def remove(self, document_ids: Sequence[str]) -> None:
+        if not document_ids:
+            return
+        async with self._writing:
+            await self._engine.delete([layout.document_identity(name) for name in document_ids])
+            await self._engine.delete_chunks(document_ids)
+            await self._changed()
+
+    async def revision(self) -> str:
+        if not self._engine.shared:
+            return str(self._changes)
+        found = await self._engine.retrieve([layout.manifest_identity()])
+        return str(found[0].payload["revision"]) if found else ""
+
+    async def versions(self) -> Mapping[str, str]:
+        found = await self._documents(["document", "version"])
+        return {point.payload["document"]: point.payload["version"] for point in found}
+
+    async def load(self, document_ids: Sequence[str]) -> Sequence[StoredDocument]:
+        loaded: list[StoredDocument] = []
+        for start in range(0, len(document_ids), _DOCUMENTS_AT_ONCE):
+            loaded += await self._load(document_ids[start : start + _DOCUMENTS_AT_ONCE])
+        return loaded
+
+    async def passages(self, points: Sequence[str]) -> Mapping[str, Passage]:
+        found = await self._engine.retrieve(points) if points else []
+        return {point.id: layout.passage(point) for point in found}
+
+    async def close(self) -> None:
+        await self._engine.close()
+
+    async def open(self) -> None:
+        """Write what this index is, or check that it is what it should be."""
+        found = await self._engine.retrieve([layout.manifest_identity()])
+        if not found:
+            await self._changed()
+            return
+        payload = found[0].payload
+        if payload["format"] != layout.FORMAT:
+            raise IndexMismatch(
+                f"the index at {self._engine.location} has format {payload['format']}, "
+                f"this version reads format {layout.FORMAT}: ingest into another place"
+            )
+        if (payload["embedding"], payload["dimensions"]) != (
+            self._identity.embedding,
+            self._identity.dimensions,
+        ):
+            raise IndexMismatch(
+                f"the index at {self._engine.location} was written with the embedding model "
+                f"{payload['embedding']!r} ({payload['dimensions']} numbers), not with "
+                f"{self._identity.embedding!r} ({self._identity.dimensions}): set EMBEDDING_MODEL "
+                "to that model, or ingest into another place"
+            )
+
+    async def _load(self, document_ids: Sequence[str]) -> list[StoredDocument]:
+        whole: list[StoredDocument] = []
+        wanted = list(document_ids)
+        for _ in range(_READS):
+            if not wanted:
+                break
+            complete, wanted = await self._read(wanted)
+            whole += complete
+        return whole
+
+    async def _read(self, document_ids: list[str]) -> tuple[list[StoredDocument], list[str]]:
+        """Return what could be read whole, and the documents that changed meanwhile."""
+        own = await self._engine.scroll(
+            {"kind": "document", "document": document_ids}, vectors=True
+        )
+        chunks: dict[str, list[Point]] = defaultdict(list)
+        match = {"kind": "chunk", "document": document_ids}
+        fields = ["document", "version", "ordinal", "heading_path"]
+        for chunk in await self._engine.scroll(match, fields=fields, vectors=True):
+            chunks[chunk.payload["document"]].append(chunk)
+        whole: list[StoredDocument] = []
+        changed: list[str] = []
+        for point in own:
+            name = point.payload["document"]
+            document = layout.stored_document(point, chunks[name])
+            if document is not None:
+                whole.append(document)
+            else:
+                changed.append(name)
+        return whole, changed
+
+    async def _documents(self, fields: Sequence[str]) -> Sequence[Point]:
+        return await self._engine.scroll({"kind": "document"}, fields=fields)
+
+    async def _changed(self) -> None:
+        self._changes += 1
+        if self._changes > 1 and not self._engine.shared:
+            return
+        payload = {
+            "kind": "manifest",
+            "format": layout.FORMAT,
+            "tenant": self._identity.tenant,
+            "assistant": self._identity.assistant,
+            "embedding": self._identity.embedding,
+            "dimensions": self._identity.dimensions,
+            "revision": uuid.uuid4().hex,
+        }
+        await self._engine.upsert([Point(layout.manifest_identity(), payload)])
+
+    def _check(self, document: Document, vectors: Sequence[Sequence[float]]) -> None:
+        lengths = {len(vector) for vector in vectors}
+        if len(vectors) != len(document.chunks) or lengths - {self._identity.dimensions}:
+            raise ValueError(
+                f"document {document.id!r} has {len(document.chunks)} chunks: expected as many "
+                f"vectors of {self._identity.dimensions} numbers, found {len(vectors)} of "
+                f"{sorted(lengths)}"
+            )
+
+    def _laid_out(
+        self, document: Document, vectors: Sequence[Sequence[float]], version: str, root: str
+    ) -> tuple[list[Point], Point]:
+        chunks = self._layout.chunk_points(document, vectors, version)
+        return chunks, self._layout.document_point(document, version, root)
