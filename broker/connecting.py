@@ -27,7 +27,8 @@ from broker.errors import BrokerUnavailableError
 
 CONNECTIONS = 512
 TIMEOUT_SECONDS = 10.0
-"""Longer than any blocking read."""
+LONGEST_BLOCK_SECONDS = 8.0
+"""A blocking read ends before its connection is taken for dead."""
 
 UNREACHABLE = (
     RedisConnectionError,

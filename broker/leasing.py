@@ -2,19 +2,17 @@
 
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
 
-from redis.exceptions import ResponseError
-
-from broker.connecting import reachable
-from broker.keys import GROUP, stream_key
+from broker.keys import stream_key
 from broker.port import Bury, Delivery, Lost, Send, Settlement
-from broker.reading import Entry, Malformed, delivery_of
+from broker.reading import Malformed, delivery_of
 from broker.scripts import DISCARD, LEAVE, RECLAIM, RENEW, RETURN, Argument
+from broker.settling import STARTS
 from broker.space import Space
+from broker.taking import Reader
 
-STARTS = 3
-"""A handler that kills its process is started so often, then its entry is buried."""
+SILENT_LEASES = 20
+"""A consumer that owns nothing and was silent for so many leases is removed."""
 
 Settle = Callable[[Sequence[tuple[Delivery, Settlement]]], Awaitable[Sequence[bool]]]
 Tell = Callable[[Delivery, str], Send | None]
@@ -25,34 +23,21 @@ class Leases:
 
     def __init__(self, space: Space, settle: Settle, tell: Tell) -> None:
         self._space = space
+        self._reader = Reader(space)
         self._settle = settle
         self._tell = tell
         self._cursors: dict[str, str] = {}
-        self._streams: dict[str, dict[bytes, int]] = {}
 
     async def make_groups(self, role: str) -> None:
         """Make the streams and groups of a role; what is there stays as it is."""
-        self._space.roles[role] = None
-        with reachable():
-            for stream in self._streams_of(role):
-                try:
-                    await self._space.client.xgroup_create(stream, GROUP, id="0", mkstream=True)
-                except ResponseError as error:
-                    if not str(error).startswith("BUSYGROUP"):
-                        raise
+        await self._reader.make_groups(role)
 
     async def take(
         self, role: str, consumer: str, *, places: int, block_seconds: float
     ) -> Sequence[Delivery]:
-        """Read new entries; groups that are gone are made again."""
-        try:
-            read, now_ms = await self._read(role, consumer, places, block_seconds)
-        except ResponseError as error:
-            if not str(error).startswith(("NOGROUP", "UNBLOCKED")):
-                raise
-            await self.make_groups(role)
-            read, now_ms = await self._read(role, consumer, places, 0)
-        shards = self._streams_of(role)
+        """Read new entries; what is more than there are places goes back at once."""
+        read, now_ms = await self._reader.read(role, consumer, places, block_seconds)
+        shards = self._reader.streams_of(role)
         found = [
             delivery_of(
                 entry,
@@ -65,12 +50,15 @@ class Leases:
             for stream, entries in read
             for entry in entries
         ]
-        return await self._without_malformed(found)
+        taken = await self._without_malformed(found)
+        if len(taken) > places:
+            await self.give_back(taken[places:])
+        return taken[:places]
 
     async def reclaim(self, role: str, consumer: str, *, places: int) -> Sequence[Delivery]:
         """Take over what lost its lease; bury what was started too often."""
         found: list[Delivery] = []
-        for stream, shard in self._streams_of(role).items():
+        for stream, shard in self._reader.streams_of(role).items():
             if len(found) < places:
                 found += await self._reclaim(stream, shard, role, consumer, places - len(found))
         poison = [entry for entry in found if entry.count > STARTS]
@@ -94,23 +82,8 @@ class Leases:
 
     async def leave(self, role: str, consumer: str) -> None:
         """Remove a consumer, handing back what it still owns."""
-        for stream in self._streams_of(role):
+        for stream in self._reader.streams_of(role):
             await self._space.run(LEAVE, [stream.decode()], [consumer, self._space.lease_ms])
-
-    async def _read(
-        self, role: str, consumer: str, places: int, block_seconds: float
-    ) -> tuple[list[tuple[bytes, list[Entry]]], float]:
-        streams = dict.fromkeys(self._streams_of(role), ">")
-        block = ("BLOCK", max(1, int(block_seconds * 1000))) if block_seconds > 0 else ()
-        with reachable():
-            pipeline = self._space.client.pipeline(transaction=False)
-            pipeline.execute_command(
-                "XREADGROUP", "GROUP", GROUP, consumer, "COUNT", places, *block,
-                "STREAMS", *streams, *streams.values(),
-            )  # fmt: skip
-            pipeline.time()
-            read, (seconds, microseconds) = await pipeline.execute()
-        return _pairs(read), seconds * 1000 + microseconds / 1000
 
     async def _reclaim(
         self, stream: bytes, shard: int, role: str, consumer: str, places: int
@@ -118,7 +91,9 @@ class Leases:
         name = stream.decode()
         cursor = self._cursors.get(name, "0-0")
         following, entries, counts, now_ms = await self._space.run(
-            RECLAIM, [name], [consumer, self._space.lease_ms, cursor, places]
+            RECLAIM,
+            [name],
+            [consumer, self._space.lease_ms, cursor, places, SILENT_LEASES * self._space.lease_ms],
         )
         self._cursors[name] = following.decode()
         found = [
@@ -162,13 +137,6 @@ class Leases:
         error = f"its worker died or hung in each of {STARTS} starts"
         return Bury("poison", error, tell=self._tell(entry, error))
 
-    def _streams_of(self, role: str) -> dict[bytes, int]:
-        if role not in self._streams:
-            self._streams[role] = {
-                stream_key(role, shard).encode(): shard for shard in range(self._space.shards)
-            }
-        return self._streams[role]
-
 
 def renewal(held: Sequence[Delivery]) -> tuple[list[str], list[Argument]]:
     """Return keys and arguments for entries of one shard."""
@@ -191,12 +159,3 @@ def _by_shard(held: Sequence[Delivery]) -> Sequence[Sequence[Delivery]]:
     for entry in held:
         groups[entry.shard].append(entry)
     return list(groups.values())
-
-
-def _pairs(read: Any) -> list[tuple[bytes, list[Entry]]]:
-    """Return stream and entries, in whichever form this client gives them."""
-    if not read:
-        return []
-    if isinstance(read, dict):
-        return [(stream, batch[0]) for stream, batch in read.items()]
-    return [(stream, entries) for stream, entries in read]

@@ -5,7 +5,7 @@ from typing import Any
 
 from redis.exceptions import ResponseError
 
-from broker.connecting import reachable
+from broker.connecting import LONGEST_BLOCK_SECONDS, reachable
 from broker.keys import GROUP, named_key, question_of, shard_keys, stream_key
 from broker.port import DeadLetter, Fields, JournalEntry, RoleStatus
 from broker.reading import dead_letter_of, fields_of, journal_entry_of, json_fields, seconds_of
@@ -35,7 +35,8 @@ class Views:
     ) -> Sequence[JournalEntry]:
         """Return what stands in the journal after an entry."""
         _, names = self._space.place(question)
-        block = ("BLOCK", max(1, int(block_seconds * 1000))) if block_seconds > 0 else ()
+        milliseconds = int(min(block_seconds, LONGEST_BLOCK_SECONDS) * 1000)
+        block = ("BLOCK", max(1, milliseconds)) if block_seconds > 0 else ()
         with reachable():
             read: Any = await self._command("XREAD", *block, "STREAMS", names.journal, after)
         return [journal_entry_of(entry) for entry in entries_of(read)]

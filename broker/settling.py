@@ -20,6 +20,9 @@ from broker.port import (
 from broker.scripts import Argument
 from envelope.memory_write import Append, Delete, Increment, MemoryWrite, SetFields
 
+STARTS = 3
+"""A handler that kills its process is started so often, then its entry is buried."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -75,7 +78,7 @@ class Settlements:
             delivery.count,
             names.name,
         ]
-        notes = _notes(settlement.journal)
+        notes = _notes((*settlement.journal, *_own_notes(delivery, settlement)))
         self._closes = self._closes or kind in ("finish", "bury")
         self._keys += keys
         self._args += [kind, len(keys), len(head) + len(notes) + len(args), *head, *notes, *args]
@@ -167,7 +170,7 @@ class Settlements:
             delivery.role,
             bury.reason,
             bury.error,
-            delivery.failures + delivery.count,
+            delivery.failures + min(delivery.count, STARTS),
             delivery.consumer,
             *self._sends(() if bury.tell is None else (bury.tell,)),
         ]
@@ -188,6 +191,17 @@ def outcome_of(reply: Fields) -> str:
     """Return the outcome that a reply names, else `failed`."""
     outcome = reply.get("outcome")
     return outcome if isinstance(outcome, str) else "failed"
+
+
+def _own_notes(delivery: Delivery, settlement: Settlement) -> Sequence[JournalEntry]:
+    match settlement:
+        case Retry(reason=reason):
+            return (JournalEntry("retried", {"role": delivery.role, "reason": reason}),)
+        case Bury(reason=reason, error=error):
+            fields: Fields = {"role": delivery.role, "reason": reason, "error": error}
+            return (JournalEntry("buried", fields),)
+        case _:
+            return ()
 
 
 def _notes(journal: Sequence[JournalEntry]) -> list[Argument]:

@@ -1,4 +1,5 @@
--- Take over entries whose lease ran out. KEYS: stream. ARGV: consumer, lease (ms), cursor, places.
+-- Take over entries whose lease ran out. KEYS: stream. ARGV: consumer, lease (ms), cursor, places,
+-- silence (ms) after which a consumer that owns nothing is removed.
 -- Returns {next cursor, entries, counts, now (ms)}; the caller buries those that were delivered too often.
 
 local stream = KEYS[1]
@@ -12,6 +13,17 @@ for _, entry in ipairs(found[2]) do
     local row = redis.call('XPENDING', stream, GROUP, entry[1], entry[1], 1, ARGV[1])[1]
     entries[#entries + 1] = entry
     counts[#counts + 1] = row[4]
+  end
+end
+
+-- Consumers that are silent for long and own nothing are of processes that died.
+for _, row in ipairs(redis.call('XINFO', 'CONSUMERS', stream, GROUP)) do
+  local consumer = {}
+  for i = 1, #row, 2 do
+    consumer[row[i]] = row[i + 1]
+  end
+  if consumer.pending == 0 and consumer.idle > tonumber(ARGV[5]) then
+    redis.call('XGROUP', 'DELCONSUMER', stream, GROUP, consumer.name)
   end
 end
 return { found[1], entries, counts, whole(now_ms()) }
