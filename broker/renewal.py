@@ -1,0 +1,146 @@
+"""Renews leases and sends what is due, from a thread with a loop and a connection of its own.
+
+A handler that blocks its event loop for minutes keeps its entries: this thread does not share the
+loop. Only when the whole process hangs or dies do the leases run out. One such thread anywhere is
+enough for delays and deadlines of everybody.
+"""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+import structlog
+
+from broker.errors import BrokerUnavailableError
+from broker.port import Broker, Delivery, Lost
+
+Key = tuple[str, int, str, int]
+log = structlog.get_logger("broker")
+
+DUE_SECONDS = 0.1
+"""How long the thread sleeps at most before it looks for what is due: a retry may be new."""
+AWAY_SECONDS = 0.25
+"""How long it sleeps when Redis does not answer."""
+
+
+class MakeBroker(Protocol):
+    """Makes the thread's own broker; called inside the thread's event loop."""
+
+    def __call__(self) -> Broker: ...
+
+
+class LeaseRenewal:
+    """Renews what is held every third of a lease; tells losses; runs `due`.
+
+    `hold` and `release` may be called from any thread. `on_lost` is called in this thread.
+    """
+
+    def __init__(self, make_broker: MakeBroker, *, lease_seconds: float = 15.0) -> None:
+        self._make_broker = make_broker
+        self._pause_seconds = lease_seconds / 3
+        self._held: dict[Key, Delivery] = {}
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop: asyncio.Event | None = None
+        self._started = threading.Event()
+        self._away = False
+        self.last_renewal = time.monotonic()
+
+    def start(self, on_lost: Callable[[Lost], None]) -> None:
+        """Begin; returns when the thread runs."""
+        self._started.clear()
+        self._thread = threading.Thread(
+            target=lambda: asyncio.run(self._run(on_lost)), name="lease-renewal", daemon=True
+        )
+        self._thread.start()
+        self._started.wait()
+
+    def stop(self) -> None:
+        """End, and wait for the thread; leases that are still held run out by themselves."""
+        thread, loop, stop = self._thread, self._loop, self._stop
+        if thread is None or loop is None or stop is None:
+            return
+        if thread.is_alive():
+            loop.call_soon_threadsafe(stop.set)
+        thread.join()
+        self._thread = self._loop = self._stop = None
+
+    @property
+    def alive(self) -> bool:
+        """Whether the thread runs: without it every lease is lost in the end."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def hold(self, delivery: Delivery) -> None:
+        """Renew this entry's lease from now on."""
+        with self._lock:
+            self._held[_key(delivery)] = delivery
+
+    def release(self, delivery: Delivery) -> None:
+        """Stop renewing it; an entry that is not held is no error."""
+        with self._lock:
+            self._held.pop(_key(delivery), None)
+
+    async def _run(self, on_lost: Callable[[Lost], None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stop = stop = asyncio.Event()
+        self._started.set()
+        broker = self._make_broker()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._renew(broker, stop, on_lost))
+                tasks.create_task(self._due(broker, stop))
+        finally:
+            await broker.close()
+
+    async def _renew(
+        self, broker: Broker, stop: asyncio.Event, on_lost: Callable[[Lost], None]
+    ) -> None:
+        while not await _stopped(stop, AWAY_SECONDS if self._away else self._pause_seconds):
+            with self._lock:
+                held = list(self._held.values())
+            try:
+                lost = await broker.renew(held) if held else ()
+            except BrokerUnavailableError as error:
+                self._unavailable(error)
+                continue
+            self._away = False
+            self.last_renewal = time.monotonic()
+            for entry in lost:
+                self._lose(entry, on_lost)
+
+    async def _due(self, broker: Broker, stop: asyncio.Event) -> None:
+        wait = 0.0
+        while not await _stopped(stop, wait):
+            try:
+                wait = min(await broker.due(), DUE_SECONDS)
+            except BrokerUnavailableError as error:
+                self._unavailable(error)
+                wait = AWAY_SECONDS
+
+    def _lose(self, entry: Lost, on_lost: Callable[[Lost], None]) -> None:
+        with self._lock:
+            held = self._held.pop((entry.role, entry.shard, entry.entry_id, entry.count), None)
+        # What was released between looking and asking was settled, not lost.
+        if held is not None:
+            on_lost(entry)
+
+    def _unavailable(self, error: BrokerUnavailableError) -> None:
+        if not self._away:
+            log.warning("renewal_unavailable", error=str(error))
+        self._away = True
+
+
+def _key(delivery: Delivery) -> Key:
+    return (delivery.role, delivery.shard, delivery.entry_id, delivery.count)
+
+
+async def _stopped(stop: asyncio.Event, seconds: float) -> bool:
+    try:
+        async with asyncio.timeout(seconds):
+            await stop.wait()
+    except TimeoutError:
+        return False
+    return True
