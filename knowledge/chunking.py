@@ -29,6 +29,7 @@ _SENTENCE_END = re.compile(
     r"|(?<=[\u3002\uff01\uff1f\u0964\u061f])[\u300d\u300f\u201d\uff09]{0,2}\s*"
     r"|\n+"
 )
+_WORD = re.compile(r"\S+\s*")
 _DELIMITER_ROW = re.compile(r"[\s|:+=-]+\Z")
 
 
@@ -85,9 +86,12 @@ def weight(text: str) -> int:
     Two ideographs or kana are worth a word, five letters of Thai, Lao, Burmese or Khmer too, and
     no word is worth less than one per 15 characters.
     """
+    words = max(len(text.split()), len(text) // _LONGEST_WORD)
+    if text.isascii():
+        return words
     ideographs = len(_IDEOGRAPHS.findall(text))
     unspaced = len(_UNSPACED.findall(text))
-    return max(len(text.split()), len(text) // _LONGEST_WORD, ideographs // 2, unspaced // 5)
+    return max(words, ideographs // 2, unspaced // 5)
 
 
 def sentences(text: str) -> Iterator[str]:
@@ -203,15 +207,15 @@ def _bounded(sentence: str) -> Iterator[str]:
     if weight(sentence) <= WORDS:
         yield sentence
         return
-    size = max(1, len(sentence) * WORDS // weight(sentence))
-    start = 0
-    while start < len(sentence):
-        end = start + size
-        if end < len(sentence):
-            space = sentence.rfind(" ", start + size // 2, end)
-            end = space + 1 if space > 0 else end
-        yield sentence[start:end].strip()
-        start = end
+    words = (part for word in _WORD.findall(sentence) for part in _word_parts(word))
+    for group in _grouped(words, WORDS):
+        yield "".join(group).strip()
+
+
+def _word_parts(word: str) -> Iterator[str]:
+    words = weight(word)
+    size = len(word) if words <= WORDS else max(1, len(word) * WORDS // words)
+    yield from (word[start : start + size] for start in range(0, len(word), size))
 
 
 def _code_parts(text: str) -> Iterator[str]:

@@ -14,7 +14,7 @@ from knowledge.reading import front_matter, inline
 from knowledge.reading.anchors import Anchors
 from knowledge.reading.decoding import decode
 from knowledge.reading.html import text_of
-from knowledge.reading.page import Block, Kind, Page
+from knowledge.reading.page import Block, Kind, Page, first_heading
 
 _STATED_ANCHOR = re.compile(r"[ \t]*\{[ \t]*#([\w:.-]+)(?:[ \t]+[^{}]{0,200})?\}[ \t]*\Z")
 _ADMONITION = re.compile(r"\A(?:!!!|\?\?\?\+?|===)[ \t]")
@@ -46,12 +46,6 @@ def read_text(text: str, source: str, warnings: tuple[str, ...] = ()) -> Page:
 def blocks_of(markdown: str) -> tuple[Block, ...]:
     """Return the blocks of a text in Markdown."""
     return tuple(_Blocks(Anchors()).of(markdown))
-
-
-def first_heading(blocks: Sequence[Block]) -> str:
-    """Return the first heading of the highest level, or an empty text."""
-    headings = [block for block in blocks if block.kind is Kind.HEADING]
-    return min(headings, key=lambda heading: heading.level).text if headings else ""
 
 
 def _parser() -> MarkdownIt:

@@ -12,7 +12,6 @@ _FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
 _MODULE_LINE = re.compile(
     r"(?:import\s+(?:[\w*{]|['\"])|export\s+(?:default|const|let|function)\b)"
 )
-_COMMENT = re.compile(r"\{/\*(?:[^*]|\*(?!/)){0,5000}\*/\}")
 _COMPONENT_LINE = re.compile(r"\s*</?[A-Z][\w.]*(?:\s[^<>]{0,2000})?/?>\s*\Z")
 _CAPTION = re.compile(r"\b(?:title|label|summary|caption)=(?:\"([^\"]{1,200})\"|'([^']{1,200})')")
 
@@ -27,7 +26,7 @@ def read(data: bytes, source: str) -> Page:
 def _markdown_lines(text: str) -> Iterator[str]:
     fence: str | None = None
     in_module = False
-    for line in _COMMENT.sub("", text).split("\n"):
+    for line in _without_comments(text).split("\n"):
         mark = _FENCE.match(line)
         if mark is not None:
             fence = _after(fence, mark[1])
@@ -37,6 +36,19 @@ def _markdown_lines(text: str) -> Iterator[str]:
             in_module = bool(line.strip()) and not line.rstrip().endswith((";", "'", '"'))
         else:
             yield _without_components(line)
+
+
+def _without_comments(text: str) -> str:
+    """Search from mark to mark: a pattern would search to the end from every opening one."""
+    kept: list[str] = []
+    start = 0
+    while (opening := text.find("{/*", start)) >= 0:
+        closing = text.find("*/}", opening)
+        if closing < 0:
+            break
+        kept.append(text[start:opening])
+        start = closing + 3
+    return "".join((*kept, text[start:]))
 
 
 def _after(fence: str | None, mark: str) -> str | None:

@@ -1,5 +1,6 @@
 """A page as read: its blocks in order, and what the page says of itself."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -65,3 +66,9 @@ class Page:
             f"{'#' * block.level} {block.text}" if block.kind is Kind.HEADING else block.text
             for block in self.blocks
         )
+
+
+def first_heading(blocks: Sequence[Block]) -> str:
+    """Return the first heading of the highest level, or an empty text."""
+    headings = [block for block in blocks if block.kind is Kind.HEADING]
+    return min(headings, key=lambda heading: heading.level).text if headings else ""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _MOST_CHARACTERS = 32_000_000
 _HYPHENATED = re.compile(r"(?<=[^\W\d_])-\n(?=[^\W\d_A-Z])")
+_PAGE_NUMBER = re.compile(r"\s*(?:\d{1,4}|[ivxl]{1,6})\s*\Z")
 _SIGNATURES = {
     b"PK\x03\x04": "a zip archive",
     b"\x89PNG": "a PNG image",
@@ -114,7 +115,7 @@ def _entries(outline: object, level: int) -> Iterator[tuple[int, object]]:
 
 def _blocks(text: str, anchor: str, titles: Mapping[str, tuple[int, str]]) -> Iterator[Block]:
     lines: list[str] = []
-    for line in text.split("\n"):
+    for line in _without_page_number(text.split("\n")):
         heading = titles.get(_bare(line))
         if heading is None:
             lines.append(line)
@@ -123,6 +124,15 @@ def _blocks(text: str, anchor: str, titles: Mapping[str, tuple[int, str]]) -> It
         lines = []
         yield Block(Kind.HEADING, heading[1], heading[0], anchor)
     yield from _prose(lines, anchor)
+
+
+def _without_page_number(lines: list[str]) -> list[str]:
+    kept = [line for line in lines if line.strip()]
+    for edge in (-1, 0):
+        if kept and _PAGE_NUMBER.match(kept[edge]):
+            lines = [line for line in lines if line is not kept[edge]]
+            break
+    return lines
 
 
 def _prose(lines: list[str], anchor: str) -> Iterator[Block]:

@@ -6,6 +6,8 @@ from knowledge.reading.decoding import decode
 from knowledge.reading.page import Block, Kind, Page
 
 _BETWEEN_PARAGRAPHS = re.compile(r"\n[ \t]*\n\s*")
+# The dots between a heading and its page number in a table of contents.
+_LEADERS = re.compile(r"(?:[ \t]?\.){5,}")
 
 
 def read(data: bytes, source: str) -> Page:
@@ -16,5 +18,6 @@ def read(data: bytes, source: str) -> Page:
 
 def paragraphs(text: str, anchor: str | None = None) -> tuple[Block, ...]:
     """Return a block for each paragraph, its lines joined."""
-    joined = (" ".join(part.split()) for part in _BETWEEN_PARAGRAPHS.split(text))
+    parts = _BETWEEN_PARAGRAPHS.split(_LEADERS.sub(" \u2026 ", text))
+    joined = (" ".join(part.split()) for part in parts)
     return tuple(Block(Kind.TEXT, part, anchor=anchor) for part in joined if part)

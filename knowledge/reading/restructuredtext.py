@@ -7,10 +7,14 @@ that docutils does not know (those of documentation generators) are read as the 
 import io
 import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from knowledge.reading.decoding import decode
 from knowledge.reading.errors import MissingExtraError, WrongFormatError
-from knowledge.reading.page import Page
+from knowledge.reading.page import Page, first_heading
+
+if TYPE_CHECKING:
+    from docutils import nodes
 
 _KNOWN_ROLES = (
     "math|sub|sup|subscript|superscript|strong|emphasis|title|title-reference|code|literal"
@@ -40,16 +44,19 @@ def read(data: bytes, source: str) -> Page:
         raise MissingExtraError(
             "reStructuredText needs the extra 'restructuredtext': install refdesk[restructuredtext]"
         ) from error
-    from knowledge.reading.restructuredtext_blocks import blocks_of, title_of
+    from knowledge.reading.restructuredtext_blocks import blocks_of
+
+    def parse(markup: str) -> "nodes.document":
+        return publish_doctree(
+            markup, settings_overrides={**_SETTINGS, "warning_stream": io.StringIO()}
+        )
 
     text, warnings = decode(data)
-    settings = {**_SETTINGS, "warning_stream": io.StringIO()}
     try:
-        tree = publish_doctree(_prepared(text), settings_overrides=settings)
-        blocks = tuple(blocks_of(tree))
+        blocks = tuple(blocks_of(_prepared(text), parse))
     except RecursionError as error:
         raise WrongFormatError("expected less nesting than found") from error
-    return Page(source=source, title=title_of(blocks), blocks=blocks, warnings=warnings)
+    return Page(source=source, title=first_heading(blocks), blocks=blocks, warnings=warnings)
 
 
 def _prepared(text: str) -> str:

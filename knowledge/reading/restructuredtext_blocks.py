@@ -1,7 +1,9 @@
 """Turns the tree of docutils into blocks."""
 
+import re
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
+from itertools import dropwhile
 
 from docutils import nodes
 
@@ -19,25 +21,32 @@ _IGNORED = (
     nodes.meta,
     nodes.footnote_reference,
 )
+_OPTION = re.compile(r":[\w-]+:(?:\s|\Z)")
 _CODE = (nodes.literal_block, nodes.doctest_block, nodes.math_block)
 
 
-def blocks_of(tree: nodes.document) -> Iterator[Block]:
-    """Return the blocks of a parsed page in order."""
-    yield from _Walk().children(tree)
+# What they hold is no text of the page, or must not pass.
+_LEFT_OUT = frozenset({"toctree", "autosummary", "index", "image", "figure", "raw", "include"})
+_LISTINGS = frozenset(
+    {"code-block", "sourcecode", "prompt", "parsed-literal", "ipython", "doctest"}
+)
+_DEEPEST_DIRECTIVE = 4
+
+Parse = Callable[[str], nodes.document]
 
 
-def title_of(blocks: Sequence[Block]) -> str:
-    """Return the first heading of the highest level, or an empty text."""
-    headings = [block for block in blocks if block.kind is Kind.HEADING]
-    return min(headings, key=lambda heading: heading.level).text if headings else ""
+def blocks_of(markup: str, parse: Parse) -> Iterator[Block]:
+    """Return the blocks of a page in order; `parse` turns markup into a tree."""
+    yield from _Walk(parse, Anchors()).children(parse(markup))
 
 
 class _Walk:
     """Knows how deep in sections and lists it is."""
 
-    def __init__(self) -> None:
-        self._anchors = Anchors()
+    def __init__(self, parse: Parse, anchors: Anchors, depth: int = 0) -> None:
+        self._parse = parse
+        self._anchors = anchors
+        self._depth = depth
         self._level = 1
         self._markers: list[str] = []
 
@@ -60,7 +69,7 @@ class _Walk:
     ) -> Sequence[tuple[tuple[type[nodes.Node], ...], Callable[[nodes.Node], Iterator[Block]]]]:
         return (
             (_IGNORED, lambda _: iter(())),
-            ((nodes.system_message,), _unknown),
+            ((nodes.system_message,), self._unknown),
             (_CODE, _code),
             ((nodes.section,), self._section),
             ((nodes.title, nodes.subtitle), self._title),
@@ -107,6 +116,24 @@ class _Walk:
                 if isinstance(child, nodes.definition):
                     yield from self.children(child)
 
+    def _unknown(self, node: nodes.Node) -> Iterator[Block]:
+        """Return what an unknown directive holds: its argument and its body, read in its turn."""
+        for block in node.findall(nodes.literal_block):
+            first, _, rest = block.astext().partition("\n")
+            if not first.startswith(".. "):
+                continue
+            name, _, argument = (part.strip() for part in first[3:].partition("::"))
+            body = _without_options(rest)
+            if name in _LISTINGS:
+                yield Block(Kind.CODE, f"```{argument}\n{body}\n```")
+            elif name not in _LEFT_OUT:
+                yield from self._inside(f"{argument}\n\n{body}")
+
+    def _inside(self, markup: str) -> Iterator[Block]:
+        if self._depth < _DEEPEST_DIRECTIVE:
+            inner = _Walk(self._parse, self._anchors, self._depth + 1)
+            yield from inner.children(self._parse(markup))
+
     def _text(self, node: nodes.Node) -> Iterator[Block]:
         text = _line(node)
         if text and self._markers:
@@ -135,22 +162,13 @@ def _code(node: nodes.Node) -> Iterator[Block]:
         yield Block(Kind.CODE, f"{fence}{language}\n{text}\n{fence}")
 
 
-def _unknown(node: nodes.Node) -> Iterator[Block]:
-    """Return what an unknown directive holds: its argument and its body, without its options."""
-    for block in node.findall(nodes.literal_block):
-        first, _, rest = block.astext().partition("\n")
-        if not first.startswith(".. "):
-            continue
-        name, _, argument = first[3:].partition("::")
-        body = "\n".join(
-            line for line in textwrap.dedent(rest).split("\n") if not line.startswith(":")
-        ).strip()
-        if name.strip() in ("toctree", "autosummary", "index", "image"):
-            return
-        if name.strip() in ("code-block", "sourcecode", "tabs", "prompt", "ipython"):
-            yield Block(Kind.CODE, f"```{argument.strip()}\n{body}\n```")
-        elif text := " ".join(f"{argument} {body}".split()):
-            yield Block(Kind.TEXT, text)
+def _without_options(body: str) -> str:
+    lines = textwrap.dedent(body).split("\n")
+    return "\n".join(dropwhile(_is_option, lines)).strip()
+
+
+def _is_option(line: str) -> bool:
+    return not line.strip() or _OPTION.match(line) is not None
 
 
 def _table(node: nodes.Node) -> Iterator[Block]:
