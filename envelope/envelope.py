@@ -1,9 +1,9 @@
 """The envelope: everything that happens to a question is one of these, moving from role to role."""
 
-import json
 from typing import Literal
 
 from pydantic import BaseModel, Field, JsonValue, ValidationError
+from pydantic_core import from_json
 
 from envelope.errors import DecodeError, NewerVersionError
 from envelope.question import NAME, Question
@@ -93,7 +93,7 @@ def decode(frame: bytes) -> Envelope:
 
 def _version(frame: bytes) -> int | None:
     try:
-        value = json.loads(frame)
+        value = from_json(frame)
     except ValueError:
         return None
     version = value.get("schema_version") if isinstance(value, dict) else None

@@ -48,6 +48,7 @@ CATALOGUE: tuple[Attribute, ...] = (
     Attribute("history", tuple[Turn, ...], "the conversation's last turns, oldest first", MANAGER,
               (Role.LANG, Role.ESSENCE, Role.SEARCH, Role.CLARIFICATION, Role.RESPONSE)),
     Attribute("history_summary", str, "what was said before `history`, shortened", MANAGER, (Role.ESSENCE,)),
+    Attribute("history_kept", int, "turns stored of the conversation", MANAGER, MANAGER),
     Attribute("preferences", Preferences, "what the user chose or showed", MANAGER,
               (Role.LANG, Role.COMMAND)),
     Attribute("open_pause", Pause | None, "the desk's open question to the user", MANAGER,

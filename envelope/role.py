@@ -17,3 +17,4 @@ class Role(StrEnum):
     RESPONSE = "response"
     QUALITY = "quality"
     COMMAND = "command"
+    INGESTION = "ingestion"

@@ -10,7 +10,7 @@ from envelope.outcome import Outcome
 from manager.flow import Counter, Ending
 from manager.machine import Decision, End
 from manager.port import Texts
-from memory.port import Ended, Remembered
+from memory.port import Ended
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -62,17 +62,17 @@ def best_answer(payload: "Mapping[str, JsonValue]") -> Reply | None:
     return _answer(payload)
 
 
-def remember(envelope: Envelope, reply: Reply, remembered: Remembered) -> Ended:
+def remember(envelope: Envelope, reply: Reply) -> Ended:
     """Return what the end of this question changes in memory."""
     payload = envelope.payload
     if payload.get("command") is not None:
-        return _remember_command(payload, remembered)
+        return _remember_command(payload)
     outcome = Outcome(str(reply["outcome"]))
     pause = new_pause(envelope, reply) if outcome is Outcome.CLARIFICATION else None
     return Ended(
         turns=_turns(payload, reply) if outcome is not Outcome.FAILED else (),
-        before=remembered,
-        preferences=_detected(payload, remembered.preferences),
+        summary=str(payload.get("history_summary") or ""),
+        preferences=_detected(payload),
         pause=pause,
         close_pause=payload.get("open_pause") is not None and outcome is not Outcome.FAILED,
         statistics={
@@ -181,7 +181,8 @@ def _turns(payload: "Mapping[str, JsonValue]", reply: Reply) -> tuple[Turn, ...]
     )
 
 
-def _detected(payload: "Mapping[str, JsonValue]", before: Preferences) -> Preferences | None:
+def _detected(payload: "Mapping[str, JsonValue]") -> Preferences | None:
+    before = Preferences.model_validate(payload.get("preferences") or {})
     confidence = payload.get("confidence")
     sure = isinstance(confidence, int | float) and confidence >= LANGUAGE_CONFIDENCE
     language = payload.get("language")
@@ -190,10 +191,9 @@ def _detected(payload: "Mapping[str, JsonValue]", before: Preferences) -> Prefer
     return Preferences(language=language, explicit=False)
 
 
-def _remember_command(payload: "Mapping[str, JsonValue]", remembered: Remembered) -> Ended:
+def _remember_command(payload: "Mapping[str, JsonValue]") -> Ended:
     chosen = payload.get("remember_preferences")
     return Ended(
-        before=remembered,
         preferences=Preferences.model_validate(chosen) if chosen is not None else None,
         statistics={} if payload.get("forget") else {"commands": 1},
         forget=str(payload.get("forget") or ""),

@@ -1,7 +1,7 @@
 """Decides where each envelope goes next, and ends questions: the only role that does."""
 
 from collections.abc import Callable
-from typing import Protocol
+from dataclasses import replace
 
 from pydantic import JsonValue
 
@@ -9,7 +9,6 @@ from broker.port import Delivery, Fields, Finish, Forward, JournalEntry, Settlem
 from broker.port import Send as BrokerSend
 from envelope.conversation import ClarificationReason
 from envelope.envelope import Envelope
-from envelope.memory_write import MemoryWrite
 from envelope.outcome import Outcome
 from envelope.question import Question
 from envelope.role import Role
@@ -18,20 +17,10 @@ from manager.flow import Counter, Did, Flow, Stage
 from manager.judging import judge
 from manager.machine import Counters, Decision, End, Facts, Limits, Send, decide
 from manager.port import Texts
-from memory.port import Ended, Remembered
+from memory.port import Ended, Memory
 
 READ_CHARACTERS = 200
 """Longer values are not repeated in the journal: the hop that wrote them has them there."""
-
-
-class ConversationMemory(Protocol):
-    """What the manager needs of the memory."""
-
-    async def recall(self, question: Question) -> Remembered: ...
-
-    def window(self, remembered: Remembered) -> tuple[object, ...]: ...
-
-    def writes(self, question: Question, ended: Ended) -> tuple[MemoryWrite, ...]: ...
 
 
 class Manager:
@@ -42,7 +31,7 @@ class Manager:
     def __init__(
         self,
         flow: Flow,
-        memory: ConversationMemory,
+        memory: Memory,
         texts: Texts,
         *,
         limits: Limits,
@@ -77,12 +66,13 @@ class Manager:
     async def _started(self, envelope: Envelope) -> Envelope:
         """Copy what the agents may need of the conversation, so that redelivery sees the same."""
         remembered = await self._memory.recall(envelope.question)
-        history = [_json(turn) for turn in self._memory.window(remembered)]
+        history = [_json(turn) for turn in remembered.history]
         pause = remembered.pause
         payload: dict[str, JsonValue] = {
             **envelope.payload,
             "history": history,
             "history_summary": remembered.summary,
+            "history_kept": remembered.kept,
             "preferences": _json(remembered.preferences),
             "open_pause": _json(pause) if pause is not None else None,
             "statistics": dict(remembered.statistics),
@@ -125,10 +115,9 @@ class Manager:
     ) -> Finish:
         if decision.termination_reason == "":
             noted = str(envelope.payload.get("termination_reason") or "")
-            decision = _because(decision, noted)
+            decision = replace(decision, termination_reason=noted)
         reply = ending.end_reply(envelope, decision, end, self._texts)
-        remembered = await self._memory.recall(envelope.question)
-        ended = ending.remember(envelope, reply, remembered)
+        ended = await self._with_dropped(envelope, ending.remember(envelope, reply))
         forget = envelope.payload.get("forget")
         return Finish(
             outcome=Outcome(str(reply["outcome"])),
@@ -137,6 +126,16 @@ class Manager:
             remember=self._memory.writes(envelope.question, ended),
             forget="all" if forget == "all" else "history" if forget == "history" else "",
         )
+
+    async def _with_dropped(self, envelope: Envelope, ended: Ended) -> Ended:
+        # What was recalled at the start still holds: only ends change the memory, and the messages
+        # of a conversation end one after the other.
+        dropped = await self._memory.overflowing(
+            envelope.question,
+            kept=_whole(envelope.payload.get("history_kept")),
+            added=len(ended.turns),
+        )
+        return replace(ended, dropped=dropped)
 
 
 def _noted(envelope: Envelope, stage: Stage, did: Did) -> Envelope:
@@ -196,12 +195,6 @@ def _routed(envelope: Envelope, stage: Stage, did: Did, decision: Decision) -> J
     if decision.termination_reason:
         fields["termination_reason"] = decision.termination_reason
     return JournalEntry("routed", fields)
-
-
-def _because(decision: Decision, termination_reason: str) -> Decision:
-    return Decision(
-        decision.row, decision.actions, decision.counters, decision.reason, termination_reason
-    )
 
 
 def _counters(envelope: Envelope) -> Counters:

@@ -1,7 +1,7 @@
 """Remembers conversations in Redis: history, preferences, the open pause, statistics."""
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from redis.exceptions import RedisError
 
@@ -14,6 +14,7 @@ from memory.port import Ended, Remembered
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
+    from redis.asyncio.client import Pipeline
 
 DAY_SECONDS = 86_400
 SUMMARY_CHARACTERS = 2_000
@@ -45,30 +46,36 @@ class RedisMemory:
     async def recall(self, question: Question) -> Remembered:
         keys = conversation_keys(question, self._shards)
         pipeline = self._client.pipeline(transaction=False)
-        pipeline.lrange(keys.history, 0, -1)
+        if self._window:
+            pipeline.lrange(keys.history, -self._window, -1)
+        pipeline.llen(keys.history)
         for key in (keys.summary, keys.preferences, keys.pause, keys.statistics):
             pipeline.hgetall(key)
-        try:
-            history, summary, preferences, pause, statistics = await pipeline.execute()
-        except (RedisError, OSError) as error:
-            raise MemoryUnavailableError(f"Redis does not answer: {error}") from error
-        summary, preferences, pause = _text(summary), _text(preferences), _text(pause)
-        turns = tuple(Turn.model_validate_json(turn) for turn in history)
+        found = await self._answered(pipeline)
+        history = found.pop(0) if self._window else []
+        kept = found.pop(0)
+        summary, preferences, pause, statistics = (_text(fields) for fields in found)
         return Remembered(
-            history=turns,
+            history=tuple(Turn.model_validate_json(turn) for turn in history),
             summary=summary.get("text", ""),
-            turns=int(summary.get("turns", len(turns))),
+            kept=kept,
             preferences=Preferences(
                 language=preferences.get("language") or None,
                 explicit=preferences.get("explicit") == "1",
             ),
             pause=Pause.model_validate_json(pause["pause"]) if "pause" in pause else None,
-            statistics={name: float(value) for name, value in _text(statistics).items()},
+            statistics={name: float(value) for name, value in statistics.items()},
         )
 
-    def window(self, remembered: Remembered) -> tuple[Turn, ...]:
-        """Return the turns the agents see."""
-        return remembered.history[-self._window :]
+    async def overflowing(self, question: Question, *, kept: int, added: int) -> tuple[Turn, ...]:
+        surplus = kept + added - self._keep
+        if surplus <= 0:
+            return ()
+        keys = conversation_keys(question, self._shards)
+        pipeline = self._client.pipeline(transaction=False)
+        pipeline.lrange(keys.history, 0, surplus - 1)
+        [turns] = await self._answered(pipeline)
+        return tuple(Turn.model_validate_json(turn) for turn in turns)
 
     def writes(self, question: Question, ended: Ended) -> tuple[MemoryWrite, ...]:
         keys = conversation_keys(question, self._shards)
@@ -81,6 +88,13 @@ class RedisMemory:
             *self._fields(keys, ended),
         )
 
+    async def _answered(self, pipeline: "Pipeline") -> list[Any]:
+        try:
+            found: list[Any] = await pipeline.execute()
+        except (RedisError, OSError) as error:
+            raise MemoryUnavailableError(f"Redis does not answer: {error}") from error
+        return found
+
     def _history(self, keys: ConversationKeys, ended: Ended) -> tuple[MemoryWrite, ...]:
         if not ended.turns:
             return ()
@@ -90,15 +104,10 @@ class RedisMemory:
             keep=self._keep,
             ttl_seconds=self._ttl_seconds,
         )
-        before = ended.before
-        fields = {"turns": str(before.turns + len(ended.turns))}
-        dropped = max(0, len(before.history) + len(ended.turns) - self._keep)
-        if dropped:
-            fields["text"] = _summary(before.summary, before.history[:dropped])
-        return (
-            append,
-            SetFields(key=keys.summary, fields=fields, ttl_seconds=self._ttl_seconds),
-        )
+        if not ended.dropped:
+            return (append,)
+        fields = {"text": _summary(ended.summary, ended.dropped)}
+        return (append, SetFields(key=keys.summary, fields=fields, ttl_seconds=self._ttl_seconds))
 
     def _fields(self, keys: ConversationKeys, ended: Ended) -> tuple[MemoryWrite, ...]:
         writes: list[MemoryWrite] = []

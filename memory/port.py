@@ -10,11 +10,11 @@ from envelope.question import Question
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """What is remembered of a conversation; `turns` counts all turns ever, kept or not."""
+    """What is remembered of a conversation; `kept` counts the stored turns."""
 
     history: tuple[Turn, ...] = ()
     summary: str = ""
-    turns: int = 0
+    kept: int = 0
     preferences: Preferences = field(default_factory=Preferences)
     pause: Pause | None = None
     statistics: dict[str, float] = field(default_factory=dict)
@@ -22,10 +22,14 @@ class Remembered:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """What the end of a question changes in memory; None leaves a thing as it is."""
+    """What the end of a question changes in memory; None leaves a thing as it is.
+
+    `dropped` are turns that fall out of the history now; they go into `summary`, as it was.
+    """
 
     turns: tuple[Turn, ...] = ()
-    before: Remembered = field(default_factory=Remembered)
+    dropped: tuple[Turn, ...] = ()
+    summary: str = ""
     preferences: Preferences | None = None
     pause: Pause | None = None
     close_pause: bool = False
@@ -38,6 +42,10 @@ class Memory(Protocol):
 
     async def recall(self, question: Question) -> Remembered:
         """Return what is remembered of the question's conversation."""
+        ...
+
+    async def overflowing(self, question: Question, *, kept: int, added: int) -> tuple[Turn, ...]:
+        """Return the stored turns that fall out when `added` come to the `kept` ones."""
         ...
 
     def writes(self, question: Question, ended: Ended) -> tuple[MemoryWrite, ...]:

@@ -1,0 +1,47 @@
+"""Asks one question and prints the answer with its sources."""
+
+import argparse
+import asyncio
+import sys
+from uuid import uuid4
+
+from config.settings import load_settings
+from deploy.assembly import opened
+from deploy.command import EXIT_STATUSES
+from deploy.printing import reply_lines, say, say_json
+from gateway.desk import Message
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `refdesk ask`."""
+    parser.add_argument("question", nargs="*", help="the question; without one, standard input")
+    parser.add_argument("--conversation", metavar="ID", help="go on with this conversation")
+    parser.add_argument(
+        "--message",
+        metavar="ID",
+        help="the message's own id; asked twice under one id, a question is answered once",
+    )
+    parser.add_argument("--json", action="store_true", help="print the whole reply as JSON")
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Run `refdesk ask`; the status tells the outcome."""
+    text = " ".join(chosen.question) if chosen.question else sys.stdin.read()
+    message = Message(
+        text=text,
+        conversation_id=chosen.conversation or f"ask-{uuid4().hex[:12]}",
+        message_id=chosen.message or uuid4().hex[:12],
+    )
+    return asyncio.run(_ask(message, as_json=chosen.json))
+
+
+async def _ask(message: Message, *, as_json: bool) -> int:
+    settings = load_settings()
+    async with opened(settings) as desk:
+        reply = await desk.ask(message)
+    if as_json:
+        say_json(reply)
+    else:
+        for line in reply_lines(reply):
+            say(line)
+    return EXIT_STATUSES.get(str(reply.get("outcome")), 1)

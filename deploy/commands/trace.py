@@ -1,0 +1,120 @@
+"""Shows the journey of one question: stages, rows of the table, milliseconds, calls, cost."""
+
+import argparse
+import asyncio
+from collections.abc import Sequence
+from dataclasses import asdict
+from decimal import Decimal
+
+from pydantic import JsonValue
+
+from broker.port import JournalEntry
+from config.settings import load_settings
+from deploy.assembly import connected
+from deploy.command import CommandError
+from deploy.printing import say, say_json
+from envelope.question import Question
+
+SHOWN_CHARACTERS = 60
+_LONG = frozenset({"search_context", "search_results", "augmented_prompt", "source_references"})
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `refdesk trace`."""
+    parser.add_argument("message_id", help="the message's id, as `ask` prints it")
+    parser.add_argument("--json", action="store_true", help="print the journal as JSON")
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Run `refdesk trace`."""
+    question, entries = asyncio.run(_journal(chosen.message_id))
+    if chosen.json:
+        say_json([asdict(entry) for entry in entries])
+        return 0
+    for line in trace_lines(question, entries):
+        say(line)
+    return 0
+
+
+async def _journal(message_id: str) -> tuple[Question, Sequence[JournalEntry]]:
+    async with connected(load_settings()) as broker:
+        found = await broker.find(message_id)
+        if not found:
+            raise CommandError(f"there is no message {message_id!r} whose journal is still kept")
+        return found[0], await broker.journal(found[0])
+
+
+def trace_lines(question: Question, entries: Sequence[JournalEntry]) -> list[str]:
+    """Return the journal of a question as a tree."""
+    lines = [f"{question.conversation_id} / {question.message_id}"]
+    began = entries[0].at if entries else 0.0
+    for entry in entries:
+        lines += _entry_lines(entry, (entry.at - began) * 1000)
+    return [*lines, _sum_line(entries)]
+
+
+def _entry_lines(entry: JournalEntry, since: float) -> list[str]:
+    fields = entry.fields
+    head = f"{since:>8.1f} ms  "
+    match entry.kind:
+        case "accepted":
+            return [f"{head}accepted  {_short(fields.get('text'))}"]
+        case "routed":
+            reason = fields.get("termination_reason") or fields.get("reason")
+            why = f"  ({_short(reason)})" if reason else ""
+            return [
+                f"{head}|- manager: {fields.get('after')}, {fields.get('did')} "
+                f"-> {fields.get('to')}{why}"
+            ]
+        case "wrote":
+            return [
+                f"{head}|  {fields.get('role')} {fields.get('status')} in "
+                f"{fields.get('milliseconds')} ms",
+                *_writes(fields.get("writes")),
+            ]
+        case "model_call":
+            return [
+                f"{head}|     asked {fields.get('model')} for {fields.get('task')}: "
+                f"{fields.get('milliseconds')} ms, {_cost(fields)}"
+            ]
+        case "finished":
+            return [f"{head}`- {fields.get('outcome')}"]
+        case _:
+            return [f"{head}|- {entry.kind}  {_short(fields.get('reason') or fields)}"]
+
+
+def _writes(writes: JsonValue) -> list[str]:
+    if not isinstance(writes, dict):
+        return []
+    return [f"{'':>11}  |     {name} = {_value(name, value)}" for name, value in writes.items()]
+
+
+def _value(name: str, value: JsonValue) -> str:
+    if name in _LONG and isinstance(value, list | str):
+        return f"({len(value)} {'characters' if isinstance(value, str) else 'entries'})"
+    return _short(value)
+
+
+def _short(value: object) -> str:
+    text = " ".join(str(value).split())
+    return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1] + "…"
+
+
+def _cost(fields: dict[str, JsonValue]) -> str:
+    tokens = f"{fields.get('input_tokens', 0)} + {fields.get('output_tokens', 0)} tokens"
+    cost = fields.get("cost_usd")
+    told = "cost unknown" if cost is None else f"{Decimal(str(cost)):.6f} USD"
+    error = f", failed: {fields['error']}" if fields.get("error") else ""
+    stored = ", found stored" if fields.get("from_store") else ""
+    return f"{tokens}, {told}{stored}{error}"
+
+
+def _sum_line(entries: Sequence[JournalEntry]) -> str:
+    calls = [entry for entry in entries if entry.kind == "model_call"]
+    costs = [Decimal(str(c.fields["cost_usd"])) for c in calls if c.fields.get("cost_usd")]
+    hops = sum(entry.kind == "wrote" for entry in entries)
+    seconds = entries[-1].at - entries[0].at if entries else 0.0
+    return (
+        f"{hops} hops, {seconds * 1000:.1f} ms, {len(calls)} model calls, "
+        f"{sum(costs, Decimal(0)):.6f} USD"
+    )

@@ -1,0 +1,43 @@
+"""Runs a worker process for some roles, until SIGTERM."""
+
+import argparse
+import asyncio
+
+from config.settings import Settings, load_settings
+from deploy.assembly import ROLES, working
+from deploy.command import CommandError
+from deploy.printing import say
+from worker.shutdown import stop_on_signals
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `refdesk worker`."""
+    parser.add_argument(
+        "--role",
+        nargs="+",
+        required=True,
+        metavar="ROLE",
+        help=f"the roles to work for: {', '.join(ROLES)}",
+    )
+    parser.add_argument("--port", type=int, help="serve /healthz, /readyz and /metrics here")
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Run `refdesk worker`."""
+    roles = tuple(dict.fromkeys(name for word in chosen.role for name in word.split(",")))
+    unknown = sorted(set(roles) - set(ROLES))
+    if unknown:
+        raise CommandError(f"expected roles of {', '.join(ROLES)}; found {', '.join(unknown)}")
+    settings = load_settings()
+    port = settings.health_port if chosen.port is None else chosen.port
+    asyncio.run(serve(settings, roles, port))
+    return 0
+
+
+async def serve(settings: Settings, roles: tuple[str, ...], port: int) -> None:
+    """Work for `roles` until told to stop."""
+    stop = asyncio.Event()
+    async with stop_on_signals(stop), working(settings, roles, health_port=port):
+        say(f"working as {', '.join(roles)}; stop with Ctrl-C")
+        await stop.wait()
+        say("stopping: finishing what runs")

@@ -1,0 +1,71 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.desk import parsed
+from gateway.errors import MessageError
+from gateway.text import LONGEST_CHARACTERS, checked_name, cleaned
+
+
+@pytest.mark.parametrize("text", ["", "   \n\t ", "\x00\x07", "\ud83d"])
+def test_a_message_without_text_is_refused_in_one_clear_line(text: str) -> None:
+    with pytest.raises(MessageError, match="the message is empty"):
+        cleaned(text)
+
+
+def test_a_megabyte_is_refused_with_its_size() -> None:
+    with pytest.raises(MessageError, match=r"at most 8,000 characters, found 1,000,000"):
+        cleaned("x" * 1_000_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "clean"),
+    [
+        ("How\x00 do\x1b[31m I?", "How do[31m I?"),
+        ("half a surrogate \ud83d here", "half a surrogate  here"),
+        ("one\r\ntwo\rthree", "one\ntwo\nthree"),
+        ("  `rate_plan.csv`  ", "`rate_plan.csv`"),
+        ("كيف أضبط \u202eالتوجيه", "كيف أضبط التوجيه"),
+        ("🙂", "🙂"),
+        ("/etc/passwd", "/etc/passwd"),
+        ("https://example.org/a?b=c", "https://example.org/a?b=c"),
+        ('{"a": {"b": [1, 2]}}', '{"a": {"b": [1, 2]}}'),
+        ("Cafe\u0301", "Café"),
+    ],
+)
+def test_only_what_no_text_has_is_removed(text: str, clean: str) -> None:
+    assert cleaned(text) == clean
+
+
+@given(st.text(max_size=LONGEST_CHARACTERS))
+def test_what_is_accepted_can_always_be_encoded(text: str) -> None:
+    try:
+        clean = cleaned(text)
+    except MessageError:
+        return
+
+    assert clean.encode()
+    assert cleaned(clean) == clean
+
+
+@pytest.mark.parametrize("name", ["", "x" * 129, "a\nb", "\x00"])
+def test_an_id_that_cannot_be_printed_is_refused(name: str) -> None:
+    with pytest.raises(MessageError, match="1 to 128 printable characters"):
+        checked_name(name, "message id")
+
+
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [
+        ("/help", ("help", ())),
+        ("/set-language de", ("set_language", ("de",))),
+        ("/nonsense now", ("nonsense", ("now",))),
+        ("/etc/passwd", (None, ())),
+        ("how do I /help", (None, ())),
+        ("/", (None, ())),
+    ],
+)
+def test_a_command_begins_with_a_slash_and_is_no_path(
+    text: str, command: tuple[str | None, tuple[str, ...]]
+) -> None:
+    assert parsed(text, ["help", "set_language"]) == command

@@ -1,0 +1,159 @@
+"""Runs an agent on an envelope: typed reads in, typed writes merged, handed back to the manager."""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+from pydantic import BaseModel, JsonValue, ValidationError
+
+from agents.agent import Agent
+from broker.port import Delivery, Fields, Forward, JournalEntry, Retry, Send, Settlement
+from envelope.envelope import Envelope, Hop, decode
+from envelope.errors import ContractError, DecodeError
+from envelope.outcome import GaveUp, RetryAfter, Wrote
+from envelope.role import Role
+from worker.errors import HandlerTimeoutError, RunFailedError
+
+RESERVE_SECONDS = 0.5
+"""Left of a question's time for handing back."""
+
+AnyAgent = Agent[Any, Any]
+
+
+Calls = Callable[[], tuple[JournalEntry, ...]]
+CallRecorder = Callable[[Envelope, str, int], AbstractContextManager[Calls]]
+"""Collects the model calls made inside the block, for the envelope, stage and attempt."""
+
+
+def no_calls(_envelope: Envelope, _stage: str, _attempt: int) -> AbstractContextManager[Calls]:
+    """Collect nothing: for agents that ask no model."""
+    return nullcontext(tuple)
+
+
+class AgentHandler:
+    """The handler of one agent; `limit_seconds` bounds one run of it."""
+
+    def __init__(
+        self,
+        agent: AnyAgent,
+        *,
+        limit_seconds: float,
+        stream_of: Callable[[str, Envelope], str],
+        recorded: CallRecorder = no_calls,
+    ) -> None:
+        self.role = agent.role
+        self._agent = agent
+        self._limit_seconds = limit_seconds
+        self._stream_of = stream_of
+        self._recorded = recorded
+        self._reads = frozenset(agent.reads.model_fields)
+
+    async def handle(self, delivery: Delivery, envelope: Envelope) -> Settlement:
+        """Return the settlement of one run; raises `RunFailedError` when the agent raises."""
+        started = time.perf_counter()
+        reads = self._read(envelope)
+        attempt = envelope.payload.get("attempt")
+        attempt = attempt if isinstance(attempt, int) else 0
+        with self._recorded(envelope, self.role.value, attempt) as calls:
+            try:
+                outcome = await self._run(reads, delivery.remaining_seconds)
+            except Exception as error:
+                raise RunFailedError(error, calls()) from error
+        seconds = time.perf_counter() - started
+        if isinstance(outcome, RetryAfter) and outcome.seconds < delivery.remaining_seconds:
+            frame = envelope.changed(total_processing_time=envelope.total_processing_time + seconds)
+            return Retry(frame.encode(), outcome.reason, outcome.seconds, calls())
+        return self._hand_back(envelope, outcome, seconds, calls())
+
+    def _read(self, envelope: Envelope) -> BaseModel:
+        payload = envelope.payload
+        known = {name: payload[name] for name in self._reads if payload.get(name) is not None}
+        try:
+            reads: BaseModel = self._agent.reads.model_validate(known)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            raise ContractError(
+                f"{self.role.value} expected {'.'.join(map(str, first['loc']))!r} in the payload: "
+                f"{first['msg']}"
+            ) from error
+        return reads
+
+    async def _run(self, reads: BaseModel, remaining_seconds: float) -> object:
+        limit = min(self._limit_seconds, max(remaining_seconds - RESERVE_SECONDS, 0.01))
+        try:
+            async with asyncio.timeout(limit):
+                return await self._agent.work(reads)
+        except TimeoutError as error:
+            raise HandlerTimeoutError(
+                f"{self.role.value} took longer than {limit:.1f} seconds"
+            ) from error
+
+    def _hand_back(
+        self, envelope: Envelope, outcome: object, seconds: float, calls: Sequence[JournalEntry]
+    ) -> Forward:
+        writes, hop = self._judge(outcome)
+        handed = handed_back(envelope, hop, writes, seconds, self._stream_of)
+        fields: Fields = {
+            "role": self.role.value,
+            "status": hop.status,
+            "writes": writes,
+            "milliseconds": round(seconds * 1000, 2),
+        }
+        if hop.reason:
+            fields["reason"] = hop.reason
+        return Forward(
+            sends=(Send(Role.MANAGER.value, handed.encode()),),
+            journal=(*calls, JournalEntry("wrote", fields)),
+        )
+
+    def _judge(self, outcome: object) -> tuple[dict[str, JsonValue], Hop]:
+        role = self.role.value
+        match outcome:
+            case Wrote(writes=writes) if isinstance(writes, self._agent.writes):
+                written = writes.model_dump(mode="json", exclude_unset=True)
+                return written, Hop(role=role, status="wrote", wrote=tuple(written))
+            case GaveUp(reason=reason):
+                return {}, Hop(role=role, status="gave_up", reason=reason)
+            case RetryAfter(reason=reason):
+                return {}, Hop(role=role, status="gave_up", reason=f"no time left: {reason}")
+            case _:
+                found = type(outcome).__name__
+                expected = f"Wrote, RetryAfter or GaveUp of {role}"
+                raise ContractError(f"expected {expected}, found {found!r}")
+
+
+def handed_back(
+    envelope: Envelope,
+    hop: Hop,
+    writes: dict[str, JsonValue],
+    seconds: float,
+    stream_of: Callable[[str, Envelope], str],
+) -> Envelope:
+    """Return the envelope for the manager; `target_role` is the manager's and stays as it is."""
+    return envelope.changed(
+        payload={**envelope.payload, **writes},
+        hop=hop,
+        retries=0,
+        update_ts=time.time(),
+        process_count=envelope.process_count + 1,
+        total_processing_time=envelope.total_processing_time + seconds,
+        sender_role=hop.role,
+        target_list=stream_of(Role.MANAGER.value, envelope),
+    )
+
+
+def told_of_poison(
+    delivery: Delivery, error: str, stream_of: Callable[[str, Envelope], str]
+) -> Send | None:
+    """Return the manager's frame for an entry that killed its workers; None for its own."""
+    if delivery.role == Role.MANAGER.value:
+        return None
+    try:
+        envelope = decode(delivery.frame)
+    except DecodeError:
+        # The last resort of the record answers for it.
+        return None
+    hop = Hop(role=delivery.role, status="failed", reason=error)
+    return Send(Role.MANAGER.value, handed_back(envelope, hop, {}, 0.0, stream_of).encode())

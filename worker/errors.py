@@ -1,0 +1,26 @@
+"""Errors of the worker.
+
+WorkerError
+├── HandlerTimeoutError   a handler took longer than it may
+└── RunFailedError        a run failed; its cause is the error, `journal` what it had done
+"""
+
+from collections.abc import Sequence
+
+from broker.port import JournalEntry
+
+
+class WorkerError(Exception):
+    """Something about running a handler is wrong."""
+
+
+class HandlerTimeoutError(WorkerError):
+    """A handler took longer than it may."""
+
+
+class RunFailedError(WorkerError):
+    """A run failed; what it had done, such as model calls, is kept for the journal."""
+
+    def __init__(self, error: Exception, journal: Sequence[JournalEntry]) -> None:
+        super().__init__(f"{type(error).__name__}: {error}")
+        self.journal = tuple(journal)

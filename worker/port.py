@@ -1,0 +1,57 @@
+"""What a worker runs, and what it tells about its work."""
+
+from typing import Protocol
+
+from broker.port import Delivery, Settlement
+from envelope.envelope import Envelope
+from envelope.role import Role
+
+
+class Handler(Protocol):
+    """Turns one delivery into its settlement."""
+
+    role: Role
+
+    async def handle(self, delivery: Delivery, envelope: Envelope) -> Settlement:
+        """Return the settlement; an exception is a failure and leads to a retry."""
+        ...
+
+
+class Leases(Protocol):
+    """What a worker tells the renewal of leases; see `broker.renewal`."""
+
+    def hold(self, delivery: Delivery) -> None:
+        """Renew this entry's lease from now on."""
+        ...
+
+    def release(self, delivery: Delivery) -> None:
+        """Stop renewing it."""
+        ...
+
+
+class Meter(Protocol):
+    """Counts what a worker does, for `/metrics`."""
+
+    def handled(self, role: str, outcome: str, seconds: float) -> None: ...
+
+    def lost(self, role: str) -> None: ...
+
+    def redelivered(self, role: str) -> None: ...
+
+    def failed(self, role: str, error: str) -> None: ...
+
+
+class SilentMeter:
+    """Counts nothing."""
+
+    def handled(self, role: str, outcome: str, seconds: float) -> None:
+        """Count nothing."""
+
+    def lost(self, role: str) -> None:
+        """Count nothing."""
+
+    def redelivered(self, role: str) -> None:
+        """Count nothing."""
+
+    def failed(self, role: str, error: str) -> None:
+        """Count nothing."""

@@ -1,0 +1,120 @@
+"""A worker process: the workers of several roles on one settler and one renewal of leases."""
+
+import asyncio
+import os
+import secrets
+import socket
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+from broker.port import Broker, Lost
+from envelope.envelope import Envelope
+from worker.isolation import Isolation
+from worker.port import Handler, Leases, Meter
+from worker.settling import Settler
+from worker.shutdown import drain, leave
+from worker.worker import Worker
+
+
+class Renewal(Leases, Protocol):
+    """Renews leases from a thread of its own."""
+
+    def start(self, on_lost: Callable[[Lost], None]) -> None:
+        """Begin; `on_lost` is called in the renewal's thread."""
+        ...
+
+    def stop(self) -> None:
+        """End, and wait for the thread."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Staffing:
+    """A handler, how many instances of it run, and on how many envelopes each works at once."""
+
+    handler: Handler
+    places: int
+    instances: int = 1
+
+
+def consumer_name() -> str:
+    """Return a name for this process that no other has or will have."""
+    return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
+
+
+class WorkerProcess:
+    """Runs workers until told to stop; see `worker.shutdown` for how it ends."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        staff: Sequence[Staffing],
+        *,
+        renewal: Renewal,
+        meter: Meter,
+        stream_of: Callable[[str, Envelope], str],
+        attempts: int = 3,
+        grace_seconds: float = 25.0,
+        reclaim_seconds: float = 3.75,
+        consumer: str | None = None,
+    ) -> None:
+        self.consumer = consumer if consumer is not None else consumer_name()
+        self._broker = broker
+        self._renewal = renewal
+        self._grace_seconds = grace_seconds
+        self._settler = Settler(broker)
+        isolation = Isolation()
+        self.workers = [
+            Worker(
+                broker,
+                member.handler,
+                consumer=f"{self.consumer}-{instance}",
+                places=member.places,
+                settler=self._settler,
+                leases=renewal,
+                isolation=isolation,
+                meter=meter,
+                stream_of=stream_of,
+                attempts=attempts,
+                reclaim_seconds=reclaim_seconds,
+            )
+            for member in staff
+            for instance in range(member.instances)
+        ]
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """The roles this process works for."""
+        return tuple(dict.fromkeys(worker.role for worker in self.workers))
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Work while inside; on the way out finish or hand back."""
+        loop = asyncio.get_running_loop()
+        await self._broker.prepare(self.roles)
+
+        def on_lost(lost: Lost) -> None:
+            loop.call_soon_threadsafe(self._lost, lost)
+
+        self._renewal.start(on_lost)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._settler.run())
+                timers = [tasks.create_task(worker.reclaim(tasks)) for worker in self.workers]
+                timers += [tasks.create_task(worker.take(tasks)) for worker in self.workers]
+                try:
+                    yield
+                finally:
+                    for timer in timers:
+                        timer.cancel()
+                    await drain(self.workers, grace_seconds=self._grace_seconds)
+                    self._settler.stop()
+        finally:
+            self._renewal.stop()
+            await leave(self._broker, self.workers)
+
+    def _lost(self, lost: Lost) -> None:
+        for worker in self.workers:
+            worker.lost(lost)

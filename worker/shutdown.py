@@ -1,0 +1,52 @@
+"""The end of a worker process: stop taking, finish or hand back, keep the leases until the end."""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+import structlog
+
+from broker.errors import BrokerUnavailableError
+from broker.port import Broker
+from worker.worker import Worker
+
+log = structlog.get_logger("worker")
+
+
+@asynccontextmanager
+async def stop_on_signals(stop: asyncio.Event) -> AsyncIterator[None]:
+    """Set `stop` on SIGTERM and SIGINT while inside."""
+    loop = asyncio.get_running_loop()
+    signals = (signal.SIGTERM, signal.SIGINT)
+    for number in signals:
+        loop.add_signal_handler(number, stop.set)
+    try:
+        yield
+    finally:
+        for number in signals:
+            loop.remove_signal_handler(number)
+
+
+async def drain(workers: Sequence[Worker], *, grace_seconds: float) -> int:
+    """Wait for what runs; cancel what is left after the grace period and return its number."""
+    tasks = [task for worker in workers for task in worker.running.values()]
+    if not tasks:
+        return 0
+    _, late = await asyncio.wait(tasks, timeout=grace_seconds)
+    for task in late:
+        task.cancel()
+    if late:
+        log.warning("handlers_cancelled_at_shutdown", handlers=len(late))
+        await asyncio.wait(late)
+    return len(late)
+
+
+async def leave(broker: Broker, workers: Sequence[Worker]) -> None:
+    """Hand back what these workers still own and remove their consumers."""
+    for worker in workers:
+        try:
+            await broker.leave(worker.role, worker.consumer)
+        except BrokerUnavailableError as error:
+            # What stays behind is taken over when its lease runs out.
+            log.warning("consumer_left_behind", role=worker.role, error=str(error))

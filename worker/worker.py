@@ -1,0 +1,183 @@
+"""The life of one role's worker: read, decode, run, write, settle, each a named step."""
+
+import asyncio
+import time
+from collections.abc import Callable
+
+import structlog
+
+from broker.errors import BrokerUnavailableError
+from broker.port import Broker, Bury, Delivery, Lost, Retry, Send, Settlement
+from envelope.envelope import Envelope, Hop, decode
+from envelope.errors import DecodeError
+from envelope.role import Role
+from memory.errors import MemoryUnavailableError
+from worker.agent_handler import handed_back
+from worker.backoff import Backoff
+from worker.errors import RunFailedError
+from worker.isolation import Isolation
+from worker.port import Handler, Leases, Meter
+from worker.settling import Settler
+
+log = structlog.get_logger("worker")
+
+UNAVAILABLE = (BrokerUnavailableError, MemoryUnavailableError)
+LONGEST_ERROR = 500
+Key = tuple[str, int, str, int]
+
+
+class Worker:
+    """Works for one role: takes as many entries as it has places, runs them, settles them."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        handler: Handler,
+        *,
+        consumer: str,
+        places: int,
+        settler: Settler,
+        leases: Leases,
+        isolation: Isolation,
+        meter: Meter,
+        stream_of: Callable[[str, Envelope], str],
+        attempts: int = 3,
+        block_seconds: float = 2.0,
+        reclaim_seconds: float = 3.75,
+    ) -> None:
+        self.role = handler.role.value
+        self.running: dict[Key, asyncio.Task[None]] = {}
+        self._broker = broker
+        self._handler = handler
+        self.consumer = consumer
+        self._places = places
+        self._settler = settler
+        self._leases = leases
+        self._isolation = isolation
+        self._meter = meter
+        self._stream_of = stream_of
+        self._attempts = attempts
+        self._block_seconds = block_seconds
+        self._reclaim_seconds = reclaim_seconds
+        self._free = asyncio.Event()
+        self._free.set()
+        self.last_read = time.monotonic()
+
+    async def take(self, tasks: asyncio.TaskGroup) -> None:
+        """Take entries for ever; cancel this to stop taking."""
+        backoff = Backoff(f"take {self.role}")
+        while True:
+            await self._free.wait()
+            try:
+                taken = await self._broker.take(
+                    self.role,
+                    self.consumer,
+                    places=self._places - len(self.running),
+                    block_seconds=self._block_seconds,
+                )
+            except BrokerUnavailableError as error:
+                await backoff.failed(error)
+                continue
+            backoff.succeeded()
+            self.last_read = time.monotonic()
+            for delivery in taken:
+                self._start(delivery, tasks)
+
+    async def reclaim(self, tasks: asyncio.TaskGroup) -> None:
+        """Take over the entries of dead workers, on a timer of its own."""
+        backoff = Backoff(f"reclaim {self.role}")
+        while True:
+            await asyncio.sleep(self._reclaim_seconds)
+            places = self._places - len(self.running)
+            if places <= 0:
+                continue
+            try:
+                taken = await self._broker.reclaim(self.role, self.consumer, places=places)
+            except BrokerUnavailableError as error:
+                await backoff.failed(error)
+                continue
+            backoff.succeeded()
+            for delivery in taken:
+                self._meter.redelivered(self.role)
+                self._start(delivery, tasks)
+
+    def lost(self, lost: Lost) -> None:
+        """Cancel the run of an entry that is no longer ours: it could change nothing."""
+        task = self.running.get((lost.role, lost.shard, lost.entry_id, lost.count))
+        if task is not None:
+            self._meter.lost(self.role)
+            task.cancel()
+
+    def _start(self, delivery: Delivery, tasks: asyncio.TaskGroup) -> None:
+        key = (delivery.role, delivery.shard, delivery.entry_id, delivery.count)
+        self._leases.hold(delivery)
+        self.running[key] = tasks.create_task(self._work(key, delivery))
+        if len(self.running) >= self._places:
+            self._free.clear()
+
+    async def _work(self, key: Key, delivery: Delivery) -> None:
+        started = time.perf_counter()
+        try:
+            async with self._isolation.entered(delivery.count):
+                settlement = await self._settlement(delivery)
+            kept = await self._settle(delivery, settlement)
+            outcome = type(settlement).__name__.lower() if kept else "lost"
+            self._meter.handled(self.role, outcome, time.perf_counter() - started)
+        finally:
+            self._leases.release(delivery)
+            del self.running[key]
+            self._free.set()
+
+    async def _settlement(self, delivery: Delivery) -> Settlement:
+        try:
+            envelope = decode(delivery.frame)
+        except DecodeError as error:
+            self._tell_failure(delivery, "undecodable", error)
+            return Bury(reason="undecodable", error=str(error))
+        backoff = Backoff(f"run {self.role}")
+        while True:
+            try:
+                return await self._handler.handle(delivery, envelope)
+            except UNAVAILABLE as error:
+                await backoff.failed(error)
+            except Exception as error:  # noqa: BLE001 - an agent may raise anything; it is a failure
+                self._tell_failure(delivery, "failed", error)
+                return self._failure(envelope, error)
+
+    def _failure(self, envelope: Envelope, error: Exception) -> Settlement:
+        reason = told(error)
+        journal = error.journal if isinstance(error, RunFailedError) else ()
+        if envelope.retries + 1 < self._attempts:
+            again = envelope.changed(retries=envelope.retries + 1)
+            return Retry(again.encode(), reason, journal=journal)
+        if self.role == Role.MANAGER.value:
+            return Bury("failed", reason)
+        hop = Hop(role=self.role, status="failed", reason=reason[:500])
+        handed = handed_back(envelope, hop, {}, 0.0, self._stream_of)
+        return Bury("failed", reason, Send(Role.MANAGER.value, handed.encode()), journal)
+
+    async def _settle(self, delivery: Delivery, settlement: Settlement) -> bool:
+        backoff = Backoff(f"settle {self.role}")
+        while True:
+            try:
+                return await self._settler.settle(delivery, settlement)
+            except BrokerUnavailableError as error:
+                await backoff.failed(error)
+
+    def _tell_failure(self, delivery: Delivery, what: str, error: Exception) -> None:
+        self._meter.failed(self.role, what)
+        log.warning(
+            "hop_failed",
+            role=self.role,
+            what=what,
+            error=told(error),
+            conversation_id=delivery.question.conversation_id,
+            message_id=delivery.question.message_id,
+            delivery=delivery.count,
+        )
+
+
+def told(error: Exception) -> str:
+    """Return an error as the journal and the log tell it."""
+    kind = "" if isinstance(error, RunFailedError) else f"{type(error).__name__}: "
+    return f"{kind}{error}"[:LONGEST_ERROR]
