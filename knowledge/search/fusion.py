@@ -1,0 +1,125 @@
+"""From the scores of chunks to pages, and from pages to hits.
+
+The levels' z-scores are added up (CombSUM over standardised scores, Fox and Shaw 1994). A page
+scores by its best chunks; versions of one page in several languages are one page.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from knowledge.index.port import Floats
+from knowledge.search.levels import NAMES, Scores
+from knowledge.search.mirror import Mirror
+
+# Chunks further down change nothing on the first pages.
+_CANDIDATES = 400
+_FOUND_BY = 30
+
+
+@dataclass(frozen=True, slots=True)
+class RankedChunk:
+    """A chunk by its number in the mirror."""
+
+    chunk: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class RankedPage:
+    """A page by the version to show, with its best chunks, best first."""
+
+    page: int
+    document: int
+    score: float
+    chunks: tuple[RankedChunk, ...]
+
+
+def fused(scores: Scores) -> Floats:
+    """Return the sum of all levels for each chunk."""
+    total: Floats = np.sum(list(scores.levels.values()), axis=0, dtype=np.float32)
+    return total
+
+
+def pages(
+    mirror: Mirror,
+    total: Floats,
+    *,
+    best_chunks: Sequence[float],
+    language: str | None = None,
+    without: Collection[int] = (),
+) -> list[RankedPage]:
+    """Return the pages of the best chunks, best first; shown in `language` where there is one."""
+    by_document: dict[int, list[RankedChunk]] = {}
+    for chunk in _best(total, _CANDIDATES):
+        if chunk not in without:
+            ranked = RankedChunk(chunk, float(total[chunk]))
+            by_document.setdefault(int(mirror.document_of[chunk]), []).append(ranked)
+    by_page: dict[int, list[int]] = {}
+    for document in by_document:
+        by_page.setdefault(int(mirror.page_of[document]), []).append(document)
+    found = [
+        _page(mirror, page, documents, by_document, best_chunks, language)
+        for page, documents in by_page.items()
+    ]
+    return sorted(found, key=lambda page: -page.score)
+
+
+def hits(ranked: Sequence[RankedPage], limit: int) -> list[RankedChunk]:
+    """Return the best chunks of the best pages, best first.
+
+    The first chunk of a page has the page's score, a later one as much less as it is weaker: so
+    pages stand in their own order, and a strong second chunk comes before a weak page.
+    """
+    found = [
+        RankedChunk(chunk.chunk, page.score * max(chunk.score, 0.0) / page.chunks[0].score)
+        for page in ranked[:limit]
+        for chunk in page.chunks
+        if page.chunks[0].score > 0
+    ]
+    return sorted(found, key=lambda chunk: -chunk.score)[:limit]
+
+
+def found_by(scores: Scores, chunks: Sequence[int]) -> Iterator[tuple[str, ...]]:
+    """Return for each chunk the levels that have it among their best; at least one."""
+    least = {
+        name: max(float(np.partition(values, -_FOUND_BY)[-_FOUND_BY]), 1e-6)
+        if len(values) > _FOUND_BY
+        else 1e-6
+        for name, values in scores.levels.items()
+    }
+    for chunk in chunks:
+        own = {name: float(scores.levels[name][chunk]) for name in NAMES if name in least}
+        names = tuple(name for name, value in own.items() if value >= least[name])
+        yield names or (max(own, key=lambda name: own[name]),)
+
+
+def _page(
+    mirror: Mirror,
+    page: int,
+    documents: Sequence[int],
+    by_document: dict[int, list[RankedChunk]],
+    best_chunks: Sequence[float],
+    language: str | None,
+) -> RankedPage:
+    def score(document: int) -> float:
+        ranked = zip(best_chunks, by_document[document], strict=False)
+        return sum(factor * max(chunk.score, 0.0) for factor, chunk in ranked)
+
+    spoken = [name for name in documents if mirror.entries[name].language == language]
+    shown = max(spoken or documents, key=score)
+    best = max(score(document) for document in documents)
+    return RankedPage(page, shown, best, tuple(by_document[shown][: len(best_chunks)]))
+
+
+def _best(total: Floats, count: int) -> list[int]:
+    """Return the best chunks, best first; of equals the earlier one."""
+    if len(total) > count:
+        least = np.partition(total, -count)[-count]
+        chosen = np.flatnonzero(total >= least)
+    else:
+        chosen = np.arange(len(total))
+    order = np.argsort(-total[chosen], kind="stable")
+    best: list[int] = chosen[order].tolist()
+    return best

@@ -1,0 +1,92 @@
+"""The four levels: for every chunk, how well it answers in one respect."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from knowledge.index.port import Floats, Terms
+from knowledge.search.mirror import Mirror
+from knowledge.search.query import Query
+from knowledge.search.weights import Weights
+
+KEYWORDS = "keywords"
+SEMANTIC = "semantic"
+HIERARCHICAL = "hierarchical"
+SUMMARY = "summary"
+NAMES = (KEYWORDS, SEMANTIC, HIERARCHICAL, SUMMARY)
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """What each level gives to each chunk, ready to be added up.
+
+    `bm25` and `cosine` are what the first two were before, `match` is the likeness of question
+    and heading, 0 to 1. `cosine` is None when the question could not be embedded.
+    """
+
+    levels: Mapping[str, Floats]
+    bm25: Floats
+    cosine: Floats | None
+    match: Floats
+
+
+def score(mirror: Mirror, query: Query, weights: Weights) -> Scores:
+    """Score all chunks on all levels that can be had."""
+    bm25 = mirror.keywords.scores(query.terms, query.weights)
+    cosine = _cosine(mirror, query)
+    match = _match(mirror, query)[mirror.section_of]
+    levels: dict[str, Floats] = {
+        KEYWORDS: weights.keywords * standardised(bm25),
+        HIERARCHICAL: np.float32(weights.hierarchical) * match**3,
+        SUMMARY: _summary(mirror, query, cosine, weights),
+    }
+    if weights.keywords_labels:
+        labels = mirror.labels.scores(query.terms, query.weights)[mirror.document_of]
+        levels[KEYWORDS] = levels[KEYWORDS] + weights.keywords_labels * standardised(labels)
+    if cosine is not None:
+        levels[SEMANTIC] = weights.semantic * standardised(cosine)
+    return Scores(levels, bm25, cosine, match)
+
+
+def standardised(values: Floats) -> Floats:
+    """Return z-scores; nothing but zeros when all values are alike."""
+    deviation = float(values.std()) if len(values) else 0.0
+    if deviation < 1e-9:
+        return np.zeros_like(values)
+    standard: Floats = (values - values.mean()) / np.float32(deviation)
+    return standard
+
+
+def _cosine(mirror: Mirror, query: Query) -> Floats | None:
+    return None if query.vector is None else np.dot(mirror.vectors, query.vector)
+
+
+def _match(mirror: Mirror, query: Query) -> Floats:
+    """Return the F1 of question and heading of each section, its terms weighted by IDF."""
+    best = np.zeros(mirror.headings.count, dtype=np.float32)
+    for phrase in query.phrases:
+        best = np.maximum(best, _likeness(mirror, phrase))
+    return best
+
+
+def _likeness(mirror: Mirror, phrase: Terms) -> Floats:
+    idf = mirror.keywords.idf(phrase)
+    common = np.zeros(mirror.headings.count, dtype=np.float32)
+    for term, weight in zip(phrase, idf, strict=True):
+        common[mirror.headings.rows_of(term)] += weight
+    both = mirror.heading_weight + idf.sum()
+    likeness: Floats = 2 * common / np.maximum(both, np.float32(1e-6))
+    return likeness
+
+
+def _summary(mirror: Mirror, query: Query, cosine: Floats | None, weights: Weights) -> Floats:
+    text = mirror.summary.scores(query.terms, query.weights)[mirror.document_of]
+    total: Floats = weights.summary_text * standardised(text)
+    if cosine is None:
+        return total
+    lead = cosine[mirror.lead_of][mirror.section_of]
+    centre = (mirror.mean_by_document(cosine) / mirror.centre_length)[mirror.document_of]
+    total += weights.summary_lead * standardised(lead)
+    total += weights.summary_centre * standardised(centre)
+    return total

@@ -1,0 +1,97 @@
+"""What is looked for: weighted terms and one vector, from the question and its conversation."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from knowledge.index.bm25 import TermNumbers
+from knowledge.index.port import Floats, Terms
+from knowledge.index.terms import terms
+from knowledge.port import SearchRequest
+from knowledge.search.weights import Weights
+
+ENGLISH = "en"
+# More of an earlier turn or answer than this says nothing new and costs time.
+_CHARACTERS = 4000
+_ANSWER_CHARACTERS = 600
+_RELATED = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """The terms with their weights; `phrases` are the question in each of its wordings."""
+
+    terms: Terms
+    weights: Floats
+    phrases: tuple[Terms, ...]
+    own: Terms
+    vector: Floats | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wordings:
+    """The question as it stands in each language it is known in, and what it leans on."""
+
+    question: tuple[tuple[str, str], ...]
+    related: tuple[str, ...]
+    previous: str
+    language: str
+
+    @property
+    def embedded(self) -> list[str]:
+        """Return the texts to embed: the question, then the related turns, then the answer."""
+        earlier = " ".join(reversed(self.related))
+        return [text for text in (self.question[0][0], earlier, self.previous) if text]
+
+
+def wordings(request: SearchRequest) -> Wordings:
+    """Return the question and its translation, each once, with the language to cut it by."""
+    language = request.language or ENGLISH
+    question = request.question[:_CHARACTERS]
+    known = [(question, language)]
+    for text, spoken in ((request.text, language), (request.text_eng, ENGLISH)):
+        if text.strip():
+            known.append((text[:_CHARACTERS], spoken))
+    if language != ENGLISH:
+        known.append((question, ENGLISH))
+    return Wordings(
+        question=tuple(dict.fromkeys(known)),
+        related=tuple(turn[:_CHARACTERS] for turn in request.related[:_RELATED]),
+        previous=request.previous_answer[:_ANSWER_CHARACTERS],
+        language=language,
+    )
+
+
+def weighted(wordings: Wordings, numbers: TermNumbers, weights: Weights) -> Query:
+    """Return the query without its vector."""
+    phrases = [numbers.of_all(terms(text, spoken)) for text, spoken in wordings.question]
+    own = np.unique(np.concatenate(phrases))
+    weight: dict[int, float] = dict.fromkeys(own.tolist(), 1.0)
+    related = (terms(turn, wordings.language) for turn in wordings.related)
+    _add(weight, (numbers.of_all(found) for found in related), weights.related_terms)
+    previous = numbers.of_all(terms(wordings.previous, wordings.language))
+    _add(weight, [previous], weights.previous_terms)
+    return Query(
+        terms=np.fromiter(weight.keys(), dtype=np.uint32, count=len(weight)),
+        weights=np.fromiter(weight.values(), dtype=np.float32, count=len(weight)),
+        phrases=tuple(np.unique(phrase) for phrase in phrases if len(phrase)),
+        own=own,
+    )
+
+
+def combined(wordings: Wordings, vectors: Sequence[Sequence[float]], weights: Weights) -> Floats:
+    """Return the vector of the question, drawn a little to what it leans on."""
+    factors = [1.0]
+    if wordings.related:
+        factors.append(weights.related_vector)
+    if wordings.previous:
+        factors.append(weights.previous_vector)
+    mixed: Floats = np.asarray(factors, dtype=np.float32) @ np.asarray(vectors, dtype=np.float32)
+    return mixed / max(float(np.linalg.norm(mixed)), 1e-12)
+
+
+def _add(weight: dict[int, float], found: Iterable[Terms], factor: float) -> None:
+    for numbers in found:
+        for number in numbers.tolist():
+            weight.setdefault(number, factor)

@@ -1,0 +1,183 @@
+"""Looks a question up: reads it, scores it on four levels, gives the best chunks of the best pages.
+
+When the question cannot be embedded, the levels that need no vector answer alone.
+"""
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from knowledge.embedding import Embedder
+from knowledge.errors import EmbeddingFailed
+from knowledge.index.port import Index, Passage
+from knowledge.index.terms import terms
+from knowledge.port import Findings, Hit, Place, Quality, SearchRequest
+from knowledge.search import fusion, levels
+from knowledge.search.assessment import Assess, Assessment, uncalibrated
+from knowledge.search.corpus import Corpus, is_known
+from knowledge.search.features import features
+from knowledge.search.fusion import RankedChunk, RankedPage
+from knowledge.search.levels import Scores
+from knowledge.search.mirror import Mirror
+from knowledge.search.query import Query, Wordings, combined, weighted, wordings
+from knowledge.search.spelling import corrected
+from knowledge.search.weights import Weights
+
+_NOTHING = Findings(hits=(), quality="poor", answerability=0.0, coverage=0.0, ambiguity=0.0)
+_PLACES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """One look-up, before texts are read."""
+
+    scores: Scores
+    pages: list[RankedPage]
+    hits: list[RankedChunk]
+    features: dict[str, float]
+
+
+class LevelSearcher:
+    """See `knowledge.port.Searcher`.
+
+    `threshold` is the answerability below which a search is poor; halfway from there to 1 it is
+    excellent. `assess` turns the features of a search into probabilities.
+    """
+
+    def __init__(
+        self,
+        index: Index,
+        embedder: Embedder,
+        *,
+        threshold: float = 0.3,
+        assess: Assess = uncalibrated,
+        weights: Weights | None = None,
+    ) -> None:
+        self._index = index
+        self._embedder = embedder
+        self._threshold = threshold
+        self._assess = assess
+        self._weights = Weights() if weights is None else weights
+        self._corpus = Corpus(index)
+
+    async def warm(self) -> None:
+        """Read the index and load the embedding model now rather than at the first question."""
+        await self._corpus.current()
+        await self._embedder.embed(["warm"])
+
+    async def search(self, request: SearchRequest) -> Findings:
+        for last in (False, False, True):
+            mirror = await self._corpus.current()
+            if not len(mirror):
+                return _NOTHING
+            findings = await self._search(mirror, request, last=last)
+            if findings is not None:
+                return findings
+        return _NOTHING
+
+    async def _search(
+        self, mirror: Mirror, request: SearchRequest, *, last: bool
+    ) -> Findings | None:
+        """Return None when a document was replaced before its text could be read."""
+        asked, correction = self._corrected(mirror, request)
+        query, failed = await self._query(asked)
+        found = await asyncio.to_thread(self._look_up, mirror, query, asked, request)
+        points = [mirror.points[hit.chunk] for hit in found.hits]
+        points += [mirror.points[page.chunks[0].chunk] for page in found.pages[:_PLACES]]
+        passages = await self._index.passages(list(dict.fromkeys(points)))
+        if not last and any(point not in passages for point in points):
+            return None
+        assessment = self._assess(found.features)
+        return Findings(
+            hits=tuple(_hits(mirror, found, passages)),
+            quality=self._quality(assessment),
+            answerability=assessment.answerability,
+            coverage=assessment.coverage,
+            ambiguity=assessment.ambiguity,
+            places=tuple(_places(mirror, found.pages[:_PLACES], passages)),
+            corrected=correction,
+            fallbacks=(levels.SEMANTIC,) if failed else (),
+            features=found.features,
+        )
+
+    def _corrected(self, mirror: Mirror, request: SearchRequest) -> tuple[Wordings, str | None]:
+        asked = wordings(request)
+
+        def known(word: str) -> bool:
+            numbers = (self._corpus.numbers.of(term) for term in terms(word, asked.language))
+            return any(is_known(mirror, number) for number in numbers)
+
+        corrections = self._corpus.vocabulary.corrections(request.question, known)
+        if not corrections:
+            return asked, None
+        question = tuple((corrected(text, corrections), spoken) for text, spoken in asked.question)
+        return replace(asked, question=question), question[0][0]
+
+    async def _query(self, asked: Wordings) -> tuple[Query, bool]:
+        query = weighted(asked, self._corpus.numbers, self._weights)
+        try:
+            vectors = await self._embedder.embed(asked.embedded)
+        except EmbeddingFailed:
+            return query, True
+        return replace(query, vector=combined(asked, vectors, self._weights)), False
+
+    def _look_up(
+        self, mirror: Mirror, query: Query, asked: Wordings, request: SearchRequest
+    ) -> _Found:
+        scores = levels.score(mirror, query, self._weights)
+        ranked = fusion.pages(
+            mirror,
+            fusion.fused(scores),
+            best_chunks=self._weights.best_chunks,
+            language=asked.language,
+            without=mirror.chunks_named(request.exclude),
+        )
+        shape = features(mirror, query, scores, ranked, self._corpus.numbers)
+        return _Found(scores, ranked, fusion.hits(ranked, request.limit), shape)
+
+    def _quality(self, assessment: Assessment) -> Quality:
+        if assessment.answerability < self._threshold:
+            return "poor"
+        excellent = (1 + self._threshold) / 2
+        return "excellent" if assessment.answerability >= excellent else "good"
+
+
+def _hits(mirror: Mirror, found: _Found, passages: Mapping[str, Passage]) -> Iterator[Hit]:
+    by = fusion.found_by(found.scores, [hit.chunk for hit in found.hits])
+    for hit, names in zip(found.hits, by, strict=True):
+        passage = passages.get(mirror.points[hit.chunk])
+        if passage is not None:
+            yield _hit(passage, hit.score, names)
+
+
+def _hit(passage: Passage, score: float, names: tuple[str, ...]) -> Hit:
+    return Hit(
+        chunk_id=passage.chunk.chunk_id,
+        document_id=passage.document_id,
+        page=passage.page,
+        title=passage.title,
+        text=passage.chunk.text,
+        crumbs=passage.crumbs,
+        heading_path=passage.chunk.heading_path,
+        anchor=passage.chunk.anchor,
+        url=passage.url,
+        path=passage.source,
+        language=passage.language,
+        score=round(score, 6),
+        levels=names,
+    )
+
+
+def _places(
+    mirror: Mirror, pages: Sequence[RankedPage], passages: Mapping[str, Passage]
+) -> Iterator[Place]:
+    for page in pages:
+        passage = passages.get(mirror.points[page.chunks[0].chunk])
+        if passage is not None:
+            yield Place(
+                label=passage.title,
+                crumbs=passage.crumbs,
+                document_id=passage.document_id,
+                url=passage.url,
+                score=round(page.score, 6),
+            )

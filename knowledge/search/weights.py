@@ -1,0 +1,31 @@
+"""The few numbers that balance a search; the same for every index, language and question.
+
+How they were found, and what they reach, stands in `docs/scoreboard.md`.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Weights of levels are factors of z-scores over all chunks; a bonus is added as it is.
+
+    `hierarchical` is the bonus of a section whose heading is the question. `summary_lead`,
+    `summary_text` and `summary_centre` make up the summary level: the section's first chunk, the
+    summary with the key points, and the middle of the page's chunks. `related_*` and `previous_*`
+    weigh earlier turns and the last answer against the question itself. `best_chunks` are the
+    factors of the chunks of a page that make its score.
+    """
+
+    keywords: float = 1.0
+    keywords_labels: float = 0.0
+    semantic: float = 2.0
+    hierarchical: float = 4.0
+    summary_lead: float = 0.5
+    summary_text: float = 0.2
+    summary_centre: float = 0.5
+    related_terms: float = 0.3
+    related_vector: float = 0.4
+    previous_terms: float = 0.05
+    previous_vector: float = 0.1
+    best_chunks: tuple[float, ...] = (1.0, 0.5, 0.25)
