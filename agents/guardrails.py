@@ -8,6 +8,7 @@ from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from knowledge.errors import IndexUnavailable
 from knowledge.port import Findings, Hit, Searcher, SearchRequest
+from llm.errors import ModelError
 from llm.offline.injection import attack_in
 from llm.port import Model
 from llm.tasks.scope import TASK, Inputs, Output, Strictness
@@ -70,7 +71,10 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             findings = await self._searcher.search(_request(reads))
         except IndexUnavailable as error:
             return Wrote(_unsearchable(error))
-        verdict = (await self._model.ask(TASK, self._inputs(reads, findings))).output
+        try:
+            verdict = (await self._model.ask(TASK, self._inputs(reads, findings))).output
+        except ModelError as error:
+            return Wrote(self._undecided(f"no verdict could be had: {error}"))
         return Wrote(self._judged(verdict))
 
     def _inputs(self, reads: Reads, findings: Findings) -> Inputs:
