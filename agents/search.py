@@ -87,6 +87,7 @@ class SearchAgent(Agent[Reads, Writes]):
             text_eng=reads.text_eng,
             language=reads.language or None,
             related=reads.related_history,
+            turns=len(reads.history) - len(answers),
             previous_answer=answers[-1][:_ANSWER_CHARACTERS] if answers and leans_back else "",
             limit=self._limit * (1 + reads.attempt),
             attempt=reads.attempt,

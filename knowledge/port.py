@@ -12,7 +12,7 @@ class SearchRequest:
 
     `question` is the canonical question; `text` is what the user typed, in `language`; `related`
     are earlier user turns it leans on, newest first; `exclude` names chunks that an earlier
-    attempt has already tried in vain.
+    attempt has already tried in vain; `turns` counts the user's turns before this one.
     """
 
     question: str
@@ -21,6 +21,7 @@ class SearchRequest:
     language: str | None = None
     related: tuple[str, ...] = ()
     previous_answer: str = ""
+    turns: int = 0
     limit: int = 10
     attempt: int = 0
     exclude: tuple[str, ...] = ()

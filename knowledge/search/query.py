@@ -20,13 +20,19 @@ _RELATED = 2
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """The terms with their weights; `phrases` are the question in each of its wordings."""
+    """The terms with their weights; `phrases` are the question in each of its wordings.
+
+    `vector` is what is looked for: `alone`, the question's own, drawn a little to `earlier`, that
+    of the turns it leans on, and to the last answer's.
+    """
 
     terms: Terms
     weights: Floats
     phrases: tuple[Terms, ...]
     own: Terms
     vector: Floats | None = None
+    alone: Floats | None = None
+    earlier: Floats | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +43,7 @@ class Wordings:
     related: tuple[str, ...]
     previous: str
     language: str
+    turns: int = 0
 
     @property
     def embedded(self) -> list[str]:
@@ -60,6 +67,7 @@ def wordings(request: SearchRequest) -> Wordings:
         related=tuple(turn[:_CHARACTERS] for turn in request.related[:_RELATED]),
         previous=request.previous_answer[:_ANSWER_CHARACTERS],
         language=language,
+        turns=request.turns,
     )
 
 

@@ -7,6 +7,8 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from knowledge.embedding import Embedder
 from knowledge.errors import EmbeddingFailed
 from knowledge.index.port import Index, Passage
@@ -14,6 +16,7 @@ from knowledge.index.terms import terms
 from knowledge.port import Findings, Hit, Place, Quality, SearchRequest
 from knowledge.search import fusion, levels
 from knowledge.search.assessment import Assess, Assessment, uncalibrated
+from knowledge.search.conversing import conversation
 from knowledge.search.corpus import Corpus, is_known
 from knowledge.search.features import features
 from knowledge.search.fusion import RankedChunk, RankedPage
@@ -22,6 +25,7 @@ from knowledge.search.mirror import Mirror
 from knowledge.search.query import Query, Wordings, combined, weighted, wordings
 from knowledge.search.spelling import corrected
 from knowledge.search.weights import Weights
+from knowledge.wording import wording
 
 _NOTHING = Findings(hits=(), quality="poor", answerability=0.0, coverage=0.0, ambiguity=0.0)
 _PLACES = 5
@@ -119,7 +123,10 @@ class LevelSearcher:
             vectors = await self._embedder.embed(asked.embedded)
         except EmbeddingFailed:
             return query, True
-        return replace(query, vector=combined(asked, vectors, self._weights)), False
+        alone = np.asarray(vectors[0], dtype=np.float32)
+        earlier = np.asarray(vectors[1], dtype=np.float32) if asked.related else None
+        vector = combined(asked, vectors, self._weights) if len(vectors) > 1 else alone
+        return replace(query, vector=vector, alone=alone, earlier=earlier), False
 
     def _look_up(
         self, mirror: Mirror, query: Query, asked: Wordings, request: SearchRequest
@@ -132,7 +139,12 @@ class LevelSearcher:
             language=asked.language,
             without=mirror.chunks_named(request.exclude),
         )
-        shape = features(mirror, query, scores, ranked, self._corpus.numbers)
+        numbers = self._corpus.numbers
+        shape = {
+            **features(mirror, query, scores, ranked, numbers),
+            **conversation(mirror, query, asked, scores, numbers),
+            **wording(request),
+        }
         return _Found(scores, ranked, fusion.hits(ranked, request.limit), shape)
 
     def _quality(self, assessment: Assessment) -> Quality:
