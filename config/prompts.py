@@ -1,0 +1,162 @@
+"""Loads the prompts: files in a sandbox, checked at start against what their tasks have to say."""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from jinja2 import StrictUndefined, Template, TemplateError, Undefined
+from jinja2.meta import find_referenced_templates, find_undeclared_variables
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
+
+from config.errors import PromptError
+
+FOLDER = Path(__file__).with_name("prompts")
+SEPARATOR = "---"
+_FENCE = re.compile(r"<(?=[\s/\\]*data)", re.IGNORECASE)
+_BLOCK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedPrompt:
+    """A prompt ready to be sent; `hash` tells its text from every other."""
+
+    system: str
+    user: str
+    hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Prompt:
+    """The compiled file of one task; `content_hash` is over the file."""
+
+    system: Template
+    user: Template
+    inputs: type[BaseModel]
+    content_hash: str
+
+
+class PromptFiles:
+    """The prompts of a folder, compiled once; `inputs` maps each prompt's name to its variables.
+
+    Raises `PromptError` at once for a file that is missing, cannot be read or compiled, lacks its
+    separator, or asks for a variable that its inputs do not have.
+    """
+
+    def __init__(self, inputs: Mapping[str, type[BaseModel]], *, folder: Path = FOLDER) -> None:
+        environment = _environment()
+        self._prompts = {
+            name: _load(folder / f"{name}.txt", variables, environment)
+            for name, variables in inputs.items()
+        }
+
+    def render(self, task_name: str, inputs: BaseModel) -> RenderedPrompt:
+        """Return the prompt of a task; raises `PromptError` where file and inputs differ."""
+        prompt = self._prompts.get(task_name)
+        if prompt is None or not isinstance(inputs, prompt.inputs):
+            raise PromptError(
+                f"expected a prompt of {sorted(self._prompts)} with its own inputs, "
+                f"found {task_name!r} with {type(inputs).__module__}.{type(inputs).__qualname__}"
+            )
+        variables = inputs.model_dump(mode="json")
+        try:
+            system = _whole(prompt.system.render(variables)).strip()
+            user = _whole(prompt.user.render(variables)).strip()
+        except TemplateError as error:
+            raise PromptError(f"prompt {task_name!r} cannot be rendered: {error}") from error
+        return RenderedPrompt(system, user, _hash(system, user))
+
+    def content_hash(self, task_name: str) -> str:
+        """Return the hash of a prompt's file: which version of it is in use."""
+        return self._prompts[task_name].content_hash
+
+
+def data(content: object, name: str) -> str:
+    """Return `content` inside a marked block that it cannot close, nor open another.
+
+    A string stands as it is, but for every `<` that could begin a `data` tag; anything else is
+    written as JSON.
+    """
+    if isinstance(content, Undefined):
+        # Strict: to look at it raises.
+        content = str(content)
+    if not _BLOCK_NAME.fullmatch(name):
+        raise PromptError(f"expected a block's name of letters and digits, found {name!r}")
+    text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+    return f'<data name="{name}">\n{_FENCE.sub("&lt;", text)}\n</data>'
+
+
+def _environment() -> ImmutableSandboxedEnvironment:
+    # What is made is text for a model, not a page: escaping for HTML would change what it says.
+    environment = ImmutableSandboxedEnvironment(
+        undefined=StrictUndefined,
+        autoescape=False,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=False,
+    )
+    environment.filters["data"] = data
+    environment.policies["json.dumps_kwargs"] = {
+        "ensure_ascii": False,
+        "default": to_jsonable_python,
+    }
+    return environment
+
+
+def _load(
+    file: Path, inputs: type[BaseModel], environment: ImmutableSandboxedEnvironment
+) -> _Prompt:
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise PromptError(f"prompt {file.name!r} cannot be read: {error}") from error
+    system, user = _parts(file.name, text)
+    return _Prompt(
+        system=_compiled(file.name, system, inputs, environment),
+        user=_compiled(file.name, user, inputs, environment),
+        inputs=inputs,
+        content_hash=_hash(text),
+    )
+
+
+def _parts(name: str, text: str) -> tuple[str, str]:
+    lines = text.splitlines()
+    places = [number for number, line in enumerate(lines) if line.strip() == SEPARATOR]
+    if len(places) != 1:
+        raise PromptError(
+            f"expected one line {SEPARATOR!r} between the system and the user part of prompt "
+            f"{name!r}, found {len(places)}"
+        )
+    return "\n".join(lines[: places[0]]), "\n".join(lines[places[0] + 1 :])
+
+
+def _compiled(
+    name: str, part: str, inputs: type[BaseModel], environment: ImmutableSandboxedEnvironment
+) -> Template:
+    try:
+        tree = environment.parse(part)
+        template = environment.from_string(part)
+    except TemplateError as error:
+        raise PromptError(f"prompt {name!r} is no template: {error}") from error
+    if list(find_referenced_templates(tree)):
+        raise PromptError(f"expected prompt {name!r} to stand alone, found an include or import")
+    unknown = find_undeclared_variables(tree) - set(inputs.model_fields)
+    if unknown:
+        raise PromptError(
+            f"expected prompt {name!r} to ask for {sorted(inputs.model_fields)}, "
+            f"found {sorted(unknown)}"
+        )
+    return template
+
+
+def _whole(text: str) -> str:
+    # Half a surrogate cannot be sent to anybody; it becomes the replacement character.
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _hash(*parts: str) -> str:
+    return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()

@@ -1,0 +1,71 @@
+"""Answers without a key and without a network: each task by its deterministic rule."""
+
+import asyncio
+from collections.abc import Mapping
+from decimal import Decimal
+from importlib import import_module
+from time import perf_counter
+
+from llm.errors import ModelError, UnknownTask
+from llm.fingerprint import fingerprint
+from llm.port import Answer, I, ModelCall, O, Task, Usage
+from llm.recording import record
+
+RULES: Mapping[str, str] = {
+    "translate": "llm.offline.translate",
+    "essence": "llm.offline.essence",
+    "scope": "llm.offline.scope",
+    "respond": "llm.offline.respond",
+    "judge": "llm.offline.judge",
+    "clarify": "llm.offline.clarify",
+}
+"""Task to the module whose `answer(inputs)` is its rule; imported when it is first asked."""
+
+
+class OfflineModel:
+    """The deterministic baseline; it costs nothing, and its answers name it as `offline`."""
+
+    name = "offline"
+
+    def __init__(self, rules: Mapping[str, str] = RULES) -> None:
+        self._rules = rules
+
+    async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> Answer[O]:
+        # A rule keeps the processor to itself; between two of them others get their turn.
+        await asyncio.sleep(0)
+        started = perf_counter()
+        try:
+            output = self._answer(task, inputs)
+        except ModelError as error:
+            record(_call(task, inputs, started, f"{type(error).__name__}: {error}"))
+            raise
+        call = _call(task, inputs, started, None)
+        record(call)
+        return Answer(output, self.name, call.usage, call.cost_usd, call.milliseconds)
+
+    def _answer(self, task: Task[I, O], inputs: I) -> O:
+        module = self._rules.get(task.name)
+        if module is None:
+            raise UnknownTask(
+                f"expected a task with an offline rule ({', '.join(self._rules)}), "
+                f"found {task.name!r}: set a model for it"
+            )
+        output = import_module(module).answer(inputs)
+        if not isinstance(output, task.output):
+            raise TypeError(
+                f"expected {module}.answer to return {task.output.__qualname__}, "
+                f"found {type(output).__qualname__}"
+            )
+        return output
+
+
+def _call(task: Task[I, O], inputs: I, started: float, error: str | None) -> ModelCall:
+    return ModelCall(
+        task=task.name,
+        model=OfflineModel.name,
+        usage=Usage(),
+        cost_usd=Decimal(0),
+        milliseconds=(perf_counter() - started) * 1000,
+        error=error,
+        prompt_hash=fingerprint(task, inputs, asked=OfflineModel.name, prompts=None),
+    )

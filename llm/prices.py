@@ -1,0 +1,40 @@
+"""What a call cost, by the price list that is installed; nothing is fetched."""
+
+from decimal import Decimal
+from functools import lru_cache
+
+from llm.port import Usage
+
+
+def cost_usd(provider: str, model: str, usage: Usage, *, base_url: str | None) -> Decimal | None:
+    """Return the price of a call in US dollars; None where nobody knows it, never 0 for that.
+
+    `base_url` is that of a compatible server, whose prices are not those of the vendor.
+    """
+    if not _known(provider, model, base_url):
+        return None
+    return _price(provider, model, usage, base_url)
+
+
+@lru_cache(maxsize=256)
+def _known(provider: str, model: str, base_url: str | None) -> bool:
+    try:
+        _price(provider, model, Usage(), base_url)
+    except LookupError:
+        return False
+    return True
+
+
+@lru_cache(maxsize=1024)
+def _price(provider: str, model: str, usage: Usage, base_url: str | None) -> Decimal:
+    # A quarter of a second and 28 MiB, for those who pay only.
+    import genai_prices
+
+    tokens = genai_prices.Usage(
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cache_read_tokens=usage.cached_input_tokens,
+    )
+    if base_url is not None:
+        return genai_prices.calc_price(tokens, model, provider_api_url=base_url).total_price
+    return genai_prices.calc_price(tokens, model, provider_id=provider).total_price

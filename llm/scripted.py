@@ -1,0 +1,116 @@
+"""Answers from a script, for tests: outputs, errors and gates, in order or by task."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+
+from pydantic import BaseModel
+
+from llm.errors import ModelError, ScriptError
+from llm.port import Answer, I, ModelCall, O, Task, Usage
+from llm.recording import record
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Answers with `then` once `opened` is set; `reached` is set when the model was asked."""
+
+    then: "Scripted"
+    opened: asyncio.Event
+    reached: asyncio.Event
+
+
+Scripted = BaseModel | ModelError | Gate | Callable[[BaseModel], BaseModel]
+"""What a script may hold: an output, an error to raise, a gate, or a function of the inputs."""
+
+
+def gate(then: Scripted) -> Gate:
+    """Return a closed gate before `then`."""
+    return Gate(then, asyncio.Event(), asyncio.Event())
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a scripted model was asked."""
+
+    task: str
+    inputs: BaseModel
+    skip: int
+
+
+class ScriptedModel:
+    """Plays a script strictly: a question too many or an output of the wrong type is an error.
+
+    The script is one sequence for all tasks, or a mapping from a task's name to its sequence.
+    `calls` holds what was asked, in order.
+    """
+
+    def __init__(
+        self,
+        script: Iterable[Scripted] | Mapping[str, Iterable[Scripted]],
+        *,
+        name: str = "scripted",
+        usage: Usage = Usage(),  # noqa: B008 - frozen
+        cost_usd: Decimal | None = Decimal(0),
+    ) -> None:
+        self.name = name
+        self.calls: list[Asked] = []
+        self._usage = usage
+        self._cost_usd = cost_usd
+        self._by_task = (
+            {task: deque(steps) for task, steps in script.items()}
+            if isinstance(script, Mapping)
+            else None
+        )
+        self._in_order: deque[Scripted] = deque() if isinstance(script, Mapping) else deque(script)
+
+    async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> Answer[O]:
+        self.calls.append(Asked(task.name, inputs, skip))
+        try:
+            output = await self._play(task, inputs, self._next(task.name))
+        except ModelError as error:
+            record(self._call(task.name, f"{type(error).__name__}: {error}"))
+            raise
+        record(self._call(task.name, None))
+        return Answer(output, self.name, self._usage, self._cost_usd, 0.0)
+
+    def assert_complete(self) -> None:
+        """Raise `ScriptError` when a part of the script was not asked for."""
+        left = {"": len(self._in_order)} if self._by_task is None else _lengths(self._by_task)
+        left = {task: number for task, number in left.items() if number}
+        if left:
+            told = ", ".join(f"{n} of {t!r}" if t else str(n) for t, n in left.items())
+            raise ScriptError(f"expected the whole script to be asked for, left over: {told}")
+
+    def _next(self, task_name: str) -> Scripted:
+        steps = self._in_order if self._by_task is None else self._by_task.get(task_name)
+        if not steps:
+            raise ScriptError(
+                f"expected no more questions, found task {task_name!r} "
+                f"as question {len(self.calls)}"
+            )
+        return steps.popleft()
+
+    async def _play(self, task: Task[I, O], inputs: I, step: Scripted) -> O:
+        while isinstance(step, Gate):
+            step.reached.set()
+            await step.opened.wait()
+            step = step.then
+        if isinstance(step, ModelError):
+            raise step
+        output = step if isinstance(step, BaseModel) else step(inputs)
+        if not isinstance(output, task.output):
+            raise ScriptError(
+                f"expected an output of {task.output.__module__}.{task.output.__qualname__} "
+                f"for task {task.name!r}, found {type(output).__qualname__}"
+            )
+        return output
+
+    def _call(self, task_name: str, error: str | None) -> ModelCall:
+        return ModelCall(task_name, self.name, self._usage, self._cost_usd, 0.0, error=error)
+
+
+def _lengths(script: Mapping[str, deque[Scripted]]) -> dict[str, int]:
+    return {task: len(steps) for task, steps in script.items()}

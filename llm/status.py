@@ -1,0 +1,69 @@
+"""Tells what a vendor's HTTP status means for the one who asked."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+from llm.errors import (
+    MissingKey,
+    ModelError,
+    ModelUnavailable,
+    QuotaExhausted,
+    RateLimited,
+    RejectedRequest,
+    UnknownModel,
+)
+
+TOLD_CHARACTERS = 200
+"""How much of a vendor's own message an error repeats."""
+
+
+def error_of(
+    model: str, status: int, told: str, *, retry_after_seconds: float | None = None
+) -> ModelError:
+    """Return the error for a status of 400 or above; `told` is the vendor's message."""
+    told = " ".join(told.split())[:TOLD_CHARACTERS]
+    if status in {401, 403}:
+        # The vendor's message repeats parts of the key.
+        return MissingKey(f"the vendor does not accept the key for {model!r} (status {status})")
+    if status == 404:
+        return UnknownModel(f"the vendor knows no model {model!r}: {told}")
+    if status == 429:
+        return RateLimited(
+            f"the vendor has had too much for {model!r}: {told}",
+            retry_after_seconds=retry_after_seconds,
+        )
+    if status >= 500 or status in {408, 409}:
+        return ModelUnavailable(
+            f"the vendor of {model!r} failed with status {status}: {told}",
+            retry_after_seconds=retry_after_seconds,
+        )
+    if status == 402:
+        return QuotaExhausted(f"the vendor wants to be paid for {model!r}: {told}")
+    return RejectedRequest(f"the vendor rejects the request to {model!r} ({status}): {told}")
+
+
+def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds of `Retry-After`, in any of its forms; None without one."""
+    milliseconds = _number(headers.get("retry-after-ms"))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    value = headers.get("retry-after")
+    seconds = _number(value)
+    if seconds is not None or value is None:
+        return seconds
+    try:
+        when = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    if when.tzinfo is None:
+        when = when.replace(tzinfo=UTC)
+    return max(0.0, (when - datetime.now(UTC)).total_seconds())
+
+
+def _number(value: str | None) -> float | None:
+    try:
+        number = float(value) if value is not None else -1.0
+    except ValueError:
+        return None
+    return number if 0 <= number < float("inf") else None

@@ -1,0 +1,66 @@
+from decimal import Decimal
+
+import pytest
+
+from llm.errors import UnknownTask
+from llm.offline.model import RULES, OfflineModel
+from llm.port import Task, Usage
+from llm.recording import recorded_calls
+from llm.tasks import scope
+from tests.llm.things import COLOUR, SKY, Colour, Question
+
+HERE = {"colour": "tests.llm.test_offline"}
+
+
+def answer(inputs: Question) -> Colour:
+    """Be a rule of this test's own."""
+    return Colour(name=inputs.text.split()[-1])
+
+
+async def test_a_rule_answers_for_nothing_and_says_that_it_is_offline() -> None:
+    model = OfflineModel(HERE)
+
+    with recorded_calls() as calls:
+        answered = await model.ask(COLOUR, SKY)
+
+    assert answered.output == Colour(name="sky?")
+    assert (answered.model, answered.usage, answered.cost_usd) == ("offline", Usage(), Decimal(0))
+    assert [(call.model, call.cost_usd, call.error) for call in calls] == [
+        ("offline", Decimal(0), None)
+    ]
+
+
+async def test_the_same_question_has_the_same_hash_and_another_has_another() -> None:
+    with recorded_calls() as calls:
+        for question in (SKY, SKY, Question(text="And the sea?")):
+            await OfflineModel(HERE).ask(COLOUR, question)
+
+    first, again, other = (call.prompt_hash for call in calls)
+    assert first == again != other
+
+
+async def test_a_task_without_a_rule_is_a_clear_error() -> None:
+    with recorded_calls() as calls, pytest.raises(UnknownTask, match="found 'colour': set a model"):
+        await OfflineModel().ask(COLOUR, SKY)
+
+    assert calls[0].error is not None
+
+
+async def test_a_rule_that_gives_back_something_else_is_a_failure() -> None:
+    model = OfflineModel(HERE)
+    task = Task(name="colour", inputs=Question, output=Question)
+
+    with pytest.raises(TypeError, match="to return Question, found Colour"):
+        await model.ask(task, SKY)
+
+
+async def test_the_scope_task_is_answered_by_its_own_rule() -> None:
+    inputs = scope.Inputs(question="How do I set a rate plan?", domain_name="desk", coverage=0.99)
+
+    answered = await OfflineModel().ask(scope.TASK, inputs)
+
+    assert answered.output.verdict == "within"
+
+
+def test_every_task_of_the_assistant_has_a_rule() -> None:
+    assert set(RULES) == {"translate", "essence", "scope", "respond", "judge", "clarify"}

@@ -1,0 +1,59 @@
+import asyncio
+
+import pytest
+
+from llm.errors import ModelUnavailable
+from llm.port import ModelCall
+from llm.recording import recorded_calls
+from llm.scripted import ScriptedModel
+from tests.llm.things import BLUE, COLOUR, SKY
+
+
+async def test_calls_of_tasks_started_inside_are_recorded() -> None:
+    model = ScriptedModel([BLUE, BLUE])
+
+    with recorded_calls() as calls:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(model.ask(COLOUR, SKY))
+            group.create_task(model.ask(COLOUR, SKY))
+
+    assert [call.task for call in calls] == ["colour", "colour"]
+
+
+async def test_blocks_beside_each_other_do_not_see_each_other_and_blocks_around_see_all() -> None:
+    async def ask(number: int) -> int:
+        with recorded_calls() as calls:
+            for _ in range(number):
+                await ScriptedModel([BLUE]).ask(COLOUR, SKY)
+        return len(calls)
+
+    with recorded_calls() as outer:
+        counts = await asyncio.gather(ask(1), ask(3))
+
+    assert tuple(counts) == (1, 3)
+    assert len(outer) == 4
+
+
+async def test_what_was_recorded_survives_the_error_that_ended_the_block() -> None:
+    model = ScriptedModel([BLUE, ModelUnavailable("down")])
+    kept: list[list[ModelCall]] = []
+
+    async def ask_twice() -> None:
+        with recorded_calls() as calls:
+            kept.append(calls)
+            await model.ask(COLOUR, SKY)
+            await model.ask(COLOUR, SKY)
+
+    with pytest.raises(ModelUnavailable):
+        await ask_twice()
+
+    assert [call.error for call in kept[0]] == [None, "ModelUnavailable: down"]
+
+
+async def test_without_a_block_nothing_is_kept() -> None:
+    await ScriptedModel([BLUE]).ask(COLOUR, SKY)
+
+    with recorded_calls() as calls:
+        pass
+
+    assert calls == []

@@ -1,0 +1,115 @@
+import subprocess
+import sys
+
+import pytest
+
+from llm.errors import MissingKey, UnknownModel, UnknownProvider
+from llm.registry import ModelName, Registry, Vendor, parse
+from llm.scripted import ScriptedModel
+from tests.llm.things import PlainPrompts
+
+LOCAL = "http://127.0.0.1:9/v1"
+
+
+@pytest.mark.parametrize(
+    ("setting", "names"),
+    [
+        ("gpt-5-mini@openai", [("gpt-5-mini", "openai")]),
+        ("gpt-4", [("gpt-4", "openai")]),
+        ("o3-mini", [("o3-mini", "openai")]),
+        ("gemini-2.5-flash", [("gemini-2.5-flash", "google")]),
+        ("maker/model-7b@openai", [("maker/model-7b", "openai")]),
+        ("offline", [("offline", "offline")]),
+        (
+            " gpt-4@openai , gemini-2.5-flash@google,offline",
+            [("gpt-4", "openai"), ("gemini-2.5-flash", "google"), ("offline", "offline")],
+        ),
+    ],
+)
+def test_a_setting_names_models_and_their_providers(
+    setting: str, names: list[tuple[str, str]]
+) -> None:
+    assert parse(setting) == tuple(ModelName(*name) for name in names)
+
+
+@pytest.mark.parametrize(
+    "setting", ["", "gpt-4@nowhere", "llama", "@openai", "offline,", "gpt-4@openai@x", "offline@x"]
+)
+def test_a_name_that_nobody_answers_to_is_a_clear_error(setting: str) -> None:
+    with pytest.raises(UnknownProvider, match="expected a model such as"):
+        parse(setting)
+
+
+def test_a_model_twice_in_a_chain_is_an_error() -> None:
+    with pytest.raises(UnknownProvider, match="each model once"):
+        parse("gpt-4,gpt-4@openai")
+
+
+@pytest.mark.parametrize(
+    ("setting", "variable"),
+    [("gpt-4@openai", "OPENAI_API_KEY"), ("offline,gemini-2.5-flash@google", "GOOGLE_API_KEY")],
+)
+def test_a_missing_key_is_told_before_anything_is_asked(setting: str, variable: str) -> None:
+    with pytest.raises(MissingKey, match=variable):
+        Registry(prompts=PlainPrompts()).model(setting)
+
+
+def test_a_compatible_server_needs_no_key() -> None:
+    registry = Registry(prompts=PlainPrompts(), openai=Vendor(base_url=LOCAL))
+
+    assert registry.model("local-7b@openai").name == "local-7b@openai"
+
+
+def test_a_chain_shares_its_members_with_other_settings() -> None:
+    registry = Registry()
+
+    assert registry.model("offline") is registry.model("offline")
+    assert registry.model("offline").name == "offline"
+
+
+def test_scripted_is_the_script_that_was_handed_in() -> None:
+    script = ScriptedModel([])
+
+    assert Registry(scripted=script).model("scripted") is script
+    with pytest.raises(UnknownProvider, match="expected a script"):
+        Registry().model("scripted")
+
+
+def test_the_key_is_not_in_the_representation_of_a_vendor() -> None:
+    assert "secret" not in repr(Vendor(api_key="secret"))
+
+
+def test_an_embedding_model_is_made_by_its_name() -> None:
+    registry = Registry(openai=Vendor(base_url=LOCAL), google=Vendor(api_key="k", base_url=LOCAL))
+
+    small = registry.embedder("text-embedding-3-small@openai")
+    gemini = registry.embedder("gemini-embedding-001@google")
+
+    assert (small.dimensions, gemini.dimensions) == (1536, 3072)
+
+
+def test_an_embedding_model_that_nobody_has_is_a_clear_error() -> None:
+    registry = Registry(openai=Vendor(base_url=LOCAL))
+
+    with pytest.raises(UnknownModel, match="text-embedding-3-small"):
+        registry.embedder("text-embedding-9@openai")
+    with pytest.raises(UnknownProvider, match="openai or google"):
+        registry.embedder("offline")
+
+
+@pytest.mark.slow
+def test_the_clients_of_vendors_are_imported_only_when_somebody_asks_them() -> None:
+    program = (
+        "import sys\n"
+        "from llm.registry import Registry\n"
+        "import llm.chain, llm.scripted, llm.stored, llm.caching, llm.embedding, llm.vendor\n"
+        "Registry().model('offline')\n"
+        "vendors = {'openai', 'google.genai', 'genai_prices', 'httpx2'}\n"
+        "print(sorted(vendors & set(sys.modules)))\n"
+    )
+
+    run = subprocess.run(
+        [sys.executable, "-c", program], check=False, capture_output=True, text=True
+    )
+
+    assert (run.returncode, run.stdout, run.stderr) == (0, "[]\n", "")
