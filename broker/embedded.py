@@ -7,6 +7,7 @@ import asyncio
 import fcntl
 import hashlib
 import os
+import select
 import shutil
 import socket
 import stat
@@ -136,28 +137,49 @@ def _check_not_older(folder: Path, server: Path) -> None:
 
 
 def _start(folder: Path, server: Path, path: Path) -> None:
-    # The keeper is no child that anybody waits for: it outlives its starter when others attach.
-    log_file = folder / "server.log"
-    keeper = subprocess.Popen(  # noqa: S603 - our own keeper, with our own arguments
-        [
-            sys.executable, "-I", Path(__file__).with_name("keeper.py"), folder, server,
-            "--port", "0", "--unixsocket", path, "--unixsocketperm", "700",
-            "--dir", folder, "--appendonly", "yes", "--appendfsync", "everysec", "--save", "",
-            "--maxmemory-policy", "noeviction", "--databases", "1", "--daemonize", "no",
-            "--loglevel", "warning", "--logfile", log_file,
-        ],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )  # fmt: skip
+    command: list[str | Path] = [
+        sys.executable, "-I", Path(__file__).with_name("keeper.py"), folder, server,
+        "--port", "0", "--unixsocket", path, "--unixsocketperm", "700",
+        "--dir", folder, "--appendonly", "yes", "--appendfsync", "everysec", "--save", "",
+        "--maxmemory-policy", "noeviction", "--databases", "1", "--daemonize", "no",
+        "--loglevel", "warning", "--logfile", folder / "server.log",
+    ]  # fmt: skip
+    alive, keepers_end = os.pipe()
+    try:
+        _run_keeper(command, keepers_end)
+        _wait_for_start(folder, path, alive)
+    finally:
+        os.close(alive)
+
+
+def _run_keeper(command: list[str | Path], keepers_end: int) -> None:
+    try:
+        # Returns at once: the keeper goes on in the background.
+        subprocess.run(  # noqa: S603 - our own keeper, with our own arguments
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=keepers_end,
+            stderr=subprocess.DEVNULL,
+            check=True,
+        )
+    finally:
+        os.close(keepers_end)
+
+
+def _wait_for_start(folder: Path, path: Path, alive: int) -> None:
     until = time.monotonic() + START_SECONDS
     while not answers(path):
-        if keeper.poll() is not None or time.monotonic() > until:
-            told = log_file.read_text("utf-8", "replace").strip() if log_file.exists() else ""
-            last = told.splitlines()[-1] if told else "it said nothing"
+        # Nothing is ever written there: what can be read is the end, because the keeper ended.
+        ended, _, _ = select.select([alive], [], [], 0.01)
+        if ended or time.monotonic() > until:
+            last = _last_line(folder / "server.log")
             raise EmbeddedServerError(f"redis-server did not start in {folder}: {last}")
-        time.sleep(0.01)
+
+
+def _last_line(log_file: Path) -> str:
+    lines = log_file.read_text("utf-8", "replace").split("\n") if log_file.exists() else []
+    told = [line for line in lines if line.strip()]
+    return told[-1] if told else "it said nothing"
 
 
 def answers(path: Path) -> bool:

@@ -57,13 +57,14 @@ class Endings:
         tokens = [token.decode().split(" ") for token in delayed]
         roles = [parts[2] for parts in tokens if parts[0] == "r"]
         call = self._space.call(shard, roles)
-        for parts in tokens:
-            self._delayed(call, parts)
         names = [self._space.place(question_of(name.decode()))[1] for name in overdue]
         results = await self._results(shard, [keys.record for keys in names])
         for keys, result in zip(names, results, strict=True):
             call.keys.extend([*keys.closing, result or keys.record])
             call.args.extend(["deadline", keys.name])
+        # After the deadlines: a retry that waited until its deadline is not sent any more.
+        for parts in tokens:
+            self._delayed(call, parts)
         await self._space.run(DUE, call.keys, call.args)
 
     def _delayed(self, call: Call, parts: "Sequence[str]") -> None:

@@ -26,10 +26,18 @@ TRIES = 3
 
 
 def main(folder: Path, command: list[str]) -> int:
-    """Keep the server until nobody uses it; return what the process exits with."""
+    """Keep the server until nobody uses it; return what the process exits with.
+
+    Detached from its starter, which may leave before others do; until the server answers, the
+    starter reads from our standard output whether we are still there.
+    """
+    if os.fork():
+        return 0
+    os.setsid()
     unused = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: unused.set())
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    (folder / "keeper.pid").write_text(f"{os.getpid()}\n", "ascii")
     threading.Thread(target=_wait_for_users, args=(folder / "users", unused), daemon=True).start()
     failures = 0
     die_with_parent = _die_with_parent()
@@ -38,6 +46,7 @@ def main(folder: Path, command: list[str]) -> int:
         server = subprocess.Popen(  # noqa: S603 - our own server, with our own arguments
             command,
             stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
             preexec_fn=die_with_parent,
         )
         if _keep(server, unused):

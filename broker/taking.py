@@ -11,6 +11,8 @@ from broker.reading import Entry
 from broker.space import Space
 
 Read = list[tuple[bytes, list[Entry]]]
+GONE = ("NOGROUP", "UNBLOCKED", "requires the key to exist")
+"""What Redis says of a group, or of a stream under a blocked read, that was deleted."""
 PATIENCE_SECONDS = 0.05
 """How long one wait lasts on a server that does not block in XREADGROUP."""
 
@@ -61,8 +63,7 @@ class Reader:
         try:
             return await self._read(role, consumer, places, block_seconds)
         except ResponseError as error:
-            # UNBLOCKED: the stream was deleted under a blocked read.
-            if not str(error).startswith(("NOGROUP", "UNBLOCKED")):
+            if not any(word in str(error) for word in GONE):
                 raise
             await self.make_groups(role)
             return await self._read(role, consumer, places, 0.0)

@@ -1,0 +1,233 @@
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from broker.connecting import reachable
+from broker.embedded import Endpoint, answers, embedded_redis, find_server
+from broker.errors import BrokerUnavailableError, EmbeddedServerError
+from broker.redis_broker import RedisBroker
+from tests.broker.rig import Rig, eventually, finish, question
+
+ROOT = Path(__file__).parent.parent.parent
+USER = """
+import asyncio, sys
+from pathlib import Path
+from broker.embedded import embedded_redis
+
+async def main():
+    async with embedded_redis(Path(sys.argv[1])) as endpoint:
+        client = endpoint.client()
+        await client.incr("visits")
+        print(endpoint.url, flush=True)
+        await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+
+
+@pytest.fixture
+def server() -> None:
+    if find_server() is None:
+        if os.environ.get("CI"):
+            pytest.fail("no redis-server here, and CI must not skip what needs it")
+        pytest.skip("no redis-server here")
+
+
+@contextmanager
+def another_process(folder: Path) -> Iterator["subprocess.Popen[str]"]:
+    """A process that uses the folder's Redis until it is killed."""
+    command = [sys.executable, "-c", USER, str(folder)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("unix://")
+        yield process
+        process.kill()
+
+
+def keeper_pid(folder: Path) -> int:
+    return int((folder / "broker" / "keeper.pid").read_text())
+
+
+def socket_of(folder: Path) -> Path:
+    return Path((folder / "broker" / "socket").read_text())
+
+
+def runs(pid: int) -> bool:
+    stat = Path(f"/proc/{pid}/stat")
+    return stat.exists() and stat.read_text().rsplit(")", 1)[1].split()[0] != "Z"
+
+
+async def stopped(folder: Path) -> None:
+    """Wait until no server answers, and its keeper is gone."""
+    pid, path = keeper_pid(folder), socket_of(folder)
+
+    async def gone() -> bool:
+        return not answers(path) and not runs(pid)
+
+    await eventually(gone)
+
+
+async def visits(endpoint: Endpoint) -> int:
+    client = endpoint.client()
+    try:
+        return int(await client.incr("visits"))
+    finally:
+        await client.aclose()
+
+
+@pytest.mark.redis
+@pytest.mark.usefixtures("server")
+async def test_what_was_written_is_there_at_the_next_start(tmp_path: Path) -> None:
+    async with embedded_redis(tmp_path) as endpoint:
+        first = await visits(endpoint)
+    await stopped(tmp_path)
+    async with embedded_redis(tmp_path) as endpoint:
+        second = await visits(endpoint)
+    await stopped(tmp_path)
+
+    assert (first, second) == (1, 2)
+    assert endpoint.durable
+
+
+@pytest.mark.redis
+@pytest.mark.usefixtures("server")
+async def test_a_second_user_attaches_and_the_last_to_leave_stops_it(tmp_path: Path) -> None:
+    async with embedded_redis(tmp_path) as first:
+        async with embedded_redis(tmp_path) as second:
+            pass
+        still_there = await visits(first)
+    await stopped(tmp_path)
+
+    assert first.url == second.url
+    assert still_there == 1
+
+
+@pytest.mark.redis
+@pytest.mark.usefixtures("server")
+async def test_the_server_stays_for_others_when_its_starter_is_killed(tmp_path: Path) -> None:
+    with another_process(tmp_path) as starter:
+        async with embedded_redis(tmp_path) as endpoint:
+            starter.kill()
+            starter.wait()
+            assert await visits(endpoint) == 2
+    await stopped(tmp_path)
+
+
+@pytest.mark.redis
+@pytest.mark.usefixtures("server")
+async def test_no_process_is_left_behind_by_a_killed_user(tmp_path: Path) -> None:
+    with another_process(tmp_path) as only:
+        only.kill()
+
+    await stopped(tmp_path)
+    async with embedded_redis(tmp_path) as endpoint:
+        assert await visits(endpoint) == 2
+    await stopped(tmp_path)
+
+
+@pytest.mark.redis
+@pytest.mark.slow
+@pytest.mark.usefixtures("server")
+@pytest.mark.skipif(sys.platform != "linux", reason="the system ends the server with its keeper")
+async def test_a_killed_keeper_takes_its_server_along_and_the_next_user_starts_anew(
+    tmp_path: Path,
+) -> None:
+    async with embedded_redis(tmp_path) as before:
+        path = socket_of(tmp_path)
+        assert await visits(before) == 1
+        os.kill(keeper_pid(tmp_path), signal.SIGKILL)
+
+        async def gone() -> bool:
+            return not answers(path)
+
+        await eventually(gone)
+        async with embedded_redis(tmp_path) as again:
+            assert await visits(again) == 2
+    await stopped(tmp_path)
+
+
+@pytest.mark.redis
+@pytest.mark.slow
+@pytest.mark.usefixtures("server")
+async def test_a_server_that_dies_is_started_again_and_work_goes_on(tmp_path: Path) -> None:
+    async with embedded_redis(tmp_path) as endpoint:
+        rig = Rig(RedisBroker(endpoint.client()), None, RedisBroker)
+        await rig.broker.prepare(["manager"])
+        await rig.submit()
+        client = endpoint.client()
+        info = await client.info("server")
+        os.kill(int(info["process_id"]), signal.SIGTERM)
+
+        async def back() -> bool:
+            try:
+                with reachable():
+                    now = await client.info("server")
+            except BrokerUnavailableError:
+                return False
+            return bool(now["process_id"] != info["process_id"])
+
+        await eventually(back)
+        await rig.settle(await rig.take(), finish("still here"))
+
+        reply = await rig.broker.reply(question())
+        assert reply is not None
+        assert reply["text"] == "still here"
+        await client.aclose()
+        await rig.broker.close()
+    await stopped(tmp_path)
+
+
+@pytest.mark.redis
+@pytest.mark.usefixtures("server")
+async def test_a_folder_with_a_long_path_gets_a_short_socket(tmp_path: Path) -> None:
+    folder = tmp_path / ("long" * 30) / ("ü" * 60)
+
+    async with embedded_redis(folder) as endpoint:
+        assert await visits(endpoint) == 1
+        assert len(endpoint.url) < 108
+    await stopped(folder)
+
+
+@pytest.mark.redis
+@pytest.mark.usefixtures("server")
+async def test_data_of_a_newer_server_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "broker").mkdir()
+    (tmp_path / "broker" / "version").write_text("99.1")
+
+    with pytest.raises(EmbeddedServerError, match=r"redis-server 99\.1 or newer"):
+        async with embedded_redis(tmp_path):
+            pass
+
+
+@pytest.mark.redis
+@pytest.mark.usefixtures("server")
+async def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
+    (tmp_path / "broker" / "appendonlydir").mkdir(parents=True)
+    manifest = tmp_path / "broker" / "appendonlydir" / "appendonly.aof.manifest"
+    manifest.write_text("nonsense\n")
+
+    with pytest.raises(EmbeddedServerError, match="did not start"):
+        async with embedded_redis(tmp_path):
+            pass
+
+
+async def test_without_a_server_memory_is_shared_in_the_process_and_ends_with_it(
+    tmp_path: Path,
+) -> None:
+    async with embedded_redis(tmp_path, find=lambda: None) as endpoint:
+        assert [await visits(endpoint), await visits(endpoint)] == [1, 2]
+        rig = Rig(RedisBroker(endpoint.client()), None, RedisBroker)
+        await rig.broker.prepare(["manager"])
+        await rig.submit()
+        assert await rig.settle(await rig.take(), finish())
+        await rig.broker.close()
+
+    assert not endpoint.durable
+    async with embedded_redis(tmp_path, find=lambda: None) as endpoint:
+        assert await visits(endpoint) == 1

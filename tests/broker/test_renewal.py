@@ -1,0 +1,142 @@
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import pytest
+from fakeredis import FakeAsyncRedis, FakeServer
+
+from broker.errors import BrokerUnavailableError
+from broker.port import Delivery, Lost
+from broker.redis_broker import RedisBroker
+from broker.renewal import LeaseRenewal
+from tests.broker.rig import LAST_RESORT, ROLES, SHORT_LEASE, Rig, eventually, finish, question
+
+PATIENCE_SECONDS = 10.0
+
+
+class CountingBroker(RedisBroker):
+    """Counts renewals, and is unavailable for the first `failures` of them."""
+
+    def __init__(self, server: FakeServer, *, failures: int = 0, enough: int = 10) -> None:
+        client = FakeAsyncRedis(server=server, protocol=2)
+        super().__init__(client, lease_seconds=SHORT_LEASE)
+        self.enough = threading.Event()
+        self._failures = failures
+        self._renewals_left = enough
+
+    async def renew(self, held: Sequence[Delivery]) -> Sequence[Lost]:
+        if self._failures:
+            self._failures -= 1
+            raise BrokerUnavailableError("Redis does not answer: it is away")
+        lost = await super().renew(held)
+        self._renewals_left -= 1
+        if self._renewals_left <= 0:
+            self.enough.set()
+        return lost
+
+
+@pytest.fixture
+def server() -> FakeServer:
+    return FakeServer()
+
+
+@pytest.fixture
+async def rig(server: FakeServer) -> Rig:
+    client = FakeAsyncRedis(server=server, protocol=2)
+    broker = RedisBroker(client, lease_seconds=SHORT_LEASE)
+    await broker.prepare(ROLES)
+    return Rig(broker, client, RedisBroker)
+
+
+@contextmanager
+def renewing(broker: CountingBroker, lost: list[Lost]) -> Iterator[LeaseRenewal]:
+    renewal = LeaseRenewal(lambda: broker, lease_seconds=SHORT_LEASE)
+    renewal.start(lost.append)
+    try:
+        yield renewal
+    finally:
+        renewal.stop()
+        assert not renewal.alive
+
+
+async def test_a_handler_that_blocks_its_loop_keeps_its_entry(rig: Rig, server: FakeServer) -> None:
+    lost: list[Lost] = []
+    broker = CountingBroker(server, enough=12)
+    await rig.submit()
+    held = await rig.take()
+
+    with renewing(broker, lost) as renewal:
+        renewal.hold(held)
+        # Nothing else runs on this loop meanwhile: 12 renewals are 4 leases.
+        assert broker.enough.wait(PATIENCE_SECONDS)
+        stolen = await rig.broker.reclaim("manager", "w2", places=1)
+
+    assert (stolen, lost) == ([], [])
+    assert await rig.settle(held, finish())
+
+
+async def test_what_is_released_is_renewed_no_longer(rig: Rig, server: FakeServer) -> None:
+    lost: list[Lost] = []
+    await rig.submit()
+    held = await rig.take()
+
+    with renewing(CountingBroker(server), lost) as renewal:
+        renewal.hold(held)
+        renewal.release(held)
+        renewal.release(held)
+        again = await rig.reclaimed()
+
+    assert again.count == 2
+    assert lost == []
+
+
+async def test_a_loss_is_told_once(rig: Rig, server: FakeServer) -> None:
+    lost: list[Lost] = []
+    await rig.submit()
+    held = await rig.take()
+    await rig.reclaimed()
+    broker = CountingBroker(server, enough=5)
+
+    with renewing(broker, lost) as renewal:
+        renewal.hold(held)
+
+        async def told() -> bool:
+            return bool(lost)
+
+        await eventually(told)
+
+    assert lost == [Lost("manager", 0, held.entry_id, 1)]
+
+
+async def test_one_renewal_anywhere_is_enough_for_deadlines(rig: Rig, server: FakeServer) -> None:
+    await rig.submit(deadline_seconds=0.05)
+
+    with renewing(CountingBroker(server), []):
+
+        async def ended() -> object:
+            return await rig.broker.reply(question())
+
+        assert await eventually(ended) == LAST_RESORT
+
+
+async def test_a_redis_that_was_away_is_renewed_again(rig: Rig, server: FakeServer) -> None:
+    broker = CountingBroker(server, failures=2, enough=1)
+    await rig.submit()
+
+    with renewing(broker, []) as renewal:
+        renewal.hold(await rig.take())
+
+        assert broker.enough.wait(PATIENCE_SECONDS)
+        assert renewal.alive
+
+
+async def test_a_renewal_can_be_started_again(rig: Rig, server: FakeServer) -> None:
+    renewal = LeaseRenewal(lambda: CountingBroker(server), lease_seconds=SHORT_LEASE)
+
+    for _ in range(2):
+        renewal.start(lambda _lost: None)
+        assert renewal.alive
+        renewal.stop()
+        renewal.stop()
+
+    assert not renewal.alive
