@@ -1,15 +1,16 @@
 """Cuts a page into chunks of about 75 words that overlap by about 20.
 
-A chunk never crosses a heading. Code fences stay whole up to `LARGEST_CODE` words; a longer one
-is cut between lines, and each part is a fence of its own. A table longer than a chunk is cut
-between rows, and each part repeats the header. Text is cut between sentences; a sentence longer
-than a chunk between words; a word longer than a chunk between characters.
+A chunk never crosses a heading. Code fences stay whole up to `LARGEST_CODE` words; a longer one is
+cut between lines, and each part is a fence of its own. A table stays whole up to `LARGEST_TABLE`
+words; a longer one is cut between rows, and each part repeats the header. Text is cut between
+sentences; a sentence longer than a chunk between words; a word longer than a chunk between
+characters.
 
 Writing without spaces is measured by characters (`weight`). All steps take linear time.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from knowledge.document import Chunk, Document
@@ -19,6 +20,7 @@ VERSION = "1"
 WORDS = 75
 OVERLAP = 20
 LARGEST_CODE = 400
+LARGEST_TABLE = 150
 
 _LONGEST_WORD = 15
 _IDEOGRAPHS = re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
@@ -237,25 +239,37 @@ def _line_parts(line: str) -> Iterator[str]:
 
 
 def _table_parts(text: str) -> Iterator[str]:
-    if weight(text) <= WORDS:
+    rows = text.split("\n")
+    if sum(map(_row_weight, rows)) <= LARGEST_TABLE:
         yield text
         return
-    rows = text.split("\n")
     above = 2 if len(rows) > 2 and _DELIMITER_ROW.match(rows[1]) else 1
     header, body = rows[:above], rows[above:]
-    room = max(WORDS - weight("\n".join(header)), WORDS // 3)
-    for group in _grouped((part for row in body for part in _bounded(row)), room):
+    room = max(WORDS - sum(map(_row_weight, header)), WORDS // 3)
+    parts = (part for row in body for part in _row_parts(row))
+    for group in _grouped(parts, room, _row_weight):
         yield "\n".join((*header, *group))
 
 
-def _grouped(lines: Iterable[str], room: int) -> Iterator[list[str]]:
+def _row_weight(row: str) -> int:
+    return weight(row.replace("|", " "))
+
+
+def _row_parts(row: str) -> Iterator[str]:
+    yield from (row,) if _row_weight(row) <= LARGEST_TABLE else _bounded(row)
+
+
+def _grouped(
+    lines: Iterable[str], room: int, weigh: Callable[[str], int] | None = None
+) -> Iterator[list[str]]:
+    weigh = weight if weigh is None else weigh
     group: list[str] = []
     words = 0
     for line in lines:
-        words += weight(line)
+        words += weigh(line)
         if group and words > room:
             yield group
-            group, words = [], weight(line)
+            group, words = [], weigh(line)
         group.append(line)
     if group:
         yield group

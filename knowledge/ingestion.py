@@ -9,8 +9,7 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Protocol
 
 from knowledge import chunking, composing
@@ -18,13 +17,13 @@ from knowledge.describing import Description
 from knowledge.document import Document
 from knowledge.ingestion_ledger import Ledger
 from knowledge.ingestion_report import IngestionResult, Report
-from knowledge.reading import formats, location
-from knowledge.reading.decoding import MAX_BYTES
-from knowledge.reading.errors import NoTextError, ReadingError, TooLargeError
-from knowledge.reading.folder import FoundFile, Walk, walk
+from knowledge.reading import formats
+from knowledge.reading.errors import NoTextError, ReadingError
+from knowledge.reading.folder import FoundFile, Walk
 from knowledge.reading.formats import Item
 from knowledge.reading.location import Location
 from knowledge.reading.page import Kind, Page
+from knowledge.reading.survey import survey
 
 READING_VERSION = "1"
 CHUNKS_PER_BATCH = 256
@@ -112,9 +111,11 @@ class _Ingestion:
         self._waiting: list[Document] = []
 
     async def bring(self, path: Path) -> None:
-        found = await asyncio.to_thread(_walked, path)
-        if found is None:
-            self._ledger.fail(str(path), "expected a file or a folder, found nothing there")
+        try:
+            found = await asyncio.to_thread(survey, path)
+        except OSError as error:
+            reason = f"expected a file or a folder, found none: {error.strerror}"
+            self._ledger.fail(str(path), reason)
             return
         root, locations = found.root, found.locations
         self._ledger.open(root, await self._index.hashes(root), len(found.walk.files))
@@ -137,7 +138,7 @@ class _Ingestion:
 
     async def _file(self, file: FoundFile, place: Location, root: str) -> None:
         try:
-            data = await asyncio.to_thread(_bytes_of, file.location)
+            data = await asyncio.to_thread(file.read)
             items = list(formats.items_of(file.path, data))
             if not items:
                 raise NoTextError("expected lines of JSON, found none")
@@ -213,49 +214,10 @@ class _Ingestion:
             self._ledger.wrote(document.id, len(document.chunks))
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """A path as walked: what names it in the index, its files and where each stands."""
-
-    root: str
-    walk: Walk
-    locations: Mapping[PurePosixPath, Location]
-
-
-def _walked(path: Path) -> _Found | None:
-    if not path.exists():
-        return None
-    found = walk(path)
-    return _Found(str(path.resolve()), found, _locations(path, found))
-
-
-def _bytes_of(path: Path) -> bytes:
-    size = path.stat().st_size
-    if size > MAX_BYTES:
-        raise TooLargeError(f"a file may have {MAX_BYTES} bytes, this one has {size}")
-    return path.read_bytes()
-
-
 def _reason(error: Exception) -> str:
     if isinstance(error, OSError):
         return f"the file cannot be read: {error.strerror}"
     return str(error)
-
-
-def _locations(root: Path, found: Walk) -> Mapping[PurePosixPath, Location]:
-    """Return where each file stands; the names of pages begin with the folder's own name."""
-    folders = location.language_folders(file.path for file in found.files)
-    places = {file.path: location.locate(file.path, folders) for file in found.files}
-    if not root.is_dir():
-        return places
-    name = root.resolve().name
-    language = location.language_code(name)
-    if language is not None:
-        return {
-            path: place if place.language is not None else replace(place, language=language)
-            for path, place in places.items()
-        }
-    return {path: replace(place, name=f"{name}/{place.name}") for path, place in places.items()}
 
 
 def _stated_language(page: Page) -> str | None:

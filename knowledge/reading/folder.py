@@ -1,15 +1,17 @@
 """Walks a folder: every file whose format is known, in a fixed order.
 
-Hidden files and folders, version control and installed packages are left out. A link that leaves
-the folder is not followed; a folder reached twice is walked once.
+Hidden files and folders, version control and installed packages are left out. A link to a file is
+read when the file is in the folder and not found there by itself; no other link is followed.
 """
 
 import os
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from knowledge.reading.decoding import cleaned
+from knowledge.reading.decoding import MAX_BYTES, cleaned
+from knowledge.reading.errors import TooLargeError, WrongFormatError
 from knowledge.reading.formats import SUFFIXES
 
 _SKIPPED = frozenset({"node_modules", "__pycache__", "venv", "CVS", "bower_components"})
@@ -21,6 +23,16 @@ class FoundFile:
 
     path: PurePosixPath
     location: Path
+
+    def read(self) -> bytes:
+        """Return its bytes; raise `OSError` or a `ReadingError`."""
+        status = self.location.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise WrongFormatError("expected a file, found a folder, a pipe or a device")
+        size = status.st_size
+        if size > MAX_BYTES:
+            raise TooLargeError(f"a file may have {MAX_BYTES} bytes, this one has {size}")
+        return self.location.read_bytes()
 
 
 @dataclass(slots=True)
@@ -38,19 +50,21 @@ def walk(root: Path) -> Walk:
     if not root.is_dir():
         found.files.append(FoundFile(PurePosixPath(shown(root.name)), root))
         return found
-    top = root.resolve()
-    seen = {top}
+    top = Path(os.path.realpath(root))
+    linked: list[FoundFile] = []
     waiting = [(root, PurePosixPath())]
     while waiting:
         folder, path = waiting.pop()
         for entry in _entries(folder, path, found):
             place = path / shown(entry.name)
-            if _leaves(entry, top):
-                found.warnings.append((place, "a link that leaves the folder was not followed"))
-            elif entry.is_dir():
-                _queue(Path(entry.path), place, seen, waiting)
-            elif entry.is_file() and place.suffix.lower() in SUFFIXES:
+            if entry.is_dir(follow_symlinks=False):
+                waiting.append((Path(entry.path), place))
+            elif entry.is_symlink():
+                _note_link(FoundFile(place, Path(entry.path)), top, linked, found)
+            elif place.suffix.lower() in SUFFIXES:
                 found.files.append(FoundFile(place, Path(entry.path)))
+    met = {os.path.realpath(file.location) for file in found.files}
+    found.files += [file for file in linked if os.path.realpath(file.location) not in met]
     found.files.sort(key=lambda file: file.path)
     return found
 
@@ -71,14 +85,9 @@ def _entries(folder: Path, path: PurePosixPath, found: Walk) -> Iterator[os.DirE
     yield from (entry for entry in names if entry.name not in _SKIPPED)
 
 
-def _leaves(entry: os.DirEntry[str], top: Path) -> bool:
-    return entry.is_symlink() and not Path(entry.path).resolve().is_relative_to(top)
-
-
-def _queue(
-    folder: Path, path: PurePosixPath, seen: set[Path], waiting: list[tuple[Path, PurePosixPath]]
-) -> None:
-    target = folder.resolve()
-    if target not in seen:
-        seen.add(target)
-        waiting.append((folder, path))
+def _note_link(link: FoundFile, top: Path, linked: list[FoundFile], found: Walk) -> None:
+    target = Path(os.path.realpath(link.location))
+    if not target.is_relative_to(top):
+        found.warnings.append((link.path, "a link that leaves the folder was not followed"))
+    elif link.path.suffix.lower() in SUFFIXES:
+        linked.append(link)

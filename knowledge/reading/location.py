@@ -1,7 +1,7 @@
 """Tells from a path what a page is called, where it stands and in which language it is."""
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -35,20 +35,30 @@ class Location:
         return tuple(crumb for crumb in (*folders, title) if crumb)
 
 
-def locate(path: PurePosixPath, language_folders: Collection[PurePosixPath]) -> Location:
-    """Return the location of a file; `path` is relative to the ingested folder."""
-    parts: list[str] = []
+def locate(
+    path: PurePosixPath,
+    language_folders: Collection[PurePosixPath],
+    titles: Mapping[PurePosixPath, str] | None = None,
+) -> Location:
+    """Return the location of a file; paths are relative to the ingested folder.
+
+    `titles` are those that folders have from their index pages; others are called by their names.
+    """
+    kept: list[str] = []
+    crumbs: list[str] = []
     language = None
     for depth, part in enumerate(path.parts[:-1], start=1):
-        if language is None and PurePosixPath(*path.parts[:depth]) in language_folders:
+        folder = PurePosixPath(*path.parts[:depth])
+        if language is None and folder in language_folders:
             language = language_code(part)
         else:
-            parts.append(part)
+            kept.append(part)
+            crumbs.append((titles or {}).get(folder, humanised(part)))
     stem, suffix_language = _stem(path)
     file_name = stem if path.suffix.lower() in _PROSE else f"{stem}{path.suffix.lower()}"
     return Location(
-        name="/".join((*parts, file_name)),
-        folders=tuple(humanised(part) for part in parts),
+        name="/".join((*kept, file_name)),
+        folders=tuple(crumbs),
         file_title=humanised(stem),
         is_index=stem.lower() in _INDEX_NAMES,
         language=language if language is not None else suffix_language,

@@ -20,10 +20,30 @@ async def test_a_folder_becomes_documents_with_crumbs_and_names(desk: Desk) -> N
     plans = desk.index.documents["docs/01-routing/rate_plans"]
     routing = desk.index.documents["docs/01-routing/index"]
     assert (result.added, result.failed) == (2, ())
-    assert plans.crumbs == ("Routing", "Rate plans")
+    assert plans.crumbs == ("All about routing", "Rate plans")
     assert routing.crumbs == ("All about routing",)
     assert (plans.source, plans.language) == ("01-routing/rate_plans.md", "en")
     assert plans.description == "A plan has a price."
+
+
+async def test_a_folder_without_an_index_page_is_called_by_its_name(desk: Desk) -> None:
+    desk.write("02-user_accounts/roles.md", "# Roles\n\nFive.\n")
+
+    await desk.ingest()
+
+    assert desk.index.documents["docs/02-user_accounts/roles"].crumbs == ("User accounts", "Roles")
+
+
+async def test_a_new_title_of_an_index_page_moves_the_pages_below_it(desk: Desk) -> None:
+    desk.write("api/README.md", "# API\n\nAll calls.\n")
+    desk.write("api/errors.md", "# Errors\n\nCodes.\n")
+    await desk.ingest()
+    desk.write("api/README.md", "# The API\n\nAll calls.\n")
+
+    result = await desk.ingest()
+
+    assert result.changed == 2
+    assert desk.index.documents["docs/api/errors"].crumbs == ("The API", "Errors")
 
 
 async def test_what_did_not_change_is_neither_embedded_nor_written_again(desk: Desk) -> None:
@@ -144,6 +164,29 @@ async def test_a_link_that_leaves_the_folder_is_not_followed(desk: Desk, tmp_pat
     assert [source for source, _ in result.warned] == ["linked", "secret.md"]
 
 
+async def test_a_link_inside_the_folder_is_read_unless_its_file_is_read_anyway(desk: Desk) -> None:
+    hidden = desk.write(".data/config.md", "# Config\n\nYes.\n")
+    seen = desk.write("real/a.md", "# A\n\nYes.\n")
+    (desk.folder / "config.md").symlink_to(hidden)
+    (desk.folder / "a.md").symlink_to(seen)
+
+    await desk.ingest()
+
+    assert set(desk.index.documents) == {"docs/config", "docs/real/a"}
+
+
+async def test_links_in_a_circle_and_pipes_hold_nobody_up(desk: Desk) -> None:
+    (desk.folder / "a.md").symlink_to(desk.folder / "b.md")
+    (desk.folder / "b.md").symlink_to(desk.folder / "a.md")
+    os.mkfifo(desk.folder / "pipe.md")
+    desk.write("c.md", "# C\n\nYes.\n")
+
+    result = await desk.ingest()
+
+    assert set(desk.index.documents) == {"docs/c"}
+    assert [source for source, _ in result.failed] == ["a.md", "b.md", "pipe.md"]
+
+
 async def test_broken_files_are_named_and_the_rest_goes_on(desk: Desk) -> None:
     desk.write("archive.pdf", b"PK\x03\x04" + bytes(100))
     desk.write("binary.md", b"\x7fELF\x00\x01\x02" * 50)
@@ -227,7 +270,10 @@ async def test_a_path_that_is_not_there_is_told_and_removes_nothing(desk: Desk) 
     result = await desk.ingest()
 
     assert result.failed == (
-        (str(desk.folder), "expected a file or a folder, found nothing there"),
+        (
+            str(desk.folder),
+            "expected a file or a folder, found none: No such file or directory",
+        ),
     )
     assert set(desk.index.documents) == {"docs/a"}
 

@@ -1,0 +1,61 @@
+"""Surveys a path before it is read: its files, and where each of them stands."""
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+
+from knowledge.reading import formats, location
+from knowledge.reading.errors import ReadingError
+from knowledge.reading.folder import FoundFile, Walk, walk
+from knowledge.reading.location import Location
+
+_LONGEST_CRUMB = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """A path as found; `root` names it in an index."""
+
+    root: str
+    walk: Walk
+    locations: Mapping[PurePosixPath, Location]
+
+
+def survey(path: Path) -> Survey:
+    """Return what is at a path; raise `OSError` when nothing is there or it may not be seen."""
+    path.stat()
+    found = walk(path)
+    folders = location.language_folders(file.path for file in found.files)
+    titles = dict(_titles(found.files)) if path.is_dir() else {}
+    places = {file.path: location.locate(file.path, folders, titles) for file in found.files}
+    if path.is_dir():
+        places = {
+            file: _within(Path(os.path.realpath(path)).name, place)
+            for file, place in places.items()
+        }
+    return Survey(os.path.realpath(path), found, places)
+
+
+def _titles(files: Iterable[FoundFile]) -> Iterable[tuple[PurePosixPath, str]]:
+    """Return the title that the index page of a folder gives it."""
+    for file in files:
+        place = location.locate(file.path, ())
+        if not place.is_index or formats.holds_many(file.path):
+            continue
+        try:
+            (item,) = formats.items_of(file.path, file.read())
+            title = formats.read(item, file.path, place).title
+        except (OSError, ReadingError):
+            # The file is told as broken when it is read for its own sake.
+            continue
+        if title != place.file_title and len(title) <= _LONGEST_CRUMB:
+            yield file.path.parent, title
+
+
+def _within(folder: str, place: Location) -> Location:
+    """Let names begin with the ingested folder's own; a folder of one language states it."""
+    language = location.language_code(folder)
+    if language is None:
+        return replace(place, name=f"{folder}/{place.name}")
+    return place if place.language is not None else replace(place, language=language)
