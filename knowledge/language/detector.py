@@ -1,0 +1,115 @@
+"""Detects languages by script, letters, n-grams and what is known beforehand."""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+from knowledge.language.cleaning import natural
+from knowledge.language.function_words import function_words
+from knowledge.language.model import NGrams, load
+from knowledge.language.port import Detection
+from knowledge.language.scripts import (
+    CANDIDATES,
+    LANGUAGES_OF_SCRIPT,
+    in_script,
+    missing_letters,
+    most_expected,
+    script_of,
+    written_in,
+)
+
+_USUAL = {
+    "en": 1.4, "ru": 1.2, "ar": 0.7, "hi": 0.7, "de": 0.5, "es": 0.5, "fr": 0.5,
+    "pt": 0.5, "uk": 0.5,
+}  # fmt: skip
+"""How much likelier than the others a language is where nothing else is known (logarithms)."""
+_RARE = frozenset(
+    {"af", "be", "ca", "et", "hr", "kk", "lt", "lv", "mk", "mn", "mr", "ne", "sl", "sr", "sw"}
+)
+_RARE_WEIGHT = -1.5
+_SHARPNESS = 2.0
+"""N-gram scores, divided by the root of the text's bytes, count so much: calibrated confidence."""
+_MISSING_LETTER = 1.0
+_SMALL_WORD = 2.0
+_ENOUGH_SMALL_WORDS = 3
+_KNOWN_SHARE = 0.97
+"""How likely a text is in a language that the prior names."""
+_ALONE_IN_SCRIPT = frozenset(
+    names[0] for names in LANGUAGES_OF_SCRIPT.values() if len(names) == 1
+) - {"ja"}
+_APART = re.compile(r"[^\w']+")
+
+
+class ScriptAndNgramDetector:
+    """Decide by the script where it tells, and by the n-gram model among the rest.
+
+    The model is loaded with the first text that needs it. Instances keep nothing between texts.
+    """
+
+    def __init__(self, *, candidates: Sequence[str] = CANDIDATES) -> None:
+        self._candidates = tuple(candidates)
+
+    def detect(
+        self,
+        text: str,
+        *,
+        prior: Mapping[str, float] | None = None,
+        candidates: Sequence[str] | None = None,
+    ) -> Detection:
+        """Return the language of `text`; see `Detector`."""
+        allowed = self._candidates if candidates is None else tuple(candidates)
+        words = natural(text)
+        script = script_of(words)
+        if script is None:
+            return Detection(most_expected(prior, allowed), 0.0)
+        possible = written_in(script, words, allowed)
+        if len(possible) == 1:
+            return Detection(possible[0], 1.0)
+        if script not in {"latin", "han"}:
+            words = in_script(words, script)
+        return self._likeliest(words, possible, prior or {})
+
+    def _likeliest(
+        self, words: str, possible: Sequence[str], prior: Mapping[str, float]
+    ) -> Detection:
+        beforehand = _log_prior(possible, prior)
+        evidence = self._evidence(words, possible)
+        scores = {name: evidence[name] + beforehand[name] for name in possible}
+        best = max(possible, key=scores.__getitem__)
+        total = sum(math.exp(score - scores[best]) for score in scores.values())
+        return Detection(best, round(1 / total, 4))
+
+    def _evidence(self, words: str, possible: Sequence[str]) -> dict[str, float]:
+        scale = _SHARPNESS / math.sqrt(len(words.encode()))
+        missing = missing_letters(words)
+        small = function_words(_APART.split(words.lower()))
+        ranked = dict(self._ngrams.rank(words))
+        lowest = min(ranked.values())
+        return {
+            name: scale * ranked.get(name, lowest)
+            - _MISSING_LETTER * missing.get(name, 0)
+            + _SMALL_WORD * min(small.get(name, 0), _ENOUGH_SMALL_WORDS)
+            for name in possible
+        }
+
+    @cached_property
+    def _ngrams(self) -> NGrams:
+        return load([name for name in self._candidates if name not in _ALONE_IN_SCRIPT])
+
+
+def _log_prior(possible: Sequence[str], prior: Mapping[str, float]) -> dict[str, float]:
+    usual = {
+        name: math.exp(_USUAL.get(name, _RARE_WEIGHT if name in _RARE else 0.0))
+        for name in possible
+    }
+    total = sum(usual.values())
+    known = sum(prior.get(name, 0.0) for name in possible)
+    share = _KNOWN_SHARE if known > 0 else 0.0
+    return {
+        name: math.log(
+            (1 - share) * usual[name] / total
+            + share * (prior.get(name, 0.0) / known if known > 0 else 0.0)
+        )
+        for name in possible
+    }
