@@ -30,6 +30,7 @@ class Leases:
 
     async def make_groups(self, role: str) -> None:
         """Make the streams and groups of a role; what is there stays as it is."""
+        self._space.roles[role] = None
         await self._reader.make_groups(role)
 
     async def take(

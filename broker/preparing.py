@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 OLDEST = (6, 2)
 
 
-async def check_server(client: "Redis", shards: int) -> None:
-    """Raise `UnsuitableServerError` when frames could be lost here."""
+async def check_server(client: "Redis", shards: int) -> bool:
+    """Return whether it is a cluster; raises `UnsuitableServerError` when frames could be lost."""
     with reachable():
-        check_server_info(await _info(client))
+        info = await _info(client)
+        check_server_info(info)
         await client.set(SHARDS, shards, nx=True)
         found = await client.get(SHARDS)
     if found is not None and int(found) != shards:
@@ -25,6 +26,7 @@ async def check_server(client: "Redis", shards: int) -> None:
             f"expected {shards} shards, found a Redis that was set up with {int(found)}: "
             "the number of shards is fixed at the first start"
         )
+    return bool(info.get("cluster_enabled"))
 
 
 def check_server_info(info: dict[str, Any]) -> None:
@@ -48,6 +50,6 @@ def version_numbers(version: str) -> tuple[int, ...]:
 
 async def _info(client: "Redis") -> dict[str, Any]:
     try:
-        return {**await client.info("server"), **await client.info("memory")}
+        return await client.info()
     except ResponseError:
         return {}  # the in-process server has no INFO, and evicts nothing

@@ -36,6 +36,7 @@ from broker.port import (
 )
 from broker.preparing import check_server
 from broker.reading import json_fields
+from broker.results import ResultList
 from broker.scripts import SETTLE, SUBMIT
 from broker.settling import Limits, Settlements, outcome_of
 from broker.space import Space
@@ -187,9 +188,14 @@ class RedisBroker:
 
     async def prepare(self, roles: Sequence[str]) -> None:
         """Check the server and make streams and groups; raises `UnsuitableServerError`."""
-        await check_server(self._space.client, self.shards)
+        cluster = await check_server(self._space.client, self.shards)
+        self._space.slots_apart = cluster and self.shards > 1
         for role in roles:
             await self._leases.make_groups(role)
+
+    def result_list(self, name: str, consumer: str) -> ResultList:
+        """Return the reader of the final replies for a push channel."""
+        return ResultList(self._space, name, consumer)
 
     async def close(self) -> None:
         """Close the client's connections."""

@@ -16,13 +16,17 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Space:
-    """One Redis as the broker sees it; `roles` grows with what is prepared and sent."""
+    """One Redis as the broker sees it; `roles` grows with what is prepared and sent.
+
+    `slots_apart` says that shards lie in slots of a cluster, which no command may mix.
+    """
 
     client: "Redis"
     shards: int
     limits: Limits
     lease_ms: int
     roles: dict[str, None] = field(default_factory=dict)
+    slots_apart: bool = False
 
     def place(self, question: Question) -> tuple[int, QuestionKeys]:
         """Return the question's shard and keys."""

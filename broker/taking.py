@@ -1,6 +1,7 @@
 """Reads new entries of a role over all its streams, and makes groups that are gone again."""
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 from redis.exceptions import ResponseError
@@ -18,10 +19,14 @@ PATIENCE_SECONDS = 0.05
 
 
 class Reader:
-    """Reads as a consumer of the group; several shards are read at once."""
+    """Reads as a consumer of the group; several shards are read at once.
 
-    def __init__(self, space: Space) -> None:
+    `key_of` gives the stream of a name (a role, or a result list) in a shard.
+    """
+
+    def __init__(self, space: Space, key_of: Callable[[str, int], str] = stream_key) -> None:
         self._space = space
+        self._key_of = key_of
         self._streams: dict[str, dict[bytes, int]] = {}
         self._turn = 0
 
@@ -29,13 +34,12 @@ class Reader:
         """Return the streams of a role, with the shard of each."""
         if role not in self._streams:
             self._streams[role] = {
-                stream_key(role, shard).encode(): shard for shard in range(self._space.shards)
+                self._key_of(role, shard).encode(): shard for shard in range(self._space.shards)
             }
         return self._streams[role]
 
     async def make_groups(self, role: str) -> None:
         """Make the streams and groups of a role; what is there stays as it is."""
-        self._space.roles[role] = None
         with reachable():
             for stream in self.streams_of(role):
                 try:
@@ -71,26 +75,34 @@ class Reader:
     async def _read(
         self, role: str, consumer: str, places: int, block_seconds: float
     ) -> tuple[Read, float]:
+        groups = self._groups(role)
+        # COUNT is meant for each stream, not for all.
+        count = max(1, places // self._space.shards)
+        waits = block_seconds > 0 and len(groups) == 1
+        block = ("BLOCK", max(1, int(block_seconds * 1000))) if waits else ()
+        with reachable():
+            pipeline = self._space.client.pipeline(transaction=False)
+            for streams in groups:
+                pipeline.execute_command(
+                    "XREADGROUP", "GROUP", GROUP, consumer, "COUNT", count, *block,
+                    "STREAMS", *streams, *(">" for _ in streams),
+                )  # fmt: skip
+            pipeline.time()
+            *reads, (seconds, microseconds) = await pipeline.execute()
+        found = [pair for read in reads for pair in pairs(read)]
+        return found, seconds * 1000 + microseconds / 1000
+
+    def _groups(self, role: str) -> list[list[bytes]]:
+        """Return which streams are read by one command: all, or those of one slot."""
         streams = list(self.streams_of(role))
         self._turn += 1
         start = self._turn % len(streams)
         streams = streams[start:] + streams[:start]
-        block = ("BLOCK", max(1, int(block_seconds * 1000))) if block_seconds > 0 else ()
-        with reachable():
-            pipeline = self._space.client.pipeline(transaction=False)
-            # COUNT is meant for each stream, not for all.
-            pipeline.execute_command(
-                "XREADGROUP", "GROUP", GROUP, consumer,
-                "COUNT", max(1, places // len(streams)), *block,
-                "STREAMS", *streams, *(">" for _ in streams),
-            )  # fmt: skip
-            pipeline.time()
-            read, (seconds, microseconds) = await pipeline.execute()
-        return pairs(read), seconds * 1000 + microseconds / 1000
+        return [[stream] for stream in streams] if self._space.slots_apart else [streams]
 
     async def _wait(self, role: str, seconds: float) -> None:
-        """Wait for a new entry where XREADGROUP itself does not (the in-process server)."""
-        streams = list(self.streams_of(role))
+        """Wait for a new entry where XREADGROUP does not: played in the process, or in slots."""
+        streams = self._groups(role)[0]
         client: Any = self._space.client
         milliseconds = max(1, int(seconds * 1000))
         with reachable():

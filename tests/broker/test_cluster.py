@@ -3,7 +3,6 @@ from typing import Any
 import pytest
 
 from broker.connecting import connect
-from broker.keys import shard_for
 from broker.port import Bury, Retry
 from broker.redis_broker import RedisBroker
 from envelope.memory_write import Append
@@ -12,17 +11,19 @@ from tests.broker.rig import LAST_RESORT, Rig, eventually, finish, forward, ques
 pytestmark = pytest.mark.redis
 
 
-@pytest.fixture
-async def rig(cluster_url: str) -> Any:
-    """A broker of one shard on a cluster: a key of another slot would be refused."""
+@pytest.fixture(params=[1, 3])
+async def rig(request: pytest.FixtureRequest, cluster_url: str) -> Any:
+    """A broker on a cluster, which refuses keys of several slots in one command."""
     client: Any = connect(cluster_url)
-    await client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
-    broker = RedisBroker(client, lease_seconds=0.05, backoff_seconds=0.001)
+    if b"cluster_slots_assigned:0" in await client.execute_command("CLUSTER", "INFO"):
+        await client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
+    broker = RedisBroker(client, shards=request.param, lease_seconds=0.05, backoff_seconds=0.001)
 
     async def prepared() -> bool:
         return b"cluster_state:ok" in await client.execute_command("CLUSTER", "INFO")
 
     await eventually(prepared)
+    await client.flushall()
     await broker.prepare(["manager", "search"])
     yield Rig(broker, client, RedisBroker)
     await client.aclose()
@@ -42,7 +43,7 @@ async def test_every_script_stays_in_the_slot_of_its_shard(rig: Rig) -> None:
         return await rig.take_all("search")
 
     (delivery,) = await eventually(back)
-    write = Append(key="rd:{0}:mem:x", values=("x",), keep=1, ttl_seconds=9)
+    write = Append(key=f"rd:{{{delivery.shard}}}:mem:x", values=("x",), keep=1, ttl_seconds=9)
     await rig.settle(delivery, finish(remember=[write], forget="history"))
     await rig.settle(await rig.take(), Bury("failed", "no"))
 
@@ -50,5 +51,22 @@ async def test_every_script_stays_in_the_slot_of_its_shard(rig: Rig) -> None:
     assert await rig.due_reply(question("m3")) == LAST_RESORT
     assert not await rig.broker.cancel(question("m1"), forget=True)
     await rig.broker.leave("search", "w1")
-    assert len(await rig.results()) == 2
-    assert shard_for(question(), 1) == 0
+    assert len(await rig.results(shard=delivery.shard)) == 2
+    chat = rig.broker.result_list("chat", "w1")
+    assert len(await chat.take(places=9, block_seconds=0.0)) == 2
+
+
+async def test_every_shard_of_a_cluster_is_read(rig: Rig) -> None:
+    asked = [question(conversation=f"c{number}") for number in range(12)]
+    for each in asked:
+        await rig.submit(each)
+
+    async def all_ended() -> bool:
+        for delivery in await rig.broker.take("manager", "w", places=9, block_seconds=0.1):
+            await rig.settle(delivery, finish())
+        return None not in [await rig.broker.reply(each) for each in asked]
+
+    assert await eventually(all_ended)
+    assert len(await rig.broker.find("m1")) == 12
+    (status,) = await rig.broker.status(["manager"])
+    assert status.depth == 0
