@@ -79,6 +79,8 @@ def embedded_text(document: Document, chunk: Chunk) -> str:
     crumbs = document.crumbs or (document.title,)
     place = [crumb for crumb in (*crumbs, *chunk.heading_path) if crumb]
     once = [part for index, part in enumerate(place) if index == 0 or part != place[index - 1]]
+    if once and chunk.text.startswith(once[-1]):
+        once.pop()
     return f"{' > '.join(once)}\n{chunk.text}" if once else chunk.text
 
 

@@ -37,10 +37,14 @@ def compose(
 
 
 def document_id(page: Page, language: str, default_language: str) -> str:
-    """Return what names one version of a page: its id, else its name and its language."""
-    if page.id is not None:
-        return page.id
-    return page.name if language == default_language else f"{page.name}@{language}"
+    """Return what names one version of a page: its id, else its name and its language.
+
+    A stated region or script stays in it: two versions may differ in nothing else.
+    """
+    if page.id is not None or language == default_language:
+        return page.id or page.name
+    tag = (page.language or "").strip().lower().replace("_", "-")
+    return f"{page.name}@{tag if tag.partition('-')[0] == language else language}"
 
 
 def _web_address(url: str | None) -> str | None:

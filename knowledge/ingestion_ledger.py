@@ -13,7 +13,7 @@ class Ledger:
         self._present = set(present)
         self._failed: list[tuple[str, str]] = []
         self._warned: list[tuple[str, str]] = []
-        self._owners: dict[str, str] = {}
+        self._owners: dict[str, tuple[str, str]] = {}
         self._known: dict[str, str] = {}
         self._own: frozenset[str] = frozenset()
         self._kept_names: set[str] = set()
@@ -111,10 +111,10 @@ class Ledger:
         )
 
     def _is_first(self, identity: str, source: str) -> bool:
-        owner = self._owners.setdefault(identity, source)
-        if owner == source:
+        owner = self._owners.setdefault(identity, (self._root, source))
+        if owner == (self._root, source):
             return True
-        self.fail(source, f"expected an id of its own, found {identity!r}, which {owner} has")
+        self.fail(source, f"expected an id of its own, found {identity!r}, which {owner[1]} has")
         return False
 
     def _is_kept(self, identity: str) -> bool:

@@ -19,6 +19,7 @@ from knowledge.reading.page import Block, Kind, Page, Prepared
 _MOST_ITEMS = 10_000
 _MOST_LINE_BYTES = 16 * 1024 * 1024
 _LABEL_CHARACTERS = 300
+_OPENING_CHARACTERS = 80
 
 Record = Mapping[str, Any]
 
@@ -114,15 +115,23 @@ def _with_claims(page: Page, record: Record, key: str) -> Page:
     name = _label(_text(record, key))
     if not name:
         raise WrongFormatError(f"expected a text under {key!r}, found {record[key]!r:.60}")
+    crumbs = tuple(_label(crumb) for crumb in _texts(record, "crumbs"))
+    title = _label(_text(record, "title")) or page.title
     return replace(
         page,
         id=name if key == "id" else None,
         name=_label(_text(record, "page")) or name,
-        title=_label(_text(record, "title")) or page.title,
-        crumbs=tuple(_label(crumb) for crumb in _texts(record, "crumbs")),
+        title=title or (crumbs[-1] if crumbs else _opening(page)),
+        crumbs=crumbs,
         language=_text(record, "lang") or _text(record, "language") or page.language,
         url=_text(record, "url") or page.url,
     )
+
+
+def _opening(page: Page) -> str:
+    """Return the first words of a page: what has no title is called by how it begins."""
+    text = page.blocks[0].text if page.blocks else ""
+    return " ".join(text[: 4 * _OPENING_CHARACTERS].split()[:12])[:_OPENING_CHARACTERS].strip()
 
 
 def _with_stated_anchors(blocks: Sequence[Block], headings: object) -> Iterator[Block]:

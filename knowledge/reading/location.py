@@ -21,7 +21,7 @@ _PROSE = frozenset({".md", ".mdx", ".markdown", ".rst", ".html", ".htm", ".txt"}
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Where a page stands; `language` is None when the path does not say."""
+    """Where a page stands; `language` is a tag such as `de` or `pt-br`, or None."""
 
     name: str
     folders: tuple[str, ...]
@@ -50,7 +50,7 @@ def locate(
     for depth, part in enumerate(path.parts[:-1], start=1):
         folder = PurePosixPath(*path.parts[:depth])
         if language is None and folder in language_folders:
-            language = language_code(part)
+            language = language_tag(part)
         else:
             kept.append(part)
             crumbs.append((titles or {}).get(folder, humanised(part)))
@@ -72,14 +72,13 @@ def language_folders(paths: Iterable[PurePosixPath]) -> frozenset[PurePosixPath]
     needs a witness: another such folder beside it, or a page that exists outside it too.
     """
     known = frozenset(paths)
-    folders = {folder for path in known for folder in path.parents if language_code(folder.name)}
+    folders = {folder for path in known for folder in path.parents if language_tag(folder.name)}
     return frozenset(folder for folder in folders if _holds_language(folder, folders, known))
 
 
-def language_code(name: str) -> str | None:
-    """Return the ISO 639-1 code that a folder's name states: `de`, `pt-BR`, `zh_Hans`."""
-    code = _REGION.sub("", name).lower()
-    return code if code in _LANGUAGES else None
+def language_tag(name: str) -> str | None:
+    """Return the language that a folder's name states: `de`, `pt-br` for `pt_BR`, or None."""
+    return name.replace("_", "-").lower() if _code(name) in _LANGUAGES else None
 
 
 def humanised(name: str) -> str:
@@ -88,9 +87,13 @@ def humanised(name: str) -> str:
     return words[:1].upper() + words[1:]
 
 
+def _code(name: str) -> str:
+    return _REGION.sub("", name).lower()
+
+
 def _stem(path: PurePosixPath) -> tuple[str, str | None]:
     stem, _, tail = path.stem.rpartition(".")
-    language = language_code(tail) if stem else None
+    language = language_tag(tail) if stem else None
     return (stem, language) if language is not None else (path.stem, None)
 
 
@@ -99,7 +102,7 @@ def _holds_language(
     candidates: Collection[PurePosixPath],
     known: Collection[PurePosixPath],
 ) -> bool:
-    if language_code(folder.name) not in _DOUBTFUL:
+    if _code(folder.name) not in _DOUBTFUL:
         return True
     if any(other != folder and other.parent == folder.parent for other in candidates):
         return True

@@ -42,8 +42,9 @@ class Prepared:
 class Page:
     """One page of the documents.
 
-    `name` names the page whatever its language; `language` is a claim of the page or of its
-    folder (ISO 639-1), None when neither says. `warnings` tell what was odd and was read anyway.
+    `name` names the page whatever its language; `language` is what the page or its folder claims
+    (a tag such as `de` or `pt-BR`), None when neither does. `warnings` tell what was odd and was
+    read anyway.
     """
 
     source: str

@@ -55,7 +55,7 @@ def _titles(files: Iterable[FoundFile]) -> Iterable[tuple[PurePosixPath, str]]:
 
 def _within(folder: str, place: Location) -> Location:
     """Let names begin with the ingested folder's own; a folder of one language states it."""
-    language = location.language_code(folder)
+    language = location.language_tag(folder)
     if language is None:
         return replace(place, name=f"{folder}/{place.name}")
     return place if place.language is not None else replace(place, language=language)

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from knowledge.chunking import embedded_text
 from knowledge.describing import RuleDescriber
 from knowledge.document import Document
 from knowledge.ingestion import ingest
@@ -28,7 +29,7 @@ class MemoryIndex:
     async def put(self, document: Document, vectors: Sequence[Sequence[float]], root: str) -> None:
         self.before_put()
         for chunk, vector in zip(document.chunks, vectors, strict=True):
-            assert list(vector)[1] == float(len(chunk.text))
+            assert list(vector) == [float(len(embedded_text(document, chunk)))]
         self.documents[document.id] = document
         self.roots[document.id] = root
         self.puts.append(document.id)
@@ -43,7 +44,7 @@ class MemoryIndex:
 
 
 class LengthEmbedder:
-    """Embeds a text as its length and the length of what stands below its first line."""
+    """Embeds a text as its length."""
 
     def __init__(self, name: str = "lengths") -> None:
         self.name = name
@@ -51,7 +52,7 @@ class LengthEmbedder:
 
     async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         self.batches.append(len(texts))
-        return [(float(len(text)), float(len(text.partition("\n")[2]))) for text in texts]
+        return [(float(len(text)),) for text in texts]
 
 
 class Desk:

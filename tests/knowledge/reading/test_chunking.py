@@ -150,6 +150,21 @@ def test_what_is_embedded_says_where_it_stands_without_saying_it_twice() -> None
     assert chunking.embedded_text(document, chunk) == "Guide > Plans > Peak\nText."
 
 
+def test_a_chunk_that_begins_with_its_place_does_not_say_it_twice() -> None:
+    chunk = Chunk(chunk_id="g#0", ordinal=0, text="Peak", heading_path=("Peak",))
+    document = Document(
+        id="g",
+        source="g",
+        title="Plans",
+        page="g",
+        content="Peak",
+        chunks=(chunk,),
+        content_hash="",
+    )
+
+    assert chunking.embedded_text(document, chunk) == "Plans\nPeak"
+
+
 @given(st.text(alphabet="ab. \n#`|-*>\u3002\u8aad", max_size=400))
 def test_no_word_is_lost_whatever_the_text(text: str) -> None:
     page = Page("g.md", "Guide", (Block(Kind.TEXT, text),))

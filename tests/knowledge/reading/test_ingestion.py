@@ -126,7 +126,8 @@ async def test_a_page_that_states_its_language_is_believed(desk: Desk) -> None:
 
     await desk.ingest()
 
-    assert set(desk.index.documents) == {"docs/a@pt", "docs/b@fr"}
+    assert set(desk.index.documents) == {"docs/a@pt-br", "docs/b@fr"}
+    assert desk.index.documents["docs/a@pt-br"].language == "pt"
 
 
 async def test_a_folder_named_it_is_a_department_unless_a_translation_shows_otherwise(
@@ -287,6 +288,16 @@ async def test_an_id_met_twice_is_told_again_at_every_ingestion(desk: Desk) -> N
     assert [source for source, _ in first.failed] == ["all.jsonl:2", "more.jsonl:1"]
     assert first.failed == second.failed
     assert "expected an id of its own, found 'p', which all.jsonl:1 has" in first.failed[0][1]
+    assert desk.index.documents["p"].content == "One."
+
+
+async def test_an_id_met_in_two_folders_at_once_is_told(desk: Desk) -> None:
+    one = desk.write("one/all.jsonl", line(passage_id="p", text="One."))
+    two = desk.write("two/all.jsonl", line(passage_id="p", text="Two."))
+
+    result = await desk.ingest(one.parent, two.parent)
+
+    assert [source for source, _ in result.failed] == ["all.jsonl:1"]
     assert desk.index.documents["p"].content == "One."
 
 

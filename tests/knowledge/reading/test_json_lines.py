@@ -54,6 +54,13 @@ def test_a_passage_is_plain_text_by_paragraphs() -> None:
     assert {block.kind for block in page.blocks} == {Kind.TEXT}
 
 
+def test_a_passage_without_a_title_is_called_by_how_it_begins() -> None:
+    page = read(passage_id="p1", text="Peak hours cost more than others. " * 20)
+
+    assert page.title.startswith("Peak hours cost more than others.")
+    assert len(page.title) <= 80
+
+
 def test_a_unit_has_its_label_before_its_title() -> None:
     page = read(unit_id="s1", label="Section 1", title="Aim", crumbs=["Act"], text="It aims.")
 

@@ -2,7 +2,7 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from knowledge.reading.location import humanised, language_code, language_folders, locate
+from knowledge.reading.location import humanised, language_folders, language_tag, locate
 
 
 def folders(*paths: str) -> set[str]:
@@ -19,10 +19,17 @@ def test_names_become_words(name: str, words: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "code"),
-    [("de", "de"), ("pt-BR", "pt"), ("zh_Hans", "zh"), ("docs", None), ("dev", None), ("", None)],
+    [
+        ("de", "de"),
+        ("pt-BR", "pt-br"),
+        ("zh_Hans", "zh-hans"),
+        ("docs", None),
+        ("dev", None),
+        ("", None),
+    ],
 )
 def test_a_folder_may_state_a_language(name: str, code: str | None) -> None:
-    assert language_code(name) == code
+    assert language_tag(name) == code
 
 
 def test_a_code_that_is_a_usual_word_needs_a_witness() -> None:
