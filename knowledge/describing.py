@@ -77,6 +77,11 @@ def completed(page: Page, made: Description) -> Description:
     )
 
 
+def definitions(text: str) -> tuple[str, ...]:
+    """Return the terms a text defines: quoted, and followed by `means` or its like."""
+    return tuple(_once(_definitions((text,))))
+
+
 def keywords(page: Page) -> tuple[str, ...]:
     """Return stated keywords, defined terms, identifiers, headings and frequent words."""
     prose = [block.text for block in page.blocks if block.kind is not Kind.CODE]

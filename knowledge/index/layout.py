@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from knowledge.describing import definitions
 from knowledge.document import Chunk, Document
 from knowledge.index.bm25 import CHUNK_LENGTH, SUMMARY_LENGTH, Bm25
 from knowledge.index.port import Floats, Passage, SparseText, StoredChunk, StoredDocument
@@ -146,6 +147,7 @@ def _stored_chunk(point: Point) -> StoredChunk:
         point=point.id,
         ordinal=point.payload["ordinal"],
         heading_path=tuple(point.payload["heading_path"]),
+        defined=tuple(point.payload["defined"]),
         vector=vector,
         keywords=point.sparse.get(KEYWORDS, _EMPTY),
     )
@@ -164,6 +166,7 @@ def _chunk_payload(document: Document, chunk: Chunk, version: str) -> dict[str, 
         "ordinal": chunk.ordinal,
         "text": chunk.text,
         "heading_path": list(chunk.heading_path),
+        "defined": list(definitions(chunk.text)),
         "anchor": chunk.anchor,
         **_place(document),
     }

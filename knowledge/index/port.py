@@ -41,11 +41,15 @@ class SparseText:
 
 @dataclass(frozen=True, slots=True)
 class StoredChunk:
-    """A chunk as a search needs it, without its text; `vector` is L2-normalised."""
+    """A chunk as a search needs it, without its text; `vector` is L2-normalised.
+
+    `defined` are the terms that its text defines.
+    """
 
     point: str
     ordinal: int
     heading_path: tuple[str, ...]
+    defined: tuple[str, ...]
     vector: Floats
     keywords: SparseText
 

@@ -136,7 +136,7 @@ class QdrantIndex:
         )
         chunks: dict[str, list[Point]] = defaultdict(list)
         match = {"kind": "chunk", "document": document_ids}
-        fields = ["document", "version", "ordinal", "heading_path"]
+        fields = ["document", "version", "ordinal", "heading_path", "defined"]
         for chunk in await self._engine.scroll(match, fields=fields, vectors=True):
             chunks[chunk.payload["document"]].append(chunk)
         whole: list[StoredDocument] = []

@@ -16,6 +16,8 @@ from knowledge.search.mirror import Mirror
 # Chunks further down change nothing on the first pages.
 _CANDIDATES = 400
 _FOUND_BY = 30
+# Of one page, a search gives this many chunks at most.
+_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,7 @@ def _page(
     spoken = [name for name in documents if mirror.entries[name].language == language]
     shown = max(spoken or documents, key=score)
     best = max(score(document) for document in documents)
-    return RankedPage(page, shown, best, tuple(by_document[shown][: len(best_chunks)]))
+    return RankedPage(page, shown, best, tuple(by_document[shown][:_SHOWN]))
 
 
 def _best(total: Floats, count: int) -> list[int]:

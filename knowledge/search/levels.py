@@ -35,7 +35,7 @@ def score(mirror: Mirror, query: Query, weights: Weights) -> Scores:
     """Score all chunks on all levels that can be had."""
     bm25 = mirror.keywords.scores(query.terms, query.weights)
     cosine = _cosine(mirror, query)
-    match = _match(mirror, query)[mirror.section_of]
+    match = _match(mirror, query)
     levels: dict[str, Floats] = {
         KEYWORDS: weights.keywords * standardised(bm25),
         HIERARCHICAL: np.float32(weights.hierarchical) * match**3,
@@ -63,19 +63,21 @@ def _cosine(mirror: Mirror, query: Query) -> Floats | None:
 
 
 def _match(mirror: Mirror, query: Query) -> Floats:
-    """Return the F1 of question and heading of each section, its terms weighted by IDF."""
-    best = np.zeros(mirror.headings.count, dtype=np.float32)
+    """Return for each chunk the F1 of the question and the best of its names, by IDF."""
+    best = np.zeros(mirror.names.count, dtype=np.float32)
     for phrase in query.phrases:
         best = np.maximum(best, _likeness(mirror, phrase))
-    return best
+    match = np.zeros(len(mirror), dtype=np.float32)
+    np.maximum.at(match, mirror.named_chunk, best[mirror.named_name])
+    return match
 
 
 def _likeness(mirror: Mirror, phrase: Terms) -> Floats:
     idf = mirror.keywords.idf(phrase)
-    common = np.zeros(mirror.headings.count, dtype=np.float32)
+    common = np.zeros(mirror.names.count, dtype=np.float32)
     for term, weight in zip(phrase, idf, strict=True):
-        common[mirror.headings.rows_of(term)] += weight
-    both = mirror.heading_weight + idf.sum()
+        common[mirror.names.rows_of(term)] += weight
+    both = mirror.name_weight + idf.sum()
     likeness: Floats = 2 * common / np.maximum(both, np.float32(1e-6))
     return likeness
 

@@ -4,7 +4,8 @@ Lists of the best hundred of each level cost a search some of its first places, 
 gets a score on every level. A chunk takes about 3 kB with 384 numbers; texts stay in the index.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,8 @@ from knowledge.index.bm25 import TermNumbers
 from knowledge.index.port import Floats, SparseText, StoredDocument
 from knowledge.index.terms import terms
 from knowledge.search.postings import Packed, Postings, Rows, pack
+
+_NUMBERING = re.compile(r"^(?:[^\W\d]+\s+)?(?:\d+(?:\.\d+)*[a-z]?|[IVXLC]+)[.):]?\s+(?=\S)")
 
 
 @dataclass(slots=True)
@@ -32,7 +35,8 @@ class Entry:
     leads: Rows
     vectors: Floats
     keywords: Packed
-    headings: Packed
+    names: Packed
+    named: tuple[Rows, Rows]
     summary: Packed
     labels: Packed
 
@@ -42,6 +46,7 @@ def entry(document: StoredDocument, numbers: TermNumbers) -> Entry:
     paths = tuple(dict.fromkeys(chunk.heading_path for chunk in document.chunks))
     at = {path: index for index, path in enumerate(paths)}
     sections = [at[chunk.heading_path] for chunk in document.chunks]
+    names = list(_names(document, paths, sections))
     return Entry(
         document_id=document.document_id,
         page=document.page,
@@ -55,7 +60,8 @@ def entry(document: StoredDocument, numbers: TermNumbers) -> Entry:
         leads=np.array([sections.index(index) for index in range(len(paths))], dtype=np.int32),
         vectors=np.stack([chunk.vector for chunk in document.chunks]),
         keywords=pack([chunk.keywords for chunk in document.chunks]),
-        headings=pack([_heading(path, document, numbers) for path in paths]),
+        names=pack([_terms(name, document.language, numbers) for name, _ in names]),
+        named=_pairs([chunks for _, chunks in names]),
         summary=pack([document.summary]),
         labels=pack([document.labels]),
     )
@@ -83,10 +89,11 @@ class Mirror:
         numbers = {page: index for index, page in enumerate(self.page_names)}
         self.page_of = np.array([numbers[entry.page] for entry in entries], dtype=np.int32)
         self.keywords = Postings([entry.keywords for entry in entries])
-        self.headings = Postings([entry.headings for entry in entries])
+        self.names = Postings([entry.names for entry in entries])
         self.summary = Postings([entry.summary for entry in entries])
         self.labels = Postings([entry.labels for entry in entries])
-        self.heading_weight = self._heading_weights()
+        self.name_weight = self._name_weights()
+        self.named_name, self.named_chunk = self._named()
         self.centre_length = self._centre_lengths()
 
     def __len__(self) -> int:
@@ -121,15 +128,25 @@ class Mirror:
         entry = self.entries[document]
         return entry.paths[int(entry.sections[chunk - int(self.chunk_starts[document])])]
 
-    def _heading_weights(self) -> Floats:
-        """Return the sum of the IDF of each section's heading terms."""
-        weights = np.zeros(self.headings.count, dtype=np.float32)
+    def _name_weights(self) -> Floats:
+        """Return the sum of the IDF of each name's terms."""
+        weights = np.zeros(self.names.count, dtype=np.float32)
         first = 0
         for entry in self.entries:
-            idf = self.keywords.idf(entry.headings.terms)
-            np.add.at(weights, entry.headings.rows + first, idf)
-            first += entry.headings.count
+            idf = self.keywords.idf(entry.names.terms)
+            np.add.at(weights, entry.names.rows + first, idf)
+            first += entry.names.count
         return weights
+
+    def _named(self) -> tuple[Rows, Rows]:
+        """Return pairs: the number of a name, the number of a chunk that it names."""
+        names = _starts(np.array([entry.names.count for entry in self.entries], dtype=np.int32))
+        return (
+            _joined([e.named[0] + at for e, at in zip(self.entries, names, strict=True)]),
+            _joined(
+                [e.named[1] + at for e, at in zip(self.entries, self.chunk_starts, strict=True)]
+            ),
+        )
 
     def _centre_lengths(self) -> Floats:
         """Return the length of the mean vector of each document's chunks."""
@@ -137,10 +154,34 @@ class Mirror:
         return np.maximum(np.array(centres, dtype=np.float32), np.float32(1e-6))
 
 
-def _heading(path: tuple[str, ...], document: StoredDocument, numbers: TermNumbers) -> SparseText:
-    heading = path[-1] if path else document.title
-    found = numbers.of_all(terms(heading, document.language))
-    return SparseText(np.unique(found), np.ones(len(np.unique(found)), dtype=np.float32))
+def _names(
+    document: StoredDocument, paths: Sequence[tuple[str, ...]], sections: Sequence[int]
+) -> Iterator[tuple[str, list[int]]]:
+    """Return names with the chunks they name: headings of sections, terms that are defined.
+
+    A heading that begins with a number (`Article 4 Scope`, `2.1 Limits`) has a name without it.
+    """
+    for section, path in enumerate(paths):
+        chunks = [chunk for chunk, own in enumerate(sections) if own == section]
+        heading = path[-1] if path else document.title
+        yield heading, chunks
+        bare = _NUMBERING.sub("", heading)
+        if bare and bare != heading:
+            yield bare, chunks
+    for at, chunk in enumerate(document.chunks):
+        for term in chunk.defined:
+            yield term, [at]
+
+
+def _terms(text: str, language: str, numbers: TermNumbers) -> SparseText:
+    found = np.unique(numbers.of_all(terms(text, language)))
+    return SparseText(found, np.ones(len(found), dtype=np.float32))
+
+
+def _pairs(chunks: Sequence[Sequence[int]]) -> tuple[Rows, Rows]:
+    names = [name for name, own in enumerate(chunks) for _ in own]
+    flat = [chunk for own in chunks for chunk in own]
+    return np.array(names, dtype=np.int32), np.array(flat, dtype=np.int32)
 
 
 def _stacked(entries: Sequence[Entry], starts: Rows) -> Floats:

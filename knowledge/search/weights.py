@@ -20,12 +20,12 @@ class Weights:
     keywords: float = 1.0
     keywords_labels: float = 0.0
     semantic: float = 2.0
-    hierarchical: float = 4.0
-    summary_lead: float = 0.5
+    hierarchical: float = 10.0
+    summary_lead: float = 0.4
     summary_text: float = 0.2
     summary_centre: float = 0.5
     related_terms: float = 0.3
     related_vector: float = 0.4
     previous_terms: float = 0.05
     previous_vector: float = 0.1
-    best_chunks: tuple[float, ...] = (1.0, 0.5, 0.25)
+    best_chunks: tuple[float, ...] = (1.0,)
