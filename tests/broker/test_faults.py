@@ -1,0 +1,94 @@
+import asyncio
+import multiprocessing
+import random
+import time
+from typing import Any
+
+import pytest
+
+from broker.connecting import connect
+from broker.port import Submission
+from tests.broker import mortal
+from tests.broker.rig import LAST_RESORT, question
+
+QUESTIONS = 120
+KILLS = 25
+PATIENCE_SECONDS = 40.0
+
+
+class Staff:
+    """Worker processes, of which one is killed now and then and replaced."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._context = multiprocessing.get_context("forkserver")
+        self._context.set_forkserver_preload(["tests.broker.mortal"])
+        self._workers = [self._hired(role) for role in ("manager", "manager", "search", "search")]
+        self._random = random.Random(7)
+
+    def _hired(self, role: str) -> Any:
+        worker = self._context.Process(target=mortal.main, args=(self._url, role), name=role)
+        worker.start()
+        return worker
+
+    def kill_one(self) -> None:
+        place = self._random.randrange(len(self._workers))
+        victim = self._workers[place]
+        victim.kill()
+        victim.join()
+        self._workers[place] = self._hired(victim.name)
+
+    def progress_until_the_next_kill(self) -> int:
+        return self._random.randrange(5, 25)
+
+    def dismiss(self) -> None:
+        for worker in self._workers:
+            worker.kill()
+        for worker in self._workers:
+            worker.join()
+
+
+@pytest.mark.redis
+@pytest.mark.slow
+async def test_no_question_is_lost_or_worked_twice_while_workers_are_killed(
+    redis_url: str,
+) -> None:
+    client: Any = connect(redis_url)
+    await client.flushall()
+    broker = mortal.broker_of(redis_url)
+    await broker.prepare(["manager", "search"])
+    asked = [question(conversation=f"c{number}") for number in range(QUESTIONS)]
+    staff = Staff(redis_url)
+    kills, kill_at, until = 0, 10, time.monotonic() + PATIENCE_SECONDS
+    for each in asked:
+        await broker.submit(Submission(each, b"1", "manager", 300.0, LAST_RESORT, "chat"))
+
+    try:
+        while await client.hlen("rd:{0}:open"):
+            assert time.monotonic() < until, "some questions have no outcome"
+            progress = int(await client.get(mortal.PROGRESS) or 0)
+            if kills < KILLS and progress >= kill_at:
+                await asyncio.to_thread(staff.kill_one)
+                kills += 1
+                kill_at = progress + staff.progress_until_the_next_kill()
+    finally:
+        await asyncio.to_thread(staff.dismiss)
+
+    replies = [await broker.reply(each) for each in asked]
+    answered = [
+        each for each, reply in zip(asked, replies, strict=True) if reply == {"outcome": "answered"}
+    ]
+    buried = await broker.dead_letters()
+    results = [fields[b"q"] for _, fields in await client.xrange("rd:{0}:results:chat")]
+    assert kills == KILLS
+    assert None not in replies
+    # Only what three killed workers had held may be given up, and its user was told.
+    assert len(answered) + len(buried) == QUESTIONS
+    assert len(results) == len(set(results)) == QUESTIONS
+    assert float(await client.hget(mortal.ANSWERED, "answers")) == len(answered)
+    for each in answered:
+        hops = [entry.fields for entry in await broker.journal(each) if entry.kind == "hop"]
+        assert hops == [{"number": number + 1} for number in range(mortal.HOPS)]
+    assert [status.depth for status in await broker.status(["manager", "search"])] == [0, 0]
+    await client.aclose()
+    await broker.close()
