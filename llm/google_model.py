@@ -19,7 +19,12 @@ from llm.wire import Delta, Reply, Request
 
 BASE_URL = "https://generativelanguage.googleapis.com"
 THOUGHT_TOKENS = 1024
-"""Thinking of the 2.5 family: what all its members take; counted against the same limit."""
+"""The budget for thoughts that every model of the 2.5 family takes."""
+
+LOW_THOUGHT_TOKENS = 4096
+"""Room for the thoughts of later families, which take a level and no budget."""
+
+LATER = re.compile(r"gemini-([3-9]|\d\d)")
 
 REFUSALS = frozenset(
     {
@@ -64,16 +69,14 @@ class GoogleChat:
         await self._client.aio.aclose()
 
     def _config(self, request: Request) -> types.GenerateContentConfig:
-        budget = THOUGHT_TOKENS if self._model.startswith("gemini-2.5") else None
+        thinking, room = thoughts(self._model)
         return types.GenerateContentConfig(
             system_instruction=request.system or None,
             temperature=request.temperature,
-            max_output_tokens=request.max_output_tokens + (budget or 0),
+            max_output_tokens=request.max_output_tokens + room,
             response_mime_type="application/json",
             response_json_schema=request.schema,
-            thinking_config=(
-                None if budget is None else types.ThinkingConfig(thinking_budget=budget)
-            ),
+            thinking_config=thinking,
             automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
             http_options=_timeout(request.timeout_seconds),
         )
@@ -104,6 +107,16 @@ class GoogleEmbeddings:
 
     async def close(self) -> None:
         await self._client.aio.aclose()
+
+
+def thoughts(model: str) -> tuple[types.ThinkingConfig | None, int]:
+    """Return how much `model` may think, and the room for it: thoughts count as output."""
+    if model.startswith("gemini-2.5"):
+        return types.ThinkingConfig(thinking_budget=THOUGHT_TOKENS), THOUGHT_TOKENS
+    if LATER.match(model):
+        low = types.ThinkingConfig(thinking_level=types.ThinkingLevel.LOW)
+        return low, LOW_THOUGHT_TOKENS
+    return None, 0
 
 
 class _Gathered:

@@ -18,7 +18,7 @@ from llm.status import error_of, retry_after_seconds
 from llm.wire import Delta, Reply, Request
 
 BASE_URL = "https://api.openai.com/v1"
-REASONING = re.compile(r"(gpt-5|o\d)(?!.*-chat)")
+REASONING = re.compile(r"(gpt-[5-9]|gpt-\d\d|o\d)(?!.*-chat)")
 REASONING_TOKENS = 4096
 """Room for thoughts beside the answer: they count against the same limit."""
 
@@ -31,7 +31,6 @@ class OpenAIChat:
     def __init__(self, model: str, api_key: str, base_url: str | None) -> None:
         self._model = model
         self._client = _client(api_key, base_url)
-        # Compatible servers know the older parameter; OpenAI's reasoning models the newer one only.
         self._compatible = base_url is not None
 
     async def complete(self, request: Request) -> Reply:
@@ -73,24 +72,7 @@ class OpenAIChat:
             "messages": messages,
             "response_format": _response_format(request),
             "timeout": request.timeout_seconds,
-            **self._sampling(request),
-        }
-
-    def _sampling(self, request: Request) -> dict[str, Any]:
-        if self._compatible:
-            return {
-                "max_tokens": request.max_output_tokens,
-                "temperature": request.temperature,
-            }
-        if REASONING.match(self._model):
-            # These models take no temperature.
-            return {
-                "max_completion_tokens": request.max_output_tokens + REASONING_TOKENS,
-                "reasoning_effort": "low",
-            }
-        return {
-            "max_completion_tokens": request.max_output_tokens,
-            "temperature": request.temperature,
+            **sampling(self._model, request, compatible=self._compatible),
         }
 
 
@@ -118,6 +100,20 @@ class OpenAIEmbeddings:
 
     async def close(self) -> None:
         await self._client.close()
+
+
+def sampling(model: str, request: Request, *, compatible: bool) -> dict[str, Any]:
+    """Return how much the answer may hold and how it is drawn, in the words that `model` knows.
+
+    Compatible servers know the older parameter, OpenAI's reasoning models the newer one only; these
+    take no temperature, and need room for their thoughts.
+    """
+    room = request.max_output_tokens
+    if compatible:
+        return {"max_tokens": room, "temperature": request.temperature}
+    if REASONING.match(model):
+        return {"max_completion_tokens": room + REASONING_TOKENS, "reasoning_effort": "low"}
+    return {"max_completion_tokens": room, "temperature": request.temperature}
 
 
 class _Gathered:

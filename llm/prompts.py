@@ -1,8 +1,11 @@
 """The prompts' port: a task's inputs become the text a vendor is sent."""
 
-from typing import Protocol
+from collections.abc import Iterable
+from typing import Any, Protocol
 
 from pydantic import BaseModel
+
+from llm.port import Task
 
 
 class Rendered(Protocol):
@@ -40,3 +43,8 @@ REPAIR = "repair"
 JSON_OBJECT = "json_object"
 OWN_PROMPTS: dict[str, type[BaseModel]] = {REPAIR: RepairInputs, JSON_OBJECT: JsonObjectInputs}
 """Prompts that vendors use besides those of the tasks, and their variables."""
+
+
+def prompt_inputs(tasks: Iterable[Task[Any, Any]]) -> dict[str, type[BaseModel]]:
+    """Return every prompt that is needed to ask vendors these tasks, with its variables."""
+    return OWN_PROMPTS | {task.name: task.inputs for task in tasks}

@@ -23,6 +23,11 @@ def strict_schema(output: type[BaseModel]) -> Node:
     Raises `UnusableSchema` for a mapping with free keys, which strict schemas cannot say.
     """
     schema = cast("Node", output.model_json_schema())
+    if "$ref" in schema:
+        # A model that holds itself is only referred to; vendors want an object at the top.
+        definitions = cast("dict[str, Node]", schema["$defs"])
+        own = definitions[cast("str", schema["$ref"]).rpartition("/")[2]]
+        schema = {**own, "$defs": cast("JsonValue", definitions)}
     return _strict(schema, output.__qualname__)
 
 
@@ -59,7 +64,7 @@ def _close_tuple(strict: Node) -> None:
 
 
 def _closed(strict: Node, place: str) -> Node:
-    if strict.get("additionalProperties") not in {None, False} or "properties" not in strict:
+    if strict.get("additionalProperties", False) is not False or "properties" not in strict:
         raise UnusableSchema(
             f"expected fields with names at {place}, found a mapping with free keys: "
             "a strict schema cannot say that"

@@ -1,7 +1,7 @@
 """Asks a vendor's model: renders, asks, reads, repairs once, and keeps the account."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import replace
 
@@ -51,7 +51,7 @@ class VendorModel:
             raise
         return Answer(output, self.name, account.usage, account.cost_usd, account.milliseconds)
 
-    async def stream(self, task: Task[I, O], inputs: I) -> AsyncIterator[str]:
+    async def stream(self, task: Task[I, O], inputs: I) -> AsyncGenerator[str, None]:
         """Yield the pieces of the answer's text (JSON of the task's output) as they come.
 
         Nothing is asked twice here: who has shown a piece cannot take it back. Raises as `ask`

@@ -1,11 +1,15 @@
+import importlib
+import pkgutil
 from pathlib import Path
 
 import pytest
 from pydantic import BaseModel
 
+import llm.tasks
 from config.errors import PromptError
 from config.prompts import FOLDER, PromptFiles
-from llm.prompts import OWN_PROMPTS, REPAIR, Prompts, RepairInputs
+from llm.port import Task
+from llm.prompts import OWN_PROMPTS, REPAIR, Prompts, RepairInputs, prompt_inputs
 
 
 class Turn(BaseModel, frozen=True):
@@ -169,6 +173,17 @@ def test_the_prompts_of_the_vendors_fit_what_vendors_say() -> None:
     rendered = files.render(REPAIR, RepairInputs(problem="name: Field required"))
 
     assert "name: Field required" in rendered.user
+
+
+@pytest.mark.parametrize("name", [m.name for m in pkgutil.iter_modules(llm.tasks.__path__)])
+def test_the_prompt_of_every_task_asks_for_what_the_task_has(name: str) -> None:
+    task: Task[BaseModel, BaseModel] = importlib.import_module(f"llm.tasks.{name}").TASK
+
+    files: Prompts = PromptFiles(prompt_inputs([task]))
+
+    assert task.name == name
+    with pytest.raises(PromptError):
+        files.render(name, RepairInputs(problem="these are not its inputs"))
 
 
 def test_every_file_in_the_folder_is_a_prompt_with_two_parts() -> None:

@@ -1,0 +1,159 @@
+import asyncio
+from decimal import Decimal
+
+import pytest
+
+from envelope.question import Question as Message
+from llm.caching import CachedModel, CacheKey
+from llm.call_scope import call_scope
+from llm.errors import ModelUnavailable
+from llm.port import Answer, Usage
+from llm.recording import recorded_calls
+from llm.scripted import Scripted, ScriptedModel, gate
+from tests.llm.things import BLUE, COLOUR, SKY, Colour, PlainPrompts, Question
+
+GREY = Colour(name="grey")
+
+
+class Shelf:
+    """A cache in a dictionary."""
+
+    def __init__(self) -> None:
+        self.kept: dict[CacheKey, bytes] = {}
+        self.ttl_seconds: list[int] = []
+
+    async def get(self, key: CacheKey) -> bytes | None:
+        return self.kept.get(key)
+
+    async def put(self, key: CacheKey, answer: bytes, *, ttl_seconds: int) -> None:
+        self.ttl_seconds.append(ttl_seconds)
+        self.kept[key] = answer
+
+
+@pytest.fixture
+def shelf() -> Shelf:
+    return Shelf()
+
+
+def cached(
+    shelf: Shelf, *script: Scripted, cost_usd: Decimal | None = Decimal("0.25")
+) -> tuple[CachedModel, ScriptedModel]:
+    inner = ScriptedModel(script, usage=Usage(10, 5), cost_usd=cost_usd)
+    return CachedModel(inner, shelf, prompts=PlainPrompts(), ttl_seconds=60), inner
+
+
+async def ask(
+    model: CachedModel,
+    *,
+    message_id: str = "m",
+    tenant: str = "t",
+    assistant: str = "a",
+    text: str = SKY.text,
+) -> Answer[Colour]:
+    message = Message(
+        tenant=tenant, assistant=assistant, conversation_id=message_id, message_id=message_id
+    )
+    with call_scope(message, stage="essence", attempt=0):
+        return await model.ask(COLOUR, Question(text=text))
+
+
+async def test_the_same_thing_asked_in_another_conversation_is_a_hit_that_costs_nothing(
+    shelf: Shelf,
+) -> None:
+    model, inner = cached(shelf, BLUE)
+
+    await ask(model)
+    with recorded_calls() as calls:
+        again = await ask(model, message_id="other")
+
+    assert len(inner.calls) == 1
+    assert (again.output, again.from_store, again.cost_usd) == (BLUE, True, Decimal(0))
+    assert [(call.from_store, call.usage, call.cost_usd) for call in calls] == [
+        (True, Usage(), Decimal(0))
+    ]
+    assert (model.counts.hits, model.counts.misses) == (1, 1)
+    assert model.counts.saved_usd == Decimal("0.25")
+    assert shelf.ttl_seconds == [60]
+
+
+@pytest.mark.parametrize(
+    "change", [{"tenant": "other"}, {"assistant": "other"}, {"text": "And the sea?"}]
+)
+async def test_another_tenant_assistant_or_content_never_hits(
+    shelf: Shelf, change: dict[str, str]
+) -> None:
+    model, _ = cached(shelf, BLUE, GREY)
+
+    await ask(model)
+    other = await ask(model, **change)
+
+    assert (other.output, other.from_store) == (GREY, False)
+
+
+async def test_what_is_asked_at_the_same_time_is_asked_once(shelf: Shelf) -> None:
+    closed = gate(BLUE)
+    model, inner = cached(shelf, closed)
+
+    async with asyncio.TaskGroup() as group:
+        asking = [group.create_task(ask(model, message_id=f"m{n}")) for n in range(5)]
+        await closed.reached.wait()
+        closed.opened.set()
+
+    assert len(inner.calls) == 1
+    assert [task.result().output for task in asking] == [BLUE] * 5
+    assert (model.counts.hits, model.counts.misses) == (4, 1)
+
+
+async def test_who_waits_asks_when_the_one_before_fails_or_is_cancelled(shelf: Shelf) -> None:
+    closed = gate(ModelUnavailable("down"))
+    never = gate(GREY)
+    model, inner = cached(shelf, closed, never, BLUE)
+
+    async def failing() -> None:
+        with pytest.raises(ModelUnavailable):
+            await ask(model)
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(failing())
+        await closed.reached.wait()
+        second = group.create_task(ask(model))
+        third = group.create_task(ask(model))
+        closed.opened.set()
+        await never.reached.wait()
+        second.cancel()
+
+    assert second.cancelled()
+    assert third.result().output == BLUE
+    assert len(inner.calls) == 3
+
+
+async def test_different_things_do_not_wait_for_each_other(shelf: Shelf) -> None:
+    closed = gate(BLUE)
+    model, _ = cached(shelf, closed, GREY)
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(ask(model))
+        await closed.reached.wait()
+        other = await ask(model, text="And the sea?")
+        closed.opened.set()
+
+    assert other.output == GREY
+
+
+async def test_a_hit_of_unknown_price_is_counted_apart(shelf: Shelf) -> None:
+    model, _ = cached(shelf, BLUE, cost_usd=None)
+
+    await ask(model)
+    await ask(model)
+
+    assert (model.counts.hits, model.counts.hits_of_unknown_price) == (1, 1)
+    assert model.counts.saved_usd == 0
+
+
+async def test_without_a_known_tenant_nothing_is_cached(shelf: Shelf) -> None:
+    model, inner = cached(shelf, BLUE, GREY)
+
+    await model.ask(COLOUR, SKY)
+    await model.ask(COLOUR, SKY)
+
+    assert (len(inner.calls), shelf.kept) == (2, {})

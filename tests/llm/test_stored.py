@@ -1,0 +1,156 @@
+from collections.abc import Iterator
+from decimal import Decimal
+
+import pytest
+
+from envelope.question import Question as Message
+from llm.call_scope import call_scope
+from llm.chain import Chain
+from llm.errors import ModelUnavailable
+from llm.port import Model, Usage
+from llm.recording import recorded_calls
+from llm.scripted import Scripted, ScriptedModel
+from llm.stored import CallKey, StoredModel
+from tests.llm.things import BLUE, COLOUR, SKY, Colour, PlainPrompts, Question
+
+GREY = Colour(name="grey")
+PAID = Usage(10, 5, 2)
+
+
+def message(message_id: str = "m") -> Message:
+    return Message(tenant="t", assistant="a", conversation_id="c", message_id=message_id)
+
+
+class Shelf:
+    """A call store in a dictionary."""
+
+    def __init__(self) -> None:
+        self.kept: dict[CallKey, bytes] = {}
+
+    async def get(self, key: CallKey) -> bytes | None:
+        return self.kept.get(key)
+
+    async def put(self, key: CallKey, answer: bytes) -> None:
+        self.kept[key] = answer
+
+
+@pytest.fixture
+def shelf() -> Shelf:
+    return Shelf()
+
+
+def paid(*script: Scripted, name: str = "m@openai") -> ScriptedModel:
+    return ScriptedModel(script, name=name, usage=PAID, cost_usd=Decimal("0.25"))
+
+
+def stored(model: Model, shelf: Shelf) -> StoredModel:
+    return StoredModel(model, shelf, prompts=PlainPrompts())
+
+
+async def test_a_redelivered_hop_finds_the_answer_that_was_paid(shelf: Shelf) -> None:
+    inner = paid(BLUE)
+
+    with call_scope(message(), stage="essence", attempt=0):
+        first = await stored(inner, shelf).ask(COLOUR, SKY)
+    with call_scope(message(), stage="essence", attempt=0):
+        again = await stored(inner, shelf).ask(COLOUR, SKY)
+
+    assert len(inner.calls) == 1
+    assert (first.from_store, again.from_store) == (False, True)
+    assert (again.output, again.model, again.usage) == (BLUE, "m@openai", PAID)
+    assert again.cost_usd == Decimal("0.25")
+
+
+async def test_the_calls_behind_a_found_answer_are_recorded_again_and_marked(
+    shelf: Shelf,
+) -> None:
+    chain = Chain([paid(ModelUnavailable("down"), name="a"), paid(BLUE, name="b")])
+
+    with call_scope(message(), stage="essence", attempt=0):
+        await stored(chain, shelf).ask(COLOUR, SKY)
+        with recorded_calls() as calls:
+            await stored(chain, shelf).ask(COLOUR, SKY)
+
+    assert [(call.model, call.from_store, call.cost_usd) for call in calls] == [
+        ("a", True, Decimal("0.25")),
+        ("b", True, Decimal("0.25")),
+    ]
+
+
+def variations() -> Iterator[tuple[str, dict[str, object]]]:
+    yield "message", {"question": message("other")}
+    yield "stage", {"stage": "response"}
+    yield "attempt", {"attempt": 1}
+    yield "inputs", {"inputs": Question(text="And at night?")}
+    yield "model of the chain", {"skip": 1}
+
+
+@pytest.mark.parametrize(
+    "change", [change for _, change in variations()], ids=[name for name, _ in variations()]
+)
+async def test_what_differs_in_anything_is_asked_anew(
+    shelf: Shelf, change: dict[str, object]
+) -> None:
+    inner = paid(BLUE, GREY)
+    model = stored(inner, shelf)
+
+    async def ask(
+        question: Message = message(),  # noqa: B008 - frozen
+        stage: str = "essence",
+        attempt: int = 0,
+        inputs: Question = SKY,
+        skip: int = 0,
+    ) -> Colour:
+        with call_scope(question, stage=stage, attempt=attempt):
+            return (await model.ask(COLOUR, inputs, skip=skip)).output
+
+    first = await ask()
+    second = await ask(**change)  # type: ignore[arg-type] # one argument each
+
+    assert (first, second) == (BLUE, GREY)
+
+
+async def test_a_failure_is_not_stored(shelf: Shelf) -> None:
+    inner = paid(ModelUnavailable("down"), BLUE)
+    model = stored(inner, shelf)
+
+    with call_scope(message(), stage="essence", attempt=0):
+        with pytest.raises(ModelUnavailable):
+            await model.ask(COLOUR, SKY)
+        answer = await model.ask(COLOUR, SKY)
+
+    assert answer.output == BLUE
+
+
+@pytest.mark.parametrize("frame", [b"", b"{}", b"\xff", b"null"])
+async def test_a_stored_answer_that_cannot_be_read_is_asked_anew(
+    shelf: Shelf, frame: bytes
+) -> None:
+    inner = paid(BLUE, GREY)
+    model = stored(inner, shelf)
+
+    with call_scope(message(), stage="essence", attempt=0):
+        await model.ask(COLOUR, SKY)
+        shelf.kept = dict.fromkeys(shelf.kept, frame)
+        answer = await model.ask(COLOUR, SKY)
+
+    assert answer.output == GREY
+
+
+async def test_an_unknown_price_stays_unknown_in_the_store(shelf: Shelf) -> None:
+    model = stored(ScriptedModel([BLUE], cost_usd=None), shelf)
+
+    with call_scope(message(), stage="essence", attempt=0):
+        await model.ask(COLOUR, SKY)
+        again = await model.ask(COLOUR, SKY)
+
+    assert (again.from_store, again.cost_usd) == (True, None)
+
+
+async def test_outside_of_a_hop_nothing_is_stored(shelf: Shelf) -> None:
+    inner = paid(BLUE, GREY)
+
+    await stored(inner, shelf).ask(COLOUR, SKY)
+    await stored(inner, shelf).ask(COLOUR, SKY)
+
+    assert (len(inner.calls), shelf.kept) == (2, {})

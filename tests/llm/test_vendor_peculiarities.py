@@ -1,0 +1,177 @@
+"""What one vendor does and the other does not."""
+
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+
+from config.prompts import PromptFiles
+from llm.errors import MissingKey, ModelError, QuotaExhausted, RateLimited, Refused, UnknownModel
+from llm.google_model import thoughts
+from llm.openai_model import sampling
+from llm.prompts import OWN_PROMPTS
+from llm.registry import Registry, Vendor
+from llm.wire import Request
+from tests.llm.dialects import Google, OpenAI
+from tests.llm.things import BLUE, COLOUR, SKY, PlainPrompts, Question, Written
+from tests.llm.wire import Response, Server
+
+
+class PromptsWithOurOwn(PlainPrompts):
+    """The vendors' own prompts from their files."""
+
+    def __init__(self) -> None:
+        self._files = PromptFiles(OWN_PROMPTS)
+
+    def render(self, task_name: str, inputs: object) -> Written:
+        if isinstance(inputs, Question):
+            return super().render(task_name, inputs)
+        made = self._files.render(task_name, inputs)  # type: ignore[arg-type] # ours are models
+        return Written(made.system, made.user, made.hash)
+
+
+@pytest.fixture
+async def registry(server: Server) -> AsyncIterator[Registry]:
+    registry = Registry(
+        prompts=PromptsWithOurOwn(),
+        openai=Vendor(base_url=f"{server.url}/v1", json_object=True),
+        google=Vendor(api_key="k", base_url=server.url),
+    )
+    yield registry
+    await registry.close()
+
+
+def failure(http_status: int, **error: object) -> Response:
+    return Response(http_status, json.dumps({"error": error}).encode())
+
+
+@pytest.mark.parametrize(
+    ("response", "expected"),
+    [
+        (failure(429, message="m", code="insufficient_quota"), QuotaExhausted),
+        (failure(400, message="m", code="model_not_found"), UnknownModel),
+        (failure(400, message="m", code="content_filter"), Refused),
+    ],
+    ids=["quota", "model", "filter"],
+)
+async def test_openai_tells_in_a_code_what_its_status_does_not(
+    server: Server, registry: Registry, response: Response, expected: type[ModelError]
+) -> None:
+    server.will_send(response)
+
+    with pytest.raises(expected):
+        await registry.model("gpt-4@openai").ask(COLOUR, SKY)
+
+    assert len(server.received) == 1
+
+
+async def test_google_tells_a_wrong_key_as_a_bad_request(
+    server: Server, registry: Registry
+) -> None:
+    details = [{"@type": "ErrorInfo", "reason": "API_KEY_INVALID"}]
+    server.will_send(failure(400, code=400, message="m", status="INVALID", details=details))
+
+    with pytest.raises(MissingKey):
+        await registry.model("gemini-2.5-flash").ask(COLOUR, SKY)
+
+
+async def test_google_tells_when_to_come_back_in_the_body(
+    server: Server, registry: Registry
+) -> None:
+    details = [{"@type": "Help"}, {"@type": "RetryInfo", "retryDelay": "34.5s"}]
+    server.will_send(failure(429, code=429, message="m", status="EXHAUSTED", details=details))
+
+    with pytest.raises(RateLimited) as caught:
+        await registry.model("gemini-2.5-flash").ask(COLOUR, SKY)
+
+    assert caught.value.retry_after_seconds == 34.5
+
+
+async def test_google_stops_an_answer_as_a_refusal(server: Server, registry: Registry) -> None:
+    stopped = {"candidates": [{"finishReason": "SAFETY"}]}
+    server.will_send(Response(body=json.dumps(stopped).encode()))
+
+    with pytest.raises(Refused, match="SAFETY"):
+        await registry.model("gemini-2.5-flash").ask(COLOUR, SKY)
+
+
+async def test_the_thoughts_of_google_are_paid_but_not_part_of_the_answer(
+    server: Server, registry: Registry
+) -> None:
+    server.will_send(Google().answer(BLUE.model_dump_json()))
+
+    answer = await registry.model("gemini-2.5-flash").ask(COLOUR, SKY)
+
+    config = server.received[0].body["generationConfig"]
+    assert (answer.output, answer.usage.output_tokens) == (BLUE, 20)
+    (thoughts,) = config["thinkingConfig"].values()
+    assert config["maxOutputTokens"] == 64 + thoughts
+
+
+@pytest.mark.parametrize(
+    ("model", "thinks"),
+    [("gemini-2.5-pro", True), ("gemini-3-pro-preview", True), ("gemini-2.0-flash", False)],
+)
+def test_models_of_google_that_think_get_room_for_it(model: str, *, thinks: bool) -> None:
+    told, room = thoughts(model)
+
+    assert (told is not None) is thinks
+    assert (room > 0) is thinks
+
+
+async def test_openai_may_stop_an_answer_by_its_content_filter(
+    server: Server, registry: Registry
+) -> None:
+    body = OpenAI().answer("").body.replace(b'"stop"', b'"content_filter"')
+    server.will_send(Response(body=body))
+
+    with pytest.raises(Refused, match="content filter"):
+        await registry.model("gpt-4@openai").ask(COLOUR, SKY)
+
+
+async def test_a_server_without_json_schema_is_told_the_schema_in_the_prompt(
+    server: Server, registry: Registry
+) -> None:
+    server.will_send(OpenAI().answer(BLUE.model_dump_json()))
+
+    answer = await registry.model("local-7b@openai").ask(COLOUR, SKY)
+
+    sent = server.received[0]
+    assert answer.output == BLUE
+    assert sent.body["response_format"] == {"type": "json_object"}
+    assert '"required": ["name", "shade", "notes"]' in OpenAI().said(sent)[0][1]
+    assert sent.body["max_tokens"] == 64
+
+
+async def test_a_server_that_does_not_count_has_an_unknown_price(
+    server: Server, registry: Registry
+) -> None:
+    body = json.loads(OpenAI().answer(BLUE.model_dump_json()).body)
+    del body["usage"]
+    server.will_send(Response(body=json.dumps(body).encode()))
+
+    answer = await registry.model("local-7b@openai").ask(COLOUR, SKY)
+
+    assert answer.cost_usd is None
+
+
+@pytest.mark.parametrize(
+    ("model", "reasons"),
+    [
+        ("gpt-5-mini", True),
+        ("o3", True),
+        ("gpt-6", True),
+        ("gpt-5-chat-latest", False),
+        ("gpt-4.1", False),
+        ("gpt-4o", False),
+    ],
+)
+def test_reasoning_models_get_room_for_thoughts_and_no_temperature(
+    model: str, *, reasons: bool
+) -> None:
+    request = Request("", (), "colour", None, 0.0, 100, 1.0)
+
+    told = sampling(model, request, compatible=False)
+
+    assert ("temperature" in told) is not reasons
+    assert (told["max_completion_tokens"] > 100) is reasons

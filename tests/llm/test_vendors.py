@@ -1,0 +1,251 @@
+"""Both vendors' real clients against a server that speaks as they do."""
+
+import pytest
+
+from llm.errors import (
+    MissingKey,
+    ModelError,
+    ModelTimeout,
+    ModelUnavailable,
+    RateLimited,
+    Refused,
+    RejectedRequest,
+    UnknownModel,
+    UnreadableOutput,
+)
+from llm.port import Answer, Usage
+from llm.recording import recorded_calls
+from llm.registry import Registry, Vendor
+from llm.retrying import Retrying
+from tests.llm.dialects import Dialect
+from tests.llm.things import BLUE, COLOUR, SKY, Colour, PlainPrompts
+from tests.llm.wire import Response, Server
+
+ANSWER = BLUE.model_dump_json()
+USAGE = Usage(input_tokens=100, output_tokens=20, cached_input_tokens=40)
+
+
+async def ask(registry: Registry, dialect: Dialect) -> Answer[Colour]:
+    return await registry.model(f"{dialect.model}@{dialect.provider}").ask(COLOUR, SKY)
+
+
+async def test_an_answer_is_typed_and_tells_what_it_took(
+    server: Server, dialect: Dialect, registry: Registry
+) -> None:
+    server.will_send(dialect.answer(ANSWER))
+
+    with recorded_calls() as calls:
+        answer = await ask(registry, dialect)
+
+    assert (answer.output, answer.usage) == (BLUE, USAGE)
+    assert answer.model == f"{dialect.model}@{dialect.provider}"
+    assert [(call.task, call.usage, call.error) for call in calls] == [("colour", USAGE, None)]
+    assert calls[0].prompt_hash == "colour:" + SKY.model_dump_json()
+
+
+async def test_the_vendor_is_sent_prompt_key_and_strict_schema(
+    server: Server, dialect: Dialect, registry: Registry
+) -> None:
+    server.will_send(dialect.answer(ANSWER))
+
+    await ask(registry, dialect)
+
+    sent = server.received[0]
+    assert dialect.said(sent) == [("system", "You do colour."), ("user", SKY.model_dump_json())]
+    assert dialect.key(sent) == "secret-key"
+    assert dialect.schema(sent)["required"] == ["name", "shade", "notes"]
+    assert dialect.schema(sent)["additionalProperties"] is False
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 429, 408])
+async def test_a_failure_that_passes_is_asked_again(
+    server: Server, dialect: Dialect, registry: Registry, status: int
+) -> None:
+    server.will_send(dialect.failure(status), dialect.answer(ANSWER))
+
+    answer = await ask(registry, dialect)
+
+    assert answer.output == BLUE
+    assert len(server.received) == 2
+
+
+@pytest.mark.parametrize(
+    ("status", "expected", "asked"),
+    [
+        (500, ModelUnavailable, 3),
+        (429, RateLimited, 3),
+        (400, RejectedRequest, 1),
+        (401, MissingKey, 1),
+        (403, MissingKey, 1),
+        (404, UnknownModel, 1),
+    ],
+)
+async def test_a_failure_that_stays_is_told_as_what_it_is(
+    server: Server,
+    dialect: Dialect,
+    registry: Registry,
+    status: int,
+    expected: type[ModelError],
+    asked: int,
+) -> None:
+    server.will_send(*[dialect.failure(status)] * 5)
+
+    with recorded_calls() as calls, pytest.raises(expected) as caught:
+        await ask(registry, dialect)
+
+    assert type(caught.value) is expected
+    assert dialect.model in str(caught.value)
+    assert "secret-key" not in str(caught.value)
+    assert len(server.received) == asked
+    assert [call.error for call in calls] == [f"{expected.__name__}: {caught.value}"]
+
+
+async def test_a_short_retry_after_is_waited_for(
+    server: Server, dialect: Dialect, registry: Registry
+) -> None:
+    server.will_send(dialect.failure(429, retry_after="0.01"), dialect.answer(ANSWER))
+
+    assert (await ask(registry, dialect)).output == BLUE
+
+
+async def test_a_long_retry_after_is_handed_on_instead_of_waited_for(
+    server: Server, dialect: Dialect, registry: Registry
+) -> None:
+    server.will_send(dialect.failure(429, retry_after="3600"))
+
+    with pytest.raises(RateLimited) as caught:
+        await ask(registry, dialect)
+
+    assert caught.value.retry_after_seconds == 3600
+    assert len(server.received) == 1
+
+
+async def test_a_server_that_never_answers_is_not_waited_for_longer_than_allowed(
+    server: Server, dialect: Dialect
+) -> None:
+    vendor = Vendor(api_key="k", base_url=dialect.base_url(server.url))
+    registry = Registry(prompts=PlainPrompts(), openai=vendor, google=vendor, timeout_seconds=0.2)
+    server.will_send(Response(ends="never"))
+
+    with pytest.raises(ModelTimeout, match=r"within 0\.2 s|in time"):
+        await ask(registry, dialect)
+
+    assert len(server.received) == 1
+    await registry.close()
+
+
+async def test_a_response_that_is_cut_is_asked_for_again(
+    server: Server, dialect: Dialect, registry: Registry
+) -> None:
+    whole = dialect.answer(ANSWER)
+    server.will_send(Response(body=whole.body[:40], ends="cut"), whole)
+
+    answer = await ask(registry, dialect)
+
+    assert answer.output == BLUE
+    assert len(server.received) == 2
+
+
+async def test_a_response_that_is_no_json_is_the_servers_failure(
+    server: Server, dialect: Dialect, registry: Registry
+) -> None:
+    server.will_send(*[Response(body=b"<html>busy")] * 3)
+
+    with pytest.raises(ModelUnavailable):
+        await ask(registry, dialect)
+
+
+async def test_nobody_at_the_address_is_told_as_unavailable(dialect: Dialect) -> None:
+    nobody = Vendor(api_key="k", base_url="http://127.0.0.1:1")
+    registry = Registry(
+        prompts=PlainPrompts(),
+        openai=nobody,
+        google=nobody,
+        retrying=Retrying(attempts=2, wait_initial_seconds=0.001, wait_max_seconds=0.001),
+    )
+
+    with pytest.raises(ModelUnavailable):
+        await ask(registry, dialect)
+
+    await registry.close()
+
+
+@pytest.mark.parametrize(
+    ("broken", "problem"),
+    [
+        ('{"name": "blue"', "Invalid JSON"),
+        ('{"name": "blue", "shade": 7}', "shade: Input should be less than or equal to 1"),
+        ("", "Invalid JSON"),
+        ("[]", "Colour"),
+    ],
+)
+async def test_an_answer_that_cannot_be_read_is_repaired_once(
+    server: Server, dialect: Dialect, registry: Registry, broken: str, problem: str
+) -> None:
+    server.will_send(dialect.answer(broken), dialect.answer(ANSWER))
+
+    with recorded_calls() as calls:
+        answer = await ask(registry, dialect)
+
+    (_, _, (speaker, said), (_, told)) = dialect.said(server.received[1])
+    assert (answer.output, answer.usage) == (BLUE, Usage(200, 40, 80))
+    assert (speaker, said) == ("model", broken)
+    assert problem in told
+    assert [call.error is None for call in calls] == [False, True]
+
+
+async def test_an_answer_that_is_unreadable_twice_is_an_error_that_was_paid(
+    server: Server, dialect: Dialect, registry: Registry
+) -> None:
+    server.will_send(dialect.answer("blue"), dialect.answer("still blue"))
+
+    with pytest.raises(UnreadableOutput, match="Invalid JSON") as caught:
+        await ask(registry, dialect)
+
+    assert caught.value.usage == Usage(200, 40, 80)
+    assert len(server.received) == 2
+
+
+async def test_an_answer_inside_a_markdown_fence_is_read(
+    server: Server, dialect: Dialect, registry: Registry
+) -> None:
+    server.will_send(dialect.answer(f"```json\n{ANSWER}\n```"))
+
+    assert (await ask(registry, dialect)).output == BLUE
+
+
+async def test_a_refusal_is_told_as_one_and_not_asked_again(
+    server: Server, dialect: Dialect, registry: Registry
+) -> None:
+    server.will_send(dialect.refusal())
+
+    with pytest.raises(Refused) as caught:
+        await ask(registry, dialect)
+
+    assert caught.value.usage == USAGE
+    assert len(server.received) == 1
+
+
+async def test_an_answer_without_room_is_not_repaired(
+    server: Server, dialect: Dialect, registry: Registry
+) -> None:
+    server.will_send(dialect.cut_off('{"name": "bl'))
+
+    with pytest.raises(UnreadableOutput, match="64 tokens"):
+        await ask(registry, dialect)
+
+    assert len(server.received) == 1
+
+
+async def test_the_next_model_of_the_chain_answers_when_the_first_is_down(
+    server: Server, dialect: Dialect, registry: Registry
+) -> None:
+    second = f"other@{dialect.provider}"
+    chain = registry.model(f"{dialect.model}@{dialect.provider},{second}")
+    server.will_send(*[dialect.failure(500)] * 3, dialect.answer(ANSWER))
+
+    with recorded_calls() as calls:
+        answer = await chain.ask(COLOUR, SKY)
+
+    assert answer.model == second
+    assert [call.error is None for call in calls] == [False, True]
