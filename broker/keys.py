@@ -12,6 +12,7 @@ percent-encoded: no id can reach into another key.
 | rd:{n}:open              | hash   | submit, close         | submit         | fields: none open  |
 | rd:{n}:delayed           | zset   | submit, settle        | due            | members: due       |
 | rd:{n}:parked            | hash   | settle                | due            | fields: due        |
+| rd:{n}:notices           | stream | close                 | outcome        | capped, ttl        |
 | rd:{n}:dead              | stream | settle, discard       | dead_letters   | capped             |
 | rd:{n}:record:<question> | hash   | submit, settle, close | submit, settle | ttl                |
 | rd:{n}:journal:<question> | stream | submit, settle, close | journal, reply | ttl               |
@@ -94,11 +95,12 @@ class ShardKeys:
     dead: str
     delayed: str
     parked: str
+    notices: str
 
     @property
     def all(self) -> tuple[str, ...]:
         """In the order in which every script expects them."""
-        return (self.deadlines, self.open, self.dead, self.delayed, self.parked)
+        return (self.deadlines, self.open, self.dead, self.delayed, self.parked, self.notices)
 
 
 @lru_cache(CACHED)
@@ -111,6 +113,7 @@ def shard_keys(shard: int) -> ShardKeys:
         dead=f"{stem}dead",
         delayed=f"{stem}delayed",
         parked=f"{stem}parked",
+        notices=f"{stem}notices",
     )
 
 

@@ -18,7 +18,7 @@ from broker.ending import Endings, superseded
 from broker.forgetting import Forgetting
 from broker.keys import named_key, question_of, results_key
 from broker.leasing import Leases, Tell
-from broker.looking import Views
+from broker.outcomes import Outcomes
 from broker.port import (
     Accepted,
     Busy,
@@ -40,6 +40,7 @@ from broker.results import ResultList
 from broker.scripts import SETTLE, SUBMIT
 from broker.settling import Limits, Settlements, outcome_of
 from broker.space import Space
+from broker.views import Views
 from envelope.question import Question
 from envelope.role import Role
 
@@ -95,6 +96,7 @@ class RedisBroker:
         self._leases = Leases(self._space, self.settle, tell)
         self._endings = Endings(self._space)
         self._views = Views(self._space)
+        self._outcomes = Outcomes(self._space, self._views)
         self._forgetting = Forgetting(self._space)
 
     async def submit(self, submission: Submission) -> Accepted | Duplicate | Busy:
@@ -165,6 +167,10 @@ class RedisBroker:
 
     async def reply(self, question: Question) -> Fields | None:
         return await self._views.reply(question)
+
+    async def outcome(self, question: Question, *, block_seconds: float = 0.0) -> Fields | None:
+        """Return the final reply, waiting for it; thousands may wait at the cost of one read."""
+        return await self._outcomes.outcome(question, block_seconds)
 
     async def journal(
         self, question: Question, *, after: str = "0", block_seconds: float = 0.0

@@ -27,11 +27,11 @@ local function arg()
   return ARGV[next_arg]
 end
 
--- KEYS: the five of the shard, then the streams; ARGV: time to live (ms), cap, roles.
+-- KEYS: the six of the shard, then the streams; ARGV: time to live (ms), cap, roles.
 local function read_shard()
   local shard = {
-    deadlines = key(), open = key(), dead = key(), delayed = key(), parked = key(), streams = {},
-    ttl = arg(), cap = arg(),
+    deadlines = key(), open = key(), dead = key(), delayed = key(), parked = key(),
+    notices = key(), streams = {}, ttl = arg(), cap = arg(),
   }
   for _ = 1, tonumber(arg()) do
     shard.streams[arg()] = key()
@@ -87,6 +87,12 @@ local function start(shard, question, name, now)
   drop_waiting(question, name)
 end
 
+-- Tell whoever waits for outcomes; notices are hints, the journal is what counts.
+local function notice(shard, name)
+  redis.call('XADD', shard.notices, 'MAXLEN', '~', 10000, '*', 'q', name)
+  redis.call('PEXPIRE', shard.notices, shard.ttl)
+end
+
 local function forget_open(shard, question, tenant)
   redis.call('ZREM', shard.deadlines, question.name)
   if tenant and redis.call('HINCRBY', shard.open, tenant, -1) <= 0 then
@@ -122,6 +128,7 @@ local function close(shard, question, tenant, results, outcome, reply, now)
   redis.call('XADD', question.journal, '*', 'k', 'finished', 'j', reply)
   redis.call('PEXPIRE', question.record, shard.ttl)
   redis.call('PEXPIRE', question.journal, shard.ttl)
+  notice(shard, question.name)
   forget_open(shard, question, tenant)
   leave_order(shard, question, now)
 end

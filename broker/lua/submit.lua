@@ -67,6 +67,7 @@ local function merge_into(target)
     redis.call('PEXPIRE', results, shard.ttl)
   end
   redis.call('XADD', question.journal, '*', 'k', 'finished', 'j', merged_reply)
+  notice(shard, name)
   return { 'merged', target }
 end
 

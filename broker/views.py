@@ -21,14 +21,17 @@ class Views:
 
     async def reply(self, question: Question) -> Fields | None:
         """Return the reply in the journal's last entry, once it is the finished one."""
-        _, names = self._space.place(question)
+        return (await self.replies([question]))[0]
+
+    async def replies(self, questions: Sequence[Question]) -> list[Fields | None]:
+        """Return the replies of many questions in one round trip."""
         with reachable():
-            last: Any = await self._command("XREVRANGE", names.journal, "+", "-", "COUNT", 1)
-        for _, raw in last:
-            fields = fields_of(raw)
-            if fields[b"k"] == b"finished":
-                return json_fields(fields[b"j"])
-        return None
+            pipeline: Any = self._space.client.pipeline(transaction=False)
+            for question in questions:
+                _, names = self._space.place(question)
+                pipeline.execute_command("XREVRANGE", names.journal, "+", "-", "COUNT", 1)
+            found = await pipeline.execute()
+        return [_reply_of(entries) for entries in found]
 
     async def journal(
         self, question: Question, *, after: str, block_seconds: float
@@ -125,6 +128,14 @@ class Views:
         for letter in await self.dead_letters(self._space.limits.dead_letters):
             counts[letter.role] = counts.get(letter.role, 0) + 1
         return counts
+
+
+def _reply_of(entries: Sequence[Any]) -> Fields | None:
+    for _, raw in entries:
+        fields = fields_of(raw)
+        if fields[b"k"] == b"finished":
+            return json_fields(fields[b"j"])
+    return None
 
 
 def letter_place(letter_id: str) -> tuple[int, str] | None:

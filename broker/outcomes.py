@@ -1,0 +1,135 @@
+"""Waits for the final replies of many questions with one read.
+
+Closing a question leaves its name on a notice stream of its shard. However many wait in this
+process, one of them reads the notices for all; when it has what it came for, it hands the reading
+on to another.
+"""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from broker.connecting import LONGEST_BLOCK_SECONDS, reachable
+from broker.keys import name_of, question_of, shard_keys
+from broker.port import Fields
+from broker.reading import fields_of
+from broker.space import Space
+from broker.taking import PATIENCE_SECONDS, pairs
+from broker.views import Views
+from envelope.question import Question
+
+AT_ONCE = 1000
+Waiting = asyncio.Future[Fields | None]
+"""Ends with the reply, or with None when it is this one's turn to read."""
+
+
+class Outcomes:
+    """Who waits here for which question."""
+
+    def __init__(self, space: Space, views: Views) -> None:
+        self._space = space
+        self._views = views
+        self._waiting: dict[str, list[Waiting]] = {}
+        self._cursors: dict[bytes, bytes] = {}
+        self._turn = 0
+        self._being_read = False
+
+    async def outcome(self, question: Question, block_seconds: float) -> Fields | None:
+        """Return the final reply, waiting up to `block_seconds` for it."""
+        name = name_of(question)
+        until = time.monotonic() + block_seconds
+        await self._set_cursors()
+        mine = self._enter(name)
+        try:
+            # After entering: what ends between these lines is either seen here or noticed.
+            reply = await self._views.reply(question)
+            while reply is None and time.monotonic() < until:
+                if mine.done() and mine.result() is not None:
+                    return mine.result()
+                if mine.done():
+                    self._leave(name, mine)
+                    mine = self._enter(name)
+                await self._wait(mine, until)
+            return reply if not mine.done() or reply is not None else mine.result()
+        finally:
+            self._leave(name, mine)
+            self._hand_on()
+
+    async def _wait(self, mine: Waiting, until: float) -> None:
+        """Read for everybody when nobody does, else wait for whoever reads."""
+        if self._being_read:
+            await asyncio.wait([mine], timeout=until - time.monotonic())
+            return
+        self._being_read = True
+        try:
+            await self._read(min(until - time.monotonic(), LONGEST_BLOCK_SECONDS))
+        finally:
+            self._being_read = False
+
+    async def _read(self, seconds: float) -> None:
+        streams = self._streams()
+        if len(streams) < self._space.shards:
+            seconds = min(seconds, PATIENCE_SECONDS)
+        client: Any = self._space.client
+        with reachable():
+            read = await client.execute_command(
+                "XREAD", "COUNT", AT_ONCE, "BLOCK", max(1, int(seconds * 1000)),
+                "STREAMS", *streams, *(self._cursors[stream] for stream in streams),
+            )  # fmt: skip
+        ended: dict[str, None] = {}
+        for stream, entries in pairs(read):
+            self._cursors[stream] = entries[-1][0]
+            ended.update((fields_of(raw)[b"q"].decode(), None) for _, raw in entries)
+        await self._tell([name for name in ended if name in self._waiting])
+
+    async def _tell(self, names: Sequence[str]) -> None:
+        if not names:
+            return
+        replies = await self._views.replies([question_of(name) for name in names])
+        for name, reply in zip(names, replies, strict=True):
+            for waiting in self._waiting.get(name, ()):
+                if not waiting.done() and reply is not None:
+                    waiting.set_result(reply)
+
+    def _streams(self) -> list[bytes]:
+        streams = list(self._cursors)
+        self._turn += 1
+        return [streams[self._turn % len(streams)]] if self._space.slots_apart else streams
+
+    async def _set_cursors(self) -> None:
+        """Begin after the last notice, when nobody has read here yet."""
+        if self._cursors:
+            return
+        keys = [shard_keys(shard).notices.encode() for shard in range(self._space.shards)]
+        client: Any = self._space.client
+        with reachable():
+            last = [
+                await client.execute_command("XREVRANGE", key, "+", "-", "COUNT", 1) for key in keys
+            ]
+        self._cursors = {
+            key: entries[0][0] if entries else b"0-0"
+            for key, entries in zip(keys, last, strict=True)
+        }
+
+    def _enter(self, name: str) -> Waiting:
+        mine: Waiting = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(name, []).append(mine)
+        return mine
+
+    def _leave(self, name: str, mine: Waiting) -> None:
+        waiting = self._waiting.get(name, [])
+        if mine in waiting:
+            waiting.remove(mine)
+        if not waiting:
+            self._waiting.pop(name, None)
+
+    def _hand_on(self) -> None:
+        """Let somebody else read, when nobody does."""
+        if self._being_read:
+            return
+        for group in self._waiting.values():
+            for waiting in group:
+                if not waiting.done():
+                    waiting.set_result(None)
+                    return

@@ -1,0 +1,72 @@
+import asyncio
+from typing import Any
+
+from tests.broker.rig import LAST_RESORT, Rig, finish, question
+
+
+async def test_the_outcome_of_an_answered_question_is_there_at_once(rig: Rig) -> None:
+    await rig.submit()
+    await rig.settle(await rig.take(), finish("known"))
+
+    assert await rig.broker.outcome(question()) == {"outcome": "answered", "text": "known"}
+
+
+async def test_waiting_for_an_open_question_ends_in_time_with_nothing(rig: Rig) -> None:
+    await rig.submit()
+
+    assert await rig.broker.outcome(question(), block_seconds=0.03) is None
+    assert await rig.broker.outcome(question("unknown"), block_seconds=0.03) is None
+
+
+async def _waited(rig: Rig, conversation: str) -> Any:
+    """Wait for an outcome as a door does: again and again."""
+    while True:
+        asked = question(conversation=conversation)
+        reply = await rig.broker.outcome(asked, block_seconds=0.2)
+        if reply is not None:
+            return reply["text"]
+
+
+async def test_many_wait_at_once_and_each_gets_its_own_reply(rig: Rig) -> None:
+    names = [f"c{number}" for number in range(40)]
+    for name in names:
+        await rig.submit(question(conversation=name))
+
+    async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
+        waiting = [tasks.create_task(_waited(rig, name)) for name in [*names, *names]]
+        while not all(task.done() for task in waiting):
+            for delivery in await rig.take_all():
+                text = delivery.question.conversation_id
+                assert await rig.settle(delivery, finish(text))
+
+    assert [task.result() for task in waiting] == [*names, *names]
+
+
+async def test_who_stops_waiting_hands_the_reading_on(rig: Rig) -> None:
+    for name in ("c1", "c2", "c3"):
+        await rig.submit(question(conversation=name))
+
+    async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
+        first = tasks.create_task(_waited(rig, "c1"))
+        await rig.broker.outcome(question(conversation="c2"), block_seconds=0.01)
+        others = [tasks.create_task(_waited(rig, name)) for name in ("c2", "c3")]
+        await rig.broker.outcome(question(conversation="c2"), block_seconds=0.01)
+        first.cancel()
+        for delivery in await rig.take_all():
+            await rig.settle(delivery, finish(delivery.question.conversation_id))
+
+    assert [task.result() for task in others] == ["c2", "c3"]
+
+
+async def test_an_outcome_by_deadline_or_cancel_wakes_who_waits(rig: Rig) -> None:
+    await rig.submit(question(conversation="c1"), deadline_seconds=0.05)
+    await rig.submit(question(conversation="c2"))
+
+    async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
+        late = tasks.create_task(_waited(rig, "c1"))
+        cancelled = tasks.create_task(_waited(rig, "c2"))
+        await rig.broker.cancel(question(conversation="c2"))
+        await rig.due_reply(question(conversation="c1"))
+
+    assert late.result() == LAST_RESORT["text"]
+    assert cancelled.result() == ""
