@@ -4,6 +4,7 @@ Everything is taken from the page itself, in its own words and language. What th
 else has said already (`Prepared`, front matter) is kept, and only gaps are filled.
 """
 
+import asyncio
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -56,7 +57,7 @@ class RuleDescriber:
     name = f"rules-{VERSION}"
 
     async def describe(self, page: Page, language: str) -> Description:
-        return describe(page)
+        return await asyncio.to_thread(describe, page)
 
 
 def describe(page: Page) -> Description:

@@ -18,12 +18,19 @@ _UNDERSCORED = re.compile(r"(?<!\w)_(?=[^\s_])([^_\n]{1,2000})(?<=[^\s_])_(?!\w)
 _ESCAPE = re.compile(r"\\([\\`*_{}\[\]()#+.!|<>~-])")
 _CODE = re.compile(r"(`{1,3}[^`\n]{1,2000}`{1,3})")
 _FENCED_NOTE = re.compile(r"^\s*(?:/{3,4}|:{3,4}|!{3}|\?{3}\+?)[ \t]*", re.MULTILINE)
+# Roles and targets as documentation generators write them in Markdown.
+_REFERENCE = re.compile(
+    r"\{(?:ref|doc|term|numref|any)\}`([^`<>\n]{1,300}?)\s{0,3}(?:<[^`<>\n]{1,300}>)?`"
+)
+_ROLE = re.compile(r"\{[A-Za-z][\w:.-]{0,40}\}(?=`[^`\n])")
+_TARGET = re.compile(r"^\([\w.:-]{1,100}\)=[ \t]*$", re.MULTILINE)
 _SPACE = re.compile(r"[ \t]{2,}")
 
 
 def plain(text: str) -> str:
     """Return the text without markup; inline code keeps its backticks and is left untouched."""
-    text = _FENCED_NOTE.sub("", text)
+    text = _TARGET.sub("", _FENCED_NOTE.sub("", text))
+    text = _ROLE.sub("", _REFERENCE.sub(r"\1", text))
     parts = _CODE.split(_IMAGE.sub(r"\1", text))
     for index in range(0, len(parts), 2):
         parts[index] = _TAG.sub(" ", _AUTOLINK.sub(r"\1", parts[index]))

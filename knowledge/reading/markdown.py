@@ -19,6 +19,12 @@ from knowledge.reading.page import Block, Kind, Page, first_heading
 _STATED_ANCHOR = re.compile(r"[ \t]*\{[ \t]*#([\w:.-]+)(?:[ \t]+[^{}]{0,200})?\}[ \t]*\Z")
 _ADMONITION = re.compile(r"\A(?:!!!|\?\?\?\+?|===)[ \t]")
 _DEEPEST_NOTE = 4
+_DIRECTIVE = re.compile(r"\{([\w:.+-]{1,40})\}(.*)\Z", re.DOTALL)
+_OPTION_LINES = re.compile(r"\A(?:[ \t]*:[\w-]+:[^\n]*\n|[ \t]*\n)+")
+_LISTINGS = frozenset({"code-block", "code", "code-cell", "sourcecode", "doctest", "testcode"})
+_LEFT_OUT = frozenset(
+    {"toctree", "eval-rst", "image", "figure", "raw", "include", "literalinclude"}
+)
 
 
 def read(data: bytes, source: str) -> Page:
@@ -110,20 +116,37 @@ class _Blocks:
         return Block(Kind.HEADING, text, level, name)
 
     def _code(self, token: Token) -> Iterator[Block]:
-        note = token.type == "code_block" and self._opened_note and self._depth < _DEEPEST_NOTE
-        if note:
-            yield from _Blocks(self._anchors, self._depth + 1).of(token.content)
+        directive = _DIRECTIVE.match(token.info.strip())
+        if directive is not None and self._depth < _DEEPEST_NOTE:
+            yield from self._directive(directive[1], directive[2].strip(), token.content)
+        elif token.type == "code_block" and self._opened_note and self._depth < _DEEPEST_NOTE:
+            yield from self._inside(token.content)
         elif token.content.strip():
-            fence = "````" if "```" in token.content else "```"
-            info = inline.one_line(token.info)
-            body = token.content.rstrip("\n")
-            yield Block(Kind.CODE, f"{fence}{info}\n{body}\n{fence}")
+            yield _code(inline.one_line(token.info), token.content)
+
+    def _directive(self, name: str, argument: str, content: str) -> Iterator[Block]:
+        """Read a fence that is a box, a tab or the like, as documentation generators write them."""
+        body = _OPTION_LINES.sub("", content)
+        if name in _LISTINGS:
+            if body.strip():
+                yield _code(argument, body)
+        elif name not in _LEFT_OUT:
+            yield from self._inside(f"{argument}\n\n{body}")
+
+    def _inside(self, markdown: str) -> Iterator[Block]:
+        yield from _Blocks(self._anchors, self._depth + 1).of(markdown)
 
     def _list(self, token: Token) -> None:
         if token.type == "list_item_open":
             self._markers.append(f"{token.info}{token.markup}" if token.info else "-")
         elif token.type == "list_item_close":
             self._markers.pop()
+
+
+def _code(info: str, content: str) -> Block:
+    fence = "````" if "```" in content else "```"
+    body = content.rstrip("\n")
+    return Block(Kind.CODE, f"{fence}{info}\n{body}\n{fence}")
 
 
 def _table(token: Token, lines: Sequence[str]) -> Block:

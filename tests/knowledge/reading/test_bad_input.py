@@ -50,7 +50,7 @@ def test_right_to_left_marks_and_joined_emoji_stay() -> None:
         ("title: [", "front matter was ignored"),
         ("a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]", "it uses aliases"),
         ("title: !!python/object/apply:os.getcwd []", "could not determine a constructor"),
-        ("[" * 3000, "front matter was ignored"),
+        pytest.param("[" * 3000, "front matter was ignored", marks=pytest.mark.slow),
     ],
 )
 def test_front_matter_that_cannot_be_used_is_told_and_the_page_is_read(

@@ -172,11 +172,3 @@ def test_no_word_is_lost_whatever_the_text(text: str) -> None:
     found = "".join(chunk.text for chunk in chunking.cut(page, "g"))
 
     assert "".join(found.split()) == "".join(text.split())
-
-
-@pytest.mark.slow
-def test_a_line_of_ten_million_characters_is_cut_in_linear_time() -> None:
-    chunks = cut("word " * 2_000_000)
-
-    assert max(chunking.weight(chunk.text) for chunk in chunks) <= chunking.WORDS
-    assert sum(len(chunk.text.split()) for chunk in chunks) == 2_000_000

@@ -369,6 +369,20 @@ async def test_long_documents_are_embedded_in_bounded_batches(desk: Desk) -> Non
     assert sum(desk.embedder.batches) == result.chunks > 256
 
 
+@pytest.mark.slow
+async def test_a_line_of_ten_million_characters_is_told_and_cut(desk: Desk) -> None:
+    desk.write("long.md", "word " * 2_000_000)
+    desk.write("good.md", "# Good\n\nText.\n")
+
+    result = await desk.ingest()
+
+    chunks = desk.index.documents["docs/long"].chunks
+    assert result.warned == (("long.md", "a line is longer than 1000000 characters"),)
+    assert sum(len(chunk.text.split()) for chunk in chunks) == 2_000_000
+    assert max(len(chunk.text.split()) for chunk in chunks) <= 75
+    assert "docs/good" in desk.index.documents
+
+
 async def test_a_file_name_that_is_not_text_is_shown_as_text(desk: Desk) -> None:
     desk.write("bad\udcff\nname.md", "# A\n\nText.\n")
 

@@ -82,6 +82,21 @@ def test_the_body_of_an_admonition_is_text_and_not_code() -> None:
     assert found[1].text == "The limit is per day."
 
 
+def test_boxes_and_listings_of_documentation_generators_are_read() -> None:
+    found = blocks(
+        "(plans)=\n# Plans\n\n"
+        "```{note} Mind\n:class: x\n\nThe **limit** of {ref}`a plan <plan>`.\n```\n\n"
+        "```{code-block} python\nx = 1\n```\n\n```{toctree}\na\n```\n"
+    )
+
+    assert [block.text for block in found] == [
+        "Plans",
+        "Mind",
+        "The limit of a plan.",
+        "```python\nx = 1\n```",
+    ]
+
+
 def test_html_inside_markdown_is_read_as_text_and_scripts_are_dropped() -> None:
     assert blocks("<div>Hello <b>you</b><script>alert(1)</script></div>\n")[0].text == "Hello you"
 
