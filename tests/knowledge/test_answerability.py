@@ -1,0 +1,106 @@
+import math
+
+import pytest
+
+from knowledge.answerability import assess
+from knowledge.port import SearchRequest
+from knowledge.wording import wording
+
+FOUND = {
+    "dense1": 0.7,
+    "dense10": 0.6,
+    "alone1": 0.7,
+    "alone10": 0.6,
+    "best": 1.0,
+    "dcov": 0.6,
+    "bm": 0.8,
+    "bmabs": 3.2,
+    "agree": 0.7,
+    "n": 1.6,
+}
+NOT_FOUND = {
+    "dense1": 0.2,
+    "dense10": 0.15,
+    "alone1": 0.2,
+    "alone10": 0.15,
+    "best": 0.3,
+    "dcov": 0.05,
+    "bm": 0.3,
+    "bmabs": 1.5,
+    "agree": 0.0,
+    "n": 1.6,
+}
+
+
+def worded(question: str, *related: str) -> dict[str, float]:
+    return wording(SearchRequest(question=question, related=related, turns=len(related)))
+
+
+def test_what_is_found_is_answerable_and_covered() -> None:
+    found = assess({**FOUND, **worded("How do routing rules work?")})
+
+    assert found.answerability > 0.6
+    assert found.coverage > 0.8
+
+
+def test_what_is_not_found_is_neither_answered_nor_asked_about() -> None:
+    missing = assess({**NOT_FOUND, **worded("How do volcanoes work?")})
+
+    assert missing.answerability < 0.3
+    assert missing.coverage < 0.3
+    assert missing.ambiguity < 1 - missing.answerability - missing.ambiguity
+
+
+def test_pointing_at_things_nobody_mentioned_makes_a_question_ambiguous() -> None:
+    clear = assess({**FOUND, **worded("How do routing rules work?")})
+    vague = assess({**FOUND, **worded("When did the operator change this limit for it?")})
+
+    assert vague.ambiguity > clear.ambiguity
+    assert vague.answerability < clear.answerability
+
+
+def test_a_search_without_features_is_refused() -> None:
+    nothing = assess({})
+
+    assert (nothing.answerability, nothing.coverage, nothing.ambiguity) == (0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, 1e6, -1e6])
+def test_all_probabilities_stay_probabilities(value: float) -> None:
+    found = assess(dict.fromkeys(FOUND, value))
+
+    for share in (found.answerability, found.coverage, found.ambiguity):
+        assert math.isfinite(share)
+        assert 0 <= share <= 1
+    assert found.answerability + found.ambiguity <= 1 + 1e-9
+
+
+def test_a_thing_that_was_mentioned_before_is_not_open() -> None:
+    alone = worded("Who may change the limit?")
+    after = worded("Who may change the limit?", "Is there a limit for trial accounts?")
+
+    assert alone["unmentioned"] == 1.0
+    assert after["unmentioned"] == 0.0
+
+
+def test_a_pronoun_with_no_turn_before_it_points_at_nothing() -> None:
+    assert worded("How do I delete it?")["pointing_at_nothing"] == 1.0
+    assert worded("How do I delete it?", "What is a rule?")["pointing_at_nothing"] == 0.0
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["Wie lösche ich diese Regel?", "Как удалить это правило?", "¿Cómo borro esta regla?"],
+)
+def test_pointing_words_of_other_languages_are_seen(question: str) -> None:
+    assert worded(question)["these"] == 1.0
+
+
+def test_names_are_told_from_ordinary_words() -> None:
+    assert worded("How old is the Eiffel Tower?")["named"] == 1.0
+    assert worded("How old is the tower?")["named"] == 0.0
+
+
+@pytest.mark.parametrize("question", ["", "?", "🙂", "它怎么工作?"])
+def test_every_question_has_features(question: str) -> None:
+    assert all(math.isfinite(value) for value in worded(question).values())
