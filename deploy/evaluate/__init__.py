@@ -1,0 +1,1 @@
+"""Measures the desk on questions whose answers are known."""
