@@ -88,7 +88,7 @@ def test_a_text_without_words_tells_nothing(text: str) -> None:
 def test_code_addresses_and_identifiers_do_not_count() -> None:
     text = (
         "Was bedeutet `the user was not found` in send_message() unter "
-        "https://example.org/this/is/the/page und in /var/log/the_messages.log?"
+        "https://example.org/this/is/the/page und in /var/log/the_messages.log"
     )
 
     assert natural(text) == "Was bedeutet in unter und in"

@@ -1,0 +1,79 @@
+"""Tells which language the user speaks."""
+
+from pydantic import BaseModel, Field
+
+from agents.agent import Agent
+from envelope.conversation import Preferences, Turn
+from envelope.outcome import HopOutcome, Wrote
+from envelope.role import Role
+from knowledge.language.port import Detector
+
+_USER_TURN = 1.0
+_ASSISTANT_TURN = 0.25
+_PREFERENCE = 0.5
+_FADING = 0.8
+"""How much less each earlier turn counts than the one after it."""
+_BY_DEFAULT = 0.1
+_BY_CONTEXT = 0.5
+
+
+class Reads(BaseModel, frozen=True):
+    """What was said, and in what language the conversation was so far."""
+
+    text: str = ""
+    history: tuple[Turn, ...] = ()
+    preferences: Preferences = Preferences()
+
+
+class Writes(BaseModel, frozen=True):
+    """The language, ISO 639-1, and how sure that is."""
+
+    language: str = Field(pattern="^[a-z]{2,3}$")
+    confidence: float = Field(ge=0, le=1)
+
+
+class LangAgent(Agent[Reads, Writes]):
+    """Take the user's explicit choice, else detect: short turns lean on the conversation.
+
+    A text without words (an emoji, a path, an address) is in the conversation's language, else in
+    the stored preference's, else in `default_language`. No model is asked.
+    """
+
+    role = Role.LANG
+    reads = Reads
+    writes = Writes
+
+    def __init__(self, *, detector: Detector, default_language: str = "en") -> None:
+        self._detector = detector
+        self._default_language = default_language
+
+    async def work(self, reads: Reads) -> HopOutcome[Writes]:
+        chosen = reads.preferences.language
+        if reads.preferences.explicit and chosen:
+            return Wrote(Writes(language=chosen, confidence=1.0))
+        prior = self._prior(reads)
+        found = self._detector.detect(reads.text, prior=prior)
+        if found.confidence > 0:
+            return Wrote(Writes(language=found.language, confidence=found.confidence))
+        if prior:
+            expected = max(prior, key=prior.__getitem__)
+            return Wrote(Writes(language=expected, confidence=_BY_CONTEXT))
+        return Wrote(Writes(language=self._default_language, confidence=_BY_DEFAULT))
+
+    def _prior(self, reads: Reads) -> dict[str, float]:
+        """Weigh the languages of the turns, newest heaviest, and the stored preference."""
+        prior: dict[str, float] = {}
+        weight = 1.0
+        for turn in reversed(reads.history):
+            share = _USER_TURN if turn.speaker == "user" else _ASSISTANT_TURN
+            language, confidence = self._spoken(turn)
+            if confidence > 0:
+                prior[language] = prior.get(language, 0.0) + weight * share * confidence
+            weight *= _FADING if turn.speaker == "user" else 1.0
+        if reads.preferences.language:
+            known = reads.preferences.language
+            prior[known] = prior.get(known, 0.0) + _PREFERENCE
+        return prior
+
+    def _spoken(self, turn: Turn) -> tuple[str, float]:
+        return (turn.language, 1.0) if turn.language else self._detector.detect(turn.text)

@@ -1,0 +1,72 @@
+import pytest
+
+from agents.lang import LangAgent, Reads, Writes
+from envelope.conversation import Preferences, Turn
+from envelope.outcome import Wrote
+from knowledge.language.detector import ScriptAndNgramDetector
+
+DETECTOR = ScriptAndNgramDetector()
+GERMAN = (
+    Turn(speaker="user", text="Wie lege ich einen neuen Benutzer an?"),
+    Turn(speaker="assistant", text="Unter Benutzer, dort auf Anlegen. [1]"),
+)
+
+
+async def heard(reads: Reads, default_language: str = "en") -> Writes:
+    outcome = await LangAgent(detector=DETECTOR, default_language=default_language).work(reads)
+    assert isinstance(outcome, Wrote)
+    return outcome.writes
+
+
+async def test_an_explicit_choice_wins_over_what_the_text_is_in() -> None:
+    chosen = Preferences(language="fr", explicit=True)
+
+    found = await heard(Reads(text="How do I add a new user?", preferences=chosen))
+
+    assert found == Writes(language="fr", confidence=1.0)
+
+
+async def test_a_stored_language_that_nobody_chose_gives_way_to_a_clear_text() -> None:
+    stored = Preferences(language="fr")
+
+    found = await heard(Reads(text="How do I add a new user?", preferences=stored))
+
+    assert found.language == "en"
+
+
+@pytest.mark.parametrize("text", ["Status", "API", "in 2 Minuten", "Webhook", "ok"])
+async def test_a_short_turn_leans_on_the_conversation(text: str) -> None:
+    assert (await heard(Reads(text=text, history=GERMAN))).language == "de"
+
+
+async def test_a_short_turn_leans_on_the_stored_preference() -> None:
+    found = await heard(Reads(text="Status", preferences=Preferences(language="pt")))
+
+    assert found.language == "pt"
+
+
+async def test_a_user_who_changes_the_language_is_followed() -> None:
+    found = await heard(Reads(text="How do I delete a rate plan?", history=GERMAN))
+
+    assert found.language == "en"
+    assert found.confidence > 0.5
+
+
+async def test_the_languages_noted_with_the_turns_count_and_not_their_texts() -> None:
+    noted = (Turn(speaker="user", text="Status?", language="uk"),)
+
+    assert (await heard(Reads(text="Про запас", history=noted))).language == "uk"
+
+
+@pytest.mark.parametrize("text", ["", "🙂", "/var/log/messages", "https://example.org/x", "\ud83d"])
+async def test_a_text_without_words_is_in_the_language_of_the_conversation(text: str) -> None:
+    assert (await heard(Reads(text=text, history=GERMAN))).language == "de"
+    assert (await heard(Reads(text=text, preferences=Preferences(language="es")))).language == "es"
+
+
+@pytest.mark.parametrize("text", ["", "🙂", "/var/log/messages", "https://example.org/x"])
+async def test_a_text_without_words_and_context_is_in_the_default_language(text: str) -> None:
+    found = await heard(Reads(text=text), default_language="uk")
+
+    assert found.language == "uk"
+    assert found.confidence < 0.2
