@@ -11,6 +11,7 @@ from llm.errors import ModelError, Refused, UnreadableOutput
 from llm.port import Answer, I, O, Task
 from llm.prompts import JSON_OBJECT, REPAIR, JsonObjectInputs, Prompts, Rendered, RepairInputs
 from llm.reading import NotReadable, read
+from llm.status import TOLD_CHARACTERS
 from llm.strict_schema import strict_schema
 from llm.wire import Delta, Reply, Request, Said, Wire
 
@@ -89,7 +90,9 @@ class VendorModel:
         self, task: Task[I, O], request: Request, bad: Reply, problem: str, account: Account
     ) -> O:
         told = self._prompts.render(REPAIR, RepairInputs(problem=problem)).user
-        said = (*request.said, Said("model", bad.text), Said("user", told))
+        # Vendors reject an empty turn.
+        answered = (Said("model", bad.text),) if bad.text else ()
+        said = (*request.said, *answered, Said("user", told))
         with account.exchange() as entry:
             reply = await self._exchange(replace(request, said=said))
             entry.paid(reply.usage)
@@ -111,7 +114,8 @@ class VendorModel:
 
     def _usable(self, reply: Reply, task: Task[I, O]) -> None:
         if reply.refusal is not None:
-            raise Refused(f"{self.name!r} refused task {task.name!r}: {reply.refusal}")
+            said = " ".join(reply.refusal.split())[:TOLD_CHARACTERS]
+            raise Refused(f"{self.name!r} refused task {task.name!r}: {said}")
         if reply.cut:
             raise UnreadableOutput(
                 f"expected {self.name!r} to answer task {task.name!r} within "

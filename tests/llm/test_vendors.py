@@ -175,7 +175,6 @@ async def test_nobody_at_the_address_is_told_as_unavailable(dialect: Dialect) ->
     [
         ('{"name": "blue"', "Invalid JSON"),
         ('{"name": "blue", "shade": 7}', "shade: Input should be less than or equal to 1"),
-        ("", "Invalid JSON"),
         ("[]", "Colour"),
     ],
 )
@@ -192,6 +191,21 @@ async def test_an_answer_that_cannot_be_read_is_repaired_once(
     assert (speaker, said) == ("model", broken)
     assert problem in told
     assert [call.error is None for call in calls] == [False, True]
+
+
+async def test_an_empty_answer_is_repaired_without_repeating_it(
+    server: Server, dialect: Dialect, registry: Registry
+) -> None:
+    server.will_send(dialect.answer(""), dialect.answer(ANSWER))
+
+    answer = await ask(registry, dialect)
+
+    assert answer.output == BLUE
+    assert [speaker for speaker, _ in dialect.said(server.received[1])] == [
+        "system",
+        "user",
+        "user",
+    ]
 
 
 async def test_an_answer_that_is_unreadable_twice_is_an_error_that_was_paid(

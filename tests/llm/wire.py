@@ -38,15 +38,27 @@ class Server:
         self.received: list[Received] = []
         self.responses: deque[Response] = deque()
         self.was_asked = asyncio.Event()
+        self._connections: list[tuple[asyncio.StreamWriter, asyncio.Future[None]]] = []
 
     def will_send(self, *responses: Response) -> None:
         self.responses.extend(responses)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            while await self._exchange(reader, writer):
-                pass
-        writer.close()
+        ended = asyncio.get_running_loop().create_future()
+        self._connections.append((writer, ended))
+        try:
+            with suppress(ConnectionError, asyncio.IncompleteReadError):
+                while await self._exchange(reader, writer):
+                    pass
+        finally:
+            writer.close()
+            ended.set_result(None)
+
+    async def close(self) -> None:
+        """Break every connection and wait until nobody serves any more."""
+        for writer, _ in self._connections:
+            writer.transport.abort()
+        await asyncio.gather(*(ended for _, ended in self._connections))
 
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
@@ -74,6 +86,7 @@ async def running_server() -> AsyncIterator[Server]:
         yield server
     finally:
         listening.close()
+        await server.close()
 
 
 async def _send(writer: asyncio.StreamWriter, response: Response) -> None:
