@@ -1,0 +1,124 @@
+"""Numbers the sources and puts them together with the question.
+
+The text of the sources is not repeated: the line `{{search_context}}` stands where it belongs.
+"""
+
+from pydantic import BaseModel, JsonValue
+
+from agents.agent import Agent
+from envelope.outcome import GaveUp, HopOutcome, Wrote
+from envelope.role import Role
+from envelope.sources import SearchResult, SourceReference
+
+CONTEXT_LINE = "{{search_context}}"
+
+
+class Reads(BaseModel, frozen=True):
+    """What was found, and what was asked."""
+
+    search_results: tuple[SearchResult, ...] = ()
+    search_context: str = ""
+    canonical_question: str
+    language: str = "en"
+    text: str = ""
+    assumption: str = ""
+
+
+class Writes(BaseModel, frozen=True):
+    """Sources and question as one text, and the places that may be cited."""
+
+    augmented_prompt: str
+    source_references: tuple[SourceReference, ...]
+    context_structure: dict[str, JsonValue]
+
+
+class AugmentationAgent(Agent[Reads, Writes]):
+    """Give every result whose text is there a number, and say where each stands."""
+
+    role = Role.AUGMENTATION
+    reads = Reads
+    writes = Writes
+
+    async def work(self, reads: Reads) -> HopOutcome[Writes]:
+        outside = [r for r in reads.search_results if not _fits(r, len(reads.search_context))]
+        if outside:
+            return GaveUp(
+                f"expected spans within the {len(reads.search_context)} characters of "
+                f"search_context, found {outside[0].span} of {outside[0].chunk_id!r}"
+            )
+        references = _numbered(reads.search_results)
+        return Wrote(
+            Writes(
+                augmented_prompt=_prompt(reads, references),
+                source_references=references,
+                context_structure=_structure(references),
+            )
+        )
+
+
+def _fits(result: SearchResult, length: int) -> bool:
+    return result.span is None or 0 <= result.span[0] <= result.span[1] <= length
+
+
+def _numbered(results: tuple[SearchResult, ...]) -> tuple[SourceReference, ...]:
+    given = [(result, result.span) for result in results if result.span is not None]
+    return tuple(
+        SourceReference(
+            number=number,
+            chunk_id=result.chunk_id,
+            title=result.title,
+            crumbs=result.crumbs,
+            heading_path=result.heading_path,
+            anchor=result.anchor,
+            url=result.url,
+            path=result.path,
+            language=result.language,
+            span=span,
+        )
+        for number, (result, span) in enumerate(given, start=1)
+    )
+
+
+def _prompt(reads: Reads, references: tuple[SourceReference, ...]) -> str:
+    lines = ["sources:", *(_source_line(reference) for reference in references)]
+    lines += ["", CONTEXT_LINE, "", f"question: {_one_line(reads.canonical_question)}"]
+    typed = _one_line(reads.text)
+    if typed and typed != _one_line(reads.canonical_question):
+        lines.append(f"as typed: {typed}")
+    if reads.assumption:
+        lines.append(f"assumption: {_one_line(reads.assumption)}")
+    lines.append(f"language: {_one_line(reads.language)}")
+    return "\n".join(lines)
+
+
+def _source_line(reference: SourceReference) -> str:
+    address = reference.url if reference.url is not None else reference.path
+    parts = (_place(reference), address or "", reference.language or "")
+    return f"[{reference.number}] " + " | ".join(_one_line(part) for part in parts if part)
+
+
+def _place(reference: SourceReference) -> str:
+    path = dict.fromkeys((*reference.crumbs, *reference.heading_path))
+    return " > ".join(path) or reference.title
+
+
+def _one_line(text: str) -> str:
+    """Return `text` on one line, so that it cannot pass for a line of its own."""
+    return " ".join(text.split())
+
+
+def _structure(references: tuple[SourceReference, ...]) -> dict[str, JsonValue]:
+    by_place: dict[str, list[JsonValue]] = {}
+    for reference in references:
+        page = " > ".join(reference.crumbs) or reference.title
+        by_place.setdefault(page, []).append(reference.number)
+    languages: list[JsonValue] = [*sorted({r.language for r in references if r.language})]
+    pages: list[JsonValue] = [
+        {"page": page, "sources": numbers} for page, numbers in by_place.items()
+    ]
+    return {
+        "sources": len(references),
+        "characters": sum(r.span[1] - r.span[0] for r in references),
+        "languages": languages,
+        "pages": pages,
+    }

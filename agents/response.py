@@ -1,0 +1,208 @@
+"""Answers the question from the sources alone, each claim with the source that says it."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from pydantic import BaseModel, Field
+
+from agents.agent import Agent
+from envelope.conversation import ClarificationReason, Turn
+from envelope.outcome import HopOutcome, Wrote
+from envelope.role import Role
+from envelope.sources import SourceReference, SourceUsed
+from llm.citing import Cited, cited
+from llm.complaints import complaints, unsupported_in
+from llm.errors import ModelError
+from llm.port import Answer, Model
+from llm.tasks.respond import TASK, Inputs, Output, Source
+
+CONTEXT_LINE = "{{search_context}}"
+OFFLINE = "offline"
+_UNCITED = "Every claim needs the number of a source that was given; these had none."
+_REASONS = {
+    "insufficient_context": ClarificationReason.INSUFFICIENT_CONTEXT,
+    "missing_details": ClarificationReason.MISSING_DETAILS,
+}
+_OWN_NAMES = {
+    "ar": "العربية",
+    "de": "Deutsch",
+    "en": "English",
+    "es": "español",
+    "fr": "français",
+    "hi": "हिन्दी",
+    "it": "italiano",
+    "ja": "日本語",
+    "pt": "português",
+    "ru": "русский",
+    "uk": "українська",
+    "zh": "中文",
+}
+
+
+class Texts(Protocol):
+    """Fixed texts by key, in the user's language."""
+
+    def text(self, key: str, language: str, **values: str) -> str: ...
+
+
+class Reads(BaseModel, frozen=True):
+    """The sources, the question, and what was wrong with an earlier answer."""
+
+    augmented_prompt: str = ""
+    search_context: str = ""
+    source_references: tuple[SourceReference, ...] = ()
+    language: str = "en"
+    canonical_question: str
+    history: tuple[Turn, ...] = ()
+    attempt: int = 0
+    quality_analysis: str = ""
+    assumption: str = ""
+
+
+class Writes(BaseModel, frozen=True):
+    """The answer with its sources, or why there is none."""
+
+    response: str = ""
+    sources_used: tuple[SourceUsed, ...] = ()
+    generation_confidence: float = Field(default=0.0, ge=0, le=1)
+    generation_error: str = ""
+    answer_model: str = ""
+    needs_clarification: bool = False
+    clarification_reason: ClarificationReason | None = None
+    clarification_message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """An answer as a model gave it, and what is left of it with its sources."""
+
+    given: Answer[Output]
+    kept: Cited
+
+
+class ResponseAgent(Agent[Reads, Writes]):
+    """Write the answer; nothing leaves without the source that says it.
+
+    A claim without a source that was given costs the model one more try, and is then dropped. After
+    a failure without a judge's complaint the attempt asks a model further down the chain.
+    """
+
+    role = Role.RESPONSE
+    reads = Reads
+    writes = Writes
+
+    def __init__(self, *, model: Model, texts: Texts) -> None:
+        self._model = model
+        self._texts = texts
+
+    async def work(self, reads: Reads) -> HopOutcome[Writes]:
+        inputs = _inputs(reads)
+        if not inputs.sources:
+            return Wrote(_asks("insufficient_context", ""))
+        try:
+            draft = await self._drafted(inputs, skip=0 if reads.quality_analysis else reads.attempt)
+        except ModelError as error:
+            return Wrote(Writes(generation_error=f"{type(error).__name__}: {error}"))
+        return Wrote(self._written(draft, reads))
+
+    async def _drafted(self, inputs: Inputs, *, skip: int) -> _Draft:
+        first = await self._asked(inputs, skip)
+        if not first.kept.dropped or first.given.output.status != "answered":
+            return first
+        told = complaints(_UNCITED, first.kept.dropped, ())
+        again = inputs.model_copy(update={"analysis": f"{inputs.analysis}\n{told}".strip()})
+        second = await self._asked(again, skip)
+        return second if _is_better(second, first) else first
+
+    async def _asked(self, inputs: Inputs, skip: int) -> _Draft:
+        given = await self._model.ask(TASK, inputs, skip=skip)
+        known = {source.number for source in inputs.sources}
+        return _Draft(given, cited(given.output.answer, known))
+
+    def _written(self, draft: _Draft, reads: Reads) -> Writes:
+        output, kept = draft.given.output, draft.kept
+        if output.status != "answered":
+            return _asks(output.status, output.missing)
+        if not kept.claims:
+            return _asks("insufficient_context", output.missing)
+        used = _used(kept.order, reads.source_references)
+        share = kept.claims / (kept.claims + len(kept.dropped))
+        return Writes(
+            response=self._framed(kept.text, used, draft.given.model, reads.language),
+            sources_used=used,
+            generation_confidence=output.confidence * share,
+            answer_model=draft.given.model,
+        )
+
+    def _framed(self, text: str, used: tuple[SourceUsed, ...], model: str, language: str) -> str:
+        """Return quotations in another language below a sentence that says so."""
+        languages = dict.fromkeys(source.language for source in used if source.language)
+        if model != OFFLINE or not languages or language in languages:
+            return text
+        names = ", ".join(_OWN_NAMES.get(code, code) for code in languages)
+        frame = self._texts.text("answer_frame_offline", language, document_language=names)
+        return f"{frame}\n\n{text}"
+
+
+def _inputs(reads: Reads) -> Inputs:
+    sources = tuple(_source(reads, reference) for reference in reads.source_references)
+    return Inputs(
+        question=reads.canonical_question,
+        language=reads.language,
+        sources=sources,
+        prompt=_filled(reads.augmented_prompt, sources),
+        history=tuple(f"{turn.speaker}: {turn.text}" for turn in reads.history),
+        assumption=reads.assumption,
+        analysis=reads.quality_analysis,
+        avoid=unsupported_in(reads.quality_analysis),
+        attempt=reads.attempt,
+    )
+
+
+def _source(reads: Reads, reference: SourceReference) -> Source:
+    start, end = reference.span
+    path = dict.fromkeys((*reference.crumbs, *reference.heading_path))
+    return Source(
+        number=reference.number,
+        chunk_id=reference.chunk_id,
+        place=" > ".join(path) or reference.title,
+        language=reference.language,
+        text=reads.search_context[start:end],
+    )
+
+
+def _filled(prompt: str, sources: tuple[Source, ...]) -> str:
+    """Return the prompt with the sources' texts, numbered, in the first line that asks for them."""
+    lines = prompt.split("\n")
+    if CONTEXT_LINE in lines:
+        texts = "\n\n".join(f"[{source.number}]\n{source.text}" for source in sources)
+        lines[lines.index(CONTEXT_LINE)] = texts
+    return "\n".join(lines)
+
+
+def _is_better(second: _Draft, first: _Draft) -> bool:
+    if second.given.output.status != "answered":
+        return not first.kept.claims
+    return bool(second.kept.claims) and (
+        len(second.kept.dropped) < len(first.kept.dropped) or not first.kept.claims
+    )
+
+
+def _used(
+    order: tuple[int, ...], references: tuple[SourceReference, ...]
+) -> tuple[SourceUsed, ...]:
+    by_number = {reference.number: reference for reference in references}
+    return tuple(
+        SourceUsed.model_validate(
+            by_number[given].model_dump(exclude={"span", "number"}) | {"number": shown}
+        )
+        for shown, given in enumerate(order, start=1)
+    )
+
+
+def _asks(status: str, missing: str) -> Writes:
+    return Writes(
+        needs_clarification=True,
+        clarification_reason=_REASONS[status],
+        clarification_message=missing or "The documents do not say enough to answer this.",
+    )

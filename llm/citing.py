@@ -1,0 +1,121 @@
+"""Keeps of an answer what it can show a source for, numbered as the reader meets the sources."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from llm.claims import Kind, Unit, citations, cut, only_known, with_citations
+
+_LEADS = (":", "\uff1a")
+
+
+@dataclass(frozen=True, slots=True)
+class Cited:
+    """An answer in which every claim has a source.
+
+    `order` holds the sources' numbers as they were given, in the order of first use: the text calls
+    the first of them `[1]`. `dropped` are the claims that had no source.
+    """
+
+    text: str
+    order: tuple[int, ...]
+    claims: int
+    dropped: tuple[str, ...] = ()
+
+
+def cited(answer: str, known: Collection[int]) -> Cited:
+    """Return what is left of `answer` when only `known` sources may be cited."""
+    units = [_cleaned(unit, known) for unit in cut(answer)]
+    kept = _kept(units)
+    order = tuple(dict.fromkeys(n for unit in kept for n in _cites(unit)))
+    shown = {number: place for place, number in enumerate(order, start=1)}
+    claims = [unit for unit in kept if _states(unit)]
+    return Cited(
+        text=_laid_out(kept, shown),
+        order=order,
+        claims=len(claims),
+        dropped=tuple(
+            unit.text for unit in units if _states(unit) and not any(unit is k for k in kept)
+        ),
+    )
+
+
+def is_lead(unit: Unit) -> bool:
+    """Tell whether a unit only leads over to what follows: it ends in a colon, and cites nothing.
+
+    What holds a number or code states something, whatever it ends in.
+    """
+    if unit.kind is Kind.HEADING:
+        return True
+    bare = unit.text.rstrip().rstrip("*_")
+    plain = not any(sign.isdigit() or sign == "`" for sign in bare)
+    return unit.kind is Kind.SENTENCE and bare.endswith(_LEADS) and plain and not citations(bare)
+
+
+def evidence_of(units: list[Unit], place: int) -> tuple[int, ...]:
+    """Return what the unit at `place` cites; code and tables also by the line after or before."""
+    unit = units[place]
+    own = _cites(unit)
+    if own or unit.kind not in (Kind.CODE, Kind.TABLE):
+        return own
+    if place + 1 < len(units) and units[place + 1].kind is Kind.CITATION:
+        return citations(units[place + 1].text)
+    return _cites(units[place - 1]) if place and unit.kind is Kind.CODE else ()
+
+
+def _cleaned(unit: Unit, known: Collection[int]) -> Unit:
+    if unit.kind is Kind.CODE:
+        return unit
+    text = only_known(unit.text, known)
+    if unit.kind is Kind.HEADING:
+        text = only_known(unit.text, ())
+    return Unit(unit.kind, text.rstrip() if text.strip() else "", unit.block)
+
+
+def _kept(units: list[Unit]) -> list[Unit]:
+    kept: list[Unit] = []
+    leads: list[Unit] = []
+    for place, unit in enumerate(units):
+        if not unit.text:
+            continue
+        if is_lead(unit):
+            leads = [lead for lead in leads if lead.kind is Kind.HEADING is not unit.kind] + [unit]
+        elif _belongs(units, place, kept):
+            kept += [*leads, unit]
+            leads = []
+    return kept
+
+
+def _belongs(units: list[Unit], place: int, kept: list[Unit]) -> bool:
+    unit = units[place]
+    if unit.kind is Kind.CITATION:
+        return bool(kept) and place > 0 and kept[-1] is units[place - 1]
+    if _cites(unit):
+        return True
+    if not evidence_of(units, place):
+        return False
+    follows = place + 1 < len(units) and units[place + 1].kind is Kind.CITATION
+    return follows or (bool(kept) and kept[-1] is units[place - 1])
+
+
+def _cites(unit: Unit) -> tuple[int, ...]:
+    return () if unit.kind is Kind.CODE else citations(unit.text)
+
+
+def _states(unit: Unit) -> bool:
+    return bool(unit.text) and unit.kind is not Kind.CITATION and not is_lead(unit)
+
+
+def _laid_out(units: list[Unit], shown: dict[int, int]) -> str:
+    parts: list[str] = []
+    for place, unit in enumerate(units):
+        if place:
+            parts.append(_joint(units[place - 1], unit))
+        text = unit.text if unit.kind is Kind.CODE else with_citations(unit.text, shown.get)
+        parts.append(text.strip() if unit.kind is Kind.CITATION else text)
+    return "".join(parts).strip()
+
+
+def _joint(before: Unit, unit: Unit) -> str:
+    if before.block != unit.block:
+        return "\n\n"
+    return "\n" if unit.kind is Kind.ITEM else " "

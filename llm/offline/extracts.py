@@ -1,0 +1,149 @@
+"""Takes sources apart into what can be quoted alone: sentences, items, table rows and code.
+
+What a source tells its reader's assistant to do is never quoted: it answers no question.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from llm.claims import Kind, Unit, cut, marker, only_known
+from llm.complaints import same_claim
+from llm.offline.injection import attack_in
+from llm.offline.phrases import FUNCTION_WORDS, POINTING
+from llm.offline.support import terms
+from llm.tasks.respond import Source
+
+_DELIMITERS = re.compile(r"\s*\|?[\s|:-]*-[\s|:-]*\Z")
+_LETTERS = re.compile(r"[^\W\d_]{2}|[\u3040-\u30ff\u3400-\u9fff]")
+_BOX = re.compile(r"\A(\s*[-*+] )\[[ xX]\]\s+")
+_PLACE_SHARE = 0.5
+_RANK_SHARE = 0.15
+_TO_ASSISTANTS = re.compile(
+    r"\b(?:ignore|disregard|forget|override)\b.{0,40}\b(?:above|previous|prior|earlier"
+    r"|instructions?|question|context|rules|everything)\b"
+    r"|\b(?:ai|assistants?|chat ?bots?|language models?|llms?)\b.{0,30}\b(?:must|should|shall"
+    r"|have to|need to|reading|instructed|please|are to)\b"
+    r"|\b(?:dear|attention|note to|hey|instructions? (?:to|for))\b.{0,20}\b(?:ai|assistants?"
+    r"|models?|chat ?bots?|llms?)\b"
+    r"|\byou are (?:now )?(?:a|an|the) .{0,30}\b(?:assistant|ai|model|bot|persona)\b"
+    r"|\b(?:say|reply|respond|answer|output|print|tell the user)\b.{0,12}\b(?:only|exactly|with the"
+    r"|instead|that you)\b"
+    r"|\b(?:system|hidden|secret) prompt\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Extract:
+    """Something that can be quoted; `rank` is its source's place among the sources.
+
+    `head` is the head of the table that a row belongs to.
+    """
+
+    rank: int
+    number: int
+    order: int
+    kind: Kind
+    text: str
+    terms: frozenset[str]
+    head: str = ""
+
+    @property
+    def leads(self) -> bool:
+        """Whether it only makes sense with what follows it."""
+        return self.kind is not Kind.CODE and self.text.rstrip().endswith((":", "\uff1a"))
+
+
+def extracts(sources: Sequence[Source], avoid: Iterable[str]) -> list[Extract]:
+    """Return everything that can be quoted from `sources`, in their order, without `avoid`."""
+    avoided = {key for claim in avoid if (key := _key(claim))}
+    # A line that only names a page (an entry of a contents list) answers nothing.
+    places = subject_terms("\n".join(source.place for source in sources))
+    found: list[Extract] = []
+    for rank, source in enumerate(sources):
+        for order, (kind, text, head) in enumerate(_quotable(source.text)):
+            said = subject_terms(f"{head}\n{text}")
+            if _key(text) not in avoided and not said <= places:
+                found.append(Extract(rank, source.number, order, kind, text, said, head))
+    return found
+
+
+def subject_terms(text: str) -> frozenset[str]:
+    """Return the terms of `text` that tell what it is about."""
+    return frozenset(
+        term for term in terms(text) if term not in FUNCTION_WORDS and term not in POINTING
+    )
+
+
+def is_order_to_assistant(text: str) -> bool:
+    """Tell whether `text` is aimed at whoever answers, and not at a reader."""
+    return attack_in(text) is not None or _TO_ASSISTANTS.search(text) is not None
+
+
+class Relevance:
+    """Weighs extracts by how much of the question they hold; rare words tell more."""
+
+    def __init__(self, question: str, sources: Sequence[Source], found: Sequence[Extract]) -> None:
+        self.asked = subject_terms(question)
+        counts = Counter(term for extract in found for term in extract.terms & self.asked)
+        self._weights = {
+            term: math.log(1 + (1 + len(found)) / (1 + counts[term])) for term in self.asked
+        }
+        self._places = [subject_terms(source.place) for source in sources]
+        self._total = sum(self._weights.values()) or 1.0
+
+    def score(self, extract: Extract) -> float:
+        """Return 0 to a little above 1: the share of the question in it, and in its place."""
+        own = self._share(extract.terms)
+        place = self._share(self._places[extract.rank] - extract.terms)
+        nearer = 1 + _RANK_SHARE / (1 + extract.rank)
+        return (own + _PLACE_SHARE * place) * nearer
+
+    def place(self, rank: int) -> float:
+        """Return the share of the question in the place of a source."""
+        return self._share(self._places[rank])
+
+    def coverage(self, chosen: Iterable[Extract]) -> float:
+        """Return the share of the question that `chosen` and their places hold together."""
+        held: set[str] = set()
+        for extract in chosen:
+            held |= extract.terms | self._places[extract.rank]
+        return self._share(held)
+
+    def _share(self, held: Iterable[str]) -> float:
+        return sum(self._weights[term] for term in self.asked & set(held)) / self._total
+
+
+def _quotable(text: str) -> Iterator[tuple[Kind, str, str]]:
+    for unit in cut(text):
+        if unit.kind in (Kind.HEADING, Kind.CITATION):
+            continue
+        if unit.kind is Kind.TABLE:
+            yield from _rows(unit)
+        elif unit.kind is Kind.CODE:
+            if not is_order_to_assistant(unit.text):
+                yield unit.kind, unit.text, ""
+        elif _is_whole(said := only_known(unit.text, ()).rstrip()):
+            yield unit.kind, _BOX.sub(r"\1", said), ""
+
+
+def _rows(unit: Unit) -> Iterator[tuple[Kind, str, str]]:
+    lines = [only_known(line.strip(), ()) for line in unit.text.split("\n")]
+    ruled = len(lines) > 1 and _DELIMITERS.match(lines[1]) is not None
+    columns = max(1, lines[0].strip("|").count("|") + 1)
+    rule = lines[1] if ruled else "|" + "---|" * columns
+    for row in lines[1 + ruled :]:
+        if not is_order_to_assistant(row):
+            yield Kind.TABLE, row, f"{lines[0]}\n{rule}"
+
+
+def _is_whole(text: str) -> bool:
+    return _LETTERS.search(text) is not None and not is_order_to_assistant(text)
+
+
+def _key(text: str) -> str:
+    bare = only_known(text, ())
+    return same_claim(bare[len(marker(bare)) :])

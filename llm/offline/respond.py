@@ -1,0 +1,217 @@
+"""Answers without a model: quotes what the sources say on the question, each with its source.
+
+A question how to do something gets the steps of the section that is about it; any other gets the
+sentences, items and table rows that hold most of the question's words. Quotations stay in the
+language of the documents.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+from llm.claims import Kind, marker
+from llm.complaints import same_claim
+from llm.offline.asking import Asked, asked_for
+from llm.offline.extracts import Extract, Relevance, extracts
+from llm.offline.words import content_words
+from llm.tasks.respond import Inputs, Output
+
+_ENOUGH = 0.2
+_NEAR_THE_BEST = 0.75
+_LEAD_SHARE = 0.5
+_SAME_TERMS = 0.8
+_SENTENCES = 4
+_STEPS = 12
+_STEPS_BONUS = 0.25
+_ASKED_BONUS = 0.2
+_FOREIGN_CONFIDENCE = 0.3
+_MISSING_WORDS = 6
+
+
+def answer(inputs: Inputs) -> Output:
+    """Return the quotations that answer best, or what the sources do not speak of."""
+    found = extracts(inputs.sources, inputs.avoid)
+    relevance = Relevance(inputs.question, inputs.sources, found)
+    asked = asked_for(inputs.question)
+    best = max((_score(extract, relevance, asked) for extract in found), default=0.0)
+    if best >= _ENOUGH:
+        chosen = _chosen(found, inputs, relevance, asked)
+        covered = relevance.coverage(chosen)
+        return _answered(chosen, min(0.9, 0.25 + 0.65 * covered))
+    if found and _is_foreign(inputs):
+        return _answered(_beginning(found, inputs, asked), _FOREIGN_CONFIDENCE)
+    return Output(status="insufficient_context", missing=_missing(inputs))
+
+
+def _answered(chosen: Sequence[Extract], confidence: float) -> Output:
+    return Output(status="answered", answer=_laid_out(chosen), confidence=confidence)
+
+
+def _score(extract: Extract, relevance: Relevance, asked: Asked) -> float:
+    score = relevance.score(extract)
+    return score + _ASKED_BONUS if score and asked.fits(extract.text) else score
+
+
+def _chosen(
+    found: Sequence[Extract], inputs: Inputs, relevance: Relevance, asked: Asked
+) -> list[Extract]:
+    if asked.steps:
+        steps = _steps(found, inputs, relevance)
+        if steps:
+            return _with_lead(steps, found, relevance)
+    ranked = sorted(found, key=lambda extract: -_score(extract, relevance, asked))
+    least = _score(ranked[0], relevance, asked) * _NEAR_THE_BEST
+    near = [
+        extract
+        for extract in ranked
+        if _score(extract, relevance, asked) >= least
+        and (not asked.steps or extract.kind in (Kind.SENTENCE, Kind.ITEM))
+    ]
+    picked = _without_repeats([*_around(ranked[0], found), *near])
+    limit = max(_SENTENCES, len(_around(ranked[0], found)))
+    return _in_order(picked[:limit])
+
+
+def _around(best: Extract, found: Sequence[Extract]) -> list[Extract]:
+    """Return the best extract with what it needs: what it leads to, or what leads to it."""
+    same = [extract for extract in found if extract.rank == best.rank]
+    at = same.index(best)
+    if best.leads:
+        following = same[at + 1 : at + 1 + _STEPS]
+        run = [e for e in following if following and e.kind is following[0].kind]
+        return [best, *run]
+    if best.kind is Kind.SENTENCE:
+        return [best, *(e for e in same[at + 1 : at + 2] if e.kind is best.kind and not e.leads)]
+    if best.kind is Kind.CODE and at and same[at - 1].kind is Kind.SENTENCE:
+        return [same[at - 1], best]
+    return [best]
+
+
+def _steps(found: Sequence[Extract], inputs: Inputs, relevance: Relevance) -> list[Extract]:
+    """Return the list of the section that is most about the question, put together again."""
+    sections: dict[str, list[Extract]] = {}
+    for extract in found:
+        sections.setdefault(inputs.sources[extract.rank].place, []).append(extract)
+    listed = {
+        place: parts
+        for place, parts in sections.items()
+        if sum(part.kind is Kind.ITEM for part in parts) > 1 or _has_code(parts)
+    }
+    if not listed:
+        return []
+    weights = {place: _section_score(parts, relevance) for place, parts in sections.items()}
+    best = max(listed, key=lambda place: weights[place])
+    if weights[best] + _STEPS_BONUS < max(weights.values()):
+        return []
+    return _put_together(listed[best])
+
+
+def _section_score(parts: Sequence[Extract], relevance: Relevance) -> float:
+    return max(relevance.score(part) for part in parts) + relevance.place(parts[0].rank)
+
+
+def _has_code(parts: Sequence[Extract]) -> bool:
+    return any(part.kind is Kind.CODE for part in parts)
+
+
+def _put_together(parts: Sequence[Extract]) -> list[Extract]:
+    items = [part for part in parts if part.kind is Kind.ITEM]
+    code = [part for part in parts if part.kind is Kind.CODE][:1]
+    if not items:
+        said = [part for part in parts if part.kind is Kind.SENTENCE]
+        return _in_order([*_without_repeats(said)[:_SENTENCES], *code])
+    return sorted(_without_repeats(items), key=_step_number)[:_STEPS] + code
+
+
+def _step_number(item: Extract) -> int:
+    digits = marker(item.text).strip().rstrip(".)")
+    return int(digits) if digits.isdigit() else 0
+
+
+def _with_lead(
+    steps: list[Extract], found: Sequence[Extract], relevance: Relevance
+) -> list[Extract]:
+    openings = [e for e in found if e.kind is Kind.SENTENCE and e.order == 0 and not e.leads]
+    best = max(openings, key=relevance.score, default=None)
+    if best is None or best in steps or relevance.score(best) < _LEAD_SHARE:
+        return steps
+    return [best, *steps]
+
+
+def _beginning(found: Sequence[Extract], inputs: Inputs, asked: Asked) -> list[Extract]:
+    """Return how the best source begins: words cannot be compared across languages."""
+    first = [extract for extract in found if extract.rank == found[0].rank]
+    if asked.steps:
+        place = inputs.sources[found[0].rank].place
+        section = [e for e in found if inputs.sources[e.rank].place == place]
+        steps = _put_together(section)
+        if steps:
+            return steps
+    fitting = [extract for extract in first if asked.fits(extract.text)]
+    return _in_order(_without_repeats(fitting or first)[:_SENTENCES])
+
+
+def _without_repeats(ranked: Iterable[Extract]) -> list[Extract]:
+    """Return each once: of two versions of a sentence the first, of a cut one the whole."""
+    kept: list[Extract] = []
+    for extract in ranked:
+        twin = next((at for at, other in enumerate(kept) if _repeats(extract, other)), None)
+        if twin is None:
+            kept.append(extract)
+        elif _holds(extract, kept[twin]):
+            kept[twin] = extract
+    return kept
+
+
+def _repeats(one: Extract, other: Extract) -> bool:
+    if one.kind is not other.kind:
+        return False
+    if _holds(one, other) or _holds(other, one):
+        return True
+    union = one.terms | other.terms
+    return one.kind is Kind.SENTENCE and len(one.terms & other.terms) >= _SAME_TERMS * len(union)
+
+
+def _holds(longer: Extract, shorter: Extract) -> bool:
+    return same_claim(longer.text).startswith(same_claim(shorter.text))
+
+
+def _in_order(chosen: Sequence[Extract]) -> list[Extract]:
+    """Return the extracts source by source, the best source first, as they stand in it."""
+    first = {extract.rank: place for place, extract in reversed(list(enumerate(chosen)))}
+    return sorted(chosen, key=lambda extract: (first[extract.rank], extract.order))
+
+
+def _laid_out(chosen: Sequence[Extract]) -> str:
+    blocks = [
+        _block(kind, list(run))
+        for (kind, _, _), run in groupby(chosen, key=lambda e: (e.kind, e.head, _source_of(e)))
+    ]
+    return "\n\n".join(blocks)
+
+
+def _source_of(extract: Extract) -> int:
+    """Items of one list may stand in several chunks; anything else is laid out by its source."""
+    return 0 if extract.kind is Kind.ITEM else extract.number
+
+
+def _block(kind: Kind, run: Sequence[Extract]) -> str:
+    cite = f"[{run[0].number}]"
+    if kind is Kind.CODE:
+        return "\n\n".join(f"{extract.text}\n\n{cite}" for extract in run)
+    if kind is Kind.TABLE:
+        return "\n".join((run[0].head, *(extract.text for extract in run))) + f"\n\n{cite}"
+    if kind is Kind.ITEM and len(run) == 1:
+        return f"{run[0].text[len(marker(run[0].text)) :]} {cite}"
+    joint = "\n" if kind is Kind.ITEM else " "
+    return joint.join(f"{extract.text} [{extract.number}]" for extract in run)
+
+
+def _is_foreign(inputs: Inputs) -> bool:
+    languages = {source.language for source in inputs.sources[:1]}
+    return None not in languages and inputs.language not in languages
+
+
+def _missing(inputs: Inputs) -> str:
+    given = " ".join(source.text.casefold() for source in inputs.sources)
+    absent = dict.fromkeys(w for w in content_words(inputs.question) if w not in given)
+    return ", ".join(list(absent)[:_MISSING_WORDS])

@@ -1,0 +1,97 @@
+"""Measures how far a passage supports a claim, in any script.
+
+The score is the share of the claim's words that the passage has, each word weighed by how much it
+tells, mixed with the share of its word pairs. Scripts without spaces are compared by runs of signs.
+Numbers, code and identifiers are checked apart: they must stand in the passage as they are.
+"""
+
+import re
+from itertools import pairwise
+
+from llm.claims import marker, without_citations
+from llm.offline.phrases import FUNCTION_WORDS
+from llm.offline.words import words
+
+_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]+")
+_STEM_LETTERS = 6
+_SIGNS = 3
+_FUNCTION_WEIGHT = 0.25
+_NUMBER_WEIGHT = 1.5
+_PAIRS_SHARE = 0.2
+
+_CODE = re.compile(r"`([^`\n]+)`")
+_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
+_IDENTIFIER = re.compile(
+    r"https?://[^\s)>\]]+"
+    r"|(?<![\w/])(?:--?[A-Za-z][\w-]+|/[A-Za-z][\w./{}-]+)"
+    r"|\b[A-Za-z]+(?:_[A-Za-z0-9]+)+\b|\b[a-z]+[A-Z]\w*\b"
+    r"|\b(?=[A-Za-z-]*\d)(?=[\d-]*[A-Za-z])[A-Za-z0-9]+(?:-[A-Za-z0-9]+)*\b"
+)
+_SEPARATOR = re.compile("(?<=\\d)[.,\u00a0\u202f](?=\\d{3}(?!\\d))")
+_SPACE = re.compile(r"\s+")
+_SPELLED = {
+    word: str(number)
+    for numbers in (
+        "one two three four five six seven eight nine ten eleven twelve",
+        "eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf",
+        "uno dos tres cuatro cinco seis siete ocho nueve diez once doce",
+        "un deux trois quatre cinq six sept huit neuf dix onze douze",
+    )
+    for number, word in enumerate(numbers.split(), start=1)
+}
+
+
+def support(claim: str, passage: str) -> float:
+    """Return from 0 to 1 how far the words of `claim` stand in `passage`."""
+    said, given = terms(without_citations(claim)), terms(passage)
+    if not said:
+        return 1.0
+    known = set(given)
+    weights = [weight_of(term) for term in said]
+    share = sum(w for term, w in zip(said, weights, strict=True) if term in known) / sum(weights)
+    pairs = list(pairwise(said))
+    if not pairs:
+        return share
+    known_pairs = set(pairwise(given))
+    paired = sum(pair in known_pairs for pair in pairs) / len(pairs)
+    return (1 - _PAIRS_SHARE) * share + _PAIRS_SHARE * paired
+
+
+def terms(text: str) -> list[str]:
+    """Return the words of `text` cut to what stays the same across endings."""
+    found: list[str] = []
+    for word in words(text):
+        if _UNSPACED.fullmatch(word) and len(word) > _SIGNS:
+            found += [word[at : at + _SIGNS] for at in range(len(word) - _SIGNS + 1)]
+        else:
+            stem = word if word.isdigit() else word[:_STEM_LETTERS].removesuffix("s")
+            found.append(_SPELLED.get(word, stem))
+    return found
+
+
+def weight_of(term: str) -> float:
+    """Return how much a term tells."""
+    if term in FUNCTION_WORDS:
+        return _FUNCTION_WEIGHT
+    return _NUMBER_WEIGHT if any(sign.isdigit() for sign in term) else 1.0
+
+
+def foreign_facts(claim: str, passage: str) -> tuple[str, ...]:
+    """Return the numbers, identifiers and pieces of code in `claim` that `passage` lacks."""
+    said = without_citations(claim)
+    said = said[len(marker(said)) :]
+    flat = _flat(passage)
+    exact = dict.fromkeys((*_CODE.findall(said), *_IDENTIFIER.findall(_CODE.sub(" ", said))))
+    missing = [fact for fact in exact if _flat(fact).rstrip(".,;:") not in flat]
+    numbers = numbers_of(passage) | {_SPELLED[word] for word in words(passage) if word in _SPELLED}
+    missing += [number for number in sorted(numbers_of(said)) if number not in numbers]
+    return tuple(dict.fromkeys(missing))
+
+
+def numbers_of(text: str) -> set[str]:
+    """Return the numbers in `text`, without what groups their thousands."""
+    return set(_NUMBER.findall(_SEPARATOR.sub("", text)))
+
+
+def _flat(text: str) -> str:
+    return _SPACE.sub(" ", text.replace("`", "").replace("*", "")).casefold().strip()

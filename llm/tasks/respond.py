@@ -1,0 +1,43 @@
+"""Asks for an answer that says only what the given sources say, each claim with its source."""
+
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from llm.port import Task
+
+
+class Source(BaseModel, frozen=True):
+    """A chunk that may be cited, under its number."""
+
+    number: int = Field(ge=1)
+    chunk_id: str
+    place: str = Field(description="crumbs and headings, joined")
+    language: str | None = None
+    text: str
+
+
+class Inputs(BaseModel, frozen=True):
+    """The question, what may be cited, and what was wrong with an earlier answer."""
+
+    question: str
+    language: str = Field(description="of the answer, ISO 639-1")
+    sources: tuple[Source, ...]
+    prompt: str = Field(description="the sources and the question, put together")
+    history: tuple[str, ...] = Field(default=(), description="earlier turns, oldest first")
+    assumption: str = ""
+    analysis: str = Field(default="", description="what was wrong with the answer before")
+    avoid: tuple[str, ...] = Field(default=(), description="claims that no source supports")
+    attempt: int = 0
+
+
+class Output(BaseModel, frozen=True):
+    """The answer, or what is missing for one."""
+
+    status: Literal["answered", "insufficient_context", "missing_details"]
+    answer: str = Field(default="", description="Markdown; every claim ends with [n]")
+    confidence: float = Field(default=0.0, ge=0, le=1)
+    missing: str = Field(default="", description="what the sources, or the question, do not say")
+
+
+TASK = Task(name="respond", inputs=Inputs, output=Output, max_output_tokens=2048)
