@@ -22,6 +22,7 @@ from redis.exceptions import (
 )
 
 from broker.errors import BrokerUnavailableError
+from broker.packing import pack_fast
 
 CONNECTIONS = 512
 TIMEOUT_SECONDS = 10.0
@@ -57,6 +58,7 @@ def connect(url: str) -> "aioredis.Redis":
         retry=Retry(NoBackoff(), 0),
         **_options(url),
     )
+    pack_fast(pool)
     return aioredis.Redis.from_pool(pool)
 
 

@@ -8,7 +8,8 @@ enough for delays and deadlines of everybody.
 import asyncio
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Protocol
 
 import structlog
@@ -67,6 +68,15 @@ class LeaseRenewal:
             loop.call_soon_threadsafe(stop.set)
         thread.join()
         self._thread = self._loop = self._stop = None
+
+    @asynccontextmanager
+    async def running(self, on_lost: Callable[[Lost], None]) -> AsyncIterator[None]:
+        """Renew while inside; starting and stopping leave the loop free."""
+        await asyncio.to_thread(self.start, on_lost)
+        try:
+            yield
+        finally:
+            await asyncio.to_thread(self.stop)
 
     @property
     def alive(self) -> bool:
@@ -131,6 +141,28 @@ class LeaseRenewal:
         if not self._away:
             log.warning("renewal_unavailable", error=str(error))
         self._away = True
+
+
+class PlayedRenewal(LeaseRenewal):
+    """Renews from the loop itself: a Redis that is played in a loop cannot be asked from another.
+
+    Nothing outlives this process then, so nobody could take over what a blocked loop holds.
+    """
+
+    @asynccontextmanager
+    async def running(self, on_lost: Callable[[Lost], None]) -> AsyncIterator[None]:
+        """Renew while inside."""
+        async with asyncio.TaskGroup() as tasks:
+            renewing = tasks.create_task(self._run(on_lost))
+            try:
+                yield
+            finally:
+                renewing.cancel()
+
+    @property
+    def alive(self) -> bool:
+        """It lives as long as its loop."""
+        return True
 
 
 def _key(delivery: Delivery) -> Key:

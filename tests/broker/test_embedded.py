@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from broker.connecting import reachable
 from broker.embedded import Endpoint, answers, embedded_redis, find_server
 from broker.errors import BrokerUnavailableError, EmbeddedServerError
 from broker.redis_broker import RedisBroker
@@ -161,20 +160,20 @@ async def test_a_server_that_dies_is_started_again_and_work_goes_on(tmp_path: Pa
         await rig.broker.prepare(["manager"])
         await rig.submit()
         client = endpoint.client()
-        info = await client.info("server")
-        os.kill(int(info["process_id"]), signal.SIGTERM)
+        server_pid = int((await client.info("server"))["process_id"])
+        os.kill(server_pid, signal.SIGTERM)
 
-        async def back() -> bool:
+        async def dead() -> bool:
+            return not runs(server_pid)
+
+        async def settled() -> bool:
             try:
-                with reachable():
-                    now = await client.info("server")
+                return await rig.settle(await rig.take(), finish("still here"))
             except BrokerUnavailableError:
                 return False
-            return bool(now["process_id"] != info["process_id"])
 
-        await eventually(back)
-        await rig.settle(await rig.take(), finish("still here"))
-
+        await eventually(dead)
+        await eventually(settled)
         reply = await rig.broker.reply(question())
         assert reply is not None
         assert reply["text"] == "still here"

@@ -1,0 +1,84 @@
+import re
+from typing import Any
+
+import pytest
+
+from broker import keys
+from broker.port import Bury, Retry
+from envelope.question import Question
+from tests.broker.rig import Rig, finish, forward, question
+
+ROW = re.compile(r"^\| (rd:\S+(?: id>)?) +\| (\w+) ", re.MULTILINE)
+
+
+def table() -> list[tuple[re.Pattern[str], str]]:
+    """The rows of the table of keys: a pattern and a type each."""
+    assert keys.__doc__ is not None
+    rows = ROW.findall(keys.__doc__)
+    return [
+        (re.compile(re.sub(r"<[^>]+>", "[^:]+", name.replace("{n}", r"\{\d+\}"))), kind)
+        for name, kind in rows
+    ]
+
+
+async def test_every_key_that_is_written_stands_in_the_table_with_its_type(rig: Rig) -> None:
+    names = ["c1", "c2", "c3", "c4", "c:5"]
+    for name in names:
+        await rig.submit(question(conversation=name), result_list="chat")
+    await rig.submit(question("m2", conversation="c1"))
+    await rig.submit(question(conversation="later"), not_before_seconds=60)
+    ends: list[Any] = [
+        forward(),
+        finish(forget="all"),
+        Retry(b"again", "away", seconds=60),
+        Bury("failed", "no"),
+        finish(),
+    ]
+    await rig.broker.settle(list(zip(await rig.take_all(), ends, strict=True)))
+
+    found = [
+        (key.decode(), (await rig.client.type(key)).decode()) for key in await rig.client.keys("*")
+    ]
+    used = {
+        (name.pattern, kind)
+        for key, found_kind in found
+        for name, kind in table()
+        if name.fullmatch(key) and kind == found_kind
+    }
+    unknown = [
+        key
+        for key, found_kind in found
+        if not any(name.fullmatch(key) and kind == found_kind for name, kind in table())
+    ]
+
+    assert unknown == []
+    assert used == {(name.pattern, kind) for name, kind in table()}
+
+
+@pytest.mark.parametrize(
+    "ids", [("a/b", "c"), ("a%2Fb", "c"), ("a", "b/c"), (":", "{1}"), ("ü", " ")]
+)
+def test_a_written_name_reads_back_as_the_question(ids: tuple[str, str]) -> None:
+    asked = Question(tenant="t", assistant="a", conversation_id=ids[0], message_id=ids[1])
+
+    name = keys.name_of(asked)
+
+    assert keys.question_of(name) == asked
+    assert not set(name) & set(":{} \n")
+
+
+@pytest.mark.parametrize("name", ["", "a/b/c", "a/b/c/d/e", "a/b/c/", "a/b/%ff/d", "a b/b/c/d"])
+def test_what_is_no_written_name_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=r"expected|valid|decode|at least|match"):
+        keys.question_of(name)
+
+
+def test_all_keys_of_a_conversation_share_the_tag_of_its_shard() -> None:
+    first = question("m1", conversation="{9}:x")
+    shard = keys.shard_for(first, 16)
+
+    named = keys.question_keys(first, shard)
+
+    every = [*named.closing, named.messages, *keys.shard_keys(shard).all]
+    every += [keys.stream_of("search", first, 16), keys.results_key("chat", shard)]
+    assert {key.split("{")[1].split("}")[0] for key in every} == {str(shard)}
