@@ -19,7 +19,7 @@ import numpy as np
 from knowledge.index.bm25 import TermNumbers
 from knowledge.index.port import Floats
 from knowledge.index.terms import terms
-from knowledge.search.levels import Scores
+from knowledge.search.levels import Scores, cosines
 from knowledge.search.mirror import Mirror
 from knowledge.search.query import Query, Wordings
 
@@ -45,7 +45,7 @@ def _alone(mirror: Mirror, query: Query, together: Floats | None) -> dict[str, f
     if together is None or query.alone is None:
         return {"alone1": 0.0, "alone10": 0.0, "gain": 0.0}
     single = query.vector is query.alone
-    cosine: Floats = together if single else np.dot(mirror.vectors, query.alone)
+    cosine: Floats = together if single else cosines(mirror.vectors, query.alone)
     best = _best(cosine, 10)
     return {
         "alone1": float(best[0]),

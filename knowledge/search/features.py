@@ -28,7 +28,6 @@ import numpy.typing as npt
 
 from knowledge.index.bm25 import B, K, TermNumbers
 from knowledge.index.port import Floats, Terms
-from knowledge.index.terms import terms
 from knowledge.search.fusion import RankedPage
 from knowledge.search.levels import Scores, standardised
 from knowledge.search.mirror import Mirror
@@ -97,12 +96,16 @@ def _coverage(
     ranked: Sequence[RankedPage],
 ) -> dict[str, float]:
     covered = _covered(mirror, own, shares, by_keywords)
-    best_page = 0.0
-    for page in ranked[:3]:
-        inside = np.flatnonzero(mirror.document_of == page.document)
-        stands = [bool(np.isin(mirror.keywords.rows_of(term), inside).any()) for term in own]
-        best_page = max(best_page, float(shares[stands].sum()))
+    best_page = max((_on_page(mirror, own, shares, page) for page in ranked[:3]), default=0.0)
     return {"best": float(covered.max()), "best_page": best_page}
+
+
+def _on_page(mirror: Mirror, own: Terms, shares: Floats, page: RankedPage) -> float:
+    """Return the share of the question that stands anywhere on a page."""
+    start = int(mirror.chunk_starts[page.document])
+    end = start + len(mirror.entries[page.document].points)
+    inside = [mirror.keywords.stands_between(term, start, end) for term in own]
+    return float(shares[inside].sum())
 
 
 def _covered(mirror: Mirror, own: Terms, shares: Floats, chunks: Chunks) -> Floats:
@@ -117,22 +120,14 @@ def _covered(mirror: Mirror, own: Terms, shares: Floats, chunks: Chunks) -> Floa
 def _titled(
     mirror: Mirror, own: Terms, shares: Floats, chunks: Chunks, numbers: TermNumbers
 ) -> float:
-    places: set[int] = set()
-    for chunk in chunks.tolist():
-        document = mirror.entries[int(mirror.document_of[chunk])]
-        place = " ".join((*document.crumbs[1:], *mirror.path_of(chunk)))
-        places.update(numbers.of_all(terms(place, document.language)).tolist())
+    sections = {int(mirror.section_of[chunk]) for chunk in chunks}
+    places = frozenset().union(*(mirror.place_of(section, numbers) for section in sections))
     stands = [int(term) in places for term in own]
     return float(shares[stands].sum())
 
 
 def _names_root(mirror: Mirror, own: Terms, numbers: TermNumbers) -> float:
-    roots = {(entry.crumbs[0], entry.language) for entry in mirror.entries if entry.crumbs}
-    named = {
-        number
-        for root, language in list(roots)[:50]
-        for number in numbers.of_all(terms(root, language)).tolist()
-    }
+    named = mirror.roots(numbers)
     return float(any(int(term) in named for term in own))
 
 

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from knowledge.index.port import Floats
 from knowledge.search.levels import NAMES, Scores
@@ -54,10 +55,11 @@ def pages(
 ) -> list[RankedPage]:
     """Return the pages of the best chunks, best first; shown in `language` where there is one."""
     by_document: dict[int, list[RankedChunk]] = {}
-    for chunk in _best(total, _CANDIDATES):
+    best = _best(total, _CANDIDATES + len(without))
+    columns = (best.tolist(), total[best].tolist(), mirror.document_of[best].tolist())
+    for chunk, score, document in zip(*columns, strict=True):
         if chunk not in without:
-            ranked = RankedChunk(chunk, float(total[chunk]))
-            by_document.setdefault(int(mirror.document_of[chunk]), []).append(ranked)
+            by_document.setdefault(document, []).append(RankedChunk(chunk, score))
     by_page: dict[int, list[int]] = {}
     for document in by_document:
         by_page.setdefault(int(mirror.page_of[document]), []).append(document)
@@ -115,13 +117,11 @@ def _page(
     return RankedPage(page, shown, best, tuple(by_document[shown][:_SHOWN]))
 
 
-def _best(total: Floats, count: int) -> list[int]:
+def _best(total: Floats, count: int) -> npt.NDArray[np.int64]:
     """Return the best chunks, best first; of equals the earlier one."""
     if len(total) > count:
         least = np.partition(total, -count)[-count]
         chosen = np.flatnonzero(total >= least)
     else:
         chosen = np.arange(len(total))
-    order = np.argsort(-total[chosen], kind="stable")
-    best: list[int] = chosen[order].tolist()
-    return best
+    return chosen[np.argsort(-total[chosen], kind="stable")]

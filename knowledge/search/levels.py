@@ -58,8 +58,18 @@ def standardised(values: Floats) -> Floats:
     return standard
 
 
+def cosines(vectors: Floats, vector: Floats) -> Floats:
+    """Return the products of all rows with one vector.
+
+    `einsum` takes one thread: a product shared between threads waits for the slower one, up to a
+    hundred times as long on a busy machine.
+    """
+    products: Floats = np.einsum("ij,j->i", vectors, vector)
+    return products
+
+
 def _cosine(mirror: Mirror, query: Query) -> Floats | None:
-    return None if query.vector is None else np.dot(mirror.vectors, query.vector)
+    return None if query.vector is None else cosines(mirror.vectors, query.vector)
 
 
 def _match(mirror: Mirror, query: Query) -> Floats:

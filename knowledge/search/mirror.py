@@ -16,6 +16,7 @@ from knowledge.index.port import Floats, SparseText, StoredDocument
 from knowledge.index.terms import terms
 from knowledge.search.postings import Packed, Postings, Rows, pack
 
+_MOST_ROOTS = 50
 _NUMBERING = re.compile(r"^(?:[^\W\d]+\s+)?(?:\d+(?:\.\d+)*[a-z]?|[IVXLC]+)[.):]?\s+(?=\S)")
 
 
@@ -92,6 +93,8 @@ class Mirror:
         self.names = Postings([entry.names for entry in entries])
         self.summary = Postings([entry.summary for entry in entries])
         self.labels = Postings([entry.labels for entry in entries])
+        self._places: dict[int, frozenset[int]] = {}
+        self._roots: frozenset[int] | None = None
         self.name_weight = self._name_weights()
         self.named_name, self.named_chunk = self._named()
         self.centre_length = self._centre_lengths()
@@ -122,11 +125,29 @@ class Mirror:
         means: Floats = (sums / counts).astype(np.float32)
         return means
 
-    def path_of(self, chunk: int) -> tuple[str, ...]:
-        """Return the heading path of a chunk."""
-        document = int(self.document_of[chunk])
-        entry = self.entries[document]
-        return entry.paths[int(entry.sections[chunk - int(self.chunk_starts[document])])]
+    def place_of(self, section: int, numbers: TermNumbers) -> frozenset[int]:
+        """Return the terms of a section's crumbs, without their root, and headings."""
+        known = self._places.get(section)
+        if known is None:
+            document = int(self.document_of[self.lead_of[section]])
+            entry = self.entries[document]
+            chunk = int(self.lead_of[section]) - int(self.chunk_starts[document])
+            path = entry.paths[int(entry.sections[chunk])]
+            place = " ".join((*entry.crumbs[1:], *path))
+            known = frozenset(numbers.of_all(terms(place, entry.language)).tolist())
+            self._places[section] = known
+        return known
+
+    def roots(self, numbers: TermNumbers) -> frozenset[int]:
+        """Return the terms of what all crumbs begin with."""
+        if self._roots is None:
+            found = {(entry.crumbs[0], entry.language) for entry in self.entries if entry.crumbs}
+            named = (
+                numbers.of_all(terms(root, language)).tolist()
+                for root, language in sorted(found)[:_MOST_ROOTS]
+            )
+            self._roots = frozenset(number for numbered in named for number in numbered)
+        return self._roots
 
     def _name_weights(self) -> Floats:
         """Return the sum of the IDF of each name's terms."""

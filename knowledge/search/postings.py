@@ -66,6 +66,12 @@ class Postings:
         at = self._at(term)
         return self._rows[:0] if at is None else self._rows[self._starts[at] : self._ends[at]]
 
+    def stands_between(self, term: np.uint32, start: int, end: int) -> bool:
+        """Say whether a term stands in any row from `start` to before `end`."""
+        rows = self.rows_of(term)
+        at = int(np.searchsorted(rows, start))
+        return at < len(rows) and int(rows[at]) < end
+
     def idf(self, terms: Terms) -> Floats:
         """Return the inverse document frequency of terms; of unknown ones the highest."""
         if not len(self._terms):
