@@ -1,11 +1,10 @@
 """Ends questions from outside their envelope: at the deadline, or because somebody cancels."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pydantic_core import to_json
 
-from broker.connecting import reachable
-from broker.keys import question_of, results_key, shard_keys
+from broker.keys import question_of, shard_keys
 from broker.port import Fields
 from broker.scripts import CANCEL, DUE, PEEK
 from broker.settling import Call
@@ -32,11 +31,11 @@ class Endings:
     async def cancel(self, question: Question, *, forget: bool) -> bool:
         """End a question as superseded; see the port."""
         shard, names = self._space.place(question)
-        results = await self._results(shard, [names.record])
+        results = await self._space.result_lists(shard, [names.record])
         call = self._space.call(shard)
         reply = to_json(superseded(question))
         args = [*call.args, names.name, reply, "1" if forget else ""]
-        keys = [*call.keys, *names.closing, results[0] or names.record]
+        keys = [*call.keys, *names.closing, *results]
         return bool(await self._space.run(CANCEL, keys, args))
 
     async def _due(self, shard: int) -> float:
@@ -58,9 +57,9 @@ class Endings:
         roles = [parts[2] for parts in tokens if parts[0] == "r"]
         call = self._space.call(shard, roles)
         names = [self._space.place(question_of(name.decode()))[1] for name in overdue]
-        results = await self._results(shard, [keys.record for keys in names])
+        results = await self._space.result_lists(shard, [keys.record for keys in names])
         for keys, result in zip(names, results, strict=True):
-            call.keys.extend([*keys.closing, result or keys.record])
+            call.keys.extend([*keys.closing, result])
             call.args.extend(["deadline", keys.name])
         # After the deadlines: a retry that waited until its deadline is not sent any more.
         for parts in tokens:
@@ -76,17 +75,6 @@ class Endings:
         _, _, role, failures, _ = parts
         call.keys.append(keys.record)
         call.args.extend(["retry", " ".join(parts), keys.name, role, failures])
-
-    async def _results(self, shard: int, records: "Sequence[str]") -> list[str]:
-        """Return the key of each record's result list, or nothing."""
-        if not records:
-            return []
-        with reachable():
-            pipeline = self._space.client.pipeline(transaction=False)
-            for record in records:
-                pipeline.hget(record, "l")
-            lists: list[Any] = await pipeline.execute()
-        return [results_key(name.decode(), shard) if name else "" for name in lists]
 
 
 def superseded(question: Question, merged_into: str | None = None) -> Fields:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from broker.connecting import reachable
-from broker.keys import question_keys, question_of, results_key
+from broker.keys import question_keys, question_of
 from broker.space import Space
 from envelope.question import Question
 
@@ -25,15 +25,8 @@ class Forgetting:
             client: Any = self._space.client
             messages: list[bytes] = await client.lrange(names.messages, 0, -1)
             others = [question_keys(question_of(name.decode()), shard) for name in messages]
-            pipeline = client.pipeline(transaction=False)
-            for other in others:
-                pipeline.hget(other.record, "l")
-            lists: list[bytes | None] = await pipeline.execute() if others else []
+        lists = await self._space.result_lists(shard, [other.record for other in others])
         return [
-            (
-                other.record,
-                other.journal,
-                results_key(name.decode(), shard) if name else other.record,
-            )
-            for other, name in zip(others, lists, strict=True)
+            (other.record, other.journal, results)
+            for other, results in zip(others, lists, strict=True)
         ]

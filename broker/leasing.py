@@ -121,7 +121,8 @@ class Leases:
         keys = list(call.keys)
         if entry.question is not None:
             _, names = self._space.place(entry.question)
-            keys += [*names.closing, names.record]
+            keys += names.closing
+            keys += await self._space.result_lists(entry.shard, [names.record])
         args = [
             *call.args,
             entry.role,

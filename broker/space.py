@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from broker.connecting import reachable
-from broker.keys import QuestionKeys, question_keys, shard_for
+from broker.keys import QuestionKeys, question_keys, results_key, shard_for
 from broker.scripts import Argument, Script
 from broker.settling import Call, Limits
 from envelope.question import Question
@@ -37,6 +37,23 @@ class Space:
         """Begin a call that may send to any role known here."""
         self.roles.update(dict.fromkeys(more))
         return Call.on_shard(shard, self.roles, self.limits)
+
+    async def result_lists(self, shard: int, records: Sequence[str]) -> list[str]:
+        """Return the key of each record's result list, or the record's own where it has none.
+
+        Scripts want every key declared; which list it is stands in the record alone.
+        """
+        if not records:
+            return []
+        with reachable():
+            pipeline = self.client.pipeline(transaction=False)
+            for record in records:
+                pipeline.hget(record, "l")
+            lists: list[bytes | None] = await pipeline.execute()
+        return [
+            results_key(name.decode(), shard) if name else record
+            for record, name in zip(records, lists, strict=True)
+        ]
 
     async def run(self, script: Script, keys: Sequence[str], args: Sequence[Argument]) -> Any:
         """Run a script; raises `BrokerUnavailableError`."""

@@ -4,16 +4,12 @@
 local shard = read_shard()
 local name, reply, forgets = arg(), arg(), arg()
 local question, results = read_question(name), key()
-local record = redis.call('HMGET', question.record, 'o', 'd', 't', 'l', 'ri')
+local record = redis.call('HMGET', question.record, 'o', 'd', 't', 'l')
 local open = record[2] and not record[1]
 if open then
   close(shard, question, record[3], record[4] ~= '' and results or nil, 'superseded', reply, now_ms())
 end
 if forgets ~= '' and record[2] then
-  redis.call('DEL', question.journal)
-  local delivered = record[5]
-  if delivered then
-    redis.call('XDEL', results, delivered)
-  end
+  forget_words(shard, question.record, question.journal, results)
 end
 return open and 1 or 0

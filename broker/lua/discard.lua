@@ -1,4 +1,5 @@
--- Bury an entry that is no frame of ours, on first sight. KEYS: shard, stream.
+-- Bury an entry that is no frame of ours, on first sight. KEYS: shard, stream; when the question
+-- is known also its own as for closing, and its result list.
 -- ARGV: role, id, consumer, count, name or '', frame, error. Returns 1 when it was still held.
 
 local shard = read_shard()
@@ -9,12 +10,16 @@ if not holds(stream, id, consumer, count) then
 end
 redis.call('XACK', stream, GROUP, id)
 redis.call('XDEL', stream, id)
-bury(shard, name, frame, role, 'malformed', problem, count, consumer)
+local question = { name = '' }
 if name ~= '' then
-  local question, results = read_question(name), key()
-  local record = redis.call('HMGET', question.record, 'o', 't', 'lr', 'lo')
+  question = read_question(name)
+end
+bury(shard, question, frame, role, 'malformed', problem, count, consumer)
+if name ~= '' then
+  local results = key()
+  local record = redis.call('HMGET', question.record, 'o', 't', 'lr', 'lo', 'l')
   if not record[1] and record[2] then
-    close(shard, question, record[2], nil, record[4], record[3], now_ms())
+    close(shard, question, record[2], record[5] ~= '' and results or nil, record[4], record[3], now_ms())
   end
 end
 return 1

@@ -3,7 +3,8 @@
 --   far, m1.. merged frames.
 -- Fields of a record:
 --   at accepted (us), d deadline (ms), t tenant, l result list, lr/lo last resort and its outcome,
---   st stage, o outcome (absent while open), ri the entry on the result list.
+--   st stage, o outcome (absent while open), ri the entry on the result list, di the
+--   dead letters.
 
 local GROUP = 'workers'
 
@@ -133,7 +134,24 @@ local function close(shard, question, tenant, results, outcome, reply, now)
   leave_order(shard, question, now)
 end
 
-local function bury(shard, name, frame, role, reason, problem, attempts, worker)
-  redis.call('XADD', shard.dead, 'MAXLEN', shard.cap, '*', 'q', name, 'f', frame, 'role', role,
-    'reason', reason, 'error', problem, 'attempts', attempts, 'worker', worker)
+local function bury(shard, question, frame, role, reason, problem, attempts, worker)
+  local id = redis.call('XADD', shard.dead, 'MAXLEN', shard.cap, '*', 'q', question.name, 'f', frame,
+    'role', role, 'reason', reason, 'error', problem, 'attempts', attempts, 'worker', worker)
+  if question.record and redis.call('EXISTS', question.record) == 1 then
+    local before = redis.call('HGET', question.record, 'di')
+    redis.call('HSET', question.record, 'di', before and before .. ' ' .. id or id)
+  end
+end
+
+-- Delete what was said of a closed question; its record stays, so that nothing brings it back.
+local function forget_words(shard, record, journal, results)
+  local known = redis.call('HMGET', record, 'ri', 'di')
+  redis.call('DEL', journal)
+  if known[1] then
+    redis.call('XDEL', results, known[1])
+  end
+  for id in string.gmatch(known[2] or '', '%S+') do
+    redis.call('XDEL', shard.dead, id)
+  end
+  redis.call('HDEL', record, 'ri', 'di')
 end

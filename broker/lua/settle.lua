@@ -62,14 +62,20 @@ function memory.delete(name)
   redis.call('DEL', name)
 end
 
-local function remember(allowed)
+local function remember(question, allowed)
   for _ = 1, tonumber(arg()) do
     local kind, name, ttl, keep, values = arg(), key(), arg(), arg(), {}
     for i = 1, tonumber(arg()) do
       values[i] = arg()
     end
     if allowed and (#values > 0 or kind == 'delete') then
-      memory[kind](name, ttl, values, keep)
+      -- A key of another type must not stop a settlement half way: it is noted, and left.
+      local fine, problem = pcall(memory[kind], name, ttl, values, keep)
+      if not fine then
+        local told = type(problem) == 'table' and problem.err or tostring(problem)
+        redis.call('XADD', question.journal, '*', 'k', 'memory_failed', 'j',
+          cjson.encode({ key = name, error = told }))
+      end
     end
   end
 end
@@ -78,12 +84,8 @@ end
 local function forget(own)
   for _ = 1, tonumber(arg()) do
     local record, journal, results = key(), key(), key()
-    local known = redis.call('HMGET', record, 'o', 'ri')
-    if known[1] and record ~= own then
-      redis.call('DEL', journal)
-      if known[2] then
-        redis.call('XDEL', results, known[2])
-      end
+    if redis.call('HEXISTS', record, 'o') == 1 and record ~= own then
+      forget_words(shard, record, journal, results)
     end
   end
 end
@@ -92,14 +94,14 @@ local function leave_tombstone(question)
   local time = redis.call('TIME')
   local last = redis.call('ZRANGE', shard.deadlines, -1, -1, 'WITHSCORES')
   redis.call('SET', question.tombstone, time[1] .. string.format('%06d', tonumber(time[2])))
-  redis.call('PEXPIREAT', question.tombstone, whole(tonumber(last[2]) + 60000))
+  redis.call('PEXPIREAT', question.tombstone, whole(tonumber(last[2] or now_ms()) + 60000))
 end
 
 function settle.finish(question, record)
   local outcome, reply, forgets = arg(), arg(), arg()
   local results = key()
   local tombstone = redis.call('GET', question.tombstone)
-  remember(not tombstone or tonumber(record[3]) > tonumber(tombstone))
+  remember(question, not tombstone or tonumber(record[3]) > tonumber(tombstone))
   if forgets ~= '' then
     leave_tombstone(question)
     forget(question.record)
@@ -110,7 +112,7 @@ end
 function settle.bury(question, record)
   local frame, role, reason, problem, attempts, worker = arg(), arg(), arg(), arg(), arg(), arg()
   local results = key()
-  bury(shard, question.name, frame, role, reason, problem, attempts, worker)
+  bury(shard, question, frame, role, reason, problem, attempts, worker)
   if send(question.name, record) > 0 then
     return
   end

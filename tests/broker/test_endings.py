@@ -1,6 +1,6 @@
 import asyncio
 
-from broker.port import Duplicate, Retry
+from broker.port import Bury, Duplicate, Retry, Send
 from envelope.memory_write import Append
 from tests.broker.rig import LAST_RESORT, Rig, eventually, finish, forward, question
 
@@ -189,6 +189,23 @@ async def test_forgetting_a_conversation_covers_journals_and_results(rig: Rig) -
     assert await rig.results() == []
     assert await rig.broker.reply(question("m2")) == {"outcome": "answered", "text": "forgotten"}
     assert await rig.broker.reply(other) == {"outcome": "answered", "text": "another's"}
+
+
+async def test_forgetting_covers_dead_letters(rig: Rig) -> None:
+    await rig.submit(question("m1"))
+    told = Bury("failed", "no", tell=Send("manager", b"told"))
+    await rig.settle(await rig.take(), told)
+    await rig.settle(await rig.take(), Bury("failed", "again"))
+    await rig.submit(question("m1", conversation="c2"))
+    await rig.settle(await rig.take(), Bury("failed", "another's"))
+    await rig.submit(question("m2"))
+    before = len(await rig.broker.dead_letters())
+
+    await rig.settle(await rig.take(), finish(forget="all"))
+
+    (letter,) = await rig.broker.dead_letters()
+    assert before == 3
+    assert letter.error == "another's"
 
 
 async def test_a_message_accepted_before_the_tombstone_writes_no_memory(rig: Rig) -> None:

@@ -222,7 +222,7 @@ async def test_an_entry_that_is_no_frame_is_buried_on_first_sight(rig: Rig) -> N
 
 
 async def test_a_malformed_entry_of_a_known_question_still_gives_an_outcome(rig: Rig) -> None:
-    await rig.submit()
+    await rig.submit(result_list="chat")
     delivery = await rig.take()
     stream = "rd:{0}:stream:manager"
     await rig.client.xack(stream, "workers", delivery.entry_id)
@@ -231,6 +231,7 @@ async def test_a_malformed_entry_of_a_known_question_still_gives_an_outcome(rig:
 
     assert await rig.take_all() == []
     assert await rig.broker.reply(question()) == LAST_RESORT
+    assert len(await rig.results()) == 1
 
 
 async def test_a_frame_that_cannot_be_decoded_gives_an_outcome_when_it_is_buried(rig: Rig) -> None:

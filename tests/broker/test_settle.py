@@ -295,3 +295,20 @@ async def test_what_comes_back_for_a_forgotten_record_changes_nothing(rig: Rig) 
     assert not await rig.settle(delivery, finish(remember=[remembered("x")]))
     assert await rig.client.exists(HISTORY) == 0
     assert await rig.client.xlen("rd:{0}:stream:manager") == 0
+
+
+async def test_a_memory_key_of_another_type_is_noted_and_stops_nothing(rig: Rig) -> None:
+    await rig.client.set(HISTORY, "no list")
+    await rig.submit()
+    await rig.submit(question(conversation="c2"))
+    first, second = await rig.take_all()
+    after = Append(key="rd:{0}:mem:after", values=("said",), keep=10, ttl_seconds=60)
+
+    settled = await rig.broker.settle(
+        [(first, finish(remember=[remembered("x"), after])), (second, finish())]
+    )
+
+    assert settled == [True, True]
+    assert await rig.kinds() == ["accepted", "memory_failed", "finished"]
+    assert await rig.client.lrange("rd:{0}:mem:after", 0, -1) == [b"said"]
+    assert await rig.broker.reply(second.question) is not None
