@@ -10,7 +10,6 @@ from broker.port import Send as BrokerSend
 from envelope.conversation import ClarificationReason
 from envelope.envelope import Envelope
 from envelope.outcome import Outcome
-from envelope.question import Question
 from envelope.role import Role
 from manager import ending
 from manager.flow import Counter, Did, Flow, Stage
@@ -36,7 +35,7 @@ class Manager:
         *,
         limits: Limits,
         quality_threshold: float,
-        stream_of: Callable[[str, Question], str],
+        stream_of: Callable[[str, Envelope], str],
     ) -> None:
         self._flow = flow
         self._memory = memory
@@ -101,7 +100,7 @@ class Manager:
             process_count=envelope.process_count + 1,
             sender_role=Role.MANAGER.value,
             target_role=send.role.value,
-            target_list=self._stream_of(send.role.value, envelope.question),
+            target_list=self._stream_of(send.role.value, envelope),
         )
         return Forward(
             sends=(BrokerSend(send.role.value, target.encode()),),

@@ -13,6 +13,7 @@ from broker.port import Delivery, Fields, Forward, JournalEntry, Retry, Send, Se
 from envelope.envelope import Envelope, Hop, decode
 from envelope.errors import ContractError, DecodeError
 from envelope.outcome import GaveUp, RetryAfter, Wrote
+from envelope.payload import CATALOGUE
 from envelope.role import Role
 from worker.errors import HandlerTimeoutError, RunFailedError
 
@@ -49,6 +50,9 @@ class AgentHandler:
         self._stream_of = stream_of
         self._recorded = recorded
         self._reads = frozenset(agent.reads.model_fields)
+        self._may_write = frozenset(
+            attribute.name for attribute in CATALOGUE if agent.role in attribute.written_by
+        )
 
     async def handle(self, delivery: Delivery, envelope: Envelope) -> Settlement:
         """Return the settlement of one run; raises `RunFailedError` when the agent raises."""
@@ -113,6 +117,7 @@ class AgentHandler:
         match outcome:
             case Wrote(writes=writes) if isinstance(writes, self._agent.writes):
                 written = writes.model_dump(mode="json", exclude_unset=True)
+                self._check(written)
                 return written, Hop(role=role, status="wrote", wrote=tuple(written))
             case GaveUp(reason=reason):
                 return {}, Hop(role=role, status="gave_up", reason=reason)
@@ -122,6 +127,13 @@ class AgentHandler:
                 found = type(outcome).__name__
                 expected = f"Wrote, RetryAfter or GaveUp of {role}"
                 raise ContractError(f"expected {expected}, found {found!r}")
+
+    def _check(self, written: dict[str, JsonValue]) -> None:
+        foreign = sorted(set(written) - self._may_write)
+        if foreign:
+            raise ContractError(
+                f"{self.role.value} wrote what is not its own: {', '.join(foreign)}"
+            )
 
 
 def handed_back(

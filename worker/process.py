@@ -5,7 +5,7 @@ import os
 import secrets
 import socket
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,19 +14,15 @@ from envelope.envelope import Envelope
 from worker.isolation import Isolation
 from worker.port import Handler, Leases, Meter
 from worker.settling import Settler
-from worker.shutdown import drain, leave
+from worker.shutdown import drain, end, leave
 from worker.worker import Worker
 
 
 class Renewal(Leases, Protocol):
-    """Renews leases from a thread of its own."""
+    """Renews leases independently of what the handlers do."""
 
-    def start(self, on_lost: Callable[[Lost], None]) -> None:
-        """Begin; `on_lost` is called in the renewal's thread."""
-        ...
-
-    def stop(self) -> None:
-        """End, and wait for the thread."""
+    def running(self, on_lost: Callable[[Lost], None]) -> AbstractAsyncContextManager[None]:
+        """Renew while inside; `on_lost` may be called from another thread."""
         ...
 
 
@@ -98,21 +94,18 @@ class WorkerProcess:
         def on_lost(lost: Lost) -> None:
             loop.call_soon_threadsafe(self._lost, lost)
 
-        self._renewal.start(on_lost)
         try:
-            async with asyncio.TaskGroup() as tasks:
+            async with self._renewal.running(on_lost), asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._settler.run())
                 timers = [tasks.create_task(worker.reclaim(tasks)) for worker in self.workers]
                 timers += [tasks.create_task(worker.take(tasks)) for worker in self.workers]
                 try:
                     yield
                 finally:
-                    for timer in timers:
-                        timer.cancel()
+                    await end(timers)
                     await drain(self.workers, grace_seconds=self._grace_seconds)
                     self._settler.stop()
         finally:
-            self._renewal.stop()
             await leave(self._broker, self.workers)
 
     def _lost(self, lost: Lost) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 
 import structlog
@@ -10,6 +10,8 @@ import structlog
 from broker.errors import BrokerUnavailableError
 from broker.port import Broker
 from worker.worker import Worker
+
+CANCEL_AGAIN_SECONDS = 0.05
 
 log = structlog.get_logger("worker")
 
@@ -40,6 +42,15 @@ async def drain(workers: Sequence[Worker], *, grace_seconds: float) -> int:
         log.warning("handlers_cancelled_at_shutdown", handlers=len(late))
         await asyncio.wait(late)
     return len(late)
+
+
+async def end(timers: Collection["asyncio.Task[None]"]) -> None:
+    """Cancel tasks that never end by themselves, until they have ended."""
+    while timers:
+        for timer in timers:
+            timer.cancel()
+        # Asked again where it had no effect: a client may lose a cancellation inside a command.
+        _, timers = await asyncio.wait(timers, timeout=CANCEL_AGAIN_SECONDS)
 
 
 async def leave(broker: Broker, workers: Sequence[Worker]) -> None:

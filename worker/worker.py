@@ -63,6 +63,11 @@ class Worker:
         self._free.set()
         self.last_read = time.monotonic()
 
+    @property
+    def has_room(self) -> bool:
+        """Whether it could work on one more entry."""
+        return len(self.running) < self._places
+
     async def take(self, tasks: asyncio.TaskGroup) -> None:
         """Take entries for ever; cancel this to stop taking."""
         backoff = Backoff(f"take {self.role}")

@@ -1,0 +1,215 @@
+"""Puts the desk together: the only place that chooses concrete classes."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from broker.embedded import Endpoint, embedded_redis
+from broker.keys import stream_of
+from broker.port import Broker, Delivery, Send
+from broker.redis_broker import RedisBroker
+from broker.renewal import LeaseRenewal, PlayedRenewal
+from config.settings import Settings
+from config.texts import load_texts
+from deploy.command import CommandError
+from deploy.knowledge import Knowledge, opened_knowledge
+from deploy.staff import handlers
+from envelope.envelope import Envelope
+from envelope.role import Role
+from gateway.desk import Desk
+from knowledge.errors import IndexOwned
+from memory.conversation import DAY_SECONDS, RedisMemory
+from worker.agent_handler import told_of_poison
+from worker.metrics import PrometheusMeter
+from worker.process import Staffing, WorkerProcess
+
+if TYPE_CHECKING:
+    from knowledge.ingestion_report import IngestionResult, Report
+
+INGESTION = Role.INGESTION.value
+ROLES = tuple(role.value for role in Role if role is not Role.INGESTION)
+KNOWING = frozenset({Role.GUARDRAILS.value, Role.SEARCH.value, INGESTION})
+"""Roles that need the index."""
+ASKING = frozenset({"translation", "essence", "guardrails", "clarification", "response", "quality"})
+"""Roles that may ask a model."""
+HOUR_SECONDS = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """A connection to Redis, and what is made of it."""
+
+    endpoint: Endpoint
+    broker: Broker
+    settings: Settings
+
+    def stream_of(self, role: str, envelope: Envelope) -> str:
+        """Return the stream on which a role receives this envelope."""
+        return stream_of(role, envelope.question, self.settings.shards)
+
+
+@asynccontextmanager
+async def posted(settings: Settings) -> AsyncIterator[Post]:
+    """Reach Redis while inside: `REDIS_URL`, else the data folder's own server."""
+    async with AsyncExitStack() as stack:
+        if settings.redis_url is not None:
+            endpoint = Endpoint(url=settings.redis_url, durable=True)
+        else:
+            endpoint = await stack.enter_async_context(embedded_redis(settings.refdesk_data))
+        broker = _broker(settings, endpoint)
+        stack.push_async_callback(broker.close)
+        await broker.prepare((*ROLES, INGESTION))
+        yield Post(endpoint, broker, settings)
+
+
+@asynccontextmanager
+async def connected(settings: Settings) -> AsyncIterator[Broker]:
+    """Speak with the broker while inside, without working for it."""
+    async with posted(settings) as post:
+        yield post.broker
+
+
+@asynccontextmanager
+async def working(
+    settings: Settings, roles: Sequence[str], *, health_port: int = 0
+) -> AsyncIterator[Post]:
+    """Work for `roles` while inside."""
+    async with AsyncExitStack() as stack:
+        post = await stack.enter_async_context(posted(settings))
+        knowledge = None
+        if KNOWING & set(roles):
+            knowledge = await stack.enter_async_context(opened_knowledge(settings))
+        await stack.enter_async_context(_staffed(post, roles, knowledge, health_port))
+        yield post
+
+
+@asynccontextmanager
+async def opened(settings: Settings, *, channel: str = "cli") -> AsyncIterator[Desk]:
+    """Open a desk that answers: with workers of its own, or beside a running `refdesk up`."""
+    async with AsyncExitStack() as stack:
+        post = await stack.enter_async_context(posted(settings))
+        try:
+            knowledge = await stack.enter_async_context(opened_knowledge(settings))
+        except IndexOwned:
+            # Whoever owns the index runs the roles; it is handed the question.
+            yield desk(post, channel)
+            return
+        if not await knowledge.has_documents():
+            raise CommandError("there are no documents yet; read some with: refdesk ingest PATH...")
+        await stack.enter_async_context(_staffed(post, ROLES, knowledge, 0))
+        yield desk(post, channel)
+
+
+def desk(post: Post, channel: str, *, result_list: str = "") -> Desk:
+    """Return the desk of this process's tenant and assistant."""
+    texts = load_texts()
+    return Desk(
+        post.broker,
+        tenant=post.settings.tenant,
+        assistant=post.settings.assistant,
+        channel=channel,
+        deadline_seconds=post.settings.deadline_seconds,
+        apology=lambda language: texts.text("apology", language),
+        result_list=result_list,
+    )
+
+
+async def ingested(
+    settings: Settings, paths: Sequence[Path], report: "Report"
+) -> "IngestionResult":
+    """Bring paths into the index: here, or by the process that owns it."""
+    from deploy.ingestion import hand_over, ingest_here
+
+    try:
+        async with opened_knowledge(settings) as knowledge:
+            return await ingest_here(settings, knowledge, paths, report)
+    except IndexOwned:
+        async with posted(settings) as post:
+            return await hand_over(post.broker, settings, paths, report)
+
+
+@asynccontextmanager
+async def _staffed(
+    post: Post, roles: Sequence[str], knowledge: Knowledge | None, health_port: int
+) -> AsyncIterator[None]:
+    settings = post.settings
+    meter = PrometheusMeter() if health_port else None
+    async with AsyncExitStack() as stack:
+        memory = _memory(settings, post.endpoint, stack)
+        staffing = await handlers(
+            settings, roles, memory, knowledge, stack, stream_of=post.stream_of, meter=meter
+        )
+        kind = LeaseRenewal if post.endpoint.played is None else PlayedRenewal
+        renewal = kind(
+            lambda: _broker(settings, post.endpoint), lease_seconds=settings.lease_seconds
+        )
+        process = _process(post, staffing, renewal, meter)
+        if meter is not None:
+            await stack.enter_async_context(_served(post, process, renewal, meter, health_port))
+        await stack.enter_async_context(process.running())
+        yield
+
+
+def _process(
+    post: Post, staffing: list[Staffing], renewal: LeaseRenewal, meter: PrometheusMeter | None
+) -> WorkerProcess:
+    from worker.port import SilentMeter
+
+    return WorkerProcess(
+        post.broker,
+        staffing,
+        renewal=renewal,
+        meter=meter if meter is not None else SilentMeter(),
+        stream_of=post.stream_of,
+        attempts=post.settings.agent_attempts,
+        reclaim_seconds=post.settings.lease_seconds / 4,
+    )
+
+
+@asynccontextmanager
+async def _served(
+    post: Post,
+    process: WorkerProcess,
+    renewal: LeaseRenewal,
+    meter: PrometheusMeter,
+    port: int,
+) -> AsyncIterator[None]:
+    from worker.health import serving
+    from worker.readiness import Readiness, keep_depths
+
+    readiness = Readiness(process, lambda: renewal.alive)
+    async with asyncio.TaskGroup() as tasks:
+        watching = tasks.create_task(keep_depths(post.broker, process.roles, meter))
+        with serving(port, meter.registry, readiness.unready):
+            yield
+        watching.cancel()
+
+
+def _broker(settings: Settings, endpoint: Endpoint) -> RedisBroker:
+    def stream(role: str, envelope: Envelope) -> str:
+        return stream_of(role, envelope.question, settings.shards)
+
+    def tell(delivery: Delivery, error: str) -> Send | None:
+        return told_of_poison(delivery, error, stream)
+
+    return RedisBroker(
+        endpoint.client(),
+        shards=settings.shards,
+        lease_seconds=settings.lease_seconds,
+        ttl_seconds=settings.result_ttl_hours * HOUR_SECONDS,
+        tell=tell,
+    )
+
+
+def _memory(settings: Settings, endpoint: Endpoint, stack: AsyncExitStack) -> RedisMemory:
+    client = endpoint.client()
+    stack.push_async_callback(client.aclose)
+    return RedisMemory(
+        client,
+        shards=settings.shards,
+        window=settings.history_turns,
+        ttl_seconds=int(settings.memory_ttl_days * DAY_SECONDS),
+    )

@@ -1,0 +1,154 @@
+"""Ingests: in this process, or by the one that owns the index."""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from broker.port import Broker, Delivery, Fields, Finish, Settlement, Submission
+from config.settings import Settings
+from deploy.command import CommandError
+from deploy.knowledge import Knowledge
+from deploy.models import make_registry
+from envelope.envelope import Envelope
+from envelope.outcome import Outcome
+from envelope.question import Question
+from envelope.role import Role
+from knowledge.describing import RuleDescriber
+from knowledge.errors import KnowledgeError
+from knowledge.ingestion import Describer, ingest
+from knowledge.ingestion_report import IngestionResult, PlainReport, Report
+from knowledge.language import Detector
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+CONVERSATION = "ingestion"
+LONGEST_SECONDS = 6 * 3600.0
+BLOCK_SECONDS = 1.0
+
+
+async def ingest_here(
+    settings: Settings, knowledge: Knowledge, paths: Sequence[Path], report: Report
+) -> IngestionResult:
+    """Bring paths into an index that this process owns."""
+    return await ingest(
+        paths,
+        knowledge.index,
+        knowledge.embedder,
+        make_describer(settings),
+        report,
+        language_of=language_of(settings),
+        default_language=settings.default_language,
+    )
+
+
+def language_of(settings: Settings) -> Callable[[str], str]:
+    """Return what tells the language of a page that does not say it."""
+    detector = Detector()
+    return lambda text: detector.detect(text).language or settings.default_language
+
+
+def make_describer(settings: Settings) -> Describer:
+    """Return who describes pages: rules, or the model of `DESCRIPTION_MODEL`."""
+    if settings.description_model == "offline":
+        return RuleDescriber()
+    from deploy.describing import ModelDescriber
+
+    return ModelDescriber(make_registry(settings).model(settings.description_model))
+
+
+async def hand_over(
+    broker: Broker, settings: Settings, paths: Sequence[Path], report: Report
+) -> IngestionResult:
+    """Let the process that owns the index ingest, and wait for it."""
+    question = Question(
+        tenant=settings.tenant,
+        assistant=settings.assistant,
+        conversation_id=f"{CONVERSATION}-{uuid4().hex[:12]}",
+        message_id=uuid4().hex[:12],
+    )
+    await broker.submit(_submission(question, paths))
+    began = time.monotonic()
+    while time.monotonic() - began < LONGEST_SECONDS:
+        entries = await broker.journal(question, block_seconds=BLOCK_SECONDS)
+        if any(entry.kind == "finished" for entry in entries):
+            return _result(await broker.reply(question) or {})
+    raise CommandError("the process that owns the index did not finish reading in six hours")
+
+
+class IngestionHandler:
+    """Ingests what another process hands over; only the command submits to this role."""
+
+    role = Role.INGESTION
+
+    def __init__(self, settings: Settings, knowledge: Knowledge) -> None:
+        self._settings = settings
+        self._knowledge = knowledge
+        self._one_at_a_time = asyncio.Lock()
+
+    async def handle(self, delivery: Delivery, envelope: Envelope) -> Settlement:
+        """Ingest the paths of the payload."""
+        named = envelope.payload.get("paths")
+        paths = [Path(str(path)) for path in named] if isinstance(named, list) else []
+        quiet = PlainReport(lambda _line: None)
+        try:
+            async with self._one_at_a_time:
+                result = await ingest_here(self._settings, self._knowledge, paths, quiet)
+        except KnowledgeError as error:
+            return Finish(Outcome.FAILED, {"outcome": "failed", "error": str(error)})
+        return Finish(Outcome.ANSWERED, {"outcome": "answered", **_fields(result)})
+
+
+def _submission(question: Question, paths: Sequence[Path]) -> Submission:
+    now = time.time()
+    envelope = Envelope(
+        tenant=question.tenant,
+        assistant=question.assistant,
+        channel="cli",
+        conversation_id=question.conversation_id,
+        message_id=question.message_id,
+        create_ts=now,
+        update_ts=now,
+        deadline_ts=now + LONGEST_SECONDS,
+        target_role=Role.INGESTION.value,
+        payload={"paths": [str(path.resolve()) for path in paths]},
+    )
+    return Submission(
+        question=question,
+        frame=envelope.encode(),
+        role=Role.INGESTION.value,
+        deadline_seconds=LONGEST_SECONDS,
+        last_resort={"outcome": "failed", "error": "reading did not finish in time"},
+    )
+
+
+def _fields(result: IngestionResult) -> Fields:
+    failed: list[JsonValue] = [[source, reason] for source, reason in result.failed]
+    return {
+        "added": result.added,
+        "changed": result.changed,
+        "unchanged": result.unchanged,
+        "removed": result.removed,
+        "failed": failed,
+        "chunks": result.chunks,
+        "seconds": result.seconds,
+    }
+
+
+def _result(reply: Fields) -> IngestionResult:
+    if reply.get("outcome") != "answered":
+        raise CommandError(f"the process that owns the index could not read: {reply.get('error')}")
+    failed = reply.get("failed")
+    pairs = failed if isinstance(failed, list) else []
+    counts = {
+        name: int(str(reply.get(name, 0)))
+        for name in ("added", "changed", "unchanged", "removed", "chunks")
+    }
+    return IngestionResult(
+        **counts,
+        failed=tuple((str(pair[0]), str(pair[1])) for pair in pairs if isinstance(pair, list)),
+        seconds=float(str(reply.get("seconds", 0.0))),
+    )

@@ -1,0 +1,74 @@
+"""Opens what the desk knows: the index, the embedder and the search over both."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from config.settings import Settings
+from knowledge.embedding import Embedder, local_embedder
+from knowledge.index.port import Index
+from knowledge.search.searcher import LevelSearcher
+
+
+@dataclass(frozen=True, slots=True)
+class Knowledge:
+    """An open index with what reads and writes it."""
+
+    index: Index
+    embedder: Embedder
+    searcher: LevelSearcher
+
+    async def has_documents(self) -> bool:
+        """Whether anything was ingested."""
+        return (await self.index.info()).documents > 0
+
+
+@asynccontextmanager
+async def opened_knowledge(settings: Settings) -> AsyncIterator[Knowledge]:
+    """Open the index while inside; raises `IndexOwned` when another process owns it."""
+    embedder = make_embedder(settings)
+    index = await open_index(settings, embedder)
+    try:
+        yield Knowledge(index, embedder, make_searcher(settings, index, embedder))
+    finally:
+        await index.close()
+
+
+def make_embedder(settings: Settings) -> Embedder:
+    """Return the embedder of `EMBEDDING_MODEL`: shipped, of fastembed, or a vendor's."""
+    name = settings.embedding_model
+    if name.endswith(("@openai", "@google")):
+        from deploy.models import make_registry
+
+        return make_registry(settings).embedder(name)
+    return local_embedder(name)
+
+
+def make_searcher(settings: Settings, index: Index, embedder: Embedder) -> LevelSearcher:
+    """Return the search over an index."""
+    from knowledge.answerability import assess
+
+    return LevelSearcher(
+        index, embedder, threshold=settings.search_confidence_threshold, assess=assess
+    )
+
+
+async def open_index(settings: Settings, embedder: Embedder) -> Index:
+    """Return the embedded index, or the one on `QDRANT_URL`."""
+    from knowledge.index.qdrant import Identity
+
+    identity = Identity(
+        tenant=settings.tenant,
+        assistant=settings.assistant,
+        embedding=embedder.name,
+        dimensions=embedder.dimensions,
+    )
+    if settings.qdrant_url is not None:
+        from knowledge.index.server import open_server
+
+        key = settings.qdrant_api_key
+        secret = key.get_secret_value() if key is not None else None
+        return await open_server(settings.qdrant_url, identity, api_key=secret)
+    from knowledge.index.embedded import open_embedded
+
+    return await open_embedded(settings.refdesk_data / "index", identity)

@@ -1,0 +1,187 @@
+"""Makes the handlers of the roles: the manager, and each agent with what it needs."""
+
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from agents.agent import Agent
+from config.settings import Settings
+from config.texts import load_texts
+from deploy.ingestion import IngestionHandler
+from deploy.knowledge import Knowledge
+from deploy.recording import HopCalls
+from envelope.envelope import Envelope
+from envelope.role import Role
+from llm.port import Model
+from manager.flow import ASSISTANT, Flow
+from manager.machine import Limits
+from manager.manager import Manager
+from memory.conversation import RedisMemory
+from worker.agent_handler import AgentHandler
+from worker.metrics import PrometheusMeter
+from worker.port import Handler
+from worker.process import Staffing
+
+StreamOf = Callable[[str, Envelope], str]
+AnyAgent = Agent[Any, Any]
+MODEL_RESERVE_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Staff:
+    """What agents are made of; an agent's libraries load only where its role is worked."""
+
+    settings: Settings
+    knowledge: Knowledge | None
+    model: Callable[[str], Model]
+
+    def agent(self, role: str) -> AnyAgent:
+        """Return the agent of a role."""
+        make: Callable[[], AnyAgent] = getattr(self, f"_{role}")
+        return make()
+
+    def _lang(self) -> AnyAgent:
+        from agents.lang import LangAgent
+
+        from knowledge.language.detector import Detector
+
+        return LangAgent(detector=Detector(), default_language=self.settings.default_language)
+
+    def _translation(self) -> AnyAgent:
+        from agents.translation import TranslationAgent
+
+        return TranslationAgent(
+            model=self.model("translate"), product_names=self.settings.product_names
+        )
+
+    def _essence(self) -> AnyAgent:
+        from agents.essence import EssenceAgent
+
+        return EssenceAgent(model=self.model("essence"))
+
+    def _guardrails(self) -> AnyAgent:
+        from agents.guardrails import GuardrailsAgent
+
+        return GuardrailsAgent(
+            model=self.model("scope"),
+            searcher=self._known().searcher,
+            domain_name=self.settings.domain_name,
+            domain_scope=self.settings.domain_scope,
+            strictness=self.settings.guardrails_strictness,
+        )
+
+    def _search(self) -> AnyAgent:
+        from agents.search import SearchAgent
+
+        return SearchAgent(
+            searcher=self._known().searcher,
+            max_context_length=self.settings.max_context_length,
+            limit=self.settings.search_results_limit,
+        )
+
+    def _clarification(self) -> AnyAgent:
+        from agents.clarification import ClarificationAgent
+
+        return ClarificationAgent(
+            model=self.model("clarify"),
+            texts=load_texts(),
+            domain_name=self.settings.domain_name,
+        )
+
+    def _augmentation(self) -> AnyAgent:
+        from agents.augmentation import AugmentationAgent
+
+        return AugmentationAgent()
+
+    def _response(self) -> AnyAgent:
+        from agents.response import ResponseAgent
+
+        return ResponseAgent(model=self.model("respond"), texts=load_texts())
+
+    def _quality(self) -> AnyAgent:
+        from agents.quality import QualityAgent
+
+        return QualityAgent(model=self.model("judge"))
+
+    def _command(self) -> AnyAgent:
+        from agents.command import CommandAgent
+
+        return CommandAgent(texts=load_texts())
+
+    def _known(self) -> Knowledge:
+        if self.knowledge is None:
+            raise LookupError("expected an open index for this role, found none")
+        return self.knowledge
+
+
+async def handlers(
+    settings: Settings,
+    roles: Sequence[str],
+    memory: RedisMemory,
+    knowledge: Knowledge | None,
+    stack: AsyncExitStack,
+    *,
+    stream_of: StreamOf,
+    meter: PrometheusMeter | None,
+) -> list[Staffing]:
+    """Return the staffing of these roles; models are closed when `stack` is left."""
+    staff = Staff(settings, knowledge, _models(settings, stack))
+    recorded = HopCalls(meter)
+    staffing: list[Staffing] = []
+    for role in roles:
+        handler: Handler
+        if role == Role.MANAGER.value:
+            handler = manager(settings, memory, stream_of)
+        else:
+            handler = AgentHandler(
+                staff.agent(role),
+                limit_seconds=settings.agent_timeout_seconds,
+                stream_of=stream_of,
+                recorded=recorded,
+            )
+        places, instances = settings.concurrency_of(role), settings.instances_of(role)
+        staffing.append(Staffing(handler, places, instances))
+    if knowledge is not None:
+        staffing.append(Staffing(IngestionHandler(settings, knowledge), 1))
+    return staffing
+
+
+def manager(settings: Settings, memory: RedisMemory, stream_of: StreamOf) -> Manager:
+    """Return the manager of the assistant's flow."""
+    return Manager(
+        Flow(ASSISTANT),
+        memory,
+        load_texts(),
+        limits=Limits(
+            research=settings.max_research,
+            regenerate=settings.max_regenerate,
+            rounds=settings.max_clarification_rounds,
+            process_count=settings.max_process_count,
+            total_time_seconds=settings.deadline_seconds - MODEL_RESERVE_SECONDS,
+        ),
+        quality_threshold=settings.quality_score_threshold,
+        stream_of=stream_of,
+    )
+
+
+def _models(settings: Settings, stack: AsyncExitStack) -> Callable[[str], Model]:
+    """Return what makes a task's model; `offline` alone loads nothing of the vendors."""
+    offline = import_module("llm.offline.model").OfflineModel()
+    made: list[Any] = []
+
+    def model(task: str) -> Model:
+        setting = settings.model_of(task)
+        if setting == "offline":
+            found: Model = offline
+            return found
+        if not made:
+            from deploy.models import make_registry
+
+            made.append(make_registry(settings))
+            stack.push_async_callback(made[0].close)
+        chosen: Model = made[0].model(setting)
+        return chosen
+
+    return model

@@ -1,0 +1,40 @@
+"""What every test may use: a private redis-server of the suite's own."""
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from broker.embedded import answers, find_server
+
+START_SECONDS = 10
+
+
+def started_redis(path: Path, *options: str) -> "subprocess.Popen[bytes]":
+    """Start a redis-server on a socket; missing: skip at home, fail in CI."""
+    program = find_server()
+    if program is None:
+        missing = "no redis-server of 6.2 or newer was found"
+        if os.environ.get("CI"):
+            pytest.fail(f"{missing}, and CI must not skip what needs it")
+        pytest.skip(missing)
+    arguments = ["--port", "0", "--unixsocket", str(path), "--save", "", "--dir", str(path.parent)]
+    server = subprocess.Popen([program, *arguments, *options], stdout=subprocess.DEVNULL)
+    until = time.monotonic() + START_SECONDS
+    while not answers(path):
+        assert time.monotonic() < until, "redis-server did not start"
+        assert server.poll() is None, "redis-server ended"
+    return server
+
+
+@pytest.fixture(scope="session")
+def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A private redis-server."""
+    path = tmp_path_factory.mktemp("redis") / "r.sock"
+    server = started_redis(path)
+    yield f"unix://{path}"
+    server.terminate()
+    server.wait(10)

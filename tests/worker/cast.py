@@ -1,0 +1,186 @@
+"""The failures' own cast: agents that follow a script, and a desk they work at."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from agents.agent import Agent
+from broker.keys import stream_of
+from broker.redis_broker import RedisBroker
+from broker.renewal import LeaseRenewal, PlayedRenewal
+from envelope.conversation import Pause, Preferences, Turn
+from envelope.envelope import Envelope
+from envelope.outcome import Wrote
+from envelope.role import Role
+from gateway.desk import Desk
+from manager.flow import ASSISTANT, Flow
+from manager.machine import Limits
+from manager.manager import Manager
+from memory.conversation import RedisMemory
+from worker.agent_handler import AgentHandler, told_of_poison
+from worker.port import SilentMeter
+from worker.process import Staffing, WorkerProcess
+
+WRITES: dict[Role, dict[str, object]] = {
+    Role.LANG: {"language": "en", "confidence": 0.95},
+    Role.TRANSLATION: {"text_eng": "How do I add a rule?"},
+    Role.ESSENCE: {"canonical_question": "How do I add a rule?", "context_type": "new_topic"},
+    Role.GUARDRAILS: {"within_scope": True},
+    Role.SEARCH: {"search_quality": "good"},
+    Role.AUGMENTATION: {"augmented_prompt": "-"},
+    Role.RESPONSE: {"response": "Open Routing [1]."},
+    Role.QUALITY: {"quality_score": 0.9, "quality_decision": "approve"},
+    Role.CLARIFICATION: {"response": "Which one do you mean?", "suggested_actions": []},
+    Role.COMMAND: {"response": "Done."},
+}
+"""What each agent writes when nothing else is scripted."""
+
+
+class Reads(BaseModel):
+    """What the scripts look at."""
+
+    model_config = ConfigDict(frozen=True)
+
+    text: str
+    history: tuple[Turn, ...] = ()
+    open_pause: Pause | None = None
+    preferences: Preferences = Preferences()
+    attempt: int = 0
+    quality_analysis: str = ""
+    clarification_reason: str | None = None
+
+
+class Writes(BaseModel):
+    """Whatever the script says."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+
+Act = Callable[["Reads"], Any]
+
+
+class ScriptedAgent(Agent[Reads, Writes]):
+    """Does what its script says, once each, then writes what its role always writes."""
+
+    reads = Reads
+    writes = Writes
+
+    def __init__(self, role: Role, script: "Script") -> None:
+        self.role = role  # type: ignore[misc] # one class plays every role
+        self._script = script
+
+    async def work(self, reads: Reads) -> Any:
+        self._script.seen[self.role].append(reads.model_dump())
+        acts = self._script.acts[self.role]
+        act = acts.pop(0) if acts else {}
+        if callable(act):
+            act = act(reads)
+        if asyncio.iscoroutine(act):
+            act = await act
+        if isinstance(act, Exception):
+            raise act
+        if isinstance(act, dict):
+            return Wrote(Writes.model_validate({**WRITES[self.role], **act}))
+        return act
+
+
+class Script:
+    """What each role does, in order; and what it saw."""
+
+    def __init__(self) -> None:
+        self.acts: defaultdict[Role, list[Any]] = defaultdict(list)
+        self.seen: defaultdict[Role, list[dict[str, Any]]] = defaultdict(list)
+
+    def next(self, role: Role, *acts: Any) -> None:
+        """Queue acts: writes to add, an exception, an outcome, or a function of the reads."""
+        self.acts[role].extend(acts)
+
+
+class Words:
+    """Fixed texts that name themselves."""
+
+    def text(self, key: str, language: str, **values: str) -> str:
+        return f"{key}/{language}"
+
+
+class House:
+    """A desk with its whole staff on one Redis."""
+
+    def __init__(
+        self, make_client: Callable[[], Any], *, played: bool, lease_seconds: float = 1.0
+    ) -> None:
+        self._renewal = PlayedRenewal if played else LeaseRenewal
+        self._make_client = make_client
+        self._lease_seconds = lease_seconds
+        self.script = Script()
+        self.client = make_client()
+        self.broker = self.make_broker()
+        self.memory = RedisMemory(self.client, shards=1)
+        self.limits = Limits()
+
+    def make_broker(self, **options: Any) -> RedisBroker:
+        def tell(delivery: Any, error: str) -> Any:
+            return told_of_poison(delivery, error, _stream_of)
+
+        made: dict[str, Any] = {
+            "lease_seconds": self._lease_seconds,
+            "backoff_seconds": 0.02,
+            "tell": tell,
+        }
+        return RedisBroker(self._make_client(), **{**made, **options})
+
+    def desk(self, *, deadline_seconds: float = 20.0, result_list: str = "") -> Desk:
+        return Desk(
+            self.broker,
+            tenant="acme",
+            assistant="docs",
+            channel="test",
+            deadline_seconds=deadline_seconds,
+            apology=lambda language: f"apology/{language}",
+            result_list=result_list,
+        )
+
+    def manager(self) -> Manager:
+        return Manager(
+            Flow(ASSISTANT),
+            self.memory,
+            Words(),
+            limits=self.limits,
+            quality_threshold=0.7,
+            stream_of=_stream_of,
+        )
+
+    def process(self, *, places: int = 8, limit_seconds: float = 10.0) -> WorkerProcess:
+        agents = [ScriptedAgent(role, self.script) for role in WRITES]
+        staff = [Staffing(self.manager(), places)]
+        staff += [
+            Staffing(AgentHandler(agent, limit_seconds=limit_seconds, stream_of=_stream_of), places)
+            for agent in agents
+        ]
+        return WorkerProcess(
+            self.broker,
+            staff,
+            renewal=self._renewal(self.make_broker, lease_seconds=self._lease_seconds),
+            meter=SilentMeter(),
+            stream_of=_stream_of,
+            reclaim_seconds=self._lease_seconds / 4,
+            grace_seconds=2.0,
+        )
+
+    @asynccontextmanager
+    async def open(self, **options: Any) -> AsyncIterator[Desk]:
+        """Work while inside."""
+        async with self.process(**options).running():
+            yield self.desk()
+
+    async def close(self) -> None:
+        await self.broker.close()
+        await self.client.aclose()
+
+
+def _stream_of(role: str, envelope: Envelope) -> str:
+    return stream_of(role, envelope.question, 1)
