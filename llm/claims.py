@@ -12,7 +12,7 @@ from enum import StrEnum
 _OPEN, _CLOSE = "[\\[\u3010\uff3b]", "[\\]\u3011\uff3d]"
 _MORE = r"(?:\s*(?:[,;\u3001\uff0c\u2013-]|and)\s*\^?\d+)*"
 _CITE = rf"{_OPEN}\s*\^?\d+{_MORE}(?:\u2020[^\]\u3011]*)?\s*{_CLOSE}(?:\([^()\s]*\))?"
-_CITED = re.compile(rf"(?P<code>`[^`\n]*`)|[ \t]*(?P<cite>{_CITE}(?:[ \t]*{_CITE})*)")
+_CITED = re.compile(rf"(?P<code>`[^`\n]*`)|(?<![ \t])[ \t]*(?P<cite>{_CITE}(?:[ \t]*{_CITE})*)")
 _ONE = re.compile(_CITE)
 _ONLY_CITED = re.compile(rf"(?:\s*{_CITE})+\s*\.?\Z")
 _NUMBERS = re.compile(r"(\d+)(?:\s*[\u2013-]\s*\^?(\d+))?")
