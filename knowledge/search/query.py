@@ -49,7 +49,7 @@ class Wordings:
     def embedded(self) -> list[str]:
         """Return the texts to embed: the question, then the related turns, then the answer."""
         earlier = " ".join(reversed(self.related))
-        return [text for text in (self.question[0][0], earlier, self.previous) if text]
+        return [self.question[0][0], *(text for text in (earlier, self.previous) if text)]
 
 
 def wordings(request: SearchRequest) -> Wordings:
@@ -64,8 +64,8 @@ def wordings(request: SearchRequest) -> Wordings:
         known.append((question, ENGLISH))
     return Wordings(
         question=tuple(dict.fromkeys(known)),
-        related=tuple(turn[:_CHARACTERS] for turn in request.related[:_RELATED]),
-        previous=request.previous_answer[:_ANSWER_CHARACTERS],
+        related=tuple(turn[:_CHARACTERS] for turn in request.related[:_RELATED] if turn.strip()),
+        previous=request.previous_answer[:_ANSWER_CHARACTERS].strip(),
         language=language,
         turns=request.turns,
     )

@@ -19,11 +19,11 @@ class Weights:
 
     keywords: float = 1.0
     keywords_labels: float = 0.0
-    semantic: float = 2.0
-    hierarchical: float = 10.0
-    summary_lead: float = 0.4
-    summary_text: float = 0.2
-    summary_centre: float = 0.5
+    semantic: float = 2.4
+    hierarchical: float = 13.0
+    summary_lead: float = 0.1
+    summary_text: float = 0.1
+    summary_centre: float = 0.9
     related_terms: float = 0.3
     related_vector: float = 0.4
     previous_terms: float = 0.05
