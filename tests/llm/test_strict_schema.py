@@ -2,7 +2,7 @@ import importlib
 import json
 import pkgutil
 from collections.abc import Iterator
-from typing import Literal
+from typing import Annotated, Literal
 
 import pytest
 from pydantic import BaseModel, Field
@@ -31,7 +31,7 @@ class Tree(BaseModel):
     leaf: Leaf = Field(description="a leaf")
     span: tuple[int, int] = (0, 1)
     pair: tuple[int, str] = (0, "")
-    animals: tuple[Cat | Dog, ...] = ()
+    animals: tuple[Annotated[Cat | Dog, Field(discriminator="kind")], ...] = ()
     children: tuple["Tree", ...] = ()
 
 
