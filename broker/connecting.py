@@ -12,6 +12,7 @@ from redis.exceptions import (
     ClusterDownError,
     OutOfMemoryError,
     ReadOnlyError,
+    ResponseError,
     TryAgainError,
 )
 from redis.exceptions import (
@@ -39,6 +40,9 @@ UNREACHABLE = (
     OutOfMemoryError,
     OSError,
 )
+
+UNABLE = ("OOM command", "MISCONF", "READONLY", "LOADING", "MASTERDOWN", "NOREPLICAS")
+"""What a server that cannot write just now says; before 7.0 inside the error of a script."""
 
 _OPTIONS: dict[str, Any] = {
     # A command whose answer was lost is never sent again blindly: the caller knows what is safe.
@@ -69,6 +73,10 @@ def reachable() -> Iterator[None]:
         yield
     except UNREACHABLE as error:
         raise BrokerUnavailableError(f"Redis does not answer: {error}") from error
+    except ResponseError as error:
+        if not any(word in str(error) for word in UNABLE):
+            raise
+        raise BrokerUnavailableError(f"Redis cannot write: {error}") from error
 
 
 def _options(url: str) -> dict[str, Any]:

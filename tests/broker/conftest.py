@@ -59,11 +59,10 @@ def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def cluster_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A cluster of one node, which refuses keys of several slots in one command."""
     path = tmp_path_factory.mktemp("cluster") / "r.sock"
-    # A cluster has no cluster without a port; the system chooses which one is free.
+    # A cluster needs a port, and by default the one 10000 above for its nodes.
     port = str(_free_port())
     server = _started(
-        path, "--port", port, "--bind", "127.0.0.1", "--cluster-enabled", "yes",
-        "--cluster-port", str(_free_port()),
+        path, "--port", port, "--bind", "127.0.0.1", "--cluster-enabled", "yes"
     )  # fmt: skip
     yield f"unix://{path}"
     server.terminate()
@@ -71,10 +70,16 @@ def cluster_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def _free_port() -> int:
-    with closing(socket.socket()) as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
+    """Return a free port below 50000 whose bus port is free as well."""
+    for port in range(20_000, 50_000, 7):
+        with closing(socket.socket()) as first, closing(socket.socket()) as second:
+            try:
+                first.bind(("127.0.0.1", port))
+                second.bind(("127.0.0.1", port + 10_000))
+            except OSError:
+                continue
+            return port
+    raise AssertionError("no port is free")
 
 
 @pytest.fixture(params=["played", pytest.param("real", marks=pytest.mark.redis)])

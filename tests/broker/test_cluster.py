@@ -16,7 +16,7 @@ async def rig(request: pytest.FixtureRequest, cluster_url: str) -> Any:
     """A broker on a cluster, which refuses keys of several slots in one command."""
     client: Any = connect(cluster_url)
     if b"cluster_slots_assigned:0" in await client.execute_command("CLUSTER", "INFO"):
-        await client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
+        await client.execute_command("CLUSTER", "ADDSLOTS", *range(16_384))
     broker = RedisBroker(client, shards=request.param, lease_seconds=0.05, backoff_seconds=0.001)
 
     async def prepared() -> bool:

@@ -210,6 +210,7 @@ async def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
     (tmp_path / "broker" / "appendonlydir").mkdir(parents=True)
     manifest = tmp_path / "broker" / "appendonlydir" / "appendonly.aof.manifest"
     manifest.write_text("nonsense\n")
+    (tmp_path / "broker" / "appendonly.aof").write_text("nonsense\n")  # as older servers name it
 
     with pytest.raises(EmbeddedServerError, match="did not start"):
         async with embedded_redis(tmp_path):
