@@ -72,7 +72,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
 def _is_told(error: Exception) -> bool:
     """Whether an error is one of ours, whose text is written for people."""
     roots = {"CommandError", "ConfigError", "BrokerError", "MemoryStoreError", "KnowledgeError"}
-    roots |= {"ModelError", "GatewayError", "EnvelopeError", "EvaluationError"}
+    roots |= {"ModelError", "GatewayError", "EnvelopeError", "UnknownFormatError"}
     return any(kind.__name__ in roots for kind in type(error).__mro__)
 
 

@@ -20,7 +20,7 @@ from knowledge.describing import RuleDescriber
 from knowledge.errors import KnowledgeError
 from knowledge.ingestion import Describer, ingest
 from knowledge.ingestion_report import IngestionResult, PlainReport, Report
-from knowledge.language import Detector
+from knowledge.language.detector import ScriptAndNgramDetector
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -47,7 +47,7 @@ async def ingest_here(
 
 def language_of(settings: Settings) -> Callable[[str], str]:
     """Return what tells the language of a page that does not say it."""
-    detector = Detector()
+    detector = ScriptAndNgramDetector()
     return lambda text: detector.detect(text).language or settings.default_language
 
 
@@ -143,12 +143,16 @@ def _result(reply: Fields) -> IngestionResult:
         raise CommandError(f"the process that owns the index could not read: {reply.get('error')}")
     failed = reply.get("failed")
     pairs = failed if isinstance(failed, list) else []
-    counts = {
-        name: int(str(reply.get(name, 0)))
-        for name in ("added", "changed", "unchanged", "removed", "chunks")
-    }
+
+    def count(name: str) -> int:
+        return int(str(reply.get(name, 0)))
+
     return IngestionResult(
-        **counts,
+        added=count("added"),
+        changed=count("changed"),
+        unchanged=count("unchanged"),
+        removed=count("removed"),
+        chunks=count("chunks"),
         failed=tuple((str(pair[0]), str(pair[1])) for pair in pairs if isinstance(pair, list)),
         seconds=float(str(reply.get("seconds", 0.0))),
     )

@@ -1,13 +1,20 @@
 """Makes the models that settings name."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
-from config.prompts import load_prompts
+from config.prompts import PromptFiles
 from config.settings import Settings
+from llm.port import Task
+from llm.prompts import OWN_PROMPTS
 from llm.registry import Registry, Vendor
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from pydantic import SecretStr
+
+TASKS = ("translate", "essence", "scope", "respond", "judge", "clarify", "describe")
 
 
 def make_registry(settings: Settings) -> Registry:
@@ -18,6 +25,12 @@ def make_registry(settings: Settings) -> Registry:
         google=Vendor(api_key=_secret(settings.google_api_key)),
         timeout_seconds=settings.model_timeout_seconds,
     )
+
+
+def load_prompts() -> PromptFiles:
+    """Return every prompt, checked against its task; raises `PromptError`."""
+    tasks: list[Task[Any, Any]] = [import_module(f"llm.tasks.{name}").TASK for name in TASKS]
+    return PromptFiles({**{task.name: task.inputs for task in tasks}, **OWN_PROMPTS})
 
 
 def _secret(value: "SecretStr | None") -> str | None:

@@ -20,13 +20,23 @@ def report_on_terminal(*, quiet: bool) -> Iterator[Report]:
         with _bar() as progress:
             yield BarReport(progress)
     else:
-        yield PlainReport(lambda line: print_line(f"{line}\n"))
+        yield LineReport(lambda line: print_line(f"{line}\n"))
 
 
 def print_line(text: str) -> None:
     """Write to standard error at once."""
     sys.stderr.write(text)
     sys.stderr.flush()
+
+
+class LineReport(PlainReport):
+    """Plain lines; the command itself says what came of it."""
+
+    def finished(self, result: IngestionResult) -> None:
+        """Say nothing."""
+
+    def failed(self, source: str, reason: str) -> None:
+        """Leave it to the result to name what failed."""
 
 
 class BarReport:

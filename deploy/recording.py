@@ -5,9 +5,9 @@ from contextlib import contextmanager
 
 from broker.port import JournalEntry
 from envelope.envelope import Envelope
+from llm.call_scope import call_scope
 from llm.port import ModelCall
 from llm.recording import recorded_calls
-from llm.scope import call_scope
 from worker.agent_handler import Calls
 from worker.metrics import PrometheusMeter
 

@@ -44,10 +44,11 @@ class Staff:
 
     def _lang(self) -> AnyAgent:
         from agents.lang import LangAgent
+        from knowledge.language.detector import ScriptAndNgramDetector
 
-        from knowledge.language.detector import Detector
-
-        return LangAgent(detector=Detector(), default_language=self.settings.default_language)
+        return LangAgent(
+            detector=ScriptAndNgramDetector(), default_language=self.settings.default_language
+        )
 
     def _translation(self) -> AnyAgent:
         from agents.translation import TranslationAgent
@@ -102,8 +103,9 @@ class Staff:
 
     def _quality(self) -> AnyAgent:
         from agents.quality import QualityAgent
+        from deploy.ingestion import language_of
 
-        return QualityAgent(model=self.model("judge"))
+        return QualityAgent(model=self.model("judge"), language_of=language_of(self.settings))
 
     def _command(self) -> AnyAgent:
         from agents.command import CommandAgent

@@ -96,7 +96,8 @@ def _list(letters: Sequence[DeadLetter], *, as_json: bool) -> int:
         say("no dead letters")
     for letter in shown:
         say(
-            f"{letter.id}  {letter.role:<13} {letter.reason}  attempts {letter.attempts}  {_at(letter)}"
+            f"{letter.id}  {letter.role:<13} {letter.reason}  "
+            f"attempts {letter.attempts}  {_at(letter)}"
         )
         say(f"    {letter.error[:74]}")
     return 0

@@ -9,7 +9,7 @@ from deploy.assembly import ingested
 from deploy.command import CommandError
 from deploy.printing import say, say_json
 from deploy.progress import report_on_terminal
-from knowledge.ingestion import IngestionResult
+from knowledge.ingestion_report import IngestionResult
 
 EXIT_SOME_FAILED = 6
 

@@ -1,0 +1,44 @@
+"""Every agent keeps to the payload catalogue."""
+
+import pytest
+
+from agents.agent import Agent
+from agents.roster import AGENTS
+from envelope.payload import ATTRIBUTES
+from envelope.role import Role
+
+NOT_AGENTS = {Role.MANAGER, Role.INGESTION}
+
+
+def test_every_role_but_the_managers_has_one_agent() -> None:
+    assert {agent.role for agent in AGENTS} == set(Role) - NOT_AGENTS
+    assert len({agent.role for agent in AGENTS}) == len(AGENTS)
+
+
+@pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.role.value)
+def test_an_agent_reads_only_what_the_catalogue_gives_it(agent: type[Agent]) -> None:
+    for name, field in agent.reads.model_fields.items():
+        assert name in ATTRIBUTES, f"{name} is not in the catalogue"
+        assert field.annotation == ATTRIBUTES[name].type, name
+        assert agent.role in ATTRIBUTES[name].read_by, f"{name}: not named as reader"
+
+
+@pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.role.value)
+def test_an_agent_writes_only_what_the_catalogue_lets_it(agent: type[Agent]) -> None:
+    for name, field in agent.writes.model_fields.items():
+        assert name in ATTRIBUTES, f"{name} is not in the catalogue"
+        assert field.annotation == ATTRIBUTES[name].type, name
+        assert agent.role in ATTRIBUTES[name].written_by, f"{name}: not named as writer"
+
+
+def test_every_attribute_that_names_an_agent_is_really_used_by_it() -> None:
+    by_role = {agent.role: agent for agent in AGENTS}
+    idle = [
+        (attribute.name, role.value)
+        for attribute in ATTRIBUTES.values()
+        for roles, side in ((attribute.read_by, "reads"), (attribute.written_by, "writes"))
+        for role in roles
+        if role in by_role and attribute.name not in getattr(by_role[role], side).model_fields
+    ]
+
+    assert idle == []

@@ -1,0 +1,79 @@
+"""The house rules that no linter knows."""
+
+import subprocess
+import tomllib
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PACKAGES = set(PROJECT["tool"]["importlinter"]["root_packages"])
+NO_PACKAGES = {"docs", "examples", "benchmarks", "tests"}
+VAGUE = {"utils", "helpers", "common", "base", "types", "misc", "util", "helper"}
+
+
+def tracked(pattern: str) -> list[Path]:
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", pattern],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [ROOT / line for line in listed.stdout.splitlines() if (ROOT / line).exists()]
+
+
+def test_every_top_level_package_is_known_to_the_direction_contract() -> None:
+    on_disk = {path.relative_to(ROOT).parts[0] for path in tracked("*.py")}
+
+    assert on_disk - NO_PACKAGES == PACKAGES
+
+
+def test_the_wheel_holds_every_package() -> None:
+    wheel = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+
+    assert set(wheel) == PACKAGES
+
+
+def test_no_installed_dependency_brings_a_package_of_our_name() -> None:
+    owners = packages_distributions()
+
+    foreign = {
+        name: owner
+        for name in PACKAGES
+        if (owner := [it for it in owners.get(name, []) if it != "refdesk"])
+    }
+
+    assert foreign == {}
+
+
+def test_no_module_has_a_vague_name() -> None:
+    vague = [path for path in tracked("*.py") if VAGUE & set(path.with_suffix("").parts)]
+
+    assert vague == []
+
+
+def test_every_file_fits_one_sitting() -> None:
+    long = {
+        str(path.relative_to(ROOT)): lines
+        for path in tracked("*.py")
+        if (lines := len(path.read_text().splitlines())) > 400
+    }
+
+    assert long == {}
+
+
+@pytest.mark.parametrize("pattern", ["*.py", "*.md", "*.toml", "Makefile", "*.txt", "*.lua"])
+def test_the_project_names_no_path_of_a_machine(pattern: str) -> None:
+    # Put together here, so that this file does not name them itself.
+    paths = ["/" + "work/", "/" + "root/", ".." + "/shared"]
+
+    named = [
+        str(path.relative_to(ROOT))
+        for path in tracked(pattern)
+        if any(machine in path.read_text(errors="replace") for machine in paths)
+    ]
+
+    assert named == []
