@@ -1,0 +1,176 @@
+"""Words a question back, or a refusal; what is asked and why was decided before."""
+
+from typing import Literal, Protocol
+
+from pydantic import BaseModel
+
+from agents.agent import Agent
+from envelope.conversation import REFUSALS, ClarificationReason, SuggestedAction, Turn
+from envelope.outcome import HopOutcome, Wrote
+from envelope.role import Role
+from envelope.sources import SearchResult
+from llm.errors import ModelError
+from llm.port import Model
+from llm.tasks.clarify import TASK, Inputs
+
+MOST_OPTIONS = 4
+ClarificationType = Literal["ambiguity", "scope", "context", "choice"]
+
+_Reason = ClarificationReason
+_WORDING: dict[ClarificationReason, tuple[ClarificationType, str]] = {
+    _Reason.AMBIGUOUS_QUERY: ("ambiguity", "ask_ambiguous"),
+    _Reason.MULTIPLE_TOPICS: ("choice", "ask_topics"),
+    _Reason.SCOPE_UNCLEAR: ("scope", "ask_scope"),
+    _Reason.OUT_OF_SCOPE: ("scope", "decline_domain"),
+    _Reason.INSUFFICIENT_CONTEXT: ("context", "decline_missing"),
+    _Reason.MISSING_DETAILS: ("context", "ask_details"),
+    _Reason.QUALITY_INSUFFICIENT: ("context", "ask_quality"),
+}
+
+
+class Texts(Protocol):
+    """Fixed texts by key, in English where there is none in the user's language."""
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """The languages there are texts in."""
+        ...
+
+    def text(self, key: str, language: str, **values: str) -> str:
+        """Return the text of `key`, its names filled in."""
+        ...
+
+
+class Reads(BaseModel, frozen=True):
+    """Why the desk asks or declines, and what the search found."""
+
+    needs_clarification: bool = True
+    clarification_reason: ClarificationReason | None = None
+    clarification_message: str = ""
+    clarification_options: tuple[str, ...] = ()
+    canonical_question: str = ""
+    language: str = "en"
+    stage: str = ""
+    history: tuple[Turn, ...] = ()
+    search_results: tuple[SearchResult, ...] = ()
+
+
+class Writes(BaseModel, frozen=True):
+    """What the user reads, and the buttons a channel can show."""
+
+    response: str
+    clarification_type: ClarificationType
+    suggested_actions: tuple[SuggestedAction, ...] = ()
+    clarification_fallback: str = ""
+
+
+class ClarificationAgent(Agent[Reads, Writes]):
+    """Ask with options that the search really found, or decline with the nearest pages.
+
+    When the model fails, the fixed text in the user's language is said, and
+    `clarification_fallback` tells why.
+    """
+
+    role = Role.CLARIFICATION
+    reads = Reads
+    writes = Writes
+
+    def __init__(self, *, model: Model, texts: Texts, domain_name: str) -> None:
+        self._model = model
+        self._texts = texts
+        self._domain_name = domain_name
+
+    async def work(self, reads: Reads) -> HopOutcome[Writes]:
+        reason = reads.clarification_reason or ClarificationReason.MISSING_DETAILS
+        actions = self._actions(reason, reads)
+        lead, fallback = await self._lead(reason, reads, actions)
+        writes = Writes(
+            response=self._with_list(lead, actions, reads.language),
+            clarification_type=_WORDING[reason][0],
+            suggested_actions=actions,
+        )
+        return Wrote(_noting(writes, fallback) if fallback else writes)
+
+    async def _lead(
+        self, reason: ClarificationReason, reads: Reads, actions: tuple[SuggestedAction, ...]
+    ) -> tuple[str, str]:
+        """Return the wording, and why it is the fixed one where a model should have worded it."""
+        inputs = self._inputs(reason, reads, actions)
+        try:
+            text = (await self._model.ask(TASK, inputs)).output.text.strip()
+        except ModelError as error:
+            return inputs.fixed_text, f"{type(error).__name__}: {error}"
+        if not text:
+            return inputs.fixed_text, "the model gave no text"
+        if text == inputs.fixed_text and reads.language not in self._texts.languages:
+            return text, f"there is no fixed text in {reads.language!r}, English was used"
+        return text, ""
+
+    def _inputs(
+        self, reason: ClarificationReason, reads: Reads, actions: tuple[SuggestedAction, ...]
+    ) -> Inputs:
+        fixed_text = self._texts.text(
+            _WORDING[reason][1],
+            reads.language,
+            domain_name=self._domain_name,
+            question=reads.canonical_question,
+        )
+        return Inputs(
+            reason=reason,
+            message=reads.clarification_message,
+            question=reads.canonical_question,
+            options=tuple(a.label for a in actions if a.kind in {"option", "source"}),
+            history=reads.history,
+            language=reads.language,
+            domain_name=self._domain_name,
+            stage=reads.stage,
+            fixed_text=fixed_text,
+        )
+
+    def _actions(self, reason: ClarificationReason, reads: Reads) -> tuple[SuggestedAction, ...]:
+        if reason is ClarificationReason.OUT_OF_SCOPE:
+            return ()
+        if reason in REFUSALS:
+            return _sources(reads.search_results)
+        skip = self._texts.text("skip", reads.language)
+        leave = self._texts.text("exit_action", reads.language)
+        return (
+            *(SuggestedAction(label=option, value=option) for option in _options(reads)),
+            SuggestedAction(label=skip, value=skip, kind="skip"),
+            SuggestedAction(label=leave, value=leave, kind="exit"),
+        )
+
+    def _with_list(self, lead: str, actions: tuple[SuggestedAction, ...], language: str) -> str:
+        options = [action.label for action in actions if action.kind == "option"]
+        sources = [action.label for action in actions if action.kind == "source"]
+        if options:
+            listed = [f"{number}. {option}" for number, option in enumerate(options, 1)]
+            return "\n".join((lead, self._texts.text("ask_choice", language), *listed))
+        if sources:
+            listed = [f"- {source}" for source in sources]
+            return "\n".join((lead, self._texts.text("nearest_pages", language), *listed))
+        return lead
+
+
+def _noting(writes: Writes, fallback: str) -> Writes:
+    return Writes(**{**dict(writes), "clarification_fallback": fallback})
+
+
+def _options(reads: Reads) -> tuple[str, ...]:
+    """Return places to choose from: those the search named, else where its results stand."""
+    named = reads.clarification_options or tuple(map(_place, reads.search_results))
+    options = tuple(dict.fromkeys(option for option in named if option))[:MOST_OPTIONS]
+    return options if len(options) > 1 else ()
+
+
+def _sources(results: tuple[SearchResult, ...]) -> tuple[SuggestedAction, ...]:
+    nearest = {result.document_id: result for result in reversed(results)}
+    first = [result for result in results if nearest[result.document_id] is result]
+    return tuple(
+        SuggestedAction(label=result.title, value=result.title, kind="source", url=result.url)
+        for result in first[:MOST_OPTIONS]
+    )
+
+
+def _place(result: SearchResult) -> str:
+    return " > ".join(dict.fromkeys((*result.crumbs, *result.heading_path))) or result.title

@@ -1,0 +1,146 @@
+"""Obeys the commands of a conversation."""
+
+from collections.abc import Mapping
+from typing import Literal, Protocol
+
+from pydantic import BaseModel
+
+from agents.agent import Agent
+from envelope.conversation import Preferences
+from envelope.outcome import HopOutcome, Wrote
+from envelope.role import Role
+from knowledge.language.scripts import CANDIDATES
+
+COMMANDS = ("clear_history", "clear_all", "set_language", "get_stats", "help")
+STATISTICS = (
+    "questions",
+    "outcome_answered",
+    "outcome_clarification",
+    "outcome_refused",
+    "outcome_superseded",
+    "outcome_failed",
+    "commands",
+    "processing_seconds",
+)
+
+
+class Texts(Protocol):
+    """Fixed texts by key, in English where there is none in the user's language."""
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """The languages there are texts in."""
+        ...
+
+    def text(self, key: str, language: str, **values: str) -> str:
+        """Return the text of `key`, its names filled in."""
+        ...
+
+
+class Reads(BaseModel, frozen=True):
+    """The command, and what the conversation remembers."""
+
+    command: str | None = None
+    arguments: tuple[str, ...] = ()
+    language: str = ""
+    preferences: Preferences = Preferences()
+    statistics: dict[str, float] = {}
+
+
+class Writes(BaseModel, frozen=True):
+    """The reply, and what is to be remembered or forgotten when the message ends."""
+
+    response: str
+    remember_preferences: Preferences | None = None
+    forget: Literal["", "history", "all"] = ""
+
+
+class CommandAgent(Agent[Reads, Writes]):
+    """Forget, set the language, tell statistics, help; an unknown command lists the known ones."""
+
+    role = Role.COMMAND
+    reads = Reads
+    writes = Writes
+
+    def __init__(self, *, texts: Texts) -> None:
+        self._texts = texts
+        self._codes = _spellings(texts)
+
+    async def work(self, reads: Reads) -> HopOutcome[Writes]:
+        language = reads.language or reads.preferences.language or "en"
+        command = (reads.command or "").strip().removeprefix("/").casefold().replace("-", "_")
+        match command:
+            case "clear_history":
+                text = self._texts.text("history_cleared", language)
+                return Wrote(Writes(response=text, forget="history"))
+            case "clear_all":
+                text = self._texts.text("all_cleared", language)
+                return Wrote(Writes(response=text, forget="all"))
+            case "set_language":
+                return Wrote(self._language_set(" ".join(reads.arguments), language))
+            case "get_stats":
+                return Wrote(Writes(response=self._statistics(reads.statistics, language)))
+            case "help":
+                return Wrote(Writes(response=self._help(language)))
+        return Wrote(Writes(response=self._unknown(reads.command or "", language)))
+
+    def _language_set(self, named: str, language: str) -> Writes:
+        spelling = named.strip().casefold()
+        if not spelling:
+            missing = self._texts.text(
+                "language_missing", language, example=self._texts.text("language_de", language)
+            )
+            return Writes(response=missing)
+        code = self._codes.get(spelling) or _region_left_out(spelling)
+        if code is None:
+            return Writes(response=self._language_unknown(named.strip(), language))
+        return Writes(
+            response=self._texts.text("language_set", code, language_name=self._name(code)),
+            remember_preferences=Preferences(language=code, explicit=True),
+        )
+
+    def _language_unknown(self, named: str, language: str) -> str:
+        known = (
+            f"{code} ({self._texts.text(f'language_{code}', language)})"
+            for code in self._texts.languages
+        )
+        return self._texts.text(
+            "language_unknown", language, named=named[:60], languages=", ".join(known)
+        )
+
+    def _name(self, code: str) -> str:
+        return self._texts.text(f"language_{code}", code) if code in self._texts.languages else code
+
+    def _statistics(self, statistics: Mapping[str, float], language: str) -> str:
+        lines = [
+            f"- {self._texts.text(f'statistic_{name}', language)}: {statistics[name]:.10g}"
+            for name in STATISTICS
+            if statistics.get(name)
+        ]
+        if not lines:
+            return self._texts.text("statistics_none", language)
+        return "\n".join((self._texts.text("statistics_title", language), *lines))
+
+    def _help(self, language: str) -> str:
+        lines = (f"- {name}: {self._texts.text(f'help_{name}', language)}" for name in COMMANDS)
+        return "\n".join((self._texts.text("help_title", language), *lines))
+
+    def _unknown(self, command: str, language: str) -> str:
+        return self._texts.text(
+            "command_unknown", language, command=command[:60], commands=", ".join(COMMANDS)
+        )
+
+
+def _spellings(texts: Texts) -> dict[str, str]:
+    """Return the code of every language by its name in every language."""
+    return {
+        texts.text(f"language_{code}", spoken).casefold(): code
+        for code in texts.languages
+        for spoken in texts.languages
+    }
+
+
+def _region_left_out(spelling: str) -> str | None:
+    """Return the code of `de`, `de-AT` or `de_AT`; None when nothing is known in it."""
+    code = spelling.replace("_", "-").split("-")[0]
+    return code if code in CANDIDATES else None

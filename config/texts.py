@@ -1,0 +1,77 @@
+"""Reads the fixed texts, one file per language, and fills in their names."""
+
+import string
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
+from config.errors import TextsError
+
+FOLDER = Path(__file__).parent / "texts"
+FALLBACK = "en"
+
+
+class FixedTexts:
+    """The fixed texts of every language; each language has each text, with the same names."""
+
+    def __init__(
+        self, texts: Mapping[str, Mapping[str, str]], defaults: Mapping[str, str] | None = None
+    ) -> None:
+        self._texts = texts
+        self._defaults = dict(defaults or {})
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """The languages there are texts in, ISO 639-1."""
+        return tuple(self._texts)
+
+    def text(self, key: str, language: str, **values: str) -> str:
+        """Return the text of `key` in `language`, in English where there is none.
+
+        Raises `TextsError` when no such text exists or a name in it has no value.
+        """
+        of_language = self._texts.get(language, self._texts[FALLBACK])
+        if key not in of_language:
+            raise TextsError(f"expected the key of a fixed text, found {key!r}")
+        try:
+            return of_language[key].format_map({**self._defaults, **values})
+        except KeyError as missing:
+            raise TextsError(f"the text {key!r} needs a value for {missing}, found none") from None
+
+
+def load_texts(folder: Path = FOLDER, **defaults: str) -> FixedTexts:
+    """Return the texts of all files of `folder`; `defaults` are values for every text.
+
+    Raises `TextsError` when a file cannot be read, or languages differ in keys or names.
+    """
+    texts = {path.stem: _read(path) for path in sorted(folder.glob("*.toml"))}
+    if FALLBACK not in texts:
+        raise TextsError(f"expected {FALLBACK}.toml in {folder}, found {sorted(texts)}")
+    for language, of_language in texts.items():
+        _check(language, of_language, texts[FALLBACK])
+    return FixedTexts(texts, defaults)
+
+
+def names_in(text: str) -> set[str]:
+    """Return the names in braces of a text."""
+    return {name for _, name, _, _ in string.Formatter().parse(text) if name is not None}
+
+
+def _read(path: Path) -> dict[str, str]:
+    try:
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise TextsError(f"the texts of {path.name} cannot be read: {error}") from error
+    return {key: str(text) for key, text in found.items()}
+
+
+def _check(language: str, texts: Mapping[str, str], pattern: Mapping[str, str]) -> None:
+    differing = sorted(texts.keys() ^ pattern.keys())
+    if differing:
+        raise TextsError(f"{language}.toml and {FALLBACK}.toml differ in {differing[0]!r}")
+    for key, text in texts.items():
+        if names_in(text) != names_in(pattern[key]):
+            raise TextsError(
+                f"{language}.toml: expected the names {sorted(names_in(pattern[key]))} in {key!r}, "
+                f"found {sorted(names_in(text))}"
+            )

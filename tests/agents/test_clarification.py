@@ -1,0 +1,166 @@
+import pytest
+
+from agents.clarification import ClarificationAgent, Reads, Writes
+from config.texts import load_texts
+from envelope.conversation import ClarificationReason, SuggestedAction
+from envelope.outcome import Wrote
+from envelope.sources import SearchResult
+from llm.errors import ModelUnavailable
+from llm.offline.model import OfflineModel
+from llm.port import Model
+from llm.scripted import ScriptedModel
+from llm.tasks.clarify import Inputs, Output
+
+TEXTS = load_texts()
+DOMAIN = "Bluebird SMS"
+Reason = ClarificationReason
+
+
+def result(number: int, *crumbs: str, title: str = "") -> SearchResult:
+    return SearchResult(
+        chunk_id=f"c{number}",
+        document_id=f"d{number}",
+        title=title or f"Page {number}",
+        crumbs=crumbs,
+        url=f"https://example.org/{number}",
+        score=1.0 / number,
+        levels=("keywords",),
+    )
+
+
+RESULTS = (result(1, "Accounts", "Limits"), result(2, "Rates", "Limits"), result(3, "API"))
+
+
+async def worded(reads: Reads, model: Model | None = None) -> Writes:
+    agent = ClarificationAgent(model=model or OfflineModel(), texts=TEXTS, domain_name=DOMAIN)
+    outcome = await agent.work(reads)
+    assert isinstance(outcome, Wrote)
+    return outcome.writes
+
+
+@pytest.mark.parametrize("language", TEXTS.languages)
+@pytest.mark.parametrize("reason", list(Reason))
+async def test_every_reason_is_worded_in_every_language(reason: Reason, language: str) -> None:
+    found = await worded(
+        Reads(clarification_reason=reason, language=language, canonical_question="limits?")
+    )
+
+    assert found.response
+    assert "{" not in found.response
+    assert found.clarification_fallback == ""
+    assert (language == "en") == (
+        found.response
+        == (
+            await worded(
+                Reads(clarification_reason=reason, language="en", canonical_question="limits?")
+            )
+        ).response
+    )
+
+
+async def test_options_are_the_places_that_the_search_found() -> None:
+    found = await worded(
+        Reads(clarification_reason=Reason.AMBIGUOUS_QUERY, search_results=RESULTS, language="de")
+    )
+
+    assert found.clarification_type == "ambiguity"
+    assert [(action.kind, action.value) for action in found.suggested_actions] == [
+        ("option", "Accounts > Limits"),
+        ("option", "Rates > Limits"),
+        ("option", "API"),
+        ("skip", "Trotzdem antworten"),
+        ("exit", "Abbrechen"),
+    ]
+    assert "2. Rates > Limits" in found.response
+
+
+async def test_options_that_the_search_named_win() -> None:
+    found = await worded(
+        Reads(
+            clarification_reason=Reason.AMBIGUOUS_QUERY,
+            clarification_options=("Sending", "Receiving", "Sending"),
+            search_results=RESULTS,
+        )
+    )
+
+    options = [action.value for action in found.suggested_actions if action.kind == "option"]
+    assert options == ["Sending", "Receiving"]
+
+
+async def test_one_place_alone_is_no_choice() -> None:
+    found = await worded(
+        Reads(clarification_reason=Reason.MISSING_DETAILS, search_results=RESULTS[:1])
+    )
+
+    assert [action.kind for action in found.suggested_actions] == ["skip", "exit"]
+
+
+async def test_a_refusal_for_scope_names_the_domain_and_offers_nothing() -> None:
+    found = await worded(
+        Reads(clarification_reason=Reason.OUT_OF_SCOPE, search_results=RESULTS, language="fr")
+    )
+
+    assert DOMAIN in found.response
+    assert found.suggested_actions == ()
+    assert found.clarification_type == "scope"
+
+
+async def test_a_refusal_for_missing_context_names_the_question_and_the_nearest_pages() -> None:
+    twice = (*RESULTS[:2], RESULTS[0].model_copy(update={"chunk_id": "c9"}))
+
+    found = await worded(
+        Reads(
+            clarification_reason=Reason.INSUFFICIENT_CONTEXT,
+            canonical_question="How loud is the pager?",
+            search_results=twice,
+        )
+    )
+
+    assert "How loud is the pager?" in found.response
+    assert found.suggested_actions == (
+        SuggestedAction(label="Page 1", value="Page 1", kind="source", url="https://example.org/1"),
+        SuggestedAction(label="Page 2", value="Page 2", kind="source", url="https://example.org/2"),
+    )
+
+
+async def test_a_model_words_it_and_the_options_stay_ours() -> None:
+    model = ScriptedModel([Output(text="Meinen Sie Konten oder Tarife?")])
+
+    found = await worded(
+        Reads(clarification_reason=Reason.AMBIGUOUS_QUERY, search_results=RESULTS, language="de"),
+        model,
+    )
+
+    asked = model.calls[0].inputs
+    assert isinstance(asked, Inputs)
+    assert asked.options == ("Accounts > Limits", "Rates > Limits", "API")
+    assert found.response.startswith("Meinen Sie Konten oder Tarife?\n")
+    assert "3. API" in found.response
+    assert found.clarification_fallback == ""
+
+
+async def test_when_the_model_fails_the_fixed_text_is_said_and_the_reason_is_kept() -> None:
+    model = ScriptedModel([ModelUnavailable("the vendor is away")])
+
+    found = await worded(Reads(clarification_reason=Reason.MISSING_DETAILS, language="uk"), model)
+
+    assert found.response == TEXTS.text("ask_details", "uk")
+    assert found.clarification_fallback == "ModelUnavailable: the vendor is away"
+
+
+async def test_a_language_without_texts_is_told_in_english_and_says_so() -> None:
+    found = await worded(Reads(clarification_reason=Reason.MISSING_DETAILS, language="ko"))
+
+    assert found.response == TEXTS.text("ask_details", "en")
+    assert "'ko'" in found.clarification_fallback
+
+
+async def test_text_of_documents_and_users_is_never_a_name_to_fill_in() -> None:
+    found = await worded(
+        Reads(
+            clarification_reason=Reason.INSUFFICIENT_CONTEXT,
+            canonical_question="what is {domain_name} and {0}",
+        )
+    )
+
+    assert "what is {domain_name} and {0}" in found.response

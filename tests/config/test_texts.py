@@ -1,0 +1,89 @@
+from pathlib import Path
+
+import pytest
+
+from config.errors import TextsError
+from config.texts import load_texts
+from llm.offline.phrases import EXIT, SKIP
+from llm.offline.words import normalised
+
+TEXTS = load_texts()
+LANGUAGES = ("en", "de", "es", "fr", "it", "pt", "ru", "uk", "zh", "ja", "ar", "hi")
+
+
+def folder_of(tmp_path: Path, **texts: str) -> Path:
+    for language, text in texts.items():
+        (tmp_path / f"{language}.toml").write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def test_there_are_texts_in_all_twelve_languages() -> None:
+    assert set(TEXTS.languages) == set(LANGUAGES)
+
+
+def test_a_language_without_texts_is_answered_in_english() -> None:
+    assert TEXTS.text("exit", "ko") == TEXTS.text("exit", "en")
+
+
+@pytest.mark.parametrize("language", [name for name in LANGUAGES if name != "en"])
+@pytest.mark.parametrize("key", ["exit", "apology", "ask_choice", "ask_details", "help_help"])
+def test_no_language_is_left_in_english(language: str, key: str) -> None:
+    assert TEXTS.text(key, language) != TEXTS.text(key, "en")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize(
+    "key",
+    [
+        "exit",
+        "apology",
+        "deadline",
+        "superseded",
+        "clarify_again",
+        "refused_out_of_scope",
+        "refused_insufficient_context",
+    ],
+)
+def test_a_question_can_be_ended_without_any_value(language: str, key: str) -> None:
+    assert "{" not in TEXTS.text(key, language)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_pressed_skip_or_cancel_is_understood_as_such(language: str) -> None:
+    assert normalised(TEXTS.text("skip", language)) in SKIP
+    assert normalised(TEXTS.text("exit_action", language)) in EXIT
+
+
+def test_values_are_filled_in_and_never_read_as_names() -> None:
+    filled = TEXTS.text("decline_domain", "de", domain_name="{question} {0}")
+
+    assert "{question} {0}" in filled
+
+
+def test_a_default_value_serves_every_text() -> None:
+    assert "Acme" in load_texts(domain_name="Acme").text("ask_scope", "fr")
+
+
+@pytest.mark.parametrize(
+    ("german", "found"),
+    [
+        ('one = "eins"', "'two'"),
+        ('one = "eins"\ntwo = "{name}"\nthree = "3"', "'three'"),
+        ('one = "eins"\ntwo = "zwei"', r"expected the names \['name'\] in 'two', found \[\]"),
+        ("one = ", "de.toml cannot be read"),
+    ],
+)
+def test_a_language_that_differs_from_english_ends_the_start(
+    tmp_path: Path, german: str, found: str
+) -> None:
+    folder = folder_of(tmp_path, en='one = "one"\ntwo = "{name}"', de=german)
+
+    with pytest.raises(TextsError, match=found):
+        load_texts(folder)
+
+
+def test_an_unknown_key_and_a_missing_value_are_named() -> None:
+    with pytest.raises(TextsError, match="'nothing_like_it'"):
+        TEXTS.text("nothing_like_it", "en")
+    with pytest.raises(TextsError, match="'ask_scope' needs a value for 'domain_name'"):
+        TEXTS.text("ask_scope", "en")
