@@ -33,6 +33,7 @@ LEAST_SUPPORT = 0.3
 """Below this share of its words in the cited text, no verdict makes a claim supported."""
 _SHOWN_FACTS = 4
 _SURE_OF_LANGUAGE = 40
+_FRAME_BLOCKS = 4
 _FENCE = re.compile(r"\s*(?:`{3,}|~{3,})")
 
 Decision = Literal["approve", "research", "regenerate"]
@@ -50,6 +51,7 @@ class Reads(BaseModel, frozen=True):
     sources_used: tuple[SourceUsed, ...] = ()
     language: str = "en"
     attempt: int = 0
+    assumption: str = ""
 
 
 class Writes(BaseModel, frozen=True):
@@ -158,15 +160,26 @@ def _claims(reads: Reads) -> tuple[_Checked, ...]:
     return tuple(
         _checked(unit, evidence_of(units, place), reads)
         for place, unit in enumerate(units)
-        if unit.kind is not Kind.CITATION and not is_lead(unit) and not _is_frame(unit, reads)
+        if unit.kind is not Kind.CITATION
+        and not is_lead(unit)
+        and not _is_frame(unit, units, reads)
     )
 
 
-def _is_frame(unit: Unit, reads: Reads) -> bool:
-    """Tell whether a unit is what stands above quotations in another language, and says so."""
+def _is_frame(unit: Unit, units: Sequence[Unit], reads: Reads) -> bool:
+    """Tell whether a unit is what the desk itself says above an answer.
+
+    That is what it assumed, and that quotations stand in another language.
+    """
+    said = " ".join(other.text for other in units if other.block == unit.block)
+    if unit.block > _FRAME_BLOCKS or citations(said):
+        return False
+    assumed = " ".join(without_citations(reads.assumption).split())
+    if assumed and assumed in said:
+        return True
     languages = {source.language for source in reads.sources_used}
-    uncited = not citations(unit.text) and not any(sign.isdigit() for sign in unit.text)
-    return unit.block == 1 and uncited and bool(languages) and reads.language not in languages
+    plain = not any(sign.isdigit() for sign in said)
+    return plain and bool(languages) and reads.language not in languages
 
 
 def _checked(unit: Unit, cites: tuple[int, ...], reads: Reads) -> _Checked:

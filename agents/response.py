@@ -11,6 +11,7 @@ from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import SourceReference, SourceUsed
 from llm.citing import Cited, cited
+from llm.claims import without_citations
 from llm.complaints import complaints, unsupported_in
 from llm.errors import ModelError
 from llm.port import Answer, Model
@@ -23,20 +24,8 @@ _REASONS = {
     "insufficient_context": ClarificationReason.INSUFFICIENT_CONTEXT,
     "missing_details": ClarificationReason.MISSING_DETAILS,
 }
-_OWN_NAMES = {
-    "ar": "العربية",
-    "de": "Deutsch",
-    "en": "English",
-    "es": "español",
-    "fr": "français",
-    "hi": "हिन्दी",
-    "it": "italiano",
-    "ja": "日本語",
-    "pt": "português",
-    "ru": "русский",
-    "uk": "українська",
-    "zh": "中文",
-}
+_NAMED = frozenset(["ar", "de", "en", "es", "fr", "hi", "it", "ja", "pt", "ru", "uk", "zh"])
+"""Languages whose names the fixed texts have (`language_de`, ...)."""
 
 
 class Texts(Protocol):
@@ -128,20 +117,29 @@ class ResponseAgent(Agent[Reads, Writes]):
         used = _used(kept.order, reads.source_references)
         share = kept.claims / (kept.claims + len(kept.dropped))
         return Writes(
-            response=self._framed(kept.text, used, draft.given.model, reads.language),
+            response=self._framed(kept.text, used, draft.given.model, reads),
             sources_used=used,
             generation_confidence=output.confidence * share,
             answer_model=draft.given.model,
         )
 
-    def _framed(self, text: str, used: tuple[SourceUsed, ...], model: str, language: str) -> str:
-        """Return quotations in another language below a sentence that says so."""
+    def _framed(self, text: str, used: tuple[SourceUsed, ...], model: str, reads: Reads) -> str:
+        """Return the answer below what was assumed, and what language is quoted."""
+        above = []
+        if assumed := without_citations(reads.assumption):
+            above.append(self._said("assumption", reads.language, assumption=assumed))
         languages = dict.fromkeys(source.language for source in used if source.language)
-        if model != OFFLINE or not languages or language in languages:
-            return text
-        names = ", ".join(_OWN_NAMES.get(code, code) for code in languages)
-        frame = self._texts.text("answer_frame_offline", language, document_language=names)
-        return f"{frame}\n\n{text}"
+        if model == OFFLINE and languages and reads.language not in languages:
+            names = ", ".join(self._name(code, reads.language) for code in languages)
+            above.append(self._said("quoted_frame", reads.language, quoted_language=names))
+        return "\n\n".join((*above, text))
+
+    def _name(self, code: str, language: str) -> str:
+        return self._said(f"language_{code}", language) if code in _NAMED else code
+
+    def _said(self, key: str, language: str, **values: str) -> str:
+        """Return a fixed text on one line: it cannot open a list or a fence."""
+        return " ".join(self._texts.text(key, language, **values).split())
 
 
 def _inputs(reads: Reads) -> Inputs:

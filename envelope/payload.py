@@ -78,7 +78,7 @@ CATALOGUE: tuple[Attribute, ...] = (
     Attribute("clarification_result", Literal["search_again", "exit"] | None,
               "what the reply to an open pause asks for", (Role.ESSENCE,), MANAGER),
     Attribute("assumption", str, "what is assumed because the user skipped a clarification", (Role.ESSENCE,),
-              (Role.SEARCH, Role.AUGMENTATION, Role.RESPONSE)),
+              (Role.SEARCH, Role.AUGMENTATION, Role.RESPONSE, Role.QUALITY)),
     Attribute("within_scope", bool, "whether the question is the desk's business", (Role.GUARDRAILS,), MANAGER),
     Attribute("guardrails_confidence", Share, "0-1", (Role.GUARDRAILS,), NOBODY),
     Attribute("guardrails_analysis", str, "why", (Role.GUARDRAILS,), NOBODY),

@@ -27,7 +27,7 @@ APPROVAL = Output(
 )
 
 
-def reads(response: str, *, language: str = "en", attempt: int = 0) -> Reads:
+def reads(response: str, *, language: str = "en", attempt: int = 0, assumption: str = "") -> Reads:
     context = "\n\n".join(CHUNKS)
     numbered = list(enumerate(zip(CHUNKS, LANGUAGES, strict=True), start=1))
     return Reads(
@@ -52,6 +52,7 @@ def reads(response: str, *, language: str = "en", attempt: int = 0) -> Reads:
         ),
         language=language,
         attempt=attempt,
+        assumption=assumption,
     )
 
 
@@ -203,3 +204,16 @@ async def test_an_answer_that_claims_nothing_is_not_approved_and_nobody_is_asked
     assert writes.quality_score == 0.0
     assert writes.quality_decision == "regenerate"
     assert not writes.validation_result.grounded
+
+
+async def test_what_the_desk_assumed_is_no_claim_and_anything_else_uncited_is() -> None:
+    assumed = "I assume that you mean: Rules. In 2 parts."
+
+    fine = await judged(
+        OfflineModel(), reads(f"{assumed}\n\n{GOOD}", assumption="Rules. In 2 parts.")
+    )
+    not_assumed = await judged(OfflineModel(), reads(f"{assumed}\n\n{GOOD}"))
+
+    assert fine.quality_decision == "approve"
+    assert len(fine.validation_result.claims) == 1
+    assert not not_assumed.validation_result.grounded

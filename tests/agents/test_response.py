@@ -22,7 +22,7 @@ class Frame:
     """Texts that show what they were asked for."""
 
     def text(self, key: str, language: str, **values: str) -> str:
-        return f"<{key} in {language}> {values['document_language']}"
+        return f"<{key} in {language}> {', '.join(values.values())}".strip()
 
 
 def reads(
@@ -32,6 +32,7 @@ def reads(
     chunks: tuple[str, ...] = CHUNKS,
     attempt: int = 0,
     quality_analysis: str = "",
+    assumption: str = "",
 ) -> Reads:
     context = "\n\n".join(chunks)
     references = tuple(
@@ -54,6 +55,7 @@ def reads(
         canonical_question=question,
         attempt=attempt,
         quality_analysis=quality_analysis,
+        assumption=assumption,
     )
 
 
@@ -184,7 +186,7 @@ async def test_quotations_in_another_language_stand_below_a_sentence_that_says_s
     writes = await respond(OfflineModel(), reads("Wie viele Bedingungen?", language="de"))
 
     frame, quoted = writes.response.split("\n\n", maxsplit=1)
-    assert frame == "<answer_frame_offline in de> English"
+    assert frame == "<quoted_frame in de> <language_en in de>"
     assert quoted.startswith("A rule may have up to 8 conditions. [1]")
 
 
@@ -194,3 +196,11 @@ async def test_the_offline_answer_leaves_out_what_the_judge_turned_down() -> Non
     writes = await respond(OfflineModel(), reads(attempt=1, quality_analysis=analysis))
 
     assert "up to 8" not in writes.response
+
+
+async def test_what_was_assumed_is_said_above_the_answer() -> None:
+    model = ScriptedModel([said("Up to 8. [1]")])
+
+    writes = await respond(model, reads(assumption="rules\nof routing [7]"))
+
+    assert writes.response == "<assumption in en> rules of routing\n\nUp to 8. [1]"

@@ -9,7 +9,8 @@ STEPS = Source(
     chunk_id="rules#1",
     place="Routing > Rules > Create a rule",
     language="en",
-    text="1. Open Routing > Rules.\n2. Give the rule a name. It has up to 60 letters.\n3. Choose\n4.",
+    text="1. Open Routing > Rules.\n2. Give the rule a name. It has up to 60 letters.\n"
+    "3. Choose\n4.",
 )
 MORE_STEPS = Source(
     number=2,
