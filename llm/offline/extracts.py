@@ -19,7 +19,7 @@ from llm.tasks.respond import Source
 _DELIMITERS = re.compile(r"\s*\|?[\s|:-]*-[\s|:-]*\Z")
 _LETTERS = re.compile(r"[^\W\d_]{2}|[\u3040-\u30ff\u3400-\u9fff]")
 _BOX = re.compile(r"\A(\s*[-*+] )\[[ xX]\]\s+")
-_PLACE_SHARE = 0.5
+_PLACE_SHARE = 0.4
 _RANK_SHARE = 0.15
 _TO_ASSISTANTS = re.compile(
     r"\b(?:ignore|disregard|forget|override)\b.{0,40}\b(?:above|previous|prior|earlier"
@@ -60,13 +60,12 @@ class Extract:
 def extracts(sources: Sequence[Source], avoid: Iterable[str]) -> list[Extract]:
     """Return everything that can be quoted from `sources`, in their order, without `avoid`."""
     avoided = {key for claim in avoid if (key := _key(claim))}
-    # A line that only names a page (an entry of a contents list) answers nothing.
     places = subject_terms("\n".join(source.place for source in sources))
     found: list[Extract] = []
     for rank, source in enumerate(sources):
         for order, (kind, text, head) in enumerate(_quotable(source.text)):
             said = subject_terms(f"{head}\n{text}")
-            if _key(text) not in avoided and not said <= places:
+            if _key(text) not in avoided and not _only_names(kind, text, places):
                 found.append(Extract(rank, source.number, order, kind, text, said, head))
     return found
 
@@ -138,6 +137,15 @@ def _rows(unit: Unit) -> Iterator[tuple[Kind, str, str]]:
     for row in lines[1 + ruled :]:
         if not is_order_to_assistant(row):
             yield Kind.TABLE, row, f"{lines[0]}\n{rule}"
+
+
+def _only_names(kind: Kind, text: str, places: frozenset[str]) -> bool:
+    """Tell whether `text` only names a page, as the entries of a contents list do."""
+    is_step = kind is Kind.ITEM and marker(text).strip()[:1].isdigit()
+    if is_step or kind in (Kind.CODE, Kind.TABLE):
+        return False
+    named = text.partition(":")[0] if kind is Kind.ITEM else text
+    return subject_terms(named) <= places
 
 
 def _is_whole(text: str) -> bool:

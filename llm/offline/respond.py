@@ -19,6 +19,7 @@ _ENOUGH = 0.2
 _NEAR_THE_BEST = 0.75
 _LEAD_SHARE = 0.5
 _SAME_TERMS = 0.8
+_CODE_SHARE = 0.6
 _SENTENCES = 4
 _STEPS = 12
 _STEPS_BONUS = 0.25
@@ -48,6 +49,8 @@ def _answered(chosen: Sequence[Extract], confidence: float) -> Output:
 
 def _score(extract: Extract, relevance: Relevance, asked: Asked) -> float:
     score = relevance.score(extract)
+    if extract.kind is Kind.CODE and not asked.steps:
+        score *= _CODE_SHARE
     return score + _ASKED_BONUS if score and asked.fits(extract.text) else score
 
 
@@ -57,7 +60,7 @@ def _chosen(
     if asked.steps:
         steps = _steps(found, inputs, relevance)
         if steps:
-            return _with_lead(steps, found, relevance)
+            return _with_lead(steps, found, inputs, relevance)
     ranked = sorted(found, key=lambda extract: -_score(extract, relevance, asked))
     least = _score(ranked[0], relevance, asked) * _NEAR_THE_BEST
     near = [
@@ -128,9 +131,18 @@ def _step_number(item: Extract) -> int:
 
 
 def _with_lead(
-    steps: list[Extract], found: Sequence[Extract], relevance: Relevance
+    steps: list[Extract], found: Sequence[Extract], inputs: Inputs, relevance: Relevance
 ) -> list[Extract]:
-    openings = [e for e in found if e.kind is Kind.SENTENCE and e.order == 0 and not e.leads]
+    """Return the steps below the best opening sentence of their own section or page."""
+    place = inputs.sources[steps[0].rank].place
+    openings = [
+        extract
+        for extract in found
+        if extract.kind is Kind.SENTENCE
+        and extract.order == 0
+        and not extract.leads
+        and place.startswith(inputs.sources[extract.rank].place)
+    ]
     best = max(openings, key=relevance.score, default=None)
     if best is None or best in steps or relevance.score(best) < _LEAD_SHARE:
         return steps

@@ -103,6 +103,14 @@ def test_nothing_in_common_is_too_little_and_the_missing_words_are_named() -> No
     assert output.missing == "cafeteria, close"
 
 
+def test_an_entry_of_a_contents_list_is_no_answer_and_a_step_of_the_same_words_is() -> None:
+    source = RULES.model_copy(update={"text": "- Rules: what they are.\n- A rule has a route."})
+    steps = RULES.model_copy(update={"text": "1. Open Routing.\n2. Open Rules."})
+
+    assert "what they are" not in asked("What is a rule?", source, ERRORS).answer
+    assert asked("How do I open rules?", steps).answer.endswith("2. Open Rules. [3]")
+
+
 def test_what_was_turned_down_is_not_said_again() -> None:
     said = asked(
         "How many rules can an account have?", avoid=("An account has at most 50 rules. [2]",)
