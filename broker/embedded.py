@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 import structlog
 from fakeredis import FakeAsyncRedis, FakeServer
 
-from broker.connecting import connect
+from broker.connecting import CONNECTIONS, connect
 from broker.errors import EmbeddedServerError
 from broker.preparing import OLDEST, version_numbers
 
@@ -50,7 +50,7 @@ class Endpoint:
     def client(self) -> "Redis":
         """Return a client of its own for the running event loop."""
         if self.played is not None:
-            return FakeAsyncRedis(server=self.played, protocol=2)
+            return FakeAsyncRedis(server=self.played, protocol=2, max_connections=CONNECTIONS)
         return connect(self.url)
 
 

@@ -1,5 +1,6 @@
 """Reads what stands in Redis, and changes nothing: journals, replies, status, dead letters."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,8 +10,13 @@ from broker.connecting import LONGEST_BLOCK_SECONDS, reachable
 from broker.keys import GROUP, named_key, question_of, shard_keys, stream_key
 from broker.port import DeadLetter, Fields, JournalEntry, RoleStatus
 from broker.reading import dead_letter_of, fields_of, journal_entry_of, json_fields, seconds_of
+from broker.scripts import DEAD
 from broker.space import Space
 from envelope.question import Question
+
+FOLLOWERS = 200
+"""How many may block a connection each, following a journal."""
+LOOK_SECONDS = 0.25
 
 
 class Views:
@@ -18,6 +24,7 @@ class Views:
 
     def __init__(self, space: Space) -> None:
         self._space = space
+        self._followers = 0
 
     async def reply(self, question: Question) -> Fields | None:
         """Return the reply in the journal's last entry, once it is the finished one."""
@@ -37,9 +44,23 @@ class Views:
         self, question: Question, *, after: str, block_seconds: float
     ) -> Sequence[JournalEntry]:
         """Return what stands in the journal after an entry."""
+        if block_seconds <= 0:
+            return await self._journal(question, after)
+        if self._followers >= FOLLOWERS:
+            # Connections are for those who work: who comes late looks now and then.
+            await asyncio.sleep(min(block_seconds, LOOK_SECONDS))
+            return await self._journal(question, after)
+        self._followers += 1
+        try:
+            milliseconds = int(min(block_seconds, LONGEST_BLOCK_SECONDS) * 1000)
+            return await self._journal(question, after, "BLOCK", max(1, milliseconds))
+        finally:
+            self._followers -= 1
+
+    async def _journal(
+        self, question: Question, after: str, *block: str | int
+    ) -> Sequence[JournalEntry]:
         _, names = self._space.place(question)
-        milliseconds = int(min(block_seconds, LONGEST_BLOCK_SECONDS) * 1000)
-        block = ("BLOCK", max(1, milliseconds)) if block_seconds > 0 else ()
         with reachable():
             read: Any = await self._command("XREAD", *block, "STREAMS", names.journal, after)
         return [journal_entry_of(entry) for entry in entries_of(read)]
@@ -125,8 +146,10 @@ class Views:
 
     async def _dead_by_role(self) -> dict[str, int]:
         counts: dict[str, int] = {}
-        for letter in await self.dead_letters(self._space.limits.dead_letters):
-            counts[letter.role] = counts.get(letter.role, 0) + 1
+        for shard in range(self._space.shards):
+            told = await self._space.run(DEAD, [shard_keys(shard).dead], [])
+            for role, count in zip(told[::2], told[1::2], strict=True):
+                counts[role.decode()] = counts.get(role.decode(), 0) + int(count)
         return counts
 
 

@@ -41,8 +41,15 @@ local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 local at = time[1] .. string.format('%06d', tonumber(time[2]))
 local deadline = now + tonumber(seconds_ms)
-local keep_until = whole(deadline + tonumber(shard.ttl))
+local keep_until = deadline + tonumber(shard.ttl)
 local start_at = delay_ms > 0 and now + delay_ms or 0
+
+-- Keep what a conversation shares until its last message is past, never shorter than before.
+local function keep(name)
+  if redis.call('PTTL', name) < keep_until - now then
+    redis.call('PEXPIREAT', name, whole(keep_until))
+  end
+end
 
 redis.call('HSET', question.record, 'at', at, 'd', whole(deadline), 't', tenant, 'l', result_list,
   'lr', resort, 'lo', resort_outcome)
@@ -51,7 +58,7 @@ redis.call('RPUSH', messages, name)
 redis.call('LTRIM', messages, -1000, -1)
 redis.call('ZADD', named, now, name)
 for _, kept in ipairs({ question.record, question.journal, messages, named }) do
-  redis.call('PEXPIREAT', kept, keep_until)
+  keep(kept)
 end
 
 local function merge_into(target)
@@ -82,7 +89,7 @@ end
 redis.call('ZADD', shard.deadlines, whole(deadline), name)
 redis.call('HINCRBY', shard.open, tenant, 1)
 redis.call('RPUSH', question.order, name)
-redis.call('PEXPIREAT', question.order, keep_until)
+keep(question.order)
 if before == 0 and start_at == 0 then
   redis.call('XADD', shard.streams[role], '*', 'q', name, 'f', frame, 'd', whole(deadline),
     'l', result_list, 'n', '0')
@@ -91,7 +98,7 @@ end
 redis.call('HSET', question.conversation, name .. ':stream', shard.streams[role], name .. ':frame', frame,
   name .. ':deadline', whole(deadline), name .. ':at', whole(start_at), name .. ':merged', '0',
   name .. ':list', result_list)
-redis.call('PEXPIREAT', question.conversation, keep_until)
+keep(question.conversation)
 if before == 0 then
   redis.call('ZADD', shard.delayed, whole(start_at), 's ' .. name)
 end

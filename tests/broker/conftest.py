@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakeredis import FakeAsyncRedis
+from fakeredis import FakeServer
 
 from broker.connecting import connect
-from broker.embedded import answers
+from broker.embedded import Endpoint, answers
 from broker.redis_broker import RedisBroker
 from tests.broker.rig import ROLES, SHORT_LEASE, Rig
 
@@ -86,7 +86,7 @@ def _free_port() -> int:
 async def client(request: pytest.FixtureRequest) -> AsyncIterator[Any]:
     """An empty Redis: played in the process, and a real one."""
     if request.param == "played":
-        played = FakeAsyncRedis(protocol=2)
+        played = Endpoint(url="", durable=False, played=FakeServer()).client()
         yield played
         await played.aclose()
         return

@@ -2,9 +2,11 @@ import asyncio
 
 import pytest
 
+from broker.keys import question_keys
 from broker.port import Bury, Finish, JournalEntry
+from broker.views import FOLLOWERS
 from envelope.outcome import Outcome
-from tests.broker.rig import Rig, finish, forward, question
+from tests.broker.rig import Rig, eventually, finish, forward, question
 
 
 async def test_the_journal_is_read_from_where_one_stopped(rig: Rig) -> None:
@@ -58,6 +60,19 @@ async def test_there_is_no_reply_before_the_outcome(rig: Rig) -> None:
     assert await rig.broker.reply(question()) is None
 
 
+async def next_millisecond(rig: Rig) -> None:
+    async def now() -> int:
+        seconds, microseconds = await rig.client.time()
+        return int(seconds) * 1000 + int(microseconds) // 1000
+
+    before = await now()
+
+    async def later() -> bool:
+        return await now() > before
+
+    await eventually(later)
+
+
 @pytest.mark.parametrize("shards", [1, 3])
 async def test_questions_are_found_by_their_message_id_newest_first(rig: Rig, shards: int) -> None:
     await rig.client.flushall()
@@ -66,12 +81,11 @@ async def test_questions_are_found_by_their_message_id_newest_first(rig: Rig, sh
     asked = [question("m:1", conversation=f"c{number}") for number in range(3)]
     for each in asked:
         await rig.submit(each)
-        while int((await rig.client.time())[1]) // 1000 == 0:
-            pass  # ids are told apart by the millisecond
+        await next_millisecond(rig)
 
     found = await rig.broker.find("m:1")
 
-    assert set(found) == set(asked)
+    assert found == asked[::-1]
     assert await rig.broker.find("m:2") == []
 
 
@@ -106,3 +120,31 @@ async def test_a_dead_letter_is_shown_and_dropped_by_its_id(rig: Rig) -> None:
 async def test_a_dead_letter_of_a_wrong_id_is_none(rig: Rig, name: str) -> None:
     assert await rig.broker.dead_letter(name) is None
     assert not await rig.broker.drop_dead_letter(name)
+
+
+async def test_more_followers_than_connections_all_see_the_end(rig: Rig) -> None:
+    await rig.submit()
+    (accepted,) = await rig.broker.journal(question())
+    delivery = await rig.take()
+
+    async def followed() -> str:
+        while True:
+            for entry in await rig.broker.journal(question(), after=accepted.id, block_seconds=5):
+                return entry.kind
+
+    async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+        following = [tasks.create_task(followed()) for _ in range(FOLLOWERS + 20)]
+        await rig.client.ping()
+        await rig.settle(delivery, finish())
+
+    assert {task.result() for task in following} == {"finished"}
+
+
+async def test_a_short_message_does_not_shorten_what_its_conversation_keeps(rig: Rig) -> None:
+    order = question_keys(question(), 0).order
+    await rig.submit(question("m1"), deadline_seconds=600)
+    before = await rig.client.pttl(order)
+
+    await rig.submit(question("m2"), deadline_seconds=5)
+
+    assert before - 10_000 < await rig.client.pttl(order) <= before
