@@ -4,11 +4,15 @@ The default model ships with the project and is read from its own folder: nothin
 ever. It runs on `onnxruntime` and `tokenizers` directly: `fastembed`, built on the same two, gives
 the same vectors, but takes four times as long to import. Other models, named
 `MODEL@fastembed`, are run by `fastembed`, which keeps its own folder of downloaded models.
+
+The shipped model takes one text at a time, `THREADS` of them side by side. Nothing is padded, and
+a vector does not depend on its neighbours: in a batch of an int8 model, it would.
 """
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -65,7 +69,7 @@ class LocalEmbedder:
             return []
         encode = self._loaded()
         try:
-            vectors = _by_length(texts, encode)
+            vectors: list[list[float]] = encode(texts).tolist()
         except Exception as error:  # the runtime raises kinds of its own
             reason = f"{self.name!r} could not embed {len(texts)} texts: {error}"
             raise EmbeddingFailed(reason) from error
@@ -93,29 +97,15 @@ def local_embedder(name: str = DEFAULT) -> LocalEmbedder:
     return LocalEmbedder(name, _dimensions_of(model), lambda: _load_fastembed(model))
 
 
-def _by_length(texts: list[str], encode: Encode) -> list[list[float]]:
-    """Encode in batches of texts of similar length: padding is computed too."""
-    order = sorted(range(len(texts)), key=lambda index: len(texts[index]))
-    vectors: list[list[float]] = [[]] * len(texts)
-    for batch in _batches(order):
-        for index, vector in zip(batch, encode([texts[i] for i in batch]).tolist(), strict=True):
-            vectors[index] = vector
-    return vectors
-
-
-def _batches(order: list[int]) -> Iterator[list[int]]:
-    yield from (order[start : start + BATCH] for start in range(0, len(order), BATCH))
-
-
 def _load_shipped() -> Encode:
     from onnxruntime import InferenceSession, SessionOptions
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(_FOLDER / "tokenizer.json"))
     tokenizer.enable_truncation(MOST_TOKENS)
-    tokenizer.enable_padding()
+    tokenizer.no_padding()
     options = SessionOptions()
-    options.intra_op_num_threads = THREADS
+    options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
     session = InferenceSession(
         str(_FOLDER / "model.onnx"), options, providers=["CPUExecutionProvider"]
@@ -124,15 +114,24 @@ def _load_shipped() -> Encode:
 
 
 def _encode(tokenizer: "Tokenizer", session: "InferenceSession", texts: list[str]) -> Matrix:
-    """Return the mean of the token vectors, L2-normalised: the model's own pooling."""
     encodings = tokenizer.encode_batch(texts)
-    tokens = np.array([encoding.ids for encoding in encodings], dtype=np.int64)
-    mask = np.array([encoding.attention_mask for encoding in encodings], dtype=np.int64)
-    states: Any = session.run(
-        None,
-        {"input_ids": tokens, "attention_mask": mask, "token_type_ids": np.zeros_like(tokens)},
-    )[0]
-    return _normalised((states * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1, keepdims=True))
+    if len(texts) == 1:
+        return _normalised([_states(session, encodings[0].ids)])
+    with ThreadPoolExecutor(THREADS, thread_name_prefix="embedding") as threads:
+        states = threads.map(lambda encoding: _states(session, encoding.ids), encodings)
+        return _normalised(list(states))
+
+
+def _states(session: "InferenceSession", tokens: Sequence[int]) -> Matrix:
+    """Return the mean of the token vectors: the model's own pooling."""
+    row = np.array([tokens], dtype=np.int64)
+    inputs = {
+        "input_ids": row,
+        "attention_mask": np.ones_like(row),
+        "token_type_ids": np.zeros_like(row),
+    }
+    mean: Matrix = session.run(None, inputs)[0][0].mean(axis=0)
+    return mean
 
 
 def _normalised(vectors: Any) -> Matrix:

@@ -1,0 +1,93 @@
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from knowledge import embedding
+from knowledge.embedding import LocalEmbedder, local_embedder
+from knowledge.errors import EmbeddingFailed
+
+TEXTS = ["How do I route a message?", "Delete an account", "a", "", "route " * 1000]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::UserWarning")
+async def test_the_shipped_model_gives_the_vectors_that_fastembed_gives() -> None:
+    from fastembed import TextEmbedding
+
+    folder = embedding._FOLDER  # noqa: SLF001 - what ships is what is compared
+    reference = TextEmbedding(
+        "sentence-transformers/all-MiniLM-L6-v2", specific_model_path=str(folder)
+    )
+    own = np.array(await local_embedder().embed(TEXTS[:4]))
+    theirs = np.array(list(reference.embed(TEXTS[:4], batch_size=1)))
+
+    assert np.allclose(own, theirs, atol=1e-4)
+
+
+async def test_vectors_are_of_length_one_and_alike_texts_are_near() -> None:
+    model = local_embedder()
+
+    vectors = np.array(await model.embed([*TEXTS, "removing accounts"]))
+
+    assert vectors.shape == (6, model.dimensions)
+    assert np.allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-5)
+    assert vectors[5] @ vectors[1] > vectors[5] @ vectors[0] + 0.2
+
+
+async def test_a_vector_does_not_depend_on_its_neighbours() -> None:
+    model = local_embedder()
+
+    together = await model.embed(TEXTS)
+    alone = [(await model.embed([text]))[0] for text in TEXTS]
+
+    assert together == alone
+
+
+async def test_nothing_is_asked_of_the_model_for_no_texts() -> None:
+    assert await local_embedder().embed([]) == []
+
+
+async def test_half_a_surrogate_is_a_failure_with_a_name() -> None:
+    with pytest.raises(EmbeddingFailed, match="could not embed 1 texts"):
+        await local_embedder().embed(["\ud83d"])
+
+
+async def test_a_model_that_cannot_be_loaded_is_one_clear_line() -> None:
+    def load() -> embedding.Encode:
+        raise OSError("no such file")
+
+    with pytest.raises(EmbeddingFailed, match="'mine' could not be loaded: no such file"):
+        await LocalEmbedder("mine", 3, load).embed(["text"])
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["all-MiniLM-L6-v2", "all-MiniLM-L6-v2@fastembed", "sentence-transformers/all-MiniLM-L6-v2"],
+)
+def test_the_shipped_model_has_several_names_and_one_identity(name: str) -> None:
+    assert local_embedder(name).name == "all-MiniLM-L6-v2"
+
+
+@pytest.mark.slow
+def test_other_models_are_known_by_name_without_being_downloaded() -> None:
+    found = local_embedder("BAAI/bge-small-en-v1.5@fastembed")
+
+    assert (found.name, found.dimensions) == ("BAAI/bge-small-en-v1.5@fastembed", 384)
+    with pytest.raises(EmbeddingFailed, match="found 'nobody/knows-it'"):
+        local_embedder("nobody/knows-it@fastembed")
+
+
+@pytest.mark.slow
+def test_embedding_imports_no_network_and_no_fastembed() -> None:
+    script = (
+        "import asyncio, sys\n"
+        "from knowledge.embedding import local_embedder\n"
+        "vectors = asyncio.run(local_embedder().embed(['text']))\n"
+        "print(len(vectors[0]), 'fastembed' in sys.modules, 'huggingface_hub' in sys.modules)\n"
+    )
+
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+
+    assert done.stdout.split() == [b"384", b"False", b"False"]
