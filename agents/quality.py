@@ -2,8 +2,8 @@
 
 The score is `0.5 * grounded + 0.35 * completeness + 0.15 * language`: the share of supported
 claims, how far the question is met, and 1 or 0 for the user's language. An answer with a claim that
-is not supported scores at most 0.69 times its grounded share; one that no judge could judge gets
-nothing for completeness and at most half. Neither can pass for approved.
+is not supported scores at most 0.69 times its grounded share; without a judge no claim counts as
+supported, and the score is 0. Neither can pass for approved.
 """
 
 import re
@@ -28,7 +28,6 @@ from llm.tasks.judge import TASK, Claim, Inputs, Output, Verdict
 
 GROUNDED_WEIGHT, COMPLETE_WEIGHT, LANGUAGE_WEIGHT = 0.5, 0.35, 0.15
 UNGROUNDED_MOST = 0.69
-UNJUDGED_MOST = 0.5
 LEAST_SUPPORT = 0.3
 """Below this share of its words in the cited text, no verdict makes a claim supported."""
 _SHOWN_FACTS = 4
@@ -126,9 +125,9 @@ class QualityAgent(Agent[Reads, Writes]):
         checks = tuple(_check(claim, None) for claim in claims)
         in_language = self._in_language(reads, claims)
         result = _result(claims, checks, 0.0, f"none: {why}", in_language=in_language)
-        failed = [check.claim for check in checks if not check.supported]
+        failed = [claim.text for claim in claims if claim.fault]
         return Writes(
-            quality_score=min(score(result), UNJUDGED_MOST),
+            quality_score=score(result),
             quality_decision="regenerate",
             quality_analysis=complaints(f"The answer could not be judged ({why}).", failed, ()),
             validation_result=result,
