@@ -10,7 +10,7 @@ _SPANS = re.compile(
     r"""
       ```.*?(?:```|\Z) | ~~~.*?(?:~~~|\Z)   # a fence
     | `[^`\n]{1,300}`                       # inline code
-    | \]\([^)\s]{1,500}\)                   # where a link goes
+    | \]\([^)\s]{1,300}\)                   # where a link goes
     | \{\{?[^{}\n]{0,100}\}?\} | <[^<>\s][^<>\n]{0,200}>   # a placeholder, a tag
     """,
     re.VERBOSE | re.DOTALL,
