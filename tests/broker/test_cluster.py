@@ -8,7 +8,7 @@ from broker.redis_broker import RedisBroker
 from envelope.memory_write import Append
 from tests.broker.rig import LAST_RESORT, Rig, eventually, finish, forward, question
 
-pytestmark = pytest.mark.redis
+pytestmark = [pytest.mark.redis, pytest.mark.slow]  # a cluster takes two seconds to start
 
 
 @pytest.fixture(params=[1, 3])

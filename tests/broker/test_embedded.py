@@ -81,6 +81,7 @@ async def visits(endpoint: Endpoint) -> int:
 
 
 @pytest.mark.redis
+@pytest.mark.slow
 @pytest.mark.usefixtures("server")
 async def test_what_was_written_is_there_at_the_next_start(tmp_path: Path) -> None:
     async with embedded_redis(tmp_path) as endpoint:
@@ -108,6 +109,7 @@ async def test_a_second_user_attaches_and_the_last_to_leave_stops_it(tmp_path: P
 
 
 @pytest.mark.redis
+@pytest.mark.slow
 @pytest.mark.usefixtures("server")
 async def test_the_server_stays_for_others_when_its_starter_is_killed(tmp_path: Path) -> None:
     with another_process(tmp_path) as starter:
@@ -119,6 +121,7 @@ async def test_the_server_stays_for_others_when_its_starter_is_killed(tmp_path: 
 
 
 @pytest.mark.redis
+@pytest.mark.slow
 @pytest.mark.usefixtures("server")
 async def test_no_process_is_left_behind_by_a_killed_user(tmp_path: Path) -> None:
     with another_process(tmp_path) as only:
@@ -205,6 +208,7 @@ async def test_data_of_a_newer_server_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.redis
+@pytest.mark.slow
 @pytest.mark.usefixtures("server")
 async def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
     (tmp_path / "broker" / "appendonlydir").mkdir(parents=True)

@@ -195,6 +195,7 @@ async def test_a_suspect_of_a_consumer_that_leaves_is_not_lost(rig: Rig) -> None
 
 
 async def test_silent_consumers_that_own_nothing_are_removed(rig: Rig) -> None:
+    rig.broker = rig.make(lease_seconds=0.005)
     await rig.take_all(consumer="dead")
 
     async def removed() -> bool:

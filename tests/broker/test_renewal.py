@@ -119,6 +119,7 @@ async def test_one_renewal_anywhere_is_enough_for_deadlines(rig: Rig, server: Fa
         assert await eventually(ended) == LAST_RESORT
 
 
+@pytest.mark.slow
 async def test_a_redis_that_was_away_is_renewed_again(rig: Rig, server: FakeServer) -> None:
     broker = CountingBroker(server, failures=2, enough=1)
     await rig.submit()

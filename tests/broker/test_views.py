@@ -122,6 +122,7 @@ async def test_a_dead_letter_of_a_wrong_id_is_none(rig: Rig, name: str) -> None:
     assert not await rig.broker.drop_dead_letter(name)
 
 
+@pytest.mark.slow
 async def test_more_followers_than_connections_all_see_the_end(rig: Rig) -> None:
     await rig.submit()
     (accepted,) = await rig.broker.journal(question())
