@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, SecretStr, field_validator, model_validator
+from pydantic import BaseModel, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from config.errors import SettingsError
@@ -37,6 +37,13 @@ CONCURRENCY = {
     "quality": 16,
 }
 """On how many envelopes one instance works at once."""
+
+
+class ModelLimit(BaseModel, frozen=True, extra="forbid"):
+    """What one model may be asked in a minute, over all processes; None: no limit."""
+
+    requests_per_minute: float | None = Field(None, gt=0)
+    tokens_per_minute: float | None = Field(None, gt=0)
 
 
 class Settings(BaseSettings):
@@ -75,7 +82,17 @@ class Settings(BaseSettings):
     )
     openai_api_key: SecretStr | None = Field(None, description="for models `@openai`")
     openai_base_url: str | None = Field(None, description="of a compatible server")
+    openai_json_object: bool = Field(
+        False, description="for compatible servers that know no JSON schemas: tell it in the prompt"
+    )
     google_api_key: SecretStr | None = Field(None, description="for models `@google`")
+    google_base_url: str | None = Field(None, description="of a proxy")
+    model_limits: dict[str, ModelLimit] = Field(
+        {}, description="requests and tokens a minute per `model@provider` (JSON)"
+    )
+    model_cache_seconds: int = Field(
+        600, ge=0, description="how long questions share answers of models; 0: not at all"
+    )
     model_timeout_seconds: float = Field(30.0, gt=0, description="of one model call")
 
     search_results_limit: int = Field(10, ge=1, le=100, description="chunks an answer may use")
@@ -109,7 +126,7 @@ class Settings(BaseSettings):
     health_port: int = Field(0, ge=0, le=65535, description="of a worker; 0: none")
     log_level: Literal["debug", "info", "warning", "error"] = Field("warning", description="logs")
 
-    @field_validator("redis_url", "qdrant_url", "openai_base_url", mode="before")
+    @field_validator("redis_url", "qdrant_url", "openai_base_url", "google_base_url", mode="before")
     @classmethod
     def _empty_is_unset(cls, value: object) -> object:
         return None if value == "" else value

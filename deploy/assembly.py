@@ -21,7 +21,6 @@ from envelope.envelope import Envelope
 from envelope.role import Role
 from gateway.desk import Desk
 from knowledge.errors import IndexOwned
-from memory.conversation import DAY_SECONDS, RedisMemory
 from worker.agent_handler import told_of_poison
 from worker.metrics import PrometheusMeter
 from worker.process import Staffing, WorkerProcess
@@ -138,9 +137,10 @@ async def _staffed(
     settings = post.settings
     meter = PrometheusMeter() if health_port else None
     async with AsyncExitStack() as stack:
-        memory = _memory(settings, post.endpoint, stack)
+        client = post.endpoint.client()
+        stack.push_async_callback(client.aclose)
         staffing = await handlers(
-            settings, roles, memory, knowledge, stack, stream_of=post.stream_of, meter=meter
+            settings, roles, client, knowledge, stack, stream_of=post.stream_of, meter=meter
         )
         kind = LeaseRenewal if post.endpoint.played is None else PlayedRenewal
         renewal = kind(
@@ -201,15 +201,4 @@ def _broker(settings: Settings, endpoint: Endpoint) -> RedisBroker:
         lease_seconds=settings.lease_seconds,
         ttl_seconds=settings.result_ttl_hours * HOUR_SECONDS,
         tell=tell,
-    )
-
-
-def _memory(settings: Settings, endpoint: Endpoint, stack: AsyncExitStack) -> RedisMemory:
-    client = endpoint.client()
-    stack.push_async_callback(client.aclose)
-    return RedisMemory(
-        client,
-        shards=settings.shards,
-        window=settings.history_turns,
-        ttl_seconds=int(settings.memory_ttl_days * DAY_SECONDS),
     )

@@ -38,9 +38,9 @@ def make_embedder(settings: Settings) -> Embedder:
     """Return the embedder of `EMBEDDING_MODEL`: shipped, of fastembed, or a vendor's."""
     name = settings.embedding_model
     if name.endswith(("@openai", "@google")):
-        from deploy.models import make_registry
+        from deploy.models import VendorEmbedding, make_registry
 
-        return make_registry(settings).embedder(name)
+        return VendorEmbedding(make_registry(settings).embedder(name))
     return local_embedder(name)
 
 

@@ -1,36 +1,89 @@
-"""Makes the models that settings name."""
+"""Makes the models and embedders that settings name, with their stores and limits."""
 
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from config.prompts import PromptFiles
 from config.settings import Settings
-from llm.port import Task
+from knowledge.errors import EmbeddingFailed
+from llm.caching import CachedModel
+from llm.errors import ModelError
+from llm.port import Embedder, Model, Task
 from llm.prompts import OWN_PROMPTS
 from llm.registry import Registry, Vendor
+from llm.stored import StoredModel
+from memory.answers import RedisCacheStore, RedisCallStore
+from memory.limits import RedisLimiter
 
 if TYPE_CHECKING:
     from typing import Any
 
     from pydantic import SecretStr
+    from redis.asyncio import Redis
 
 TASKS = ("translate", "essence", "scope", "respond", "judge", "clarify", "describe")
 
 
-def make_registry(settings: Settings) -> Registry:
-    """Return the registry of this process's models; vendors' libraries load when first used."""
+def make_registry(settings: Settings, client: "Redis | None" = None) -> Registry:
+    """Return the registry of this process's models; vendors' libraries load when first used.
+
+    With a client of Redis the limits hold over all processes; without one there are none.
+    """
+    limits = settings.model_limits
     return Registry(
         prompts=load_prompts(),
-        openai=Vendor(api_key=_secret(settings.openai_api_key), base_url=settings.openai_base_url),
-        google=Vendor(api_key=_secret(settings.google_api_key)),
+        openai=Vendor(
+            api_key=_secret(settings.openai_api_key),
+            base_url=settings.openai_base_url,
+            json_object=settings.openai_json_object,
+        ),
+        google=Vendor(api_key=_secret(settings.google_api_key), base_url=settings.google_base_url),
         timeout_seconds=settings.model_timeout_seconds,
+        limiter=RedisLimiter(client, limits) if client is not None and limits else None,
     )
+
+
+def stored_models(
+    settings: Settings, registry: Registry, client: "Redis"
+) -> Callable[[str], Model]:
+    """Return what makes the model of a task: nothing is paid twice, and answers are shared."""
+    prompts = load_prompts()
+
+    def model(task: str) -> Model:
+        found = registry.model(settings.model_of(task))
+        if settings.model_cache_seconds:
+            found = CachedModel(
+                found,
+                RedisCacheStore(client),
+                prompts=prompts,
+                ttl_seconds=settings.model_cache_seconds,
+            )
+        return StoredModel(found, RedisCallStore(client, shards=settings.shards), prompts=prompts)
+
+    return model
 
 
 def load_prompts() -> PromptFiles:
     """Return every prompt, checked against its task; raises `PromptError`."""
     tasks: list[Task[Any, Any]] = [import_module(f"llm.tasks.{name}").TASK for name in TASKS]
     return PromptFiles({**{task.name: task.inputs for task in tasks}, **OWN_PROMPTS})
+
+
+class VendorEmbedding:
+    """A vendor's embedder as knowledge knows embedders: it fails with `EmbeddingFailed`."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.name = embedder.name
+        self.dimensions = embedder.dimensions
+        self._embedder = embedder
+
+    async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        """Return a vector for each text."""
+        try:
+            return await self._embedder.embed(texts)
+        except ModelError as error:
+            raise EmbeddingFailed(str(error)) from error
 
 
 def _secret(value: "SecretStr | None") -> str | None:

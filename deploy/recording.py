@@ -19,9 +19,13 @@ class HopCalls:
         self._meter = meter
 
     @contextmanager
-    def __call__(self, envelope: Envelope, stage: str, attempt: int) -> Iterator[Calls]:
+    def __call__(
+        self, envelope: Envelope, stage: str, attempt: int, seconds: float
+    ) -> Iterator[Calls]:
         """Record what is asked inside the block, on behalf of this hop."""
-        scope = call_scope(envelope.question, stage=stage, attempt=attempt)
+        scope = call_scope(
+            envelope.question, stage=stage, attempt=attempt, remaining_seconds=seconds
+        )
         with recorded_calls() as calls, scope:
             yield lambda: tuple(journaled(call) for call in calls)
         if self._meter is not None:

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agents.agent import Agent
 from config.settings import Settings
@@ -14,15 +13,19 @@ from deploy.knowledge import Knowledge
 from deploy.recording import HopCalls
 from envelope.envelope import Envelope
 from envelope.role import Role
+from llm.offline.model import OfflineModel
 from llm.port import Model
 from manager.flow import ASSISTANT, Flow
 from manager.machine import Limits
 from manager.manager import Manager
-from memory.conversation import RedisMemory
+from memory.conversation import DAY_SECONDS, RedisMemory
 from worker.agent_handler import AgentHandler
 from worker.metrics import PrometheusMeter
 from worker.port import Handler
 from worker.process import Staffing
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
 
 StreamOf = Callable[[str, Envelope], str]
 AnyAgent = Agent[Any, Any]
@@ -121,7 +124,7 @@ class Staff:
 async def handlers(
     settings: Settings,
     roles: Sequence[str],
-    memory: RedisMemory,
+    client: "Redis",
     knowledge: Knowledge | None,
     stack: AsyncExitStack,
     *,
@@ -129,7 +132,8 @@ async def handlers(
     meter: PrometheusMeter | None,
 ) -> list[Staffing]:
     """Return the staffing of these roles; models are closed when `stack` is left."""
-    staff = Staff(settings, knowledge, _models(settings, stack))
+    memory = _memory(settings, client)
+    staff = Staff(settings, knowledge, _models(settings, client, stack))
     recorded = HopCalls(meter)
     staffing: list[Staffing] = []
     for role in roles:
@@ -150,6 +154,15 @@ async def handlers(
     return staffing
 
 
+def _memory(settings: Settings, client: "Redis") -> RedisMemory:
+    return RedisMemory(
+        client,
+        shards=settings.shards,
+        window=settings.history_turns,
+        ttl_seconds=int(settings.memory_ttl_days * DAY_SECONDS),
+    )
+
+
 def manager(settings: Settings, memory: RedisMemory, stream_of: StreamOf) -> Manager:
     """Return the manager of the assistant's flow."""
     return Manager(
@@ -168,22 +181,20 @@ def manager(settings: Settings, memory: RedisMemory, stream_of: StreamOf) -> Man
     )
 
 
-def _models(settings: Settings, stack: AsyncExitStack) -> Callable[[str], Model]:
+def _models(settings: Settings, client: "Redis", stack: AsyncExitStack) -> Callable[[str], Model]:
     """Return what makes a task's model; `offline` alone loads nothing of the vendors."""
-    offline = import_module("llm.offline.model").OfflineModel()
-    made: list[Any] = []
+    offline: Model = OfflineModel()
+    made: list[Callable[[str], Model]] = []
 
     def model(task: str) -> Model:
-        setting = settings.model_of(task)
-        if setting == "offline":
-            found: Model = offline
-            return found
+        if settings.model_of(task) == OfflineModel.name:
+            return offline
         if not made:
-            from deploy.models import make_registry
+            from deploy.models import make_registry, stored_models
 
-            made.append(make_registry(settings))
-            stack.push_async_callback(made[0].close)
-        chosen: Model = made[0].model(setting)
-        return chosen
+            registry = make_registry(settings, client)
+            stack.push_async_callback(registry.close)
+            made.append(stored_models(settings, registry, client))
+        return made[0](task)
 
     return model

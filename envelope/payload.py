@@ -52,7 +52,7 @@ CATALOGUE: tuple[Attribute, ...] = (
     Attribute("preferences", Preferences, "what the user chose or showed", MANAGER,
               (Role.LANG, Role.COMMAND)),
     Attribute("open_pause", Pause | None, "the desk's open question to the user", MANAGER,
-              (Role.ESSENCE, Role.CLARIFICATION)),
+              (Role.ESSENCE,)),
     Attribute("statistics", dict[str, float], "counts of this conversation", MANAGER, (Role.COMMAND,)),
     Attribute("stage", str, "the stage the envelope is in", MANAGER, (Role.CLARIFICATION, Role.MANAGER)),
     Attribute("attempt", int, "research and regenerate loops so far, 0 first", MANAGER,

@@ -86,6 +86,7 @@ class RedisMemory:
             *forgotten,
             *(self._history(keys, ended) if not ended.forget else ()),
             *self._fields(keys, ended),
+            Delete(key=keys.calls),
         )
 
     async def _answered(self, pipeline: "Pipeline") -> list[Any]:

@@ -1,15 +1,18 @@
 """Every key of the memory: all of one conversation stand in its shard's slot.
 
-| key                                       | type | written by | read by | dies    |
-|-------------------------------------------|------|----------|---------|---------|
-| rd:{shard}:mem:<conversation>:history     | list | finish   | manager | ttl     |
-| rd:{shard}:mem:<conversation>:summary     | hash | finish   | manager | ttl     |
-| rd:{shard}:mem:<conversation>:preferences | hash | finish   | manager | ttl     |
-| rd:{shard}:mem:<conversation>:pause       | hash | finish   | manager | ttl, end |
-| rd:{shard}:mem:<conversation>:statistics  | hash | finish   | manager | ttl     |
-| rd:{shard}:call:<question>:<hash>         | str  | worker   | worker  | ttl     |
-| rd:cache:<space>:<tenant>:<hash>          | str  | worker   | worker  | ttl     |
-| rd:cache:hits:<space>                     | hash | worker   | status  | ttl     |
+| key                                        | type | written | read    | dies     |
+|--------------------------------------------|------|---------|---------|----------|
+| rd:{shard}:mem:<conversation>:history      | list | finish  | manager | ttl      |
+| rd:{shard}:mem:<conversation>:summary      | hash | finish  | manager | ttl      |
+| rd:{shard}:mem:<conversation>:preferences  | hash | finish  | manager | ttl      |
+| rd:{shard}:mem:<conversation>:pause        | hash | finish  | manager | ttl, end |
+| rd:{shard}:mem:<conversation>:statistics   | hash | finish  | manager | ttl      |
+| rd:{shard}:mem:<conversation>:calls        | hash | agents  | agents  | ttl, end |
+| rd:cache:<tenant>/<assistant>:<hash>       | str  | agents  | agents  | ttl      |
+| rd:limit:<model>                           | hash | agents  | agents  | ttl      |
+
+`calls` holds the paid model calls of the question that runs, so that a redelivered envelope finds
+them; the question's end deletes it.
 """
 
 from dataclasses import dataclass
@@ -31,11 +34,19 @@ class ConversationKeys:
     preferences: str
     pause: str
     statistics: str
+    calls: str
 
     @property
     def all(self) -> tuple[str, ...]:
         """Every key, for forgetting."""
-        return (self.history, self.summary, self.preferences, self.pause, self.statistics)
+        return (
+            self.history,
+            self.summary,
+            self.preferences,
+            self.pause,
+            self.statistics,
+            self.calls,
+        )
 
 
 def conversation_keys(question: Question, shards: int) -> ConversationKeys:
@@ -48,11 +59,15 @@ def conversation_keys(question: Question, shards: int) -> ConversationKeys:
         preferences=f"{stem}:preferences",
         pause=f"{stem}:pause",
         statistics=f"{stem}:statistics",
+        calls=f"{stem}:calls",
     )
 
 
-def call_key(question: Question, shards: int, call: str) -> str:
-    """Return the key of a stored model call."""
-    tag = shard_tag(shard_of(question.conversation, shards))
-    name = "/".join(_safe(part) for part in (*question.conversation, question.message_id))
-    return f"rd:{tag}:call:{name}:{call}"
+def cache_key(tenant: str, assistant: str, content_hash: str) -> str:
+    """Return the key of a shared answer."""
+    return f"rd:cache:{_safe(tenant)}/{_safe(assistant)}:{_safe(content_hash)}"
+
+
+def limit_key(model: str) -> str:
+    """Return the key of a model's limits."""
+    return f"rd:limit:{_safe(model)}"

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from broker.embedded import answers, find_server
+from llm.guard import forbid_real_requests
 
 START_SECONDS = 10
 
@@ -28,6 +29,9 @@ def started_redis(path: Path, *options: str) -> "subprocess.Popen[bytes]":
         assert time.monotonic() < until, "redis-server did not start"
         assert server.poll() is None, "redis-server ended"
     return server
+
+
+forbid_real_requests()
 
 
 @pytest.fixture(scope="session")

@@ -19,16 +19,19 @@ from worker.errors import HandlerTimeoutError, RunFailedError
 
 RESERVE_SECONDS = 0.5
 """Left of a question's time for handing back."""
+LEAST_SECONDS = 0.01
 
 AnyAgent = Agent[Any, Any]
 
 
 Calls = Callable[[], tuple[JournalEntry, ...]]
-CallRecorder = Callable[[Envelope, str, int], AbstractContextManager[Calls]]
-"""Collects the model calls made inside the block, for the envelope, stage and attempt."""
+CallRecorder = Callable[[Envelope, str, int, float], AbstractContextManager[Calls]]
+"""Collects the model calls made inside the block: for envelope, stage, attempt and seconds left."""
 
 
-def no_calls(_envelope: Envelope, _stage: str, _attempt: int) -> AbstractContextManager[Calls]:
+def no_calls(
+    _envelope: Envelope, _stage: str, _attempt: int, _seconds: float
+) -> AbstractContextManager[Calls]:
     """Collect nothing: for agents that ask no model."""
     return nullcontext(tuple)
 
@@ -60,9 +63,12 @@ class AgentHandler:
         reads = self._read(envelope)
         attempt = envelope.payload.get("attempt")
         attempt = attempt if isinstance(attempt, int) else 0
-        with self._recorded(envelope, self.role.value, attempt) as calls:
+        limit = min(
+            self._limit_seconds, max(delivery.remaining_seconds - RESERVE_SECONDS, LEAST_SECONDS)
+        )
+        with self._recorded(envelope, self.role.value, attempt, limit) as calls:
             try:
-                outcome = await self._run(reads, delivery.remaining_seconds)
+                outcome = await self._run(reads, limit)
             except Exception as error:
                 raise RunFailedError(error, calls()) from error
         seconds = time.perf_counter() - started
@@ -84,8 +90,7 @@ class AgentHandler:
             ) from error
         return reads
 
-    async def _run(self, reads: BaseModel, remaining_seconds: float) -> object:
-        limit = min(self._limit_seconds, max(remaining_seconds - RESERVE_SECONDS, 0.01))
+    async def _run(self, reads: BaseModel, limit: float) -> object:
         try:
             async with asyncio.timeout(limit):
                 return await self._agent.work(reads)

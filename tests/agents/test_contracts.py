@@ -1,5 +1,7 @@
 """Every agent keeps to the payload catalogue."""
 
+from typing import Any
+
 import pytest
 
 from agents.agent import Agent
@@ -16,7 +18,7 @@ def test_every_role_but_the_managers_has_one_agent() -> None:
 
 
 @pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.role.value)
-def test_an_agent_reads_only_what_the_catalogue_gives_it(agent: type[Agent]) -> None:
+def test_an_agent_reads_only_what_the_catalogue_gives_it(agent: type[Agent[Any, Any]]) -> None:
     for name, field in agent.reads.model_fields.items():
         assert name in ATTRIBUTES, f"{name} is not in the catalogue"
         assert field.annotation == ATTRIBUTES[name].type, name
@@ -24,7 +26,7 @@ def test_an_agent_reads_only_what_the_catalogue_gives_it(agent: type[Agent]) -> 
 
 
 @pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.role.value)
-def test_an_agent_writes_only_what_the_catalogue_lets_it(agent: type[Agent]) -> None:
+def test_an_agent_writes_only_what_the_catalogue_lets_it(agent: type[Agent[Any, Any]]) -> None:
     for name, field in agent.writes.model_fields.items():
         assert name in ATTRIBUTES, f"{name} is not in the catalogue"
         assert field.annotation == ATTRIBUTES[name].type, name

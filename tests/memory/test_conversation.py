@@ -1,0 +1,161 @@
+from typing import Any
+
+import pytest
+
+from envelope.conversation import ClarificationReason, Pause, Preferences, Turn
+from envelope.memory_write import Append, Delete, Increment, MemoryWrite, SetFields
+from envelope.question import Question
+from memory.answers import RedisCacheStore, RedisCallStore
+from memory.conversation import RedisMemory
+from memory.errors import MemoryUnavailableError
+from memory.port import Ended
+
+QUESTION = Question(tenant="acme", assistant="docs", conversation_id="c/1:x", message_id="m")
+OTHER = QUESTION.model_copy(update={"conversation_id": "c/2"})
+PAUSE = Pause(
+    pause_id="p", original_question="q", original_text="q",
+    reason=ClarificationReason.AMBIGUOUS_QUERY, asked="?", options=("a", "b"), round=2,
+)  # fmt: skip
+
+
+async def applied(client: Any, writes: tuple[MemoryWrite, ...]) -> None:
+    """Apply writes as the broker's finish does."""
+    for write in writes:
+        match write:
+            case Append(key=key, values=values, keep=keep):
+                await client.rpush(key, *values)
+                await client.ltrim(key, -keep, -1)
+            case SetFields(key=key, fields=fields):
+                await client.hset(key, mapping=fields)
+            case Increment(key=key, fields=amounts):
+                for name, amount in amounts.items():
+                    await client.hincrbyfloat(key, name, amount)
+            case Delete(key=key):
+                await client.delete(key)
+
+
+def turns(*texts: str) -> tuple[Turn, ...]:
+    return tuple(Turn(speaker="user", text=text) for text in texts)
+
+
+async def test_nothing_is_remembered_of_a_new_conversation(client: Any) -> None:
+    remembered = await RedisMemory(client, shards=4).recall(QUESTION)
+
+    assert remembered.history == ()
+    assert remembered.preferences == Preferences()
+    assert remembered.pause is None
+
+
+async def test_what_an_end_changes_is_recalled(client: Any) -> None:
+    memory = RedisMemory(client, shards=4)
+    ended = Ended(
+        turns=turns("one", "two"),
+        preferences=Preferences(language="de", explicit=True),
+        pause=PAUSE,
+        statistics={"questions": 1},
+    )
+
+    await applied(client, memory.writes(QUESTION, ended))
+
+    remembered = await memory.recall(QUESTION)
+    assert [turn.text for turn in remembered.history] == ["one", "two"]
+    assert remembered.preferences == Preferences(language="de", explicit=True)
+    assert remembered.pause == PAUSE
+    assert remembered.statistics == {"questions": 1.0}
+
+
+async def test_a_conversation_never_sees_another(client: Any) -> None:
+    memory = RedisMemory(client, shards=4)
+
+    await applied(client, memory.writes(QUESTION, Ended(turns=turns("secret"), pause=PAUSE)))
+
+    assert (await memory.recall(OTHER)).history == ()
+    assert (await memory.recall(OTHER)).pause is None
+
+
+async def test_agents_see_a_window_and_older_turns_are_summarised(client: Any) -> None:
+    memory = RedisMemory(client, shards=4, window=2, keep=4)
+    await applied(client, memory.writes(QUESTION, Ended(turns=turns("1", "2", "3", "4"))))
+    before = await memory.recall(QUESTION)
+
+    dropped = await memory.overflowing(QUESTION, kept=before.kept, added=2)
+    ended = Ended(turns=turns("5", "6"), dropped=dropped, summary=before.summary)
+    await applied(client, memory.writes(QUESTION, ended))
+
+    after = await memory.recall(QUESTION)
+    assert [turn.text for turn in after.history] == ["5", "6"]
+    assert after.kept == 4
+    assert after.summary.splitlines() == ['"1"', '"2"']
+
+
+async def test_a_closed_pause_is_gone(client: Any) -> None:
+    memory = RedisMemory(client, shards=4)
+    await applied(client, memory.writes(QUESTION, Ended(pause=PAUSE)))
+
+    await applied(client, memory.writes(QUESTION, Ended(close_pause=True)))
+
+    assert (await memory.recall(QUESTION)).pause is None
+
+
+@pytest.mark.parametrize(("forget", "language"), [("history", "de"), ("all", None)])
+async def test_forgetting_clears_what_was_asked(
+    client: Any, forget: str, language: str | None
+) -> None:
+    memory = RedisMemory(client, shards=4)
+    ended = Ended(turns=turns("one"), preferences=Preferences(language="de"), pause=PAUSE)
+    await applied(client, memory.writes(QUESTION, ended))
+
+    await applied(client, memory.writes(QUESTION, Ended(forget=forget)))
+
+    remembered = await memory.recall(QUESTION)
+    assert remembered.history == ()
+    assert remembered.pause is None
+    assert remembered.preferences.language == language
+
+
+async def test_a_paid_call_is_found_until_its_question_ends(client: Any) -> None:
+    store, memory = RedisCallStore(client, shards=4), RedisMemory(client, shards=4)
+    call = Call("hash")
+    await store.put(call, b"answer")
+
+    assert await store.get(call) == b"answer"
+    assert await store.get(Call("other")) is None
+    await applied(client, memory.writes(QUESTION, Ended()))
+    assert await store.get(call) is None
+
+
+async def test_a_shared_answer_stays_with_its_tenant_and_dies(client: Any) -> None:
+    store = RedisCacheStore(client)
+    await store.put(Shared("acme"), b"answer", ttl_seconds=60)
+
+    assert await store.get(Shared("acme")) == b"answer"
+    assert await store.get(Shared("evil")) is None
+    [key] = await client.keys("rd:cache:*")
+    assert 0 < await client.ttl(key) <= 60
+
+
+async def test_redis_away_is_one_clear_error() -> None:
+    from broker.connecting import connect
+
+    away = connect("unix:///nowhere/at/all.sock")
+
+    with pytest.raises(MemoryUnavailableError, match="Redis does not answer"):
+        await RedisMemory(away, shards=1).recall(QUESTION)
+    await away.aclose()
+
+
+class Call:
+    question = QUESTION
+    stage = "response"
+    attempt = 0
+
+    def __init__(self, prompt_hash: str) -> None:
+        self.prompt_hash = prompt_hash
+
+
+class Shared:
+    assistant = "docs"
+    content_hash = "h"
+
+    def __init__(self, tenant: str) -> None:
+        self.tenant = tenant
