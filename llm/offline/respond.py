@@ -11,7 +11,7 @@ from itertools import groupby
 from llm.claims import Kind, marker
 from llm.complaints import same_claim
 from llm.offline.asking import Asked, asked_for
-from llm.offline.extracts import Extract, Relevance, extracts
+from llm.offline.extracts import Extract, Relevance, extracts, subject_terms
 from llm.offline.words import content_words
 from llm.tasks.respond import Inputs, Output
 
@@ -20,9 +20,11 @@ _NEAR_THE_BEST = 0.75
 _LEAD_SHARE = 0.5
 _SAME_TERMS = 0.8
 _CODE_SHARE = 0.6
+_ONLY_CODE_SHARE = 0.8
 _SENTENCES = 4
 _STEPS = 12
-_STEPS_BONUS = 0.25
+_STEPS_SHARE = 0.6
+_ENTRY_BONUS = 0.4
 _ASKED_BONUS = 0.2
 _FOREIGN_CONFIDENCE = 0.3
 _MISSING_WORDS = 6
@@ -51,7 +53,15 @@ def _score(extract: Extract, relevance: Relevance, asked: Asked) -> float:
     score = relevance.score(extract)
     if extract.kind is Kind.CODE and not asked.steps:
         score *= _CODE_SHARE
+    if extract.kind is Kind.TABLE and _is_entry(extract, relevance):
+        score += _ENTRY_BONUS
     return score + _ASKED_BONUS if score and asked.fits(extract.text) else score
+
+
+def _is_entry(row: Extract, relevance: Relevance) -> bool:
+    """Tell whether the question asks for what the first cell of a table's row names."""
+    named = subject_terms(row.text.strip().strip("|").partition("|")[0])
+    return bool(named) and named <= relevance.asked
 
 
 def _chosen(
@@ -103,13 +113,15 @@ def _steps(found: Sequence[Extract], inputs: Inputs, relevance: Relevance) -> li
         return []
     weights = {place: _section_score(parts, relevance) for place, parts in sections.items()}
     best = max(listed, key=lambda place: weights[place])
-    if weights[best] + _STEPS_BONUS < max(weights.values()):
+    if weights[best] < _STEPS_SHARE * max(weights.values()):
         return []
     return _put_together(listed[best])
 
 
 def _section_score(parts: Sequence[Extract], relevance: Relevance) -> float:
-    return max(relevance.score(part) for part in parts) + relevance.place(parts[0].rank)
+    score = max(relevance.score(part) for part in parts) + relevance.place(parts[0].rank)
+    only_code = _has_code(parts) and all(part.kind is not Kind.ITEM for part in parts)
+    return score * _ONLY_CODE_SHARE if only_code else score
 
 
 def _has_code(parts: Sequence[Extract]) -> bool:

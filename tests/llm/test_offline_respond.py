@@ -76,6 +76,14 @@ def test_a_code_gets_its_row_below_the_head_of_its_table() -> None:
     assert said == "| Code | Meaning |\n|---|---|\n| 4029 | too many requests |\n\n[5]"
 
 
+def test_the_row_that_names_the_code_comes_before_sentences_that_mention_it() -> None:
+    mention = RULES.model_copy(update={"text": "Try again on error 4029, whatever it may mean."})
+
+    said = asked("What does error 4029 mean?", mention, ERRORS).answer
+
+    assert said.startswith("| Code | Meaning |\n|---|---|\n| 4029 | too many requests |\n\n[5]")
+
+
 def test_how_many_gets_the_sentence_with_the_number() -> None:
     assert asked("How many rules can an account have?").answer.startswith(
         "An account has at most 50 rules. [3]"
