@@ -64,10 +64,10 @@ def pages(
     for document in by_document:
         by_page.setdefault(int(mirror.page_of[document]), []).append(document)
     found = [
-        _page(mirror, page, documents, by_document, best_chunks, language)
-        for page, documents in by_page.items()
+        _page(page, documents, by_document, best_chunks) for page, documents in by_page.items()
     ]
-    return sorted(found, key=lambda page: -page.score)
+    found.sort(key=lambda page: -page.score)
+    return [_in_language(mirror, total, page, language, by_document, without) for page in found]
 
 
 def hits(ranked: Sequence[RankedPage], limit: int) -> list[RankedChunk]:
@@ -100,21 +100,44 @@ def found_by(scores: Scores, chunks: Sequence[int]) -> Iterator[tuple[str, ...]]
 
 
 def _page(
-    mirror: Mirror,
     page: int,
     documents: Sequence[int],
     by_document: dict[int, list[RankedChunk]],
     best_chunks: Sequence[float],
-    language: str | None,
 ) -> RankedPage:
     def score(document: int) -> float:
         ranked = zip(best_chunks, by_document[document], strict=False)
         return sum(factor * max(chunk.score, 0.0) for factor, chunk in ranked)
 
-    spoken = [name for name in documents if mirror.entries[name].language == language]
-    shown = max(spoken or documents, key=score)
-    best = max(score(document) for document in documents)
-    return RankedPage(page, shown, best, tuple(by_document[shown][:_SHOWN]))
+    best = max(documents, key=score)
+    return RankedPage(page, best, score(best), tuple(by_document[best][:_SHOWN]))
+
+
+def _in_language(
+    mirror: Mirror,
+    total: Floats,
+    page: RankedPage,
+    language: str | None,
+    by_document: dict[int, list[RankedChunk]],
+    without: Collection[int],
+) -> RankedPage:
+    """Return a page by its version in a language, when there is one with anything to say."""
+    version = mirror.version_of.get((page.page, language)) if language is not None else None
+    if version is None or version == page.document:
+        return page
+    chunks = by_document.get(version) or _chunks_of(mirror, total, version, without)
+    if not chunks or chunks[0].score <= 0:
+        return page
+    return RankedPage(page.page, version, page.score, tuple(chunks[:_SHOWN]))
+
+
+def _chunks_of(
+    mirror: Mirror, total: Floats, document: int, without: Collection[int]
+) -> list[RankedChunk]:
+    start = int(mirror.chunk_starts[document])
+    end = start + len(mirror.entries[document].points)
+    found = (RankedChunk(at, float(total[at])) for at in range(start, end) if at not in without)
+    return sorted(found, key=lambda chunk: -chunk.score)
 
 
 def _best(total: Floats, count: int) -> npt.NDArray[np.int64]:

@@ -89,6 +89,10 @@ class Mirror:
         self.page_names = list(dict.fromkeys(entry.page for entry in entries))
         numbers = {page: index for index, page in enumerate(self.page_names)}
         self.page_of = np.array([numbers[entry.page] for entry in entries], dtype=np.int32)
+        self.version_of = {
+            (int(page), entry.language): document
+            for document, (page, entry) in enumerate(zip(self.page_of, entries, strict=True))
+        }
         self.keywords = Postings([entry.keywords for entry in entries])
         self.names = Postings([entry.names for entry in entries])
         self.summary = Postings([entry.summary for entry in entries])
