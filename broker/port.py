@@ -225,6 +225,10 @@ class Broker(Protocol):
         """Return the final reply of a question, once there is one."""
         ...
 
+    async def outcome(self, question: Question, *, block_seconds: float) -> Fields | None:
+        """Return the final reply, waiting up to `block_seconds`; one read serves all who wait."""
+        ...
+
     async def journal(
         self, question: Question, *, after: str = "0", block_seconds: float = 0.0
     ) -> Sequence[JournalEntry]:

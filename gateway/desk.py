@@ -104,10 +104,9 @@ class Desk:
         if isinstance(result, Duplicate) and result.reply is not None:
             return result.reply
         question = self.question(message)
-        async for entry in self.follow(question):
-            if entry.kind == "finished":
-                break
-        reply = await self._broker.reply(question)
+        reply = await self._broker.outcome(
+            question, block_seconds=self._deadline_seconds + GRACE_SECONDS
+        )
         return reply if reply is not None else self._last_resort(question)
 
     def _envelope(self, question: Question, payload: dict[str, JsonValue]) -> Envelope:

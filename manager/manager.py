@@ -8,7 +8,7 @@ from pydantic import JsonValue
 from broker.port import Delivery, Fields, Finish, Forward, JournalEntry, Settlement
 from broker.port import Send as BrokerSend
 from envelope.conversation import ClarificationReason
-from envelope.envelope import Envelope
+from envelope.envelope import Envelope, decode
 from envelope.outcome import Outcome
 from envelope.role import Role
 from manager import ending
@@ -48,7 +48,7 @@ class Manager:
         """Return what is to be done with this envelope."""
         stage = Stage(str(envelope.payload.get("stage") or Stage.START.value))
         if stage is Stage.START:
-            envelope = await self._started(envelope)
+            envelope = await self._started(_with_merged(envelope, delivery))
         did = judge(
             stage, envelope.hop, envelope.payload, quality_threshold=self._quality_threshold
         )
@@ -135,6 +135,15 @@ class Manager:
             added=len(ended.turns),
         )
         return replace(ended, dropped=dropped)
+
+
+def _with_merged(envelope: Envelope, delivery: Delivery) -> Envelope:
+    """Add the texts of messages that joined this one before it started."""
+    if not delivery.merged:
+        return envelope
+    joined = [envelope, *(decode(frame) for frame in delivery.merged)]
+    texts = [str(each.payload.get("text") or "") for each in joined]
+    return envelope.changed(payload={**envelope.payload, "text": "\n".join(texts)})
 
 
 def _noted(envelope: Envelope, stage: Stage, did: Did) -> Envelope:

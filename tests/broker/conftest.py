@@ -1,58 +1,16 @@
-import os
-import shutil
 import socket
-import subprocess
-import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
 from fakeredis import FakeServer
 
 from broker.connecting import connect
-from broker.embedded import Endpoint, answers
+from broker.embedded import Endpoint
 from broker.redis_broker import RedisBroker
 from tests.broker.rig import ROLES, SHORT_LEASE, Rig
-
-
-def _started(path: Path, *options: str) -> "subprocess.Popen[bytes]":
-    program = shutil.which("redis-server")
-    if program is None:
-        if os.environ.get("CI"):
-            pytest.fail("redis-server is not on PATH, and CI must not skip what needs it")
-        pytest.skip("redis-server is not on PATH")
-    server = subprocess.Popen(
-        [
-            program,
-            "--port",
-            "0",
-            "--unixsocket",
-            path,
-            "--save",
-            "",
-            "--dir",
-            path.parent,
-            *options,
-        ],
-        stdout=subprocess.DEVNULL,
-    )
-    until = time.monotonic() + 10
-    while not answers(path):
-        assert time.monotonic() < until, "redis-server did not start"
-        assert server.poll() is None, "redis-server ended"
-    return server
-
-
-@pytest.fixture(scope="session")
-def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A private redis-server."""
-    path = tmp_path_factory.mktemp("redis") / "r.sock"
-    server = _started(path)
-    yield f"unix://{path}"
-    server.terminate()
-    server.wait(10)
+from tests.conftest import started_redis
 
 
 @pytest.fixture(scope="session")
@@ -61,7 +19,7 @@ def cluster_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     path = tmp_path_factory.mktemp("cluster") / "r.sock"
     # A cluster needs a port, and by default the one 10000 above for its nodes.
     port = str(_free_port())
-    server = _started(
+    server = started_redis(
         path, "--port", port, "--bind", "127.0.0.1", "--cluster-enabled", "yes"
     )  # fmt: skip
     yield f"unix://{path}"
