@@ -20,29 +20,30 @@ from collections.abc import Iterable, Mapping
 from knowledge.search.assessment import Assessment
 
 # feature: (towards "answer", towards "ask"), against "refuse"
-_BIAS = (-7.246, -3.463)
+_BIAS = (-7.742, -5.625)
 _ASKED: dict[str, tuple[float, float]] = {
-    "dense1": (9.875, -1.909),
-    "alone1": (1.659, 3.209),
-    "alone10": (-1.212, 4.938),
-    "definite": (-0.387, 0.931),
-    "turns": (-0.001, -1.208),
-    "pointing_at_nothing": (-0.402, 1.892),
-    "unmentioned": (0.245, 0.888),
-    "bm": (2.750, 1.564),
-    "dcov": (0.848, 2.477),
-    "first": (0.639, -3.510),
-    "agree": (1.222, -0.811),
+    "dense1": (9.824, -2.096),
+    "alone1": (3.341, 4.316),
+    "alone10": (-1.684, 4.590),
+    "definite": (-0.330, 0.994),
+    "pointing_at_nothing": (-0.521, 1.581),
+    "unmentioned": (0.209, 0.852),
+    "bm": (2.395, 1.972),
+    "dcov": (1.183, 2.444),
+    "first": (0.981, -1.957),
+    "agree": (1.021, -0.696),
 }
-_COVERAGE_BIAS = -10.841
+_COVERAGE_BIAS = -12.370
 _COVERED: dict[str, float] = {
-    "dense1": 11.446,
-    "dense10": 3.784,
-    "best": 1.981,
-    "dcov": 2.902,
-    "bmabs": 1.449,
-    "n": -0.267,
-    "product": 2.627,
+    "dense1": 14.133,
+    "dense10": 4.889,
+    "match": 3.943,
+    "bm": 3.863,
+    "bmabs": 2.224,
+    "gap": 2.979,
+    "best": -2.213,
+    "sz": -0.229,
+    "kz": -0.164,
 }
 
 
