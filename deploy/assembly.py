@@ -1,7 +1,7 @@
 """Puts the desk together: the only place that chooses concrete classes."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,7 @@ from envelope.envelope import Envelope
 from envelope.role import Role
 from gateway.desk import Desk
 from knowledge.errors import IndexOwned
+from llm.port import Model
 from worker.agent_handler import told_of_poison
 from worker.metrics import PrometheusMeter
 from worker.process import Staffing, WorkerProcess
@@ -51,12 +52,12 @@ class Post:
 
 
 @asynccontextmanager
-async def posted(settings: Settings) -> AsyncIterator[Post]:
-    """Reach Redis while inside: `REDIS_URL`, else the data folder's own server."""
+async def posted(settings: Settings, *, endpoint: Endpoint | None = None) -> AsyncIterator[Post]:
+    """Reach Redis while inside: `endpoint`, else `REDIS_URL`, else the data folder's own server."""
     async with AsyncExitStack() as stack:
-        if settings.redis_url is not None:
+        if endpoint is None and settings.redis_url is not None:
             endpoint = Endpoint(url=settings.redis_url, durable=True)
-        else:
+        if endpoint is None:
             endpoint = await stack.enter_async_context(embedded_redis(settings.refdesk_data))
         broker = _broker(settings, endpoint)
         stack.push_async_callback(broker.close)
@@ -81,7 +82,7 @@ async def working(
         knowledge = None
         if KNOWING & set(roles):
             knowledge = await stack.enter_async_context(opened_knowledge(settings))
-        await stack.enter_async_context(_staffed(post, roles, knowledge, health_port))
+        await stack.enter_async_context(staffed(post, roles, knowledge, health_port=health_port))
         yield post
 
 
@@ -98,7 +99,7 @@ async def opened(settings: Settings, *, channel: str = "cli") -> AsyncIterator[D
             return
         if not await knowledge.has_documents():
             raise CommandError("there are no documents yet; read some with: refdesk ingest PATH...")
-        await stack.enter_async_context(_staffed(post, ROLES, knowledge, 0))
+        await stack.enter_async_context(staffed(post, ROLES, knowledge))
         yield desk(post, channel)
 
 
@@ -131,16 +132,29 @@ async def ingested(
 
 
 @asynccontextmanager
-async def _staffed(
-    post: Post, roles: Sequence[str], knowledge: Knowledge | None, health_port: int
+async def staffed(
+    post: Post,
+    roles: Sequence[str],
+    knowledge: Knowledge | None,
+    *,
+    health_port: int = 0,
+    models: Callable[[str], Model] | None = None,
 ) -> AsyncIterator[None]:
+    """Have workers of `roles` while inside; `models` by task, else those that settings name."""
     settings = post.settings
     meter = PrometheusMeter() if health_port else None
     async with AsyncExitStack() as stack:
         client = post.endpoint.client()
         stack.push_async_callback(client.aclose)
         staffing = await handlers(
-            settings, roles, client, knowledge, stack, stream_of=post.stream_of, meter=meter
+            settings,
+            roles,
+            client,
+            knowledge,
+            stack,
+            stream_of=post.stream_of,
+            meter=meter,
+            models=models,
         )
         kind = LeaseRenewal if post.endpoint.played is None else PlayedRenewal
         renewal = kind(

@@ -130,10 +130,17 @@ async def handlers(
     *,
     stream_of: StreamOf,
     meter: PrometheusMeter | None,
+    models: Callable[[str], Model] | None = None,
 ) -> list[Staffing]:
-    """Return the staffing of these roles; models are closed when `stack` is left."""
+    """Return the staffing of these roles.
+
+    `models` gives the model of a task; without it they are those that settings name, which are
+    closed when `stack` is left.
+    """
     memory = _memory(settings, client)
-    staff = Staff(settings, knowledge, _models(settings, client, stack))
+    if models is None:
+        models = _models(settings, client, stack)
+    staff = Staff(settings, knowledge, models)
     recorded = HopCalls(meter)
     staffing: list[Staffing] = []
     for role in roles:
