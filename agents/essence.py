@@ -65,14 +65,16 @@ def _plainly(inputs: Inputs) -> Output | None:
 
 
 def _writes(inputs: Inputs, found: Output) -> Writes:
-    earlier = inputs.earlier
+    pause, earlier = inputs.open_pause, inputs.earlier
     related = [earlier[number - 1] for number in found.related_turns if 0 < number <= len(earlier)]
+    if pause is not None and found.context_type == "clarification":
+        related = [pause.original_text, *related]
     writes = Writes(
         canonical_question=found.canonical_question.strip() or inputs.text,
         context_type=found.context_type,
         related_history=tuple(dict.fromkeys(related)),
     )
-    if inputs.open_pause is None or found.context_type == "new_topic":
+    if pause is None or found.context_type == "new_topic":
         return writes
     return writes.model_copy(
         update={

@@ -13,11 +13,13 @@ from envelope.role import Role
 from envelope.sources import SearchResult, SearchStats
 from knowledge.errors import IndexUnavailable
 from knowledge.port import Findings, Hit, Searcher, SearchRequest
+from llm.offline.essence import names_no_subject
 
 _CHARACTERS_PER_TOKEN = 4
 _BETWEEN = "\n\n"
 _OPTIONS = 5
 _ANSWER_CHARACTERS = 500
+_MERE_REPLY = 3
 _MISSING = re.compile(r"[\"“«„]([^\"”»“]{3,60})[\"”»“]")
 
 
@@ -83,7 +85,7 @@ class SearchAgent(Agent[Reads, Writes]):
         leans_back = bool(reads.related_history)
         return SearchRequest(
             question=_with_missing(reads),
-            text=reads.text,
+            text=_wording(reads),
             text_eng=reads.text_eng,
             language=reads.language or None,
             related=reads.related_history,
@@ -113,6 +115,13 @@ class SearchAgent(Agent[Reads, Writes]):
             search_quality=findings.quality,
             tried_chunks=tuple(dict.fromkeys((*_tried(reads), *(hit.chunk_id for hit in used)))),
         )
+
+
+def _wording(reads: Reads) -> str:
+    """Return the user's own words, unless they are a mere "2" that answers a question back."""
+    if len(reads.text) * _MERE_REPLY < len(reads.canonical_question):
+        return ""
+    return reads.text
 
 
 def _with_missing(reads: Reads) -> str:
@@ -164,10 +173,11 @@ def _result(hit: Hit, span: tuple[int, int] | None) -> SearchResult:
 
 def _asking(writes: Writes, reads: Reads, findings: Findings) -> Writes:
     """Return `writes` with a question back, or a refusal, when what was found is too little."""
-    if findings.quality != "poor":
+    vague = not reads.related_history and names_no_subject(reads.canonical_question)
+    if findings.quality != "poor" and not vague:
         return writes
     options = tuple(dict.fromkeys(place.label for place in findings.places))[:_OPTIONS]
-    unclear = findings.ambiguity >= 1 - findings.answerability - findings.ambiguity
+    unclear = vague or findings.ambiguity >= 1 - findings.answerability - findings.ambiguity
     if unclear and findings.hits and reads.assumption:
         return writes.model_copy(update={"search_quality": "good"})
     if unclear:

@@ -2,7 +2,7 @@
 
 from llm.offline.phrases import OPENERS, POINTING, POINTING_SIGNS
 from llm.offline.replies import Reply, read_reply
-from llm.offline.words import content_words, normalised, stems, words
+from llm.offline.words import content_words, is_small_talk, normalised, stems, words
 from llm.tasks.essence import Inputs, Output
 
 _LEANS_ON = 2
@@ -44,6 +44,8 @@ def resumed(inputs: Inputs, reply: Reply) -> Output:
 def _in_conversation(inputs: Inputs) -> Output:
     question = _question(inputs)
     earlier = inputs.earlier[:_LEANS_ON]
+    if is_small_talk(question):
+        return Output(canonical_question=question, context_type="new_topic")
     if not earlier or not _leans_back(inputs, earlier):
         return Output(canonical_question=question, context_type="new_topic")
     if not content_words(question):
@@ -69,6 +71,11 @@ def _leans_back(inputs: Inputs, earlier: tuple[str, ...]) -> bool:
 def points_back(text: str) -> bool:
     """Tell whether a word of `text` refers to something said before."""
     return not POINTING.isdisjoint(words(text)) or any(sign in text for sign in POINTING_SIGNS)
+
+
+def names_no_subject(text: str) -> bool:
+    """Tell whether `text` points at something and says next to nothing of it: "How do I do it?"."""
+    return points_back(text) and len(content_words(text)) <= 1
 
 
 def _question(inputs: Inputs) -> str:

@@ -1,8 +1,8 @@
 """Decides scope without a model: attacks, small talk, and what the documents cover."""
 
+from llm.offline.essence import names_no_subject
 from llm.offline.injection import attack_in
-from llm.offline.phrases import SMALL_TALK
-from llm.offline.words import normalised
+from llm.offline.words import is_small_talk
 from llm.tasks.scope import Inputs, Output, Strictness
 
 ACCEPTED_COVERAGE: dict[Strictness, float] = {"low": 0.25, "medium": 0.5, "high": 0.7}
@@ -19,14 +19,15 @@ def answer(inputs: Inputs) -> Output:
             confidence=0.95,
             analysis=f"an attempt to change how the desk works ({attack})",
         )
-    if is_small_talk(inputs.text or inputs.question):
+    if is_small_talk(inputs.question):
         return Output(verdict="outside", confidence=0.95, analysis="small talk")
+    if not inputs.related and names_no_subject(inputs.question):
+        return Output(
+            verdict="within",
+            confidence=0.5,
+            analysis="it names no subject to judge; the search asks which one is meant",
+        )
     return _by_coverage(inputs)
-
-
-def is_small_talk(text: str) -> bool:
-    """Tell whether `text` is a greeting, thanks or a remark about the desk itself."""
-    return normalised(text) in SMALL_TALK
 
 
 def _by_coverage(inputs: Inputs) -> Output:

@@ -141,6 +141,7 @@ async def test_a_reply_that_names_an_option_is_merged_with_the_question(
     assert writes.canonical_question == f"How do I set the limit? - {OPTIONS[chosen]}"
     assert writes.context_type == "clarification"
     assert writes.clarification_result == "search_again"
+    assert writes.related_history == ("How do I set the limit?",)
     assert writes.assumption == ""
 
 
@@ -239,3 +240,10 @@ async def test_an_empty_question_of_a_model_leaves_the_turn_as_it_is() -> None:
     writes = await essence("How do I pay?", model=Offline(empty))
 
     assert writes.canonical_question == "How do I pay?"
+
+
+async def test_thanks_in_a_conversation_are_no_question_about_what_was_said() -> None:
+    writes = await essence("thank you!", user("How do I add a rule?"), desk("Press Add."))
+
+    assert writes.canonical_question == "thank you!"
+    assert writes.context_type == "new_topic"

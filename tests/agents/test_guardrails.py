@@ -93,7 +93,7 @@ async def test_a_question_the_documents_do_not_cover_is_declined_with_what_the_d
 async def test_strictness_decides_about_the_questions_in_between() -> None:
     verdicts = {
         strictness: (
-            await guarded("Is it on?", searcher=Covering(0.45), strictness=strictness)
+            await guarded("Does the roof leak?", searcher=Covering(0.45), strictness=strictness)
         ).within_scope
         for strictness in ("low", "medium", "high")
     }
@@ -163,6 +163,13 @@ async def test_a_verdict_that_cannot_be_had_becomes_a_question_and_never_a_yes()
 
     assert not writes.within_scope
     assert writes.clarification_reason is ClarificationReason.SCOPE_UNCLEAR
+
+
+async def test_a_question_that_names_no_subject_is_left_to_the_search_to_ask_about() -> None:
+    writes = await guarded("How do I set it up?", searcher=Covering(0.05))
+
+    assert writes.within_scope
+    assert "no subject" in writes.guardrails_analysis
 
 
 async def test_an_unclear_verdict_becomes_a_question() -> None:

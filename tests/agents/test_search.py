@@ -195,3 +195,25 @@ async def test_a_new_topic_is_searched_without_the_answer_before_it() -> None:
     await searched(searcher, reads)
 
     assert searcher.requests[0].previous_answer == ""
+
+
+async def test_a_question_that_names_no_subject_is_asked_about_whatever_was_found() -> None:
+    places = (place("Rate plans"), place("Routing"))
+    found = findings(hit("a"), quality="excellent", answerability=0.9, places=places)
+    vague = Reads(canonical_question="How do I set it up?", text="How do I set it up?")
+    follow_up = vague.model_copy(update={"related_history": ("What is a rate plan?",)})
+
+    asked = await searched(Finding(found), vague)
+    answered = await searched(Finding(found), follow_up)
+
+    assert asked.clarification_reason is ClarificationReason.AMBIGUOUS_QUERY
+    assert asked.clarification_options == ("Rate plans", "Routing")
+    assert not answered.needs_clarification
+
+
+async def test_the_number_of_an_option_is_no_wording_of_the_question() -> None:
+    searcher = Finding(findings(hit("a")))
+
+    await searched(searcher, Reads(canonical_question="How do I set it up? - Rate plans", text="2"))
+
+    assert searcher.requests[0].text == ""
