@@ -121,7 +121,8 @@ class AgentHandler:
         role = self.role.value
         match outcome:
             case Wrote(writes=writes) if isinstance(writes, self._agent.writes):
-                written = writes.model_dump(mode="json", exclude_unset=True)
+                # Attributes that were not set are left out; what was set is written whole.
+                written = writes.model_dump(mode="json", include=set(writes.model_fields_set))
                 self._check(written)
                 return written, Hop(role=role, status="wrote", wrote=tuple(written))
             case GaveUp(reason=reason):
