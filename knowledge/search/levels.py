@@ -37,7 +37,7 @@ def score(mirror: Mirror, query: Query, weights: Weights) -> Scores:
     cosine = _cosine(mirror, query)
     match = _match(mirror, query)
     levels: dict[str, Floats] = {
-        KEYWORDS: weights.keywords * standardised(bm25),
+        KEYWORDS: weights.keywords * _bent(standardised(bm25), query, weights),
         HIERARCHICAL: np.float32(weights.hierarchical) * match**3,
         SUMMARY: _summary(mirror, query, cosine, weights),
     }
@@ -56,6 +56,14 @@ def standardised(values: Floats) -> Floats:
         return np.zeros_like(values)
     standard: Floats = (values - values.mean()) / np.float32(deviation)
     return standard
+
+
+def _bent(values: Floats, query: Query, weights: Weights) -> Floats:
+    if not query.is_english:
+        return values
+    bend = np.float32(weights.keywords_bend)
+    bent: Floats = np.where(values > 0, bend * np.log1p(np.maximum(values, 0) / bend), values)
+    return bent
 
 
 def cosines(vectors: Floats, vector: Floats) -> Floats:

@@ -30,6 +30,7 @@ class Query:
     weights: Floats
     phrases: tuple[Terms, ...]
     own: Terms
+    is_english: bool = True
     vector: Floats | None = None
     alone: Floats | None = None
     earlier: Floats | None = None
@@ -85,6 +86,7 @@ def weighted(wordings: Wordings, numbers: TermNumbers, weights: Weights) -> Quer
         weights=np.fromiter(weight.values(), dtype=np.float32, count=len(weight)),
         phrases=tuple(np.unique(phrase) for phrase in phrases if len(phrase)),
         own=own,
+        is_english=wordings.language == ENGLISH,
     )
 
 

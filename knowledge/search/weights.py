@@ -18,14 +18,15 @@ class Weights:
     """
 
     keywords: float = 1.0
+    keywords_bend: float = 4.0
     keywords_labels: float = 0.0
     semantic: float = 2.4
-    hierarchical: float = 13.0
-    summary_lead: float = 0.1
+    hierarchical: float = 12.0
+    summary_lead: float = 0.2
     summary_text: float = 0.1
-    summary_centre: float = 0.9
-    related_terms: float = 0.3
-    related_vector: float = 0.4
+    summary_centre: float = 0.8
+    related_terms: float = 0.2
+    related_vector: float = 0.3
     previous_terms: float = 0.05
-    previous_vector: float = 0.1
+    previous_vector: float = 0.2
     best_chunks: tuple[float, ...] = (1.0,)
