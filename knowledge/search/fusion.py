@@ -76,11 +76,14 @@ def hits(ranked: Sequence[RankedPage], limit: int) -> list[RankedChunk]:
     The first chunk of a page has the page's score, a later one as much less as it is weaker: so
     pages stand in their own order, and a strong second chunk comes before a weak page.
     """
+    kept = [page for page in ranked[:limit] if page.chunks[0].score > 0]
+    if not kept:
+        # A library of one chunk has nothing to stand out from.
+        return [RankedChunk(page.chunks[0].chunk, 0.0) for page in ranked[:1]]
     found = [
         RankedChunk(chunk.chunk, page.score * max(chunk.score, 0.0) / page.chunks[0].score)
-        for page in ranked[:limit]
+        for page in kept
         for chunk in page.chunks
-        if page.chunks[0].score > 0
     ]
     return sorted(found, key=lambda chunk: -chunk.score)[:limit]
 
