@@ -23,13 +23,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import structlog
-from fakeredis import FakeAsyncRedis, FakeServer
 
 from broker.connecting import CONNECTIONS, connect
 from broker.errors import EmbeddedServerError
 from broker.preparing import OLDEST, version_numbers
 
 if TYPE_CHECKING:
+    from fakeredis import FakeServer
     from redis.asyncio import Redis
 
 log = structlog.get_logger("broker")
@@ -45,11 +45,13 @@ class Endpoint:
 
     url: str
     durable: bool
-    played: FakeServer | None = field(default=None, repr=False)
+    played: "FakeServer | None" = field(default=None, repr=False)
 
     def client(self) -> "Redis":
         """Return a client of its own for the running event loop."""
         if self.played is not None:
+            from fakeredis import FakeAsyncRedis
+
             return FakeAsyncRedis(server=self.played, protocol=2, max_connections=CONNECTIONS)
         return connect(self.url)
 
@@ -86,6 +88,9 @@ async def embedded_redis(
     """Use the Redis of a data folder while inside; raises `EmbeddedServerError`."""
     server = await asyncio.to_thread(find)
     if server is None:
+        # Loads half of what a light worker may weigh, and is seldom needed.
+        from fakeredis import FakeServer
+
         log.warning("memory_ends_with_this_process", reason="no redis-server of 6.2 or newer found")
         yield Endpoint(url="", durable=False, played=FakeServer())
         return

@@ -15,7 +15,6 @@ from broker.renewal import LeaseRenewal, PlayedRenewal
 from config.settings import Settings
 from config.texts import load_texts
 from deploy.command import CommandError
-from deploy.knowledge import Knowledge, opened_knowledge
 from deploy.staff import handlers
 from envelope.envelope import Envelope
 from envelope.role import Role
@@ -23,11 +22,12 @@ from gateway.desk import Desk
 from knowledge.errors import IndexOwned
 from llm.port import Model
 from worker.agent_handler import told_of_poison
-from worker.metrics import PrometheusMeter
 from worker.process import Staffing, WorkerProcess
 
 if TYPE_CHECKING:
+    from deploy.knowledge import Knowledge
     from knowledge.ingestion_report import IngestionResult, Report
+    from worker.metrics import PrometheusMeter
 
 INGESTION = Role.INGESTION.value
 ROLES = tuple(role.value for role in Role if role is not Role.INGESTION)
@@ -36,6 +36,8 @@ KNOWING = frozenset({Role.GUARDRAILS.value, Role.SEARCH.value, INGESTION})
 ASKING = frozenset({"translation", "essence", "guardrails", "clarification", "response", "quality"})
 """Roles that may ask a model."""
 HOUR_SECONDS = 3600
+STAND_IN_SECONDS = 0.5
+"""How often somebody who handed work over looks whether the owner of the index still is there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,10 @@ async def working(
         post = await stack.enter_async_context(posted(settings))
         knowledge = None
         if KNOWING & set(roles):
+            from deploy.knowledge import opened_knowledge
+
             knowledge = await stack.enter_async_context(opened_knowledge(settings))
+            await stack.enter_async_context(knowledge.warming())
         await stack.enter_async_context(staffed(post, roles, knowledge, health_port=health_port))
         yield post
 
@@ -89,16 +94,21 @@ async def working(
 @asynccontextmanager
 async def opened(settings: Settings, *, channel: str = "cli") -> AsyncIterator[Desk]:
     """Open a desk that answers: with workers of its own, or beside a running `refdesk up`."""
+    from deploy.knowledge import opened_knowledge
+
     async with AsyncExitStack() as stack:
-        post = await stack.enter_async_context(posted(settings))
         try:
             knowledge = await stack.enter_async_context(opened_knowledge(settings))
         except IndexOwned:
             # Whoever owns the index runs the roles; it is handed the question.
+            post = await stack.enter_async_context(posted(settings))
+            await stack.enter_async_context(_standing_in(post, ROLES))
             yield desk(post, channel)
             return
         if not await knowledge.has_documents():
             raise CommandError("there are no documents yet; read some with: refdesk ingest PATH...")
+        await stack.enter_async_context(knowledge.warming())
+        post = await stack.enter_async_context(posted(settings))
         await stack.enter_async_context(staffed(post, ROLES, knowledge))
         yield desk(post, channel)
 
@@ -122,27 +132,54 @@ async def ingested(
 ) -> "IngestionResult":
     """Bring paths into the index: here, or by the process that owns it."""
     from deploy.ingestion import hand_over, ingest_here
+    from deploy.knowledge import opened_knowledge
 
     try:
         async with opened_knowledge(settings) as knowledge:
             return await ingest_here(settings, knowledge, paths, report)
     except IndexOwned:
-        async with posted(settings) as post:
+        async with posted(settings) as post, _standing_in(post, ()):
             return await hand_over(post.broker, settings, paths, report)
+
+
+@asynccontextmanager
+async def _standing_in(post: Post, roles: Sequence[str]) -> AsyncIterator[None]:
+    """Work in the place of the index's owner should it leave before our work is done."""
+    async with asyncio.TaskGroup() as tasks:
+        standing = tasks.create_task(_stand_in(post, roles))
+        try:
+            yield
+        finally:
+            standing.cancel()
+
+
+async def _stand_in(post: Post, roles: Sequence[str]) -> None:
+    from deploy.knowledge import opened_knowledge
+
+    while True:
+        await asyncio.sleep(STAND_IN_SECONDS)
+        try:
+            async with (
+                opened_knowledge(post.settings) as knowledge,
+                staffed(post, roles, knowledge),
+            ):
+                await asyncio.Event().wait()
+        except IndexOwned:
+            continue
 
 
 @asynccontextmanager
 async def staffed(
     post: Post,
     roles: Sequence[str],
-    knowledge: Knowledge | None,
+    knowledge: "Knowledge | None",
     *,
     health_port: int = 0,
     models: Callable[[str], Model] | None = None,
 ) -> AsyncIterator[None]:
     """Have workers of `roles` while inside; `models` by task, else those that settings name."""
     settings = post.settings
-    meter = PrometheusMeter() if health_port else None
+    meter = _meter() if health_port else None
     async with AsyncExitStack() as stack:
         client = post.endpoint.client()
         stack.push_async_callback(client.aclose)
@@ -167,8 +204,14 @@ async def staffed(
         yield
 
 
+def _meter() -> "PrometheusMeter":
+    from worker.metrics import PrometheusMeter
+
+    return PrometheusMeter()
+
+
 def _process(
-    post: Post, staffing: list[Staffing], renewal: LeaseRenewal, meter: PrometheusMeter | None
+    post: Post, staffing: list[Staffing], renewal: LeaseRenewal, meter: "PrometheusMeter | None"
 ) -> WorkerProcess:
     from worker.port import SilentMeter
 
@@ -188,7 +231,7 @@ async def _served(
     post: Post,
     process: WorkerProcess,
     renewal: LeaseRenewal,
-    meter: PrometheusMeter,
+    meter: "PrometheusMeter",
     port: int,
 ) -> AsyncIterator[None]:
     from worker.health import serving

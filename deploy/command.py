@@ -2,6 +2,7 @@
 
 import argparse
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 
@@ -18,6 +19,8 @@ VERBS: dict[str, str] = {
     "evaluate": "measure the desk on a folder of evaluation data",
 }
 EXIT_ERROR = 1
+EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130
 EXIT_STATUSES = {"answered": 0, "clarification": 3, "refused": 4, "failed": 5, "superseded": 5}
 EPILOG = """\
 exit status of ask: 0 answered, 3 clarification, 4 refused, 5 failed;
@@ -38,19 +41,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(words)
     if chosen.verb is None:
         parser.print_help()
-        return 2
-    module = importlib.import_module(f"deploy.commands.{chosen.verb}")
+        return EXIT_USAGE
     try:
-        return int(module.run(chosen))
+        module = importlib.import_module(f"deploy.commands.{chosen.verb}")
+        _configure_logging()
+        status = int(module.run(chosen))
+        sys.stdout.flush()
     except KeyboardInterrupt:
-        return 130
+        return EXIT_INTERRUPTED
     except BrokenPipeError:
+        # Whoever read has left; without this, Python complains once more when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_ERROR
-    except Exception as error:
-        if not _is_told(error):
-            raise
-        sys.stderr.write(f"refdesk: {error}\n")
+    except Exception as error:  # noqa: BLE001 - whatever happened, a person gets one line
+        sys.stderr.write(f"refdesk: {_told(_sole(error))}\n")
         return EXIT_ERROR
+    return status
 
 
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
@@ -69,11 +75,48 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     return parser
 
 
+def _configure_logging() -> None:
+    from config.settings import load_settings
+    from deploy.logging_setup import configure_logging
+
+    configure_logging(load_settings().log_level)
+
+
+def _sole(error: Exception) -> Exception:
+    """Return what went wrong from among the groups in which task groups wrap it."""
+    while isinstance(error, ExceptionGroup):
+        told = [one for one in error.exceptions if _is_told(one)]
+        error = told[0] if told else error.exceptions[0]
+    return error
+
+
+def _told(error: Exception) -> str:
+    """Return an error in words: ours as they are, those of the system with what they are about."""
+    if _is_told(error):
+        return str(error)
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.strerror}: {os.fsdecode(error.filename)!r}"
+    _show_where(error)
+    return f"an error that should not happen, {type(error).__name__}: {error}"
+
+
+def _show_where(error: Exception) -> None:
+    import structlog
+
+    structlog.get_logger("command").debug("command_failed", exc_info=error)
+
+
 def _is_told(error: Exception) -> bool:
     """Whether an error is one of ours, whose text is written for people."""
-    roots = {"CommandError", "ConfigError", "BrokerError", "MemoryStoreError", "KnowledgeError"}
-    roots |= {"ModelError", "GatewayError", "EnvelopeError", "UnknownFormatError"}
-    return any(kind.__name__ in roots for kind in type(error).__mro__)
+    return any(kind.__name__ in _TOLD for kind in type(error).__mro__)
+
+
+_TOLD = frozenset(
+    {
+        "CommandError", "ConfigError", "BrokerError", "MemoryStoreError", "KnowledgeError",
+        "ModelError", "GatewayError", "EnvelopeError", "UnknownFormatError",
+    }
+)  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -11,7 +11,7 @@ from broker.port import Broker, Delivery, Fields, Finish, Settlement, Submission
 from config.settings import Settings
 from deploy.command import CommandError
 from deploy.knowledge import Knowledge
-from deploy.models import make_registry
+from deploy.languages import language_of, make_detector
 from envelope.envelope import Envelope
 from envelope.outcome import Outcome
 from envelope.question import Question
@@ -20,7 +20,6 @@ from knowledge.describing import RuleDescriber
 from knowledge.errors import KnowledgeError
 from knowledge.ingestion import Describer, ingest
 from knowledge.ingestion_report import IngestionResult, PlainReport, Report
-from knowledge.language.detector import ScriptAndNgramDetector
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -40,15 +39,9 @@ async def ingest_here(
         knowledge.embedder,
         make_describer(settings),
         report,
-        language_of=language_of(settings),
+        language_of=language_of(settings, make_detector(settings)),
         default_language=settings.default_language,
     )
-
-
-def language_of(settings: Settings) -> Callable[[str], str]:
-    """Return what tells the language of a page that does not say it."""
-    detector = ScriptAndNgramDetector()
-    return lambda text: detector.detect(text).language or settings.default_language
 
 
 def make_describer(settings: Settings) -> Describer:
@@ -56,6 +49,7 @@ def make_describer(settings: Settings) -> Describer:
     if settings.description_model == "offline":
         return RuleDescriber()
     from deploy.describing import ModelDescriber
+    from deploy.models import make_registry
 
     return ModelDescriber(make_registry(settings).model(settings.description_model))
 

@@ -1,13 +1,19 @@
 """Opens what the desk knows: the index, the embedder and the search over both."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+import structlog
+
 from config.settings import Settings
-from knowledge.embedding import Embedder, local_embedder
+from knowledge.embedding import Embedder, LocalEmbedder, local_embedder
+from knowledge.errors import EmbeddingFailed
 from knowledge.index.port import Index
 from knowledge.search.searcher import LevelSearcher
+
+log = structlog.get_logger("knowledge")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +27,22 @@ class Knowledge:
     async def has_documents(self) -> bool:
         """Whether anything was ingested."""
         return (await self.index.info()).documents > 0
+
+    @asynccontextmanager
+    async def warming(self) -> AsyncIterator[None]:
+        """Load what the first question would wait for, while something else is done inside."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._warm())
+            yield
+
+    async def _warm(self) -> None:
+        if not isinstance(self.embedder, LocalEmbedder):
+            return  # a vendor's would cost a call
+        try:
+            await self.searcher.warm()
+        except EmbeddingFailed as error:
+            # Searches will say so too, each in its question's journal, and go on by keywords.
+            log.warning("embedding_model_not_loaded", error=str(error))
 
 
 @asynccontextmanager

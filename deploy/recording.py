@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from broker.port import JournalEntry
 from envelope.envelope import Envelope
@@ -9,13 +10,15 @@ from llm.call_scope import call_scope
 from llm.port import ModelCall
 from llm.recording import recorded_calls
 from worker.agent_handler import Calls
-from worker.metrics import PrometheusMeter
+
+if TYPE_CHECKING:
+    from worker.metrics import PrometheusMeter
 
 
 class HopCalls:
     """A call recorder: see `worker.agent_handler.CallRecorder`."""
 
-    def __init__(self, meter: PrometheusMeter | None) -> None:
+    def __init__(self, meter: "PrometheusMeter | None") -> None:
         self._meter = meter
 
     @contextmanager

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from agents.agent import Agent
 from config.settings import Settings
 from config.texts import load_texts
-from deploy.ingestion import IngestionHandler
-from deploy.knowledge import Knowledge
+from deploy.languages import language_of, make_detector
 from deploy.recording import HopCalls
 from envelope.envelope import Envelope
 from envelope.role import Role
+from knowledge.language.port import Detector
 from llm.offline.model import OfflineModel
 from llm.port import Model
 from manager.flow import ASSISTANT, Flow
@@ -20,12 +20,14 @@ from manager.machine import Limits
 from manager.manager import Manager
 from memory.conversation import DAY_SECONDS, RedisMemory
 from worker.agent_handler import AgentHandler
-from worker.metrics import PrometheusMeter
 from worker.port import Handler
 from worker.process import Staffing
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
+
+    from deploy.knowledge import Knowledge
+    from worker.metrics import PrometheusMeter
 
 StreamOf = Callable[[str, Envelope], str]
 AnyAgent = Agent[Any, Any]
@@ -37,8 +39,9 @@ class Staff:
     """What agents are made of; an agent's libraries load only where its role is worked."""
 
     settings: Settings
-    knowledge: Knowledge | None
+    knowledge: "Knowledge | None"
     model: Callable[[str], Model]
+    detector: Detector
 
     def agent(self, role: str) -> AnyAgent:
         """Return the agent of a role."""
@@ -47,11 +50,8 @@ class Staff:
 
     def _lang(self) -> AnyAgent:
         from agents.lang import LangAgent
-        from knowledge.language.detector import ScriptAndNgramDetector
 
-        return LangAgent(
-            detector=ScriptAndNgramDetector(), default_language=self.settings.default_language
-        )
+        return LangAgent(detector=self.detector, default_language=self.settings.default_language)
 
     def _translation(self) -> AnyAgent:
         from agents.translation import TranslationAgent
@@ -106,16 +106,16 @@ class Staff:
 
     def _quality(self) -> AnyAgent:
         from agents.quality import QualityAgent
-        from deploy.ingestion import language_of
 
-        return QualityAgent(model=self.model("judge"), language_of=language_of(self.settings))
+        told = language_of(self.settings, self.detector)
+        return QualityAgent(model=self.model("judge"), language_of=told)
 
     def _command(self) -> AnyAgent:
         from agents.command import CommandAgent
 
         return CommandAgent(texts=load_texts())
 
-    def _known(self) -> Knowledge:
+    def _known(self) -> "Knowledge":
         if self.knowledge is None:
             raise LookupError("expected an open index for this role, found none")
         return self.knowledge
@@ -125,11 +125,11 @@ async def handlers(
     settings: Settings,
     roles: Sequence[str],
     client: "Redis",
-    knowledge: Knowledge | None,
+    knowledge: "Knowledge | None",
     stack: AsyncExitStack,
     *,
     stream_of: StreamOf,
-    meter: PrometheusMeter | None,
+    meter: "PrometheusMeter | None",
     models: Callable[[str], Model] | None = None,
 ) -> list[Staffing]:
     """Return the staffing of these roles.
@@ -140,7 +140,7 @@ async def handlers(
     memory = _memory(settings, client)
     if models is None:
         models = _models(settings, client, stack)
-    staff = Staff(settings, knowledge, models)
+    staff = Staff(settings, knowledge, models, make_detector(settings))
     recorded = HopCalls(meter)
     staffing: list[Staffing] = []
     for role in roles:
@@ -157,6 +157,8 @@ async def handlers(
         places, instances = settings.concurrency_of(role), settings.instances_of(role)
         staffing.append(Staffing(handler, places, instances))
     if knowledge is not None:
+        from deploy.ingestion import IngestionHandler
+
         staffing.append(Staffing(IngestionHandler(settings, knowledge), 1))
     return staffing
 

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 
 import structlog
+from structlog.contextvars import bind_contextvars
 
 from broker.errors import BrokerUnavailableError
 from broker.port import Broker, Bury, Delivery, Lost, Retry, Send, Settlement
@@ -122,6 +123,11 @@ class Worker:
 
     async def _work(self, key: Key, delivery: Delivery) -> None:
         started = time.perf_counter()
+        # The task has a context of its own: whatever is logged in it belongs to this envelope.
+        bind_contextvars(
+            conversation_id=delivery.question.conversation_id,
+            message_id=delivery.question.message_id,
+        )
         try:
             async with self._isolation.entered(delivery.count):
                 settlement = await self._settlement(delivery)
@@ -176,8 +182,6 @@ class Worker:
             role=self.role,
             what=what,
             error=told(error),
-            conversation_id=delivery.question.conversation_id,
-            message_id=delivery.question.message_id,
             delivery=delivery.count,
         )
 

@@ -18,6 +18,7 @@ from envelope.envelope import Envelope, decode
 from envelope.memory_write import MemoryWrite
 from envelope.question import Question
 from envelope.role import Role
+from knowledge.language.detector import ScriptAndNgramDetector
 from llm.offline.model import OfflineModel
 from llm.port import Model
 from manager.flow import ASSISTANT, Flow
@@ -38,7 +39,7 @@ class Walk:
         def model(_task: str) -> Model:
             return offline
 
-        self._staff = Staff(settings, knowledge, model)
+        self._staff = Staff(settings, knowledge, model, ScriptAndNgramDetector())
         self._settings = settings
         self._handlers: dict[str, AgentHandler] = {}
 

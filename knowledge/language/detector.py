@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 
 from knowledge.language.cleaning import natural
 from knowledge.language.function_words import function_words
@@ -44,11 +45,15 @@ _APART = re.compile(r"[^\w']+")
 class ScriptAndNgramDetector:
     """Decide by the script where it tells, and by the n-gram model among the rest.
 
-    The model is loaded with the first text that needs it. Instances keep nothing between texts.
+    The model is loaded with the first text that needs it, from the folder `kept_in` where one is
+    given. Instances keep nothing between texts.
     """
 
-    def __init__(self, *, candidates: Sequence[str] = CANDIDATES) -> None:
+    def __init__(
+        self, *, candidates: Sequence[str] = CANDIDATES, kept_in: Path | None = None
+    ) -> None:
         self._candidates = tuple(candidates)
+        self._kept_in = kept_in
 
     def detect(
         self,
@@ -95,7 +100,8 @@ class ScriptAndNgramDetector:
 
     @cached_property
     def _ngrams(self) -> NGrams:
-        return load([name for name in self._candidates if name not in _ALONE_IN_SCRIPT])
+        languages = [name for name in self._candidates if name not in _ALONE_IN_SCRIPT]
+        return load(languages, self._kept_in)
 
 
 def _log_prior(possible: Sequence[str], prior: Mapping[str, float]) -> dict[str, float]:

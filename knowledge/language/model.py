@@ -1,14 +1,19 @@
 """Loads the n-gram model of `py3langid`, cut to the languages that are asked for.
 
-As it comes the model holds 140 languages; most of its memory is theirs. It is cut while it is read,
-so that it is never whole in memory; what remains of it large is mapped from a file without a name.
+As it comes the model is packed and holds 140 languages; most of its memory is theirs, and to
+unpack it takes half a second. It is cut while it is unpacked, so that it is never whole in memory,
+and mapped from files: what is never looked at is not loaded. The files may be kept for the next
+process.
 """
 
+import hashlib
+import json
 import lzma
 import shutil
 import tempfile
 from collections.abc import Sequence
-from mmap import ACCESS_READ, mmap
+from importlib.metadata import version
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol
 from zipfile import ZipFile
 
@@ -16,10 +21,10 @@ if TYPE_CHECKING:
     from numpy import dtype
     from numpy.typing import NDArray
 
+_FORMAT = 1
 _ROWS_AT_ONCE = 4_096
 _BYTES_AT_ONCE = 1 << 18
-_SHORT = 2
-"""Bytes of the smaller kind of whole numbers in the model; the larger kind has four."""
+_AS_THEY_ARE = ("nextmove", "nextmove_row", "out_feat")
 
 
 class NGrams(Protocol):
@@ -30,8 +35,61 @@ class NGrams(Protocol):
         ...
 
 
-def load(languages: Sequence[str]) -> NGrams:
-    """Return the model for `languages`, those that it does not know left out."""
+def load(languages: Sequence[str], kept_in: Path | None = None) -> NGrams:
+    """Return the model for `languages`, those that it does not know left out.
+
+    With a folder the unpacked model is kept there; it is unpacked again where what is found there
+    cannot be read.
+    """
+    if kept_in is None:
+        with tempfile.TemporaryDirectory(prefix="refdesk-") as passing:
+            _unpack(languages, Path(passing))
+            return _opened(Path(passing))
+    place = kept_in / _name(languages)
+    try:
+        return _opened(place)
+    except (OSError, ValueError, EOFError):
+        _keep(languages, place)
+        return _opened(place)
+
+
+def _name(languages: Sequence[str]) -> str:
+    made_of = json.dumps([_FORMAT, version("py3langid"), *languages])
+    return hashlib.blake2b(made_of.encode(), digest_size=8).hexdigest()
+
+
+def _keep(languages: Sequence[str], place: Path) -> None:
+    """Unpack beside `place` and move file by file; what two processes move there is the same."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    passing = Path(tempfile.mkdtemp(prefix="unpacking-", dir=place.parent))
+    try:
+        _unpack(languages, passing)
+        place.mkdir(exist_ok=True)
+        for file in passing.iterdir():
+            file.replace(place / file.name)
+    finally:
+        shutil.rmtree(passing, ignore_errors=True)
+
+
+def _opened(place: Path) -> NGrams:
+    import numpy as np
+    from py3langid.langid import LanguageIdentifier
+
+    nextmove, nextmove_row, out_feat = (
+        memoryview(np.load(place / f"{name}.npy", mmap_mode="r")) for name in _AS_THEY_ARE
+    )
+    identifier: NGrams = LanguageIdentifier(
+        np.load(place / "ptc.npy", mmap_mode="r"),
+        np.load(place / "pc.npy"),
+        json.loads((place / "languages.json").read_text("utf-8")),
+        nextmove,
+        out_feat,
+        tk_row=nextmove_row,
+    )
+    return identifier
+
+
+def _unpack(languages: Sequence[str], place: Path) -> None:
     from py3langid.langid import MODEL_DIR, MODEL_FILE
 
     with tempfile.TemporaryFile() as unpacked:
@@ -39,23 +97,21 @@ def load(languages: Sequence[str]) -> NGrams:
             shutil.copyfileobj(packed, unpacked, length=_BYTES_AT_ONCE)
         unpacked.seek(0)
         with ZipFile(unpacked) as arrays:
-            return _cut(arrays, languages)
+            _cut(arrays, languages, place)
 
 
-def _cut(arrays: ZipFile, languages: Sequence[str]) -> NGrams:
-    from py3langid.langid import LanguageIdentifier
+def _cut(arrays: ZipFile, languages: Sequence[str], place: Path) -> None:
+    import numpy as np
 
     names = [str(name) for name in _array(arrays, "classes")]
     columns = [column for column, name in enumerate(names) if name in languages]
-    identifier: NGrams = LanguageIdentifier(
-        _columns(arrays, "ptc", columns),
-        _array(arrays, "pc")[columns],
-        [names[column] for column in columns],
-        _numbers(arrays, "nextmove"),
-        _numbers(arrays, "out_feat"),
-        tk_row=_numbers(arrays, "nextmove_row"),
-    )
-    return identifier
+    np.save(place / "ptc.npy", _columns(arrays, "ptc", columns))
+    np.save(place / "pc.npy", _array(arrays, "pc")[columns])
+    for name in _AS_THEY_ARE:
+        with arrays.open(f"{name}.npy") as member, (place / f"{name}.npy").open("wb") as file:
+            shutil.copyfileobj(member, file, length=_BYTES_AT_ONCE)
+    told = json.dumps([names[column] for column in columns])
+    (place / "languages.json").write_text(told, "utf-8")
 
 
 def _array(arrays: ZipFile, name: str) -> "NDArray[Any]":
@@ -64,16 +120,6 @@ def _array(arrays: ZipFile, name: str) -> "NDArray[Any]":
     with arrays.open(f"{name}.npy") as member:
         found: NDArray[Any] = np.lib.format.read_array(member, allow_pickle=False)
     return found
-
-
-def _numbers(arrays: ZipFile, name: str) -> memoryview:
-    """Return a row of whole numbers, mapped from a file: what is never looked at is not loaded."""
-    with arrays.open(f"{name}.npy") as member, tempfile.TemporaryFile() as file:
-        _, kind = _header(member)
-        shutil.copyfileobj(member, file, length=_BYTES_AT_ONCE)
-        file.flush()
-        mapped = memoryview(mmap(file.fileno(), 0, access=ACCESS_READ))
-    return mapped.cast("B").cast("H") if kind.itemsize == _SHORT else mapped.cast("B").cast("i")
 
 
 def _columns(arrays: ZipFile, name: str, columns: list[int]) -> "NDArray[Any]":

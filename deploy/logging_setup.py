@@ -1,0 +1,85 @@
+"""Sends every log line to standard error: for people on a terminal, as JSON elsewhere.
+
+Standard output belongs to results. Lines that are written while an envelope is handled carry its
+`conversation_id` and `message_id`, which the worker binds.
+"""
+
+import logging
+import sys
+from collections.abc import Sequence
+from typing import Any, TextIO
+
+import structlog
+from structlog.typing import EventDict, Processor, WrappedLogger
+
+
+class ErrorStreamLogger:
+    """Writes finished lines to whatever standard error is when they are written."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def msg(self, message: str) -> None:
+        """Write one line."""
+        sys.stderr.write(f"{message}\n")
+        sys.stderr.flush()
+
+    debug = info = warning = error = critical = msg
+
+
+def configure_logging(level: str) -> None:
+    """Log from `level` on; called once, when the command starts."""
+    number = logging.getLevelNamesMapping()[level.upper()]
+    terminal = sys.stderr.isatty()
+    structlog.configure(
+        processors=[*_SHARED, _named, _renderer(terminal=terminal)],
+        wrapper_class=structlog.make_filtering_bound_logger(number),
+        logger_factory=lambda *names: ErrorStreamLogger(str(names[0]) if names else "refdesk"),
+        cache_logger_on_first_use=False,
+    )
+    _route_libraries(number, terminal=terminal)
+
+
+class _LibraryHandler(logging.StreamHandler[TextIO]):
+    """Our one handler of what libraries log; told apart, so that it is never added twice."""
+
+
+def _route_libraries(level: int, *, terminal: bool) -> None:
+    root = logging.getLogger()
+    for handler in [known for known in root.handlers if isinstance(known, _LibraryHandler)]:
+        root.removeHandler(handler)
+    ours = _LibraryHandler(sys.stderr)
+    ours.setLevel(level)
+    ours.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=[*_SHARED, structlog.stdlib.add_logger_name],
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                _renderer(terminal=terminal),
+            ],
+        )
+    )
+    root.addHandler(ours)
+
+
+def _named(logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    event.setdefault("logger", logger.name)
+    return event
+
+
+def _renderer(*, terminal: bool) -> Processor:
+    if terminal:
+        return structlog.dev.ConsoleRenderer(colors=True)
+    return structlog.processors.JSONRenderer(default=_readable, ensure_ascii=False)
+
+
+def _readable(value: Any) -> str:
+    return str(value)
+
+
+_SHARED: Sequence[Processor] = (
+    structlog.contextvars.merge_contextvars,
+    structlog.processors.add_log_level,
+    structlog.processors.TimeStamper(fmt="iso", utc=True),
+    structlog.processors.format_exc_info,
+)
