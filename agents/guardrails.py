@@ -6,7 +6,7 @@ from agents.agent import Agent
 from envelope.conversation import ClarificationReason
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
-from knowledge.errors import IndexUnavailable
+from knowledge.errors import KnowledgeError
 from knowledge.port import Findings, Hit, Searcher, SearchRequest
 from llm.errors import ModelError
 from llm.offline.injection import attack_in
@@ -69,7 +69,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             return Wrote(self._declined(f"an attempt to change how the desk works ({attack})"))
         try:
             findings = await self._searcher.search(_request(reads))
-        except IndexUnavailable as error:
+        except KnowledgeError as error:
             return Wrote(_unsearchable(error))
         try:
             verdict = (await self._model.ask(TASK, self._inputs(reads, findings))).output
@@ -86,6 +86,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             domain_scope=self._domain_scope,
             strictness=self._strictness,
             coverage=findings.coverage,
+            ambiguity=findings.ambiguity,
             nearest=tuple(dict.fromkeys(_place(hit) for hit in findings.hits[:_NEAREST])),
         )
 
@@ -136,7 +137,7 @@ def _request(reads: Reads) -> SearchRequest:
     )
 
 
-def _unsearchable(error: IndexUnavailable) -> Writes:
+def _unsearchable(error: KnowledgeError) -> Writes:
     return Writes(
         within_scope=False,
         guardrails_confidence=0.0,

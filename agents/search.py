@@ -11,7 +11,7 @@ from envelope.conversation import ClarificationReason, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import SearchResult, SearchStats
-from knowledge.errors import IndexUnavailable
+from knowledge.errors import KnowledgeError
 from knowledge.port import Findings, Hit, Searcher, SearchRequest
 from llm.offline.essence import names_no_subject
 
@@ -76,7 +76,7 @@ class SearchAgent(Agent[Reads, Writes]):
         started = time.perf_counter()
         try:
             findings = await self._searcher.search(self._request(reads))
-        except IndexUnavailable as error:
+        except KnowledgeError as error:
             return Wrote(_failed(str(error), started))
         return Wrote(_asking(self._found(reads, findings, started), reads, findings))
 

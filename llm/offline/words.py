@@ -13,11 +13,16 @@ _RUN = re.compile(rf"[{_SIGNS}]+|[^{_SIGNS}]+")
 _UNSPACED = re.compile(rf"[{_SIGNS}]+")
 _HIRAGANA = re.compile("[\u3040-\u309f]+")
 _STEM_LETTERS = 6
+_READ_CHARACTERS = 4000
 
 
 def normalised(text: str) -> str:
-    """Return `text` in lower case, without punctuation, one space between words."""
-    return " ".join(_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
+    """Return `text` in lower case, without punctuation, one space between words.
+
+    Only the beginning of a text is read: a question has said what it is about by then.
+    """
+    read = unicodedata.normalize("NFKC", text[:_READ_CHARACTERS]).casefold()
+    return " ".join(_WORD.findall(read))
 
 
 def words(text: str) -> list[str]:

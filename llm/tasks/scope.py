@@ -22,6 +22,9 @@ class Inputs(BaseModel, frozen=True):
     coverage: float = Field(
         ge=0, le=1, description="how likely the documents are about such questions at all"
     )
+    ambiguity: float = Field(
+        default=0.0, ge=0, le=1, description="how likely it leaves open what is meant"
+    )
     nearest: tuple[str, ...] = Field(default=(), description="places in the documents, best first")
 
 

@@ -17,14 +17,19 @@ from llm.tasks.scope import Inputs, Output, Strictness
 class Covering:
     """A searcher whose documents cover every question equally well."""
 
-    def __init__(self, coverage: float) -> None:
+    def __init__(self, coverage: float, ambiguity: float = 0.0) -> None:
         self._coverage = coverage
+        self._ambiguity = ambiguity
         self.requests: list[SearchRequest] = []
 
     async def search(self, request: SearchRequest) -> Findings:
         self.requests.append(request)
         return Findings(
-            hits=(), quality="good", answerability=0.9, coverage=self._coverage, ambiguity=0.0
+            hits=(),
+            quality="good",
+            answerability=0.9 - self._ambiguity,
+            coverage=self._coverage,
+            ambiguity=self._ambiguity,
         )
 
 
@@ -165,8 +170,15 @@ async def test_a_verdict_that_cannot_be_had_becomes_a_question_and_never_a_yes()
     assert writes.clarification_reason is ClarificationReason.SCOPE_UNCLEAR
 
 
+async def test_a_vague_question_the_documents_hardly_cover_is_asked_about() -> None:
+    writes = await guarded("Who runs the place?", searcher=Covering(0.1, ambiguity=0.7))
+
+    assert not writes.within_scope
+    assert writes.clarification_reason is ClarificationReason.SCOPE_UNCLEAR
+
+
 async def test_a_question_that_names_no_subject_is_left_to_the_search_to_ask_about() -> None:
-    writes = await guarded("How do I set it up?", searcher=Covering(0.05))
+    writes = await guarded("How do I set it up?", searcher=Covering(0.2))
 
     assert writes.within_scope
     assert "no subject" in writes.guardrails_analysis
