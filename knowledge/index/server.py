@@ -24,7 +24,7 @@ TIMEOUT_SECONDS = 10
 _PAGE = 1000
 _AT_ONCE = 200
 _INDEXED = ("kind", "document", "root")
-_FAILURES = (ApiException, httpx.HTTPError, RpcError, OSError, ValueError)
+_FAILURES = (ApiException, httpx.HTTPError, RpcError, OSError, RuntimeError, ValueError)
 
 
 async def open_server(url: str, identity: Identity, *, api_key: str | None = None) -> QdrantIndex:
