@@ -3,6 +3,7 @@
 import string
 import tomllib
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 from config.errors import TextsError
@@ -44,12 +45,18 @@ def load_texts(folder: Path = FOLDER, **defaults: str) -> FixedTexts:
 
     Raises `TextsError` when a file cannot be read, or languages differ in keys or names.
     """
+    return FixedTexts(_checked(folder), defaults)
+
+
+@cache
+def _checked(folder: Path) -> Mapping[str, Mapping[str, str]]:
+    """Read a folder once a process: every agent that speaks asks for its texts."""
     texts = {path.stem: _read(path) for path in sorted(folder.glob("*.toml"))}
     if FALLBACK not in texts:
         raise TextsError(f"expected {FALLBACK}.toml in {folder}, found {sorted(texts)}")
     for language, of_language in texts.items():
         _check(language, of_language, texts[FALLBACK])
-    return FixedTexts(texts, defaults)
+    return texts
 
 
 def names_in(text: str) -> set[str]:

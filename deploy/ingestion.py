@@ -16,13 +16,13 @@ from envelope.envelope import Envelope
 from envelope.outcome import Outcome
 from envelope.question import Question
 from envelope.role import Role
-from knowledge.describing import RuleDescriber
 from knowledge.errors import KnowledgeError
-from knowledge.ingestion import Describer, ingest
 from knowledge.ingestion_report import IngestionResult, PlainReport, Report
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
+
+    from knowledge.ingestion import Describer
 
 CONVERSATION = "ingestion"
 LONGEST_SECONDS = 6 * 3600.0
@@ -33,6 +33,9 @@ async def ingest_here(
     settings: Settings, knowledge: Knowledge, paths: Sequence[Path], report: Report
 ) -> IngestionResult:
     """Bring paths into an index that this process owns."""
+    # Loads every reader of documents: most commands that could read some never do.
+    from knowledge.ingestion import ingest
+
     return await ingest(
         paths,
         knowledge.index,
@@ -44,9 +47,11 @@ async def ingest_here(
     )
 
 
-def make_describer(settings: Settings) -> Describer:
+def make_describer(settings: Settings) -> "Describer":
     """Return who describes pages: rules, or the model of `DESCRIPTION_MODEL`."""
     if settings.description_model == "offline":
+        from knowledge.describing import RuleDescriber
+
         return RuleDescriber()
     from deploy.describing import ModelDescriber
     from deploy.models import make_registry

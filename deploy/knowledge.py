@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from importlib import import_module
 
 import structlog
 
@@ -43,6 +44,16 @@ class Knowledge:
         except EmbeddingFailed as error:
             # Searches will say so too, each in its question's journal, and go on by keywords.
             log.warning("embedding_model_not_loaded", error=str(error))
+
+
+def load_libraries(settings: Settings) -> None:
+    """Import what opening the index and embedding the first question will need."""
+    names = ["knowledge.answerability"]
+    names += ["knowledge.index.embedded"] if settings.qdrant_url is None else []
+    if isinstance(make_embedder(settings), LocalEmbedder):
+        names += ["onnxruntime", "tokenizers"]
+    for name in names:
+        import_module(name)
 
 
 @asynccontextmanager
