@@ -1,0 +1,70 @@
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+import pytest
+from fakeredis import FakeServer
+
+from broker.embedded import Endpoint
+from deploy.assembly import ingested
+from deploy.knowledge import Knowledge, make_embedder, make_searcher, open_index
+from knowledge.embedding import Embedder
+from knowledge.ingestion_report import PlainReport
+from llm.port import Model
+from tests.deploy.house import EXAMPLES, House, opened_house, settings_of
+
+OpenHouse = Callable[..., AbstractAsyncContextManager[House]]
+
+
+@pytest.fixture(autouse=True)
+def _settings_of_our_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No setting of the machine reaches a test, nor a command that a test starts."""
+    from config.settings import Settings
+
+    for name in Settings.model_fields:
+        monkeypatch.delenv(name.upper(), raising=False)
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with the example documents, read once."""
+    folder = tmp_path_factory.mktemp("library")
+    settings = settings_of(folder)
+    quiet = PlainReport(lambda _line: None)
+    result = asyncio.run(ingested(settings, [EXAMPLES / "sms_platform"], quiet))
+    assert (result.failed, result.added > 30) == ((), True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def embedder(library: Path) -> Embedder:
+    """The shipped model, loaded once."""
+    return make_embedder(settings_of(library))
+
+
+@pytest.fixture
+async def knowledge(library: Path, embedder: Embedder) -> AsyncIterator[Knowledge]:
+    """The example documents, open."""
+    settings = settings_of(library)
+    index = await open_index(settings, embedder)
+    yield Knowledge(index, embedder, make_searcher(settings, index, embedder))
+    await index.close()
+
+
+@pytest.fixture(params=["played", pytest.param("real", marks=pytest.mark.redis)])
+def endpoint(request: pytest.FixtureRequest) -> Endpoint:
+    """A Redis: played in the process, and a real one."""
+    if request.param == "played":
+        return Endpoint(url="", durable=False, played=FakeServer())
+    return Endpoint(url=request.getfixturevalue("redis_url"), durable=True)
+
+
+@pytest.fixture
+def open_house(library: Path, endpoint: Endpoint, knowledge: Knowledge) -> OpenHouse:
+    """Opens the desk over the example documents, with a model of the test's choice."""
+
+    def opened(model: Model | None = None, **changes: object) -> AbstractAsyncContextManager[House]:
+        return opened_house(settings_of(library, **changes), endpoint, knowledge, model)
+
+    return opened
