@@ -20,30 +20,29 @@ from collections.abc import Iterable, Mapping
 from knowledge.search.assessment import Assessment
 
 # feature: (towards "answer", towards "ask"), against "refuse"
-_BIAS = (-7.751, -5.649)
+_BIAS = (-7.766, -5.681)
 _ASKED: dict[str, tuple[float, float]] = {
-    "dense1": (9.653, -2.184),
-    "alone1": (3.696, 4.208),
-    "alone10": (-1.907, 4.743),
-    "definite": (-0.350, 0.979),
-    "pointing_at_nothing": (-0.502, 1.573),
-    "unmentioned": (0.210, 0.846),
-    "bm": (2.350, 1.964),
-    "dcov": (1.179, 2.283),
-    "first": (0.971, -1.917),
-    "agree": (1.152, -0.366),
+    "dense1": (10.971, -2.053),
+    "alone1": (2.840, 4.112),
+    "alone10": (-2.329, 4.736),
+    "definite": (-0.359, 0.987),
+    "pointing_at_nothing": (-0.505, 1.573),
+    "unmentioned": (0.232, 0.839),
+    "bm": (2.271, 2.135),
+    "dcov": (1.445, 2.225),
+    "first": (0.983, -1.927),
+    "agree": (0.792, -0.408),
 }
-_COVERAGE_BIAS = -12.427
+_COVERAGE_BIAS = -12.251
 _COVERED: dict[str, float] = {
-    "dense1": 14.421,
-    "dense10": 4.477,
-    "match": 3.922,
-    "bm": 3.841,
-    "bmabs": 2.280,
-    "gap": 3.039,
-    "best": -2.190,
-    "sz": -0.227,
-    "kz": -0.166,
+    "dense1": 9.877,
+    "dense10": 8.603,
+    "match": 3.187,
+    "bmabs": 1.997,
+    "gap": 2.138,
+    "kz": -0.183,
+    "agree": 2.390,
+    "best_page": 0.637,
 }
 
 
