@@ -8,15 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from broker.embedded import Endpoint, embedded_redis
-from broker.keys import stream_of
-from broker.port import Broker, Delivery, Send
+from broker.port import Broker
 from broker.redis_broker import RedisBroker
 from broker.renewal import LeaseRenewal, PlayedRenewal
 from config.settings import Settings
 from config.texts import load_texts
 from deploy.command import CommandError
 from deploy.staff import handlers
-from envelope.envelope import Envelope
 from envelope.role import Role
 from gateway.desk import Desk
 from knowledge.errors import IndexOwned
@@ -47,10 +45,6 @@ class Post:
     endpoint: Endpoint
     broker: Broker
     settings: Settings
-
-    def stream_of(self, role: str, envelope: Envelope) -> str:
-        """Return the stream on which a role receives this envelope."""
-        return stream_of(role, envelope.question, self.settings.shards)
 
 
 @asynccontextmanager
@@ -203,7 +197,6 @@ async def staffed(
             client,
             knowledge,
             stack,
-            stream_of=post.stream_of,
             meter=meter,
             models=models,
         )
@@ -234,7 +227,6 @@ def _process(
         staffing,
         renewal=renewal,
         meter=meter if meter is not None else SilentMeter(),
-        stream_of=post.stream_of,
         attempts=post.settings.agent_attempts,
         reclaim_seconds=post.settings.lease_seconds / 4,
     )
@@ -260,16 +252,10 @@ async def _served(
 
 
 def _broker(settings: Settings, endpoint: Endpoint) -> RedisBroker:
-    def stream(role: str, envelope: Envelope) -> str:
-        return stream_of(role, envelope.question, settings.shards)
-
-    def tell(delivery: Delivery, error: str) -> Send | None:
-        return told_of_poison(delivery, error, stream)
-
     return RedisBroker(
         endpoint.client(),
         shards=settings.shards,
         lease_seconds=settings.lease_seconds,
         ttl_seconds=settings.result_ttl_hours * HOUR_SECONDS,
-        tell=tell,
+        tell=told_of_poison,
     )

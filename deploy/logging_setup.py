@@ -12,6 +12,8 @@ from typing import Any, TextIO
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
+from worker.present import named_after_the_message
+
 
 class ErrorStreamLogger:
     """Writes finished lines to whatever standard error is when they are written."""
@@ -79,6 +81,7 @@ def _readable(value: Any) -> str:
 
 _SHARED: Sequence[Processor] = (
     structlog.contextvars.merge_contextvars,
+    named_after_the_message,
     structlog.processors.add_log_level,
     structlog.processors.TimeStamper(fmt="iso", utc=True),
     structlog.processors.format_exc_info,

@@ -10,7 +10,6 @@ from config.settings import Settings
 from config.texts import load_texts
 from deploy.languages import language_of, make_detector
 from deploy.recording import HopCalls
-from envelope.envelope import Envelope
 from envelope.role import Role
 from knowledge.language.port import Detector
 from llm.offline.model import OfflineModel
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from deploy.knowledge import Knowledge
     from worker.metrics import PrometheusMeter
 
-StreamOf = Callable[[str, Envelope], str]
 AnyAgent = Agent[Any, Any]
 MODEL_RESERVE_SECONDS = 5.0
 
@@ -128,7 +126,6 @@ async def handlers(
     knowledge: "Knowledge | None",
     stack: AsyncExitStack,
     *,
-    stream_of: StreamOf,
     meter: "PrometheusMeter | None",
     models: Callable[[str], Model] | None = None,
 ) -> list[Staffing]:
@@ -146,12 +143,11 @@ async def handlers(
     for role in roles:
         handler: Handler
         if role == Role.MANAGER.value:
-            handler = manager(settings, memory, stream_of)
+            handler = manager(settings, memory)
         else:
             handler = AgentHandler(
                 staff.agent(role),
                 limit_seconds=settings.agent_timeout_seconds,
-                stream_of=stream_of,
                 recorded=recorded,
             )
         places, instances = settings.concurrency_of(role), settings.instances_of(role)
@@ -172,7 +168,7 @@ def _memory(settings: Settings, client: "Redis") -> RedisMemory:
     )
 
 
-def manager(settings: Settings, memory: RedisMemory, stream_of: StreamOf) -> Manager:
+def manager(settings: Settings, memory: RedisMemory) -> Manager:
     """Return the manager of the assistant's flow."""
     return Manager(
         Flow(ASSISTANT),
@@ -186,7 +182,6 @@ def manager(settings: Settings, memory: RedisMemory, stream_of: StreamOf) -> Man
             total_time_seconds=settings.deadline_seconds - MODEL_RESERVE_SECONDS,
         ),
         quality_threshold=settings.quality_score_threshold,
-        stream_of=stream_of,
     )
 
 

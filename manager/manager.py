@@ -1,10 +1,10 @@
 """Decides where each envelope goes next, and ends questions: the only role that does."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from pydantic import JsonValue
 
+from broker.keys import stream_key
 from broker.port import Delivery, Fields, Finish, Forward, JournalEntry, Settlement
 from broker.port import Send as BrokerSend
 from envelope.conversation import ClarificationReason
@@ -22,6 +22,9 @@ READ_CHARACTERS = 200
 """Longer values are not repeated in the journal: the hop that wrote them has them there."""
 
 
+_CHANGES_LAST_RESORT = frozenset({None, Stage.LANG, Stage.ESSENCE, Stage.QUALITY})
+
+
 class Manager:
     """Judges a hop, asks the flow's machine, and performs its decision as one settlement."""
 
@@ -35,20 +38,18 @@ class Manager:
         *,
         limits: Limits,
         quality_threshold: float,
-        stream_of: Callable[[str, Envelope], str],
     ) -> None:
         self._flow = flow
         self._memory = memory
         self._texts = texts
         self._limits = limits
         self._quality_threshold = quality_threshold
-        self._stream_of = stream_of
 
     async def handle(self, delivery: Delivery, envelope: Envelope) -> Settlement:
         """Return what is to be done with this envelope."""
         stage = Stage(str(envelope.payload.get("stage") or Stage.START.value))
         if stage is Stage.START:
-            envelope = await self._started(_with_merged(envelope, delivery))
+            envelope = await self._started(delivery, _with_merged(envelope, delivery))
         did = judge(
             stage, envelope.hop, envelope.payload, quality_threshold=self._quality_threshold
         )
@@ -59,12 +60,12 @@ class Manager:
         routed = _routed(envelope, stage, did, decision)
         action = decision.actions[0]
         if isinstance(action, Send):
-            return self._forward(envelope, decision, action, routed)
-        return await self._finish(envelope, decision, action, routed)
+            return self._forward(delivery, envelope, decision, action, routed)
+        return await self._finish(delivery, envelope, decision, action, routed)
 
-    async def _started(self, envelope: Envelope) -> Envelope:
+    async def _started(self, delivery: Delivery, envelope: Envelope) -> Envelope:
         """Copy what the agents may need of the conversation, so that redelivery sees the same."""
-        remembered = await self._memory.recall(envelope.question)
+        remembered = await self._memory.recall(delivery.question)
         history = [_json(turn) for turn in remembered.history]
         pause = remembered.pause
         payload: dict[str, JsonValue] = {
@@ -79,7 +80,12 @@ class Manager:
         return envelope.changed(payload=payload)
 
     def _forward(
-        self, envelope: Envelope, decision: Decision, send: Send, routed: JournalEntry
+        self,
+        delivery: Delivery,
+        envelope: Envelope,
+        decision: Decision,
+        send: Send,
+        routed: JournalEntry,
     ) -> Forward:
         payload: dict[str, JsonValue] = {
             **envelope.payload,
@@ -100,37 +106,48 @@ class Manager:
             process_count=envelope.process_count + 1,
             sender_role=Role.MANAGER.value,
             target_role=send.role.value,
-            target_list=self._stream_of(send.role.value, envelope),
+            target_list=stream_key(send.role.value, delivery.shard),
         )
         return Forward(
             sends=(BrokerSend(send.role.value, target.encode()),),
             journal=(routed,),
-            last_resort=ending.last_resort(target, self._texts),
+            last_resort=self._last_resort(envelope, target),
             stage=send.role.value,
         )
 
+    def _last_resort(self, before: Envelope, target: Envelope) -> Fields | None:
+        """Rewrite it only after stages that may change its language or the best answer."""
+        if before.payload.get("stage") not in _CHANGES_LAST_RESORT:
+            return None
+        return ending.last_resort(target, self._texts)
+
     async def _finish(
-        self, envelope: Envelope, decision: Decision, end: End, routed: JournalEntry
+        self,
+        delivery: Delivery,
+        envelope: Envelope,
+        decision: Decision,
+        end: End,
+        routed: JournalEntry,
     ) -> Finish:
         if decision.termination_reason == "":
             noted = str(envelope.payload.get("termination_reason") or "")
             decision = replace(decision, termination_reason=noted)
         reply = ending.end_reply(envelope, decision, end, self._texts)
-        ended = await self._with_dropped(envelope, ending.remember(envelope, reply))
+        ended = await self._with_dropped(delivery, envelope, ending.remember(envelope, reply))
         forget = envelope.payload.get("forget")
         return Finish(
             outcome=Outcome(str(reply["outcome"])),
             reply=reply,
             journal=(routed,),
-            remember=self._memory.writes(envelope.question, ended),
+            remember=self._memory.writes(delivery.question, ended),
             forget="all" if forget == "all" else "history" if forget == "history" else "",
         )
 
-    async def _with_dropped(self, envelope: Envelope, ended: Ended) -> Ended:
+    async def _with_dropped(self, delivery: Delivery, envelope: Envelope, ended: Ended) -> Ended:
         # What was recalled at the start still holds: only ends change the memory, and the messages
         # of a conversation end one after the other.
         dropped = await self._memory.overflowing(
-            envelope.question,
+            delivery.question,
             kept=_whole(envelope.payload.get("history_kept")),
             added=len(ended.turns),
         )

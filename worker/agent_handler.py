@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel, JsonValue, ValidationError
 
 from agents.agent import Agent
+from broker.keys import stream_key
 from broker.port import Delivery, Fields, Forward, JournalEntry, Retry, Send, Settlement
 from envelope.envelope import Envelope, Hop, decode
 from envelope.errors import ContractError, DecodeError
@@ -44,13 +45,11 @@ class AgentHandler:
         agent: AnyAgent,
         *,
         limit_seconds: float,
-        stream_of: Callable[[str, Envelope], str],
         recorded: CallRecorder = no_calls,
     ) -> None:
         self.role = agent.role
         self._agent = agent
         self._limit_seconds = limit_seconds
-        self._stream_of = stream_of
         self._recorded = recorded
         self._reads = frozenset(agent.reads.model_fields)
         self._may_write = frozenset(
@@ -75,7 +74,7 @@ class AgentHandler:
         if isinstance(outcome, RetryAfter) and outcome.seconds < delivery.remaining_seconds:
             frame = envelope.changed(total_processing_time=envelope.total_processing_time + seconds)
             return Retry(frame.encode(), outcome.reason, outcome.seconds, calls())
-        return self._hand_back(envelope, outcome, seconds, calls())
+        return self._hand_back(delivery, envelope, outcome, seconds, calls())
 
     def _read(self, envelope: Envelope) -> BaseModel:
         payload = envelope.payload
@@ -100,10 +99,15 @@ class AgentHandler:
             ) from error
 
     def _hand_back(
-        self, envelope: Envelope, outcome: object, seconds: float, calls: Sequence[JournalEntry]
+        self,
+        delivery: Delivery,
+        envelope: Envelope,
+        outcome: object,
+        seconds: float,
+        calls: Sequence[JournalEntry],
     ) -> Forward:
         writes, hop = self._judge(outcome)
-        handed = handed_back(envelope, hop, writes, seconds, self._stream_of)
+        handed = handed_back(delivery, envelope, hop, writes, seconds)
         fields: Fields = {
             "role": self.role.value,
             "status": hop.status,
@@ -143,11 +147,11 @@ class AgentHandler:
 
 
 def handed_back(
+    delivery: Delivery,
     envelope: Envelope,
     hop: Hop,
     writes: dict[str, JsonValue],
     seconds: float,
-    stream_of: Callable[[str, Envelope], str],
 ) -> Envelope:
     """Return the envelope for the manager; `target_role` is the manager's and stays as it is."""
     return envelope.changed(
@@ -158,13 +162,11 @@ def handed_back(
         process_count=envelope.process_count + 1,
         total_processing_time=envelope.total_processing_time + seconds,
         sender_role=hop.role,
-        target_list=stream_of(Role.MANAGER.value, envelope),
+        target_list=stream_key(Role.MANAGER.value, delivery.shard),
     )
 
 
-def told_of_poison(
-    delivery: Delivery, error: str, stream_of: Callable[[str, Envelope], str]
-) -> Send | None:
+def told_of_poison(delivery: Delivery, error: str) -> Send | None:
     """Return the manager's frame for an entry that killed its workers; None for its own."""
     if delivery.role == Role.MANAGER.value:
         return None
@@ -174,4 +176,4 @@ def told_of_poison(
         # The last resort of the record answers for it.
         return None
     hop = Hop(role=delivery.role, status="failed", reason=error)
-    return Send(Role.MANAGER.value, handed_back(envelope, hop, {}, 0.0, stream_of).encode())
+    return Send(Role.MANAGER.value, handed_back(delivery, envelope, hop, {}, 0.0).encode())

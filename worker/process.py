@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from broker.port import Broker, Lost
-from envelope.envelope import Envelope
 from worker.isolation import Isolation
 from worker.port import Handler, Leases, Meter
 from worker.settling import Settler
@@ -50,7 +49,6 @@ class WorkerProcess:
         *,
         renewal: Renewal,
         meter: Meter,
-        stream_of: Callable[[str, Envelope], str],
         attempts: int = 3,
         grace_seconds: float = 25.0,
         reclaim_seconds: float = 3.75,
@@ -72,7 +70,6 @@ class WorkerProcess:
                 leases=renewal,
                 isolation=isolation,
                 meter=meter,
-                stream_of=stream_of,
                 attempts=attempts,
                 reclaim_seconds=reclaim_seconds,
             )

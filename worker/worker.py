@@ -2,10 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Callable
 
 import structlog
-from structlog.contextvars import bind_contextvars
 
 from broker.errors import BrokerUnavailableError
 from broker.port import Broker, Bury, Delivery, Lost, Retry, Send, Settlement
@@ -18,6 +16,7 @@ from worker.backoff import Backoff
 from worker.errors import RunFailedError
 from worker.isolation import Isolation
 from worker.port import Handler, Leases, Meter
+from worker.present import PRESENT
 from worker.settling import Settler
 
 log = structlog.get_logger("worker")
@@ -41,7 +40,6 @@ class Worker:
         leases: Leases,
         isolation: Isolation,
         meter: Meter,
-        stream_of: Callable[[str, Envelope], str],
         attempts: int = 3,
         block_seconds: float = 2.0,
         reclaim_seconds: float = 3.75,
@@ -56,7 +54,6 @@ class Worker:
         self._leases = leases
         self._isolation = isolation
         self._meter = meter
-        self._stream_of = stream_of
         self._attempts = attempts
         self._block_seconds = block_seconds
         self._reclaim_seconds = reclaim_seconds
@@ -124,10 +121,7 @@ class Worker:
     async def _work(self, key: Key, delivery: Delivery) -> None:
         started = time.perf_counter()
         # The task has a context of its own: whatever is logged in it belongs to this envelope.
-        bind_contextvars(
-            conversation_id=delivery.question.conversation_id,
-            message_id=delivery.question.message_id,
-        )
+        PRESENT.set(delivery)
         try:
             async with self._isolation.entered(delivery.count):
                 settlement = await self._settlement(delivery)
@@ -153,9 +147,9 @@ class Worker:
                 await backoff.failed(error)
             except Exception as error:  # noqa: BLE001 - an agent may raise anything; it is a failure
                 self._tell_failure(delivery, "failed", error)
-                return self._failure(envelope, error)
+                return self._failure(delivery, envelope, error)
 
-    def _failure(self, envelope: Envelope, error: Exception) -> Settlement:
+    def _failure(self, delivery: Delivery, envelope: Envelope, error: Exception) -> Settlement:
         reason = told(error)
         journal = error.journal if isinstance(error, RunFailedError) else ()
         if envelope.retries + 1 < self._attempts:
@@ -164,7 +158,7 @@ class Worker:
         if self.role == Role.MANAGER.value:
             return Bury("failed", reason)
         hop = Hop(role=self.role, status="failed", reason=reason[:500])
-        handed = handed_back(envelope, hop, {}, 0.0, self._stream_of)
+        handed = handed_back(delivery, envelope, hop, {}, 0.0)
         return Bury("failed", reason, Send(Role.MANAGER.value, handed.encode()), journal)
 
     async def _settle(self, delivery: Delivery, settlement: Settlement) -> bool:

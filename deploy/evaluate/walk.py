@@ -70,15 +70,12 @@ class Walk:
                 total_time_seconds=_LONG_SECONDS,
             ),
             quality_threshold=self._settings.quality_score_threshold,
-            stream_of=_no_stream,
         )
 
     def _handler(self, role: str) -> AgentHandler:
         if role not in self._handlers:
             agent: Agent[Any, Any] = self._staff.agent(role)
-            self._handlers[role] = AgentHandler(
-                agent, limit_seconds=_LONG_SECONDS, stream_of=_no_stream
-            )
+            self._handlers[role] = AgentHandler(agent, limit_seconds=_LONG_SECONDS)
         return self._handlers[role]
 
 
@@ -130,7 +127,3 @@ def _sent(settled: Settlement) -> Envelope:
     if not isinstance(settled, Forward):
         raise TypeError(f"expected an envelope to be sent on, found {type(settled).__name__}")
     return decode(settled.sends[0].frame)
-
-
-def _no_stream(_role: str, _envelope: Envelope) -> str:
-    return ""

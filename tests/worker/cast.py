@@ -9,11 +9,9 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from agents.agent import Agent
-from broker.keys import stream_of
 from broker.redis_broker import RedisBroker
 from broker.renewal import LeaseRenewal, PlayedRenewal
 from envelope.conversation import Pause, Preferences, Turn
-from envelope.envelope import Envelope
 from envelope.outcome import Wrote
 from envelope.role import Role
 from gateway.desk import Desk
@@ -123,13 +121,10 @@ class House:
         self.limits = Limits()
 
     def make_broker(self, **options: Any) -> RedisBroker:
-        def tell(delivery: Any, error: str) -> Any:
-            return told_of_poison(delivery, error, _stream_of)
-
         made: dict[str, Any] = {
             "lease_seconds": self._lease_seconds,
             "backoff_seconds": 0.02,
-            "tell": tell,
+            "tell": told_of_poison,
         }
         return RedisBroker(self._make_client(), **{**made, **options})
 
@@ -151,22 +146,19 @@ class House:
             Words(),
             limits=self.limits,
             quality_threshold=0.7,
-            stream_of=_stream_of,
         )
 
     def process(self, *, places: int = 8, limit_seconds: float = 10.0) -> WorkerProcess:
         agents = [ScriptedAgent(role, self.script) for role in WRITES]
         staff = [Staffing(self.manager(), places)]
         staff += [
-            Staffing(AgentHandler(agent, limit_seconds=limit_seconds, stream_of=_stream_of), places)
-            for agent in agents
+            Staffing(AgentHandler(agent, limit_seconds=limit_seconds), places) for agent in agents
         ]
         return WorkerProcess(
             self.broker,
             staff,
             renewal=self._renewal(self.make_broker, lease_seconds=self._lease_seconds),
             meter=SilentMeter(),
-            stream_of=_stream_of,
             reclaim_seconds=self._lease_seconds / 4,
             grace_seconds=2.0,
         )
@@ -180,7 +172,3 @@ class House:
     async def close(self) -> None:
         await self.broker.close()
         await self.client.aclose()
-
-
-def _stream_of(role: str, envelope: Envelope) -> str:
-    return stream_of(role, envelope.question, 1)
