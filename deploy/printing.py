@@ -1,8 +1,10 @@
 """Puts replies into words for a terminal of 80 columns, or into JSON for a machine."""
 
 import json
+import re
 import sys
 import textwrap
+import unicodedata
 from collections.abc import Mapping
 
 from pydantic import JsonValue
@@ -37,12 +39,48 @@ def wrapped(text: str, width: int = WIDTH) -> list[str]:
     for line in text.splitlines():
         if line.lstrip().startswith("```"):
             fenced = not fenced
-        if fenced or len(line) <= width or line.lstrip().startswith(("|", "```")):
+        if fenced or columns(line) <= width or line.lstrip().startswith(("|", "```")):
             lines.append(line)
             continue
-        indent = " " * (len(line) - len(line.lstrip()) + 2 * line.lstrip().startswith(("-", "*")))
-        lines += textwrap.wrap(line, width, subsequent_indent=indent, break_long_words=False)
+        lines += _folded(line, width)
     return lines
+
+
+def _folded(line: str, width: int) -> list[str]:
+    """Break one line between words; scripts without spaces, whose signs are wide, anywhere."""
+    if columns(line) > len(line) * _WIDE_SHARE:
+        return _cut(line, width)
+    opening = _LIST_ITEM.match(line)
+    indent = " " * len(opening[0]) if opening else ""
+    return textwrap.wrap(
+        line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+
+
+def _cut(line: str, width: int) -> list[str]:
+    lines, taken = [""], 0
+    for sign in line:
+        wide = columns(sign)
+        # A mark that closes may stand out by a sign rather than begin a line.
+        if taken + wide > width and sign not in _CLOSING:
+            lines.append("")
+            taken = 0
+        lines[-1] += sign
+        taken += wide
+    return [cut.strip() for cut in lines]
+
+
+def columns(text: str) -> int:
+    """Return how many columns of a terminal a text takes."""
+    return sum(
+        0 if unicodedata.combining(sign) else 1 + (unicodedata.east_asian_width(sign) in "WF")
+        for sign in text
+    )
+
+
+_LIST_ITEM = re.compile(r"\s*(?:[-*+]\s+|\d{1,3}[.)]\s+)?")
+_WIDE_SHARE = 1.3
+_CLOSING = "。、，．！？）」』】"
 
 
 def place(source: Fields) -> str:
@@ -61,21 +99,29 @@ def heading(source: Fields) -> str:
     return " > ".join([title, *(part for part in headings if part != title)])
 
 
-def _options(reply: Fields) -> list[str]:
+def choices(reply: Fields) -> list[Fields]:
+    """Return what a person may choose, in the order of the numbers that are shown."""
+    return [action for action in _actions(reply) if action.get("kind") != "source"]
+
+
+def _actions(reply: Fields) -> list[Fields]:
     actions = reply.get("suggested_actions")
-    shown = [action for action in actions if isinstance(action, dict)] if actions else []  # type: ignore[union-attr] # a list whenever it is not empty
-    if not shown:
-        return []
-    lines = [""]
-    number = 0
-    for action in shown:
-        if action.get("kind") == "option":
-            number += 1
-            lines.append(f"  {number}. {action.get('label')}")
-        elif action.get("kind") == "source":
-            lines.append(f"  -> {action.get('label')}  {action.get('url') or ''}".rstrip())
-        else:
-            lines.append(f"  ({action.get('label')})")
+    found = actions if isinstance(actions, list) else []
+    return [action for action in found if isinstance(action, dict)]
+
+
+def _options(reply: Fields) -> list[str]:
+    """Return the choices with their numbers, those left out that the text itself lists."""
+    told = {line.strip() for line in str(reply.get("text") or "").splitlines()}
+    numbered = [f"{n}. {action.get('label')}" for n, action in enumerate(choices(reply), 1)]
+    lines = [line for line in numbered if line not in told]
+    lines += [
+        f"-> {action.get('label')}  {action.get('url') or ''}".rstrip()
+        for action in _actions(reply)
+        if action.get("kind") == "source"
+    ]
+    if lines and len(lines) == len(numbered):
+        lines.insert(0, "")
     return lines
 
 

@@ -10,6 +10,7 @@ from deploy.assembly import opened
 from deploy.command import EXIT_STATUSES
 from deploy.printing import reply_lines, say, say_json
 from gateway.desk import Message
+from gateway.text import cleaned
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,17 +23,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the message's own id; asked twice under one id, a question is answered once",
     )
     parser.add_argument("--json", action="store_true", help="print the whole reply as JSON")
+    parser.epilog = "exit status: 0 answered, 3 clarification, 4 refused, 5 failed, 1 an error"
 
 
 def run(chosen: argparse.Namespace) -> int:
     """Run `refdesk ask`; the status tells the outcome."""
-    text = " ".join(chosen.question) if chosen.question else sys.stdin.read()
+    text = cleaned(" ".join(chosen.question) if chosen.question else _from_standard_input())
     message = Message(
         text=text,
         conversation_id=chosen.conversation or f"ask-{uuid4().hex[:12]}",
         message_id=chosen.message or uuid4().hex[:12],
     )
     return asyncio.run(_ask(message, as_json=chosen.json))
+
+
+def _from_standard_input() -> str:
+    if sys.stdin.isatty():
+        sys.stderr.write("Type the question, then Ctrl-D on a line of its own:\n")
+    return sys.stdin.read()
 
 
 async def _ask(message: Message, *, as_json: bool) -> int:

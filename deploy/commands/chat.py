@@ -2,19 +2,26 @@
 
 import argparse
 import asyncio
+import importlib
 import sys
+import termios
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from uuid import uuid4
 
 from pydantic import JsonValue
 
 from config.settings import load_settings
 from deploy.assembly import opened
-from deploy.printing import reply_lines, say
+from deploy.printing import choices, reply_lines, say
 from gateway.desk import Desk, Message, parsed
 from gateway.errors import GatewayError
 
 COMMANDS = ("clear_history", "clear_all", "set_language", "get_stats", "help")
-GREETING = "Ask a question. /help lists the commands; an empty line or Ctrl-D leaves."
+LEAVING = frozenset({"/quit", "/exit"})
+GREETING = "Ask a question. /help lists the commands; /quit or Ctrl-D leaves."
+CHOOSING = "Answer with a number, or in your own words."
 ERASE_LINE = "\r\x1b[2K"
 
 
@@ -26,31 +33,81 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Run `refdesk chat`."""
     conversation = chosen.conversation or f"chat-{uuid4().hex[:12]}"
-    asyncio.run(_chat(conversation))
+    if sys.stdin.isatty():
+        # Gives `input` its editing keys and its history.
+        importlib.import_module("readline")
+    with _terminal_as_it_was():
+        asyncio.run(_chat(conversation))
     return 0
+
+
+@contextmanager
+def _terminal_as_it_was() -> Iterator[None]:
+    """Put the terminal back when Ctrl-C ends the chat in the middle of a line."""
+    if not sys.stdin.isatty():
+        yield
+        return
+    before = termios.tcgetattr(sys.stdin)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
 
 
 async def _chat(conversation_id: str) -> None:
     async with opened(load_settings()) as desk:
         say(GREETING)
         options: list[str] = []
-        while (line := await asyncio.to_thread(_read)) is not None:
+        while (line := await _next_line()) is not None:
             text = _chosen(line, options)
             command, arguments = parsed(text, COMMANDS)
             message = Message(text, conversation_id, uuid4().hex[:12], command, arguments)
             reply = await _answered(desk, message)
-            options = _options(reply)
-            for shown in reply_lines(reply) if reply else ():
-                say(shown)
-            say()
+            options = [str(choice.get("value")) for choice in choices(reply)]
+            _show(reply, asked_back=bool(options))
+
+
+def _show(reply: dict[str, JsonValue], *, asked_back: bool) -> None:
+    for line in reply_lines(reply) if reply else ():
+        say(line)
+    if asked_back and sys.stdin.isatty():
+        say(CHOOSING)
+    say()
+
+
+async def _next_line() -> str | None:
+    """Return the next line that says something, or None when the person leaves."""
+    while (line := await _read_beside()) is not None:
+        if line in LEAVING:
+            return None
+        if line:
+            return line
+    return None
+
+
+async def _read_beside() -> str | None:
+    """Read in a thread that nothing waits for, so that Ctrl-C ends the chat at once."""
+    loop = asyncio.get_running_loop()
+    read: asyncio.Future[str | None] = loop.create_future()
+
+    def settle(line: str | None) -> None:
+        if not read.done():
+            read.set_result(line)
+
+    def work() -> None:
+        line = _read()
+        with suppress(RuntimeError):  # the loop has ended before the person typed
+            loop.call_soon_threadsafe(settle, line)
+
+    threading.Thread(target=work, name="reading", daemon=True).start()
+    return await read
 
 
 def _read() -> str | None:
     try:
-        line = input("> " if sys.stdin.isatty() else "").strip()
-    except EOFError:
+        return input("> " if sys.stdin.isatty() else "").strip()
+    except (EOFError, OSError, ValueError):
         return None
-    return line or None
 
 
 def _chosen(line: str, options: list[str]) -> str:
@@ -73,6 +130,8 @@ async def _answered(desk: Desk, message: Message) -> dict[str, JsonValue]:
         if entry.kind == "finished":
             reply = entry.fields
     _show_stage("")
+    if not reply:
+        sys.stderr.write("refdesk: no answer came in time; see: refdesk status\n")
     return reply
 
 
@@ -80,12 +139,3 @@ def _show_stage(stage: str) -> None:
     if sys.stdout.isatty():
         sys.stdout.write(f"{ERASE_LINE}{f'… {stage}' if stage else ''}")
         sys.stdout.flush()
-
-
-def _options(reply: dict[str, JsonValue]) -> list[str]:
-    actions = reply.get("suggested_actions")
-    return [
-        str(action["value"])
-        for action in (actions if isinstance(actions, list) else ())
-        if isinstance(action, dict) and action.get("kind") == "option"
-    ]
