@@ -1,6 +1,9 @@
 """The desk as it is put together for users, on a Redis and with models of the test's choice."""
 
 import asyncio
+import os
+import subprocess
+import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
@@ -21,7 +24,8 @@ from llm.offline.model import OfflineModel
 from llm.port import Answer, I, Model, O, Task
 from llm.scripted import Scripted, ScriptedModel
 
-EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+ROOT = Path(__file__).parent.parent.parent
+EXAMPLES = ROOT / "examples"
 DOMAIN = "SMS platform documentation"
 PATIENCE_SECONDS = 20.0
 Fields = dict[str, Any]
@@ -39,6 +43,34 @@ def settings_of(data: Path, **changes: object) -> Settings:
             **changes,
         }
     )
+
+
+def command(*words: str) -> list[str]:
+    """A `refdesk` command to be started as a process."""
+    return [sys.executable, "-m", "deploy.command", *words]
+
+
+def environment(data: Path, **settings: str) -> dict[str, str]:
+    """What such a process is told: the machine's variables, our code, these settings."""
+    named = {name.upper(): value for name, value in settings.items()}
+    return {**os.environ, "PYTHONPATH": str(ROOT), "REFDESK_DATA": str(data), **named}
+
+
+def refdesk(
+    data: Path, *words: str, given: bytes = b"", **settings: str
+) -> "subprocess.CompletedProcess[str]":
+    """Run a command to its end."""
+    ended = subprocess.run(
+        command(*words),
+        cwd=data,
+        env=environment(data, **settings),
+        input=given,
+        capture_output=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+    )
+    told = (ended.stdout.decode(), ended.stderr.decode())
+    return subprocess.CompletedProcess(ended.args, ended.returncode, *told)
 
 
 class Understudy:

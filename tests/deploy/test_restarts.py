@@ -1,0 +1,268 @@
+"""What dies on the way and what comes back: no answer is lost, doubled or paid twice."""
+
+import json
+import multiprocessing
+import shutil
+import signal
+import subprocess
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker.connecting import connect
+from broker.embedded import answers
+from deploy.assembly import KNOWING, ROLES, desk, posted
+from memory.keys import conversation_keys
+from tests.deploy import mortal
+from tests.deploy.conftest import OpenHouse
+from tests.deploy.house import (
+    House,
+    Talk,
+    command,
+    environment,
+    eventually,
+    options,
+    refdesk,
+    settings_of,
+)
+
+pytestmark = [pytest.mark.slow, pytest.mark.redis, pytest.mark.usefixtures("redis_url")]
+
+QUESTION = "How do I configure SMS routing rules?"
+STAGES = (
+    "start", "lang", "translation", "essence", "guardrails", "search", "augmentation",
+    "response", "quality",
+)  # fmt: skip
+TASKS = ("translate", "essence", "scope", "respond", "judge")
+AFTER = tuple(f"after-{stage}" for stage in STAGES[1:])
+DECIDED = tuple(f"after-manager-{stage}" for stage in STAGES)
+ASKING = tuple(f"in-{task}" for task in TASKS)
+
+
+@pytest.fixture(scope="session")
+def workers() -> Any:
+    """Starts processes that have everything imported already."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["tests.deploy.mortal"])
+    return context
+
+
+@contextmanager
+def working(
+    workers: Any, url: str, data: Path, roles: Sequence[str] = ROLES, *, stopping: bool = False
+) -> Iterator[None]:
+    """A worker process while inside; it is killed, never asked to stop."""
+    process = workers.Process(target=mortal.main, args=(url, str(data), roles, stopping))
+    process.start()
+    try:
+        yield
+    finally:
+        process.kill()
+        process.join()
+
+
+@pytest.fixture
+async def client(redis_url: str) -> AsyncIterator[Any]:
+    """An empty Redis."""
+    made: Any = connect(redis_url)
+    await made.flushall()
+    yield made
+    await made.aclose()
+
+
+async def test_a_worker_killed_at_any_stage_loses_doubles_and_pays_nothing_twice(
+    workers: Any, client: Any, redis_url: str, library: Path
+) -> None:
+    names = (*AFTER, *DECIDED, *ASKING)
+    settings = settings_of(library, redis_url=redis_url)
+    async with posted(settings) as post:
+        opened = desk(post, "test")
+        talks = {name: Talk(opened, post.broker) for name in names}
+        for name, talk in talks.items():
+            await opened.submit(talk.message(QUESTION, name))
+
+        async def all_stopped() -> bool:
+            return set(await client.lrange(mortal.REACHED, 0, -1)) == {n.encode() for n in names}
+
+        with working(workers, redis_url, library, stopping=True):
+            await eventually(all_stopped)
+        with working(workers, redis_url, library):
+            replies = {
+                name: await opened.ask(talk.message(QUESTION, name)) for name, talk in talks.items()
+            }
+        journals = {name: await talk.journal(replies[name]) for name, talk in talks.items()}
+
+    assert {name: reply["outcome"] for name, reply in replies.items()} == dict.fromkeys(
+        names, "answered"
+    )
+    finished = {
+        name: [e.kind for e in journal].count("finished") for name, journal in journals.items()
+    }
+    assert finished == dict.fromkeys(names, 1)
+    wrote = {
+        name: [e.fields["role"] for e in journal if e.kind == "wrote"]
+        for name, journal in journals.items()
+    }
+    assert wrote == {name: list(STAGES[1:]) for name in names}
+    turns = [
+        await client.llen(conversation_keys(opened.question(talk.message("-")), 1).history)
+        for talk in talks.values()
+    ]
+    assert turns == [2] * len(names)
+    asked = {
+        key.decode(): int(count) for key, count in (await client.hgetall(mortal.ASKED)).items()
+    }
+    # A call that was cut off in the middle was never finished: only that one is made again.
+    expected = {
+        f"{name}/{task}": 2 if name == f"in-{task}" else 1 for name in names for task in TASKS
+    }
+    assert asked == expected
+
+
+async def test_two_messages_of_a_conversation_take_turns_over_two_worker_processes(
+    workers: Any, client: Any, redis_url: str, library: Path
+) -> None:
+    settings = settings_of(library, redis_url=redis_url)
+    async with posted(settings) as post:
+        talk = Talk(desk(post, "test"), post.broker)
+        messages = [talk.message(QUESTION, "first"), talk.message("How do I test them?", "second")]
+        for message in messages:
+            await talk.desk.submit(message)
+        with (
+            working(workers, redis_url, library),
+            working(workers, redis_url, library, [r for r in ROLES if r not in KNOWING]),
+        ):
+            replies = [await talk.desk.ask(message) for message in messages]
+        journals = [await talk.journal(message) for message in messages]
+
+    assert [reply["outcome"] for reply in replies] == ["answered", "answered"]
+    ended = next(entry.at for entry in journals[0] if entry.kind == "finished")
+    began = next(entry.at for entry in journals[1] if entry.kind == "routed")
+    assert began >= ended
+    [essence] = [
+        entry.fields["writes"]
+        for entry in journals[1]
+        if entry.kind == "wrote" and entry.fields["role"] == "essence"
+    ]
+    assert isinstance(essence, dict)
+    assert essence["related_history"] == [QUESTION]
+
+
+DAY_MILLISECONDS = 86_400_000
+
+
+async def pass_days(client: Any, days: int) -> None:
+    """Move the clock: everything that dies is so much nearer to its end, or gone."""
+    for key in [key async for key in client.scan_iter()]:
+        left = await client.pttl(key)
+        if left >= 0:
+            await client.pexpire(key, left - days * DAY_MILLISECONDS)
+
+
+async def paused(house: House) -> tuple[Talk, str]:
+    talk = house.talk()
+    asked = await talk.say("How do I set it up?")
+    assert asked["outcome"] == "clarification"
+    return talk, str(options(asked).index("Set up a webhook") + 1)
+
+
+async def test_a_question_back_can_be_answered_a_day_later(open_house: OpenHouse) -> None:
+    async with open_house() as house:
+        talk, choice = await paused(house)
+    async with open_house() as house:
+        await pass_days(house.client, 1)
+        resumed = Talk(house.desk, house.broker, talk.conversation_id)
+        reply = await resumed.say(choice)
+
+    assert reply["outcome"] == "answered"
+    assert "webhooks/set-up-a-webhook.md" in {source["path"] for source in reply["sources"]}
+
+
+async def test_a_question_back_is_forgotten_with_its_conversation_after_a_month(
+    open_house: OpenHouse,
+) -> None:
+    async with open_house() as house:
+        talk, choice = await paused(house)
+        await pass_days(house.client, 31)
+        reply = await talk.say(choice)
+        [found] = await talk.written(reply, "essence")
+
+    assert found["context_type"] == "new_topic"
+    assert reply["outcome"] != "answered"
+
+
+def keeper_of(data: Path) -> tuple[int, Path]:
+    broker = data / "broker"
+    return int((broker / "keeper.pid").read_text()), Path((broker / "socket").read_text())
+
+
+def runs(pid: int) -> bool:
+    status = Path(f"/proc/{pid}/stat")
+    return status.exists() and status.read_text().rsplit(")", 1)[1].split()[0] != "Z"
+
+
+async def until_stopped(data: Path) -> None:
+    """Wait until the data folder's server is gone, and nothing is left of it."""
+    keeper, path = keeper_of(data)
+
+    async def stopped() -> bool:
+        return not runs(keeper) and not answers(path)
+
+    await eventually(stopped)
+
+
+@pytest.fixture
+def own_library(library: Path, tmp_path: Path) -> Path:
+    """A data folder of the test's own, with the example documents."""
+    shutil.copytree(library / "index", tmp_path / "index")
+    return tmp_path
+
+
+async def test_a_question_back_survives_a_restart_of_everything(own_library: Path) -> None:
+    asked = refdesk(own_library, "ask", "--json", "--conversation", "c", "How do I set it up?")
+    await until_stopped(own_library)
+    actions = json.loads(asked.stdout)["suggested_actions"]
+    chosen = [action["value"] for action in actions].index("Set up a webhook") + 1
+    reply = refdesk(own_library, "ask", "--json", "--conversation", "c", str(chosen))
+    await until_stopped(own_library)
+
+    assert (asked.returncode, asked.stderr) == (3, "")
+    assert (reply.returncode, reply.stderr) == (0, "")
+    sources = json.loads(reply.stdout)["sources"]
+    assert "webhooks/set-up-a-webhook.md" in {source["path"] for source in sources}
+
+
+@contextmanager
+def worker(data: Path, role: str) -> Iterator["subprocess.Popen[bytes]"]:
+    """A worker command while inside, up and at work."""
+    with subprocess.Popen(
+        command("worker", "--role", role),
+        cwd=data,
+        env=environment(data, pythonunbuffered="1"),
+        stdout=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert b"working as" in process.stdout.readline()
+        yield process
+        process.kill()
+
+
+async def test_commands_at_once_share_one_server_and_the_last_one_stops_it(
+    tmp_path: Path,
+) -> None:
+    with ExitStack() as stack:
+        first = stack.enter_context(worker(tmp_path, "lang"))
+        keeper, path = keeper_of(tmp_path)
+        second = stack.enter_context(worker(tmp_path, "command"))
+        shared = keeper_of(tmp_path) == (keeper, path)
+        first.send_signal(signal.SIGTERM)
+        assert first.wait(20) == 0
+        still_there = answers(path) and runs(keeper)
+        second.send_signal(signal.SIGTERM)
+        assert second.wait(20) == 0
+        await until_stopped(tmp_path)
+
+    assert (shared, still_there) == (True, True)
