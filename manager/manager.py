@@ -192,7 +192,7 @@ def _facts(envelope: Envelope, delivery: Delivery, did: Did, stage: Stage) -> Fa
 def _reason(envelope: Envelope, did: Did, stage: Stage) -> ClarificationReason | None:
     """The reason this hop gave; after the clarification agent, the one the manager noted."""
     wrote = envelope.hop.wrote if envelope.hop is not None else ()
-    own = did is Did.ASKS or did in {Did.MANY, Did.NOTHING}
+    own = did in {Did.ASKS, Did.MANY, Did.NOTHING, Did.OUTSIDE}
     if stage is not Stage.CLARIFICATION and not (own and "clarification_reason" in wrote):
         return None
     value = envelope.payload.get("clarification_reason")

@@ -23,6 +23,7 @@ _CODE_SHARE = 0.6
 _ONLY_CODE_SHARE = 0.8
 _SENTENCES = 4
 _STEPS = 12
+_ROWS = 20
 _STEPS_SHARE = 0.6
 _ENTRY_BONUS = 0.4
 _ASKED_BONUS = 0.2
@@ -81,7 +82,23 @@ def _chosen(
     ]
     picked = _without_repeats([*_around(ranked[0], found), *near])
     limit = max(_SENTENCES, len(_around(ranked[0], found)))
-    return _in_order(picked[:limit])
+    return _in_order(_with_whole_tables(picked[:limit], found, relevance))
+
+
+def _with_whole_tables(
+    picked: Sequence[Extract], found: Sequence[Extract], relevance: Relevance
+) -> list[Extract]:
+    """Return the picked with every row beside a row that was not asked for by its name.
+
+    A few rows of a schedule would read as if they were all of it.
+    """
+    whole = {
+        (row.rank, row.head)
+        for row in picked
+        if row.kind is Kind.TABLE and not _is_entry(row, relevance)
+    }
+    rows = [row for row in found if row.kind is Kind.TABLE and (row.rank, row.head) in whole]
+    return [*(extract for extract in picked if extract not in rows), *rows[:_ROWS]]
 
 
 def _around(best: Extract, found: Sequence[Extract]) -> list[Extract]:

@@ -192,3 +192,18 @@ def test_every_script_finds_its_sentence(question: str, text: str, language: str
 
 def test_the_same_inputs_give_the_same_answer() -> None:
     assert asked("How do I create a rule?") == asked("How do I create a rule?")
+
+
+def test_a_schedule_is_quoted_whole_and_not_by_its_first_rows() -> None:
+    rows = "\n".join(f"| {number} | {number} hours |" for number in range(1, 9))
+    schedule = Source(
+        number=1,
+        chunk_id="retries#0",
+        place="Webhooks > Retry schedule",
+        language="en",
+        text=f"The pauses grow.\n\n| Retry | Pause |\n|---|---|\n{rows}",
+    )
+
+    found = asked("How many hours are the pauses of a webhook's retries?", schedule)
+
+    assert all(f"| {number} | {number} hours |" in found.answer for number in range(1, 9))
