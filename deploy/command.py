@@ -94,8 +94,9 @@ def _told(error: Exception) -> str:
     """Return an error in words: ours as they are, those of the system with what they are about."""
     if _is_told(error):
         return str(error)
-    if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.strerror}: {os.fsdecode(error.filename)!r}"
+    if isinstance(error, OSError) and error.strerror is not None:
+        about = "" if error.filename is None else f": {os.fsdecode(error.filename)!r}"
+        return f"{error.strerror}{about}"
     _show_where(error)
     return f"an error that should not happen, {type(error).__name__}: {error}"
 
@@ -114,7 +115,7 @@ def _is_told(error: Exception) -> bool:
 _TOLD = frozenset(
     {
         "CommandError", "ConfigError", "BrokerError", "MemoryStoreError", "KnowledgeError",
-        "ModelError", "GatewayError", "EnvelopeError", "UnknownFormatError",
+        "ModelError", "GatewayError", "EnvelopeError", "UnknownFormatError", "WorkerError",
     }
 )  # fmt: skip
 

@@ -2,7 +2,8 @@
 
 WorkerError
 ├── HandlerTimeoutError   a handler took longer than it may
-└── RunFailedError        a run failed; its cause is the error, `journal` what it had done
+├── RunFailedError        a run failed; its cause is the error, `journal` what it had done
+└── HealthPortError       the port for probes cannot be had
 """
 
 from collections.abc import Sequence
@@ -24,3 +25,7 @@ class RunFailedError(WorkerError):
     def __init__(self, error: Exception, journal: Sequence[JournalEntry]) -> None:
         super().__init__(f"{type(error).__name__}: {error}")
         self.journal = tuple(journal)
+
+
+class HealthPortError(WorkerError):
+    """The port for probes cannot be had."""

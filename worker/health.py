@@ -9,6 +9,8 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from prometheus_client import CollectorRegistry, make_wsgi_app
 
+from worker.errors import HealthPortError
+
 StartResponse = Callable[..., Any]
 Environ = dict[str, Any]
 
@@ -45,7 +47,13 @@ def serving(
             case _:
                 return _answer(start, "404 Not Found", {"status": "no such page"})
 
-    server: WSGIServer = make_server(host, port, app, handler_class=_QuietHandler)
+    try:
+        server: WSGIServer = make_server(host, port, app, handler_class=_QuietHandler)
+    except OSError as error:
+        raise HealthPortError(
+            f"expected a free port for /healthz, /readyz and /metrics, found {port}: "
+            f"{error.strerror}"
+        ) from error
     thread = threading.Thread(target=server.serve_forever, name="health", daemon=True)
     thread.start()
     try:

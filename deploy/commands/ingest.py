@@ -43,11 +43,17 @@ async def _ingest(paths: list[Path], *, quiet: bool) -> IngestionResult:
 def result_lines(result: IngestionResult) -> list[str]:
     """Return what was read, for a person."""
     lines = [f"could not read {source}: {reason}" for source, reason in result.failed]
-    counts = (
-        f"{result.added} added, {result.changed} changed, {result.unchanged} unchanged, "
-        f"{result.removed} removed, {len(result.failed)} failed"
-    )
-    return [*lines, counts, f"{result.chunks} chunks in {result.seconds:.1f} s"]
+    counts = {
+        "added": result.added,
+        "changed": result.changed,
+        "unchanged": result.unchanged,
+        "removed": result.removed,
+        "failed": len(result.failed),
+    }
+    told = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+    if not told:
+        return ["no documents were found there"]
+    return [*lines, f"documents: {told}; {result.chunks} new chunks in {result.seconds:.1f} s"]
 
 
 def result_fields(result: IngestionResult) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from decimal import Decimal
@@ -12,10 +13,11 @@ from broker.port import JournalEntry
 from config.settings import load_settings
 from deploy.assembly import connected
 from deploy.command import CommandError
-from deploy.printing import say, say_json
+from deploy.printing import WIDTH, say, say_json
 from envelope.question import Question
 
-SHOWN_CHARACTERS = 60
+SHOWN_CHARACTERS = 56
+LEAST_CHARACTERS = 20
 _LONG = frozenset({"search_context", "search_results", "augmented_prompt", "source_references"})
 
 
@@ -73,10 +75,11 @@ def _entry_lines(entry: JournalEntry, since: float) -> list[str]:
                 *_writes(fields.get("writes")),
             ]
         case "model_call":
-            return [
-                f"{head}|     asked {fields.get('model')} for {fields.get('task')}: "
-                f"{fields.get('milliseconds')} ms, {_cost(fields)}"
-            ]
+            asked = f"{head}|     asked {fields.get('model')} for {fields.get('task')}:"
+            told = f"{fields.get('milliseconds')} ms, {_cost(fields)}"
+            if len(asked) + 1 + len(told) <= WIDTH:
+                return [f"{asked} {told}"]
+            return [asked, f"{'':>11}  |       {told}"]
         case "finished":
             return [f"{head}`- {fields.get('outcome')}"]
         case _:
@@ -86,22 +89,28 @@ def _entry_lines(entry: JournalEntry, since: float) -> list[str]:
 def _writes(writes: JsonValue) -> list[str]:
     if not isinstance(writes, dict):
         return []
-    return [f"{'':>11}  |     {name} = {_value(name, value)}" for name, value in writes.items()]
+    return [_write(f"{'':>11}  |     {name} = ", name, value) for name, value in writes.items()]
 
 
-def _value(name: str, value: JsonValue) -> str:
+def _write(head: str, name: str, value: JsonValue) -> str:
     if name in _LONG and isinstance(value, list | str):
-        return f"({len(value)} {'characters' if isinstance(value, str) else 'entries'})"
-    return _short(value)
+        return f"{head}({len(value)} {'characters' if isinstance(value, str) else 'entries'})"
+    return head + _short(value, max(LEAST_CHARACTERS, WIDTH - len(head)))
 
 
-def _short(value: object) -> str:
-    text = " ".join(str(value).split())
-    return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1] + "…"
+def _short(value: object, room: int = SHOWN_CHARACTERS) -> str:
+    """Return a value in one line of at most `room` characters."""
+    if isinstance(value, float):
+        value = f"{value:.4g}"
+    if not isinstance(value, str):
+        value = json.dumps(value, ensure_ascii=False, default=str)
+    text = " ".join(value.split())
+    return text if len(text) <= room else text[: room - 1] + "…"
 
 
 def _cost(fields: dict[str, JsonValue]) -> str:
-    tokens = f"{fields.get('input_tokens', 0)} + {fields.get('output_tokens', 0)} tokens"
+    counts = [fields.get("input_tokens") or 0, fields.get("output_tokens") or 0]
+    tokens = f"{counts[0]} + {counts[1]} tokens" if any(counts) else "no tokens"
     cost = fields.get("cost_usd")
     told = "cost unknown" if cost is None else f"{Decimal(str(cost)):.6f} USD"
     error = f", failed: {fields['error']}" if fields.get("error") else ""

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import sys
 
 from config.settings import Settings, load_settings
 from deploy.assembly import ROLES, working
@@ -38,6 +39,15 @@ async def serve(settings: Settings, roles: tuple[str, ...], port: int) -> None:
     """Work for `roles` until told to stop."""
     stop = asyncio.Event()
     async with stop_on_signals(stop), working(settings, roles, health_port=port):
-        say(f"working as {', '.join(roles)}; stop with Ctrl-C")
+        every = set(ROLES) <= set(roles)
+        _tell(f"working as {'every role' if every else ', '.join(roles)}; stop with Ctrl-C")
+        if port:
+            _tell(f"serving /healthz, /readyz and /metrics on port {port}")
         await stop.wait()
-        say("stopping: finishing what runs")
+        _tell("stopping: finishing what runs")
+
+
+def _tell(text: str) -> None:
+    """Say it at once: whoever started this in the background waits for it."""
+    say(text)
+    sys.stdout.flush()

@@ -1,0 +1,492 @@
+"""The `refdesk` command as a stranger meets it: its words, its errors, its exit statuses."""
+
+import asyncio
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker.embedded import find_server
+from broker.port import Bury
+from config.settings import load_settings
+from deploy.assembly import connected
+from deploy.command import VERBS, main
+from envelope.role import Role
+from gateway.desk import Desk, Message
+from tests.deploy.house import DOMAIN
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parent.parent.parent
+CLEAR = "How do I configure SMS routing rules?"
+Run = Callable[..., "Told"]
+
+
+class Told:
+    """What a command said, and its exit status."""
+
+    def __init__(self, status: int, out: str, err: str) -> None:
+        self.status = status
+        self.out = out
+        self.err = err
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to stand in: neither settings nor data of the machine are there."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("REFDESK_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("DOMAIN_NAME", DOMAIN)
+    return tmp_path
+
+
+@pytest.fixture
+def run(elsewhere: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs the command in this process."""
+
+    def told(*words: str) -> Told:
+        capsys.readouterr()
+        try:
+            status = main(words)
+        except SystemExit as left:
+            status = int(str(left.code))
+        captured = capsys.readouterr()
+        return Told(status, captured.out, captured.err)
+
+    return told
+
+
+@pytest.fixture
+def served(library: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> Run:
+    """Runs the command over the example documents; what it remembers stays for the next."""
+    if find_server() is None:
+        missing = "no redis-server of 6.2 or newer was found"
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(missing)
+    monkeypatch.setenv("REFDESK_DATA", str(library))
+    return run
+
+
+def one_line(told: Told) -> str:
+    """The one line of an error, which is all that is said, without its beginning."""
+    assert told.out == ""
+    assert told.status == 1
+    assert re.fullmatch(r"refdesk: [^\n]+\n", told.err), told.err
+    return told.err.removeprefix("refdesk: ").rstrip()
+
+
+# What it says of itself
+
+
+def test_without_a_verb_the_command_lists_its_verbs(run: Run) -> None:
+    told = run()
+
+    assert told.status == 2
+    for verb, purpose in VERBS.items():
+        assert f"    {verb} " in told.out
+        assert purpose.split()[-1] in told.out
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_explains_itself_within_eighty_columns(
+    verb: str, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+
+    told = run(verb, "--help")
+
+    assert told.status == 0
+    assert f"usage: refdesk {verb}" in told.out
+    assert max(map(len, told.out.splitlines())) <= 80
+
+
+def test_an_unknown_verb_is_a_wrong_use(run: Run) -> None:
+    told = run("aks", "hello")
+
+    assert told.status == 2
+    assert "invalid choice: 'aks'" in told.err
+
+
+# Errors
+
+
+def test_an_empty_question_is_refused_before_anything_starts(run: Run, elsewhere: Path) -> None:
+    assert one_line(run("ask", " ")) == ("the message is empty: expected a question or a command")
+    assert not (elsewhere / "data").exists()
+
+
+def test_asking_without_documents_says_how_to_read_some(run: Run) -> None:
+    assert "refdesk ingest PATH" in one_line(run("ask", CLEAR))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("REDIS_URL", "redis://127.0.0.1:1", "Redis does not answer"),
+        ("QDRANT_URL", "http://127.0.0.1:1", "the Qdrant server at http://127.0.0.1:1"),
+        ("SHARDS", "none", "SHARDS: Input should be a valid integer"),
+        ("EMBEDDING_MODEL", "nobodys", "an embedding model that fastembed knows, found 'nobodys'"),
+    ],
+)
+def test_a_setting_that_cannot_work_is_one_line(
+    name: str, value: str, said: str, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, value)
+
+    assert said in one_line(run("ask", CLEAR))
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ("gpt-5-mini@openai", "expected a key for 'gpt-5-mini@openai' in OPENAI_API_KEY"),
+        ("llama@nobody", "found 'llama@nobody'"),
+        ("llama", "found 'llama'"),
+    ],
+)
+def test_a_model_that_cannot_be_asked_is_one_line(
+    model: str, said: str, served: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GEN_MODEL", model)
+
+    assert said in one_line(served("ask", CLEAR))
+
+
+def test_a_data_folder_that_cannot_be_made_is_one_line(
+    run: Run, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (elsewhere / "file").write_text("in the way")
+    monkeypatch.setenv("REFDESK_DATA", str(elsewhere / "file"))
+
+    assert str(elsewhere / "file") in one_line(run("status"))
+
+
+def test_an_error_that_nobody_foresaw_is_one_line_and_its_place_a_debug_log(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import deploy.commands.status as verb
+
+    def broken(_chosen: object) -> int:
+        raise ExceptionGroup("tasks", [ZeroDivisionError("no shards")])
+
+    monkeypatch.setattr(verb, "run", broken)
+
+    quiet = one_line(run("status"))
+    monkeypatch.setenv("LOG_LEVEL", "debug")
+    log = run("status").err.splitlines()[0]
+
+    assert quiet == "an error that should not happen, ZeroDivisionError: no shards"
+    assert json.loads(log)["event"] == "command_failed"
+    assert "ZeroDivisionError" in json.loads(log)["exception"]
+
+
+def test_an_unknown_role_is_told_the_known_ones(run: Run) -> None:
+    error = one_line(run("worker", "--role", "lang", "porter"))
+
+    assert "found porter" in error
+    assert Role.AUGMENTATION.value in error
+
+
+def test_a_folder_of_no_known_format_cannot_be_evaluated(run: Run, elsewhere: Path) -> None:
+    assert "found none at 'nowhere'" in one_line(run("evaluate", "scope", "--data", "nowhere"))
+    assert "expected" in one_line(run("evaluate", "retrieval", "--data", str(elsewhere)))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("trace", "nobody"), "there is no message 'nobody'"),
+        (("dead", "show", "1-1"), "there is no dead letter '1-1'"),
+        (("dead", "retry"), "dead retry needs the id"),
+        (("ingest", "nowhere"), "found nothing at nowhere"),
+    ],
+)
+def test_what_is_not_there_is_one_line(words: tuple[str, ...], said: str, run: Run) -> None:
+    assert said in one_line(run(*words))
+
+
+# Reading
+
+
+def test_broken_files_are_named_and_the_others_read(run: Run, elsewhere: Path) -> None:
+    folder = elsewhere / "documents"
+    folder.mkdir()
+    (folder / "good.md").write_text("# Billing\n\nInvoices are sent on the first day.\n")
+    (folder / "zip.pdf").write_bytes(b"PK\x03\x04" + bytes(64))
+    (folder / "empty.md").write_text("")
+
+    first, again = run("ingest", str(folder)), run("ingest", str(folder), "--json")
+
+    assert (first.status, again.status) == (6, 6)
+    assert "could not read zip.pdf: expected a PDF, found a zip archive" in first.out
+    assert "documents: 1 added, 2 failed; " in first.out
+    assert "reading 3 files" in first.err
+    assert again.err == ""
+    assert again.json | {"seconds": 0} == {
+        "added": 0,
+        "changed": 0,
+        "unchanged": 1,
+        "removed": 0,
+        "failed": again.json["failed"],
+        "chunks": 0,
+        "seconds": 0,
+    }
+    assert [sorted(failed) for failed in again.json["failed"]] == [["reason", "source"]] * 2
+
+
+def test_a_folder_without_documents_is_said_to_be_one(run: Run, elsewhere: Path) -> None:
+    (elsewhere / "documents").mkdir()
+
+    told = run("ingest", "documents")
+
+    assert (told.status, told.out) == (0, "no documents were found there\n")
+
+
+# Asking
+
+
+def test_an_answer_shows_its_sources_and_can_be_traced(served: Run) -> None:
+    told = served("ask", CLEAR)
+
+    assert (told.status, told.err) == (0, "")
+    assert "[1]" in told.out
+    source = told.out.split("\nSources\n")[1].splitlines()
+    assert re.fullmatch(r"  \[1\] \S.*", source[0])
+    assert re.fullmatch(r"      routing/\S+\.md#\S+", source[1])
+    foot = re.search(r"\(answered, language en, offline rules; message (\w+)\)", told.out)
+    assert foot is not None
+    assert max(map(len, told.out.splitlines())) <= 80
+
+    trace, entries = served("trace", foot[1]), served("trace", foot[1], "--json").json
+
+    assert "manager: start, a question -> lang" in trace.out
+    assert re.search(r"`- answered\n8 hops, [\d.]+ ms, \d+ model calls, 0\.000000 USD", trace.out)
+    assert max(map(len, trace.out.splitlines())) <= 80
+    assert [entry["kind"] for entry in entries[:2]] == ["accepted", "routed"]
+    assert entries[-1]["kind"] == "finished"
+    assert all(set(entry) == {"kind", "fields", "id", "at"} for entry in entries)
+
+
+def test_the_whole_reply_is_json_on_standard_output_alone(
+    served: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("What does error 4029 mean?\n"))
+    monkeypatch.setenv("LOG_LEVEL", "debug")
+
+    told = served("ask", "--json", "--conversation", "c-json", "--message", "m-json")
+
+    reply = told.json
+    assert (told.status, reply["outcome"], reply["model"]) == (0, "answered", "offline")
+    assert (reply["conversation_id"], reply["message_id"]) == ("c-json", "m-json")
+    assert {"number", "title", "heading_path", "anchor", "path", "url"} <= set(reply["sources"][0])
+    assert all(json.loads(line)["event"] for line in told.err.splitlines())
+
+
+def test_a_message_asked_twice_under_one_id_is_answered_once(served: Run) -> None:
+    words = ("ask", CLEAR, "--conversation", "c-twice", "--message", "m-twice", "--json")
+
+    assert served(*words).json == served(*words).json
+
+
+@pytest.mark.parametrize(
+    ("question", "status", "outcome"),
+    [
+        ("What will the weather be like tomorrow?", 4, "refused"),
+        ("How do I change it?", 3, "clarification"),
+    ],
+)
+def test_the_exit_status_tells_the_outcome(
+    question: str, status: int, outcome: str, served: Run
+) -> None:
+    told = served("ask", question)
+
+    assert (told.status, f"({outcome}, language en" in told.out) == (status, True)
+
+
+# Looking
+
+
+def test_the_status_has_a_line_for_every_role(served: Run) -> None:
+    lines, roles = served("status").out.splitlines(), served("status", "--json").json
+
+    assert lines[0].split() == ["role", "depth", "in", "flight", "oldest", "dead", "consumers"]
+    assert [line.split()[0] for line in lines[1:]] == [role["role"] for role in roles]
+    assert {role["role"] for role in roles} == {role.value for role in Role} - {"ingestion"}
+    assert set(roles[0]) == {
+        "role", "depth", "in_flight", "oldest_seconds", "dead", "consumers",
+    }  # fmt: skip
+
+
+def test_no_dead_letters_is_said_so(run: Run) -> None:
+    assert run("dead", "list").out == "no dead letters\n"
+    assert run("dead", "list", "--json").json == []
+
+
+def test_a_dead_letter_is_shown_run_again_whole_and_dropped(
+    served: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, library: Path
+) -> None:
+    original = _bury(library, CLEAR)
+
+    letters = served("dead", "list", "--json").json
+    assert [(letter["message"], letter["reason"]) for letter in letters] == [(original, "failed")]
+    letter = letters[0]
+    assert letter["id"] in served("dead", "list").out
+    assert CLEAR in served("dead", "show", letter["id"]).out
+
+    again = served("dead", "retry", letter["id"])
+
+    fresh = again.out.split("message ")[1].split(";")[0]
+    assert fresh.startswith(f"{original}-retry-")
+    entries = _finished(fresh, served)
+    assert entries[0]["fields"]["retry_of"] == original
+    assert entries[1]["fields"]["after"] == "start"
+    assert (entries[-1]["kind"], entries[-1]["fields"]["outcome"]) == ("finished", "answered")
+
+    assert served("dead", "drop", letter["id"]).out == f"dropped {letter['id']}\n"
+    assert served("dead", "list").out == "no dead letters\n"
+
+
+def _finished(message_id: str, served: Run) -> Any:
+    """The journal of a message that waits; whoever asks works through what came before."""
+    for _ in range(5):
+        assert served("ask", CLEAR).status == 0
+        entries = served("trace", message_id, "--json").json
+        if entries[-1]["kind"] == "finished":
+            return entries
+    pytest.fail(f"{message_id} was not worked through")
+
+
+def _bury(data: Path, text: str) -> str:
+    """Accept a question, and give it up as a worker does whose agent failed thrice."""
+
+    async def act() -> str:
+        settings = load_settings(refdesk_data=data)
+        async with connected(settings) as broker:
+            desk = Desk(
+                broker,
+                tenant=settings.tenant,
+                assistant=settings.assistant,
+                channel="cli",
+                deadline_seconds=60.0,
+                apology=lambda _language: "sorry",
+            )
+            await desk.submit(Message(text, "c-dead", "m-dead"))
+            taken = await broker.take(Role.MANAGER.value, "w-1", places=1, block_seconds=1.0)
+            settled = await broker.settle([(taken[0], Bury("failed", "ValueError: no rule"))])
+            assert list(settled) == [True]
+        return "m-dead"
+
+    return asyncio.run(act())
+
+
+# Processes
+
+
+@pytest.fixture
+def started(elsewhere: Path, library: Path, served: Run) -> Iterator[Callable[..., Any]]:
+    """Starts the command as a process of its own; ended with the test."""
+    processes: list[subprocess.Popen[str]] = []
+
+    def start(*words: str) -> "subprocess.Popen[str]":
+        process = subprocess.Popen(
+            [sys.executable, "-m", "deploy.command", *words],
+            cwd=elsewhere,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "REFDESK_DATA": str(library)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        processes.append(process)
+        return process
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.communicate()
+
+
+def test_others_hand_their_work_to_a_running_desk(
+    started: Callable[..., Any], served: Run, elsewhere: Path, library: Path
+) -> None:
+    (elsewhere / "pages").mkdir()
+    (elsewhere / "pages" / "fax.md").write_text("# Fax bridge\n\nThe fax bridge listens on 77.\n")
+    desk = started("up")
+    assert desk.stdout.readline() == "working as every role; stop with Ctrl-C\n"
+
+    read, asked = served("ingest", "pages", "--json"), served("ask", CLEAR, "--json")
+    second = served("up")
+    desk.send_signal(signal.SIGTERM)
+    rest, errors = desk.communicate(timeout=30)
+
+    assert (read.json["added"], asked.json["outcome"]) == (1, "answered")
+    assert f"is owned by process {desk.pid}" in one_line(second)
+    assert (desk.returncode, rest, errors) == (0, "stopping: finishing what runs\n", "")
+
+
+def test_a_chat_remembers_chooses_and_obeys(started: Callable[..., Any]) -> None:
+    chat = started("chat", "--conversation", "c-chat")
+
+    out, err = chat.communicate("How do I change it?\n\n1\n/set_language de\n/quit\n", timeout=40)
+
+    assert (chat.returncode, err) == (0, "")
+    assert out.startswith("Ask a question.")
+    outcomes = re.findall(r"^\((\w+), language", out, re.MULTILINE)
+    assert outcomes == ["clarification", "answered", "answered"]
+    assert "Deutsch" in out
+
+
+def test_a_reader_that_leaves_early_is_no_trouble(started: Callable[..., Any]) -> None:
+    status = started("status")
+    status.stdout.close()
+
+    assert status.stderr.read() == ""
+    assert status.wait(20) == 1
+
+
+LIGHT = """
+import asyncio, sys
+from config.settings import load_settings
+from deploy.assembly import working
+
+async def work():
+    async with working(load_settings(), {roles!r}):
+        print(" ".join(sorted(name for name in {heavy!r} if name in sys.modules)))
+
+asyncio.run(work())
+"""
+HEAVY = (
+    "numpy", "onnxruntime", "tokenizers", "qdrant_edge", "qdrant_client", "openai", "google.genai",
+    "fakeredis", "fastembed", "markdown_it", "pypdf",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "roles", [("manager", "command", "augmentation"), ("lang",), ("translation", "essence")]
+)
+def test_a_light_worker_loads_no_heavy_library(
+    roles: tuple[str, ...], elsewhere: Path, served: Run
+) -> None:
+    program = LIGHT.format(roles=roles, heavy=HEAVY)
+
+    told = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=elsewhere,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "REFDESK_DATA": str(elsewhere / "light")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert told.stdout == "\n"
