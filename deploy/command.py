@@ -49,14 +49,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
-    except BrokenPipeError:
+    except Exception as error:  # noqa: BLE001 - whatever happened, a person gets one line
+        return _ended_by(_sole(error))
+    return status
+
+
+def _ended_by(error: Exception) -> int:
+    if isinstance(error, BrokenPipeError):
         # Whoever read has left; without this, Python complains once more when it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_ERROR
-    except Exception as error:  # noqa: BLE001 - whatever happened, a person gets one line
-        sys.stderr.write(f"refdesk: {_told(_sole(error))}\n")
-        return EXIT_ERROR
-    return status
+    else:
+        sys.stderr.write(f"refdesk: {_told(error)}\n")
+    return EXIT_ERROR
 
 
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
