@@ -16,7 +16,7 @@ from manager.manager import Manager
 from memory.conversation import RedisMemory
 from worker.agent_handler import AgentHandler
 from worker.port import SilentMeter
-from worker.process import Staffing, WorkerProcess
+from worker.process import Staffing, WorkerProcess, collect_rarely
 
 PLACES = 64
 
@@ -41,6 +41,7 @@ def process(url: str, broker: RedisBroker) -> WorkerProcess:
 
 async def figures(url: str) -> Figures:
     """Return what was measured."""
+    collect_rarely()
     broker = RedisBroker(connect(url))
     desk = Desk(
         broker,

@@ -16,9 +16,12 @@ them; the question's end deletes it.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import quote
 
 from envelope.question import Question, shard_of, shard_tag
+
+CACHED = 4096
 
 
 def _safe(part: str) -> str:
@@ -51,8 +54,13 @@ class ConversationKeys:
 
 def conversation_keys(question: Question, shards: int) -> ConversationKeys:
     """Return the keys of the question's conversation."""
-    tag = shard_tag(shard_of(question.conversation, shards))
-    stem = f"rd:{tag}:mem:" + "/".join(_safe(part) for part in question.conversation)
+    return _keys(question.conversation, shards)
+
+
+@lru_cache(CACHED)
+def _keys(conversation: tuple[str, str, str], shards: int) -> ConversationKeys:
+    tag = shard_tag(shard_of(conversation, shards))
+    stem = f"rd:{tag}:mem:" + "/".join(_safe(part) for part in conversation)
     return ConversationKeys(
         history=f"{stem}:history",
         summary=f"{stem}:summary",

@@ -1,6 +1,7 @@
 """A worker process: the workers of several roles on one settler and one renewal of leases."""
 
 import asyncio
+import gc
 import os
 import secrets
 import socket
@@ -32,6 +33,11 @@ class Staffing:
     handler: Handler
     places: int
     instances: int = 1
+
+
+def collect_rarely() -> None:
+    """Let the garbage collector look less often: envelopes come and go, and hold no cycles."""
+    gc.set_threshold(50_000, 50, 50)
 
 
 def consumer_name() -> str:

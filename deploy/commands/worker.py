@@ -8,6 +8,7 @@ from config.settings import Settings, load_settings
 from deploy.assembly import ROLES, working
 from deploy.command import CommandError
 from deploy.printing import say
+from worker.process import collect_rarely
 from worker.shutdown import stop_on_signals
 
 
@@ -38,6 +39,7 @@ def run(chosen: argparse.Namespace) -> int:
 async def serve(settings: Settings, roles: tuple[str, ...], port: int) -> None:
     """Work for `roles` until told to stop."""
     stop = asyncio.Event()
+    collect_rarely()
     async with stop_on_signals(stop), working(settings, roles, health_port=port):
         every = set(ROLES) <= set(roles)
         _tell(f"working as {'every role' if every else ', '.join(roles)}; stop with Ctrl-C")
