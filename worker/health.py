@@ -13,6 +13,8 @@ from worker.errors import HealthPortError
 
 StartResponse = Callable[..., Any]
 Environ = dict[str, Any]
+STOP_SECONDS = 0.1
+"""How long ending may take; the thread looks that often whether it shall."""
 
 
 class _QuietHandler(WSGIRequestHandler):
@@ -54,7 +56,9 @@ def serving(
             f"expected a free port for /healthz, /readyz and /metrics, found {port}: "
             f"{error.strerror}"
         ) from error
-    thread = threading.Thread(target=server.serve_forever, name="health", daemon=True)
+    thread = threading.Thread(
+        target=server.serve_forever, args=(STOP_SECONDS,), name="health", daemon=True
+    )
     thread.start()
     try:
         yield server.server_port

@@ -1,0 +1,74 @@
+"""Logs go to standard error, one line each, with the envelope they belong to."""
+
+import json
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import structlog
+from structlog.contextvars import bound_contextvars
+
+from deploy.logging_setup import configure_logging
+
+
+@pytest.fixture(autouse=True)
+def _as_before() -> Iterator[None]:
+    handlers = list(logging.getLogger().handlers)
+    yield
+    structlog.reset_defaults()
+    logging.getLogger().handlers[:] = handlers
+
+
+def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    return [json.loads(line) for line in captured.err.splitlines()]
+
+
+def test_a_line_names_the_conversation_and_the_message(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logging("info")
+
+    with bound_contextvars(conversation_id="c-1", message_id="m-1"):
+        structlog.get_logger("worker").info("hop_failed", role="lang")
+
+    (line,) = lines(capsys)
+    assert line.pop("timestamp").endswith("Z")
+    assert line == {
+        "event": "hop_failed",
+        "role": "lang",
+        "conversation_id": "c-1",
+        "message_id": "m-1",
+        "logger": "worker",
+        "level": "info",
+    }
+
+
+def test_what_is_below_the_level_is_not_said(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logging("warning")
+
+    structlog.get_logger("worker").info("quiet")
+    logging.getLogger("somebody").info("quiet")
+    structlog.get_logger("worker").warning("loud")
+
+    assert [line["event"] for line in lines(capsys)] == ["loud"]
+
+
+def test_what_libraries_log_is_said_once_and_in_the_same_form(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    configure_logging("warning")
+    configure_logging("warning")
+
+    logging.getLogger("somebody").warning("the %s is late", "train")
+
+    (line,) = lines(capsys)
+    assert (line["event"], line["logger"]) == ("the train is late", "somebody")
+
+
+def test_text_of_users_cannot_begin_a_line_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logging("info")
+
+    structlog.get_logger("worker").warning("failed", error='x\n{"event": "forged"}')
+
+    assert [line["event"] for line in lines(capsys)] == ["failed"]
