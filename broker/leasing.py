@@ -4,8 +4,8 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 
 from broker.keys import stream_key
-from broker.port import Bury, Delivery, Lost, Send, Settlement
-from broker.reading import Malformed, delivery_of
+from broker.port import Bury, Delivery, Lost, Send, Settlement, Want
+from broker.reading import Entry, Malformed, delivery_of
 from broker.scripts import DISCARD, LEAVE, RECLAIM, RENEW, RETURN, Argument
 from broker.settling import STARTS
 from broker.space import Space
@@ -55,6 +55,24 @@ class Leases:
         if len(taken) > places:
             await self.give_back(taken[places:])
         return taken[:places]
+
+    async def taken(
+        self, shard: int, wants: Sequence[Want], taken: Sequence[Sequence[Entry]], now_ms: float
+    ) -> Sequence[Delivery]:
+        """Return what a settlement took on its way."""
+        found = [
+            delivery_of(
+                entry,
+                role=want.role,
+                shard=shard,
+                consumer=want.consumer,
+                count=1,
+                now_ms=now_ms,
+            )
+            for want, entries in zip(wants, taken, strict=True)
+            for entry in entries
+        ]
+        return await self._without_malformed(found)
 
     async def reclaim(self, role: str, consumer: str, *, places: int) -> Sequence[Delivery]:
         """Take over what lost its lease; bury what was started too often."""

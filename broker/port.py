@@ -143,6 +143,23 @@ Settlement = Forward | Finish | Retry | Bury
 
 
 @dataclass(frozen=True, slots=True)
+class Want:
+    """Somebody with room for more entries of a role."""
+
+    role: str
+    consumer: str
+    places: int
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """For each settlement whether the entry was still held; and what was taken in the same trip."""
+
+    kept: Sequence[bool]
+    taken: Sequence[Delivery] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Lost:
     """An entry that this consumer no longer holds."""
 
@@ -195,6 +212,12 @@ class Broker(Protocol):
 
     async def settle(self, settlements: Sequence[tuple[Delivery, Settlement]]) -> Sequence[bool]:
         """Settle what finished together, each atomically; False where the entry was lost."""
+        ...
+
+    async def settle_and_take(
+        self, settlements: Sequence[tuple[Delivery, Settlement]], wants: Sequence[Want]
+    ) -> Settled:
+        """Settle, and take in the same round trip what those shards have for whom has room."""
         ...
 
     async def renew(self, held: Sequence[Delivery]) -> Sequence[Lost]:

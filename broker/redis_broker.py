@@ -31,8 +31,10 @@ from broker.port import (
     Lost,
     RoleStatus,
     Send,
+    Settled,
     Settlement,
     Submission,
+    Want,
 )
 from broker.preparing import check_server
 from broker.reading import json_fields
@@ -137,15 +139,23 @@ class RedisBroker:
         return await self._leases.take(role, consumer, places=places, block_seconds=block_seconds)
 
     async def settle(self, settlements: Sequence[tuple[Delivery, Settlement]]) -> Sequence[bool]:
+        return (await self.settle_and_take(settlements, ())).kept
+
+    async def settle_and_take(
+        self, settlements: Sequence[tuple[Delivery, Settlement]], wants: Sequence[Want]
+    ) -> Settled:
         places: defaultdict[int, list[int]] = defaultdict(list)
         for place, (delivery, _) in enumerate(settlements):
             places[delivery.shard].append(place)
-        settled = [False] * len(settlements)
+        kept = [False] * len(settlements)
+        taken: list[Delivery] = []
         for shard, indices in places.items():
             batch = [settlements[index] for index in indices]
-            for index, done in zip(indices, await self._settle(shard, batch), strict=True):
-                settled[index] = bool(done)
-        return settled
+            done, found = await self._settle(shard, batch, wants)
+            for index, held in zip(indices, done, strict=True):
+                kept[index] = bool(held)
+            taken += found
+        return Settled(kept, taken)
 
     async def renew(self, held: Sequence[Delivery]) -> Sequence[Lost]:
         return await self._leases.renew(held)
@@ -220,8 +230,8 @@ class RedisBroker:
                 return Busy(self._retry_after_seconds, _reason(text))
 
     async def _settle(
-        self, shard: int, batch: Sequence[tuple[Delivery, Settlement]]
-    ) -> Sequence[int]:
+        self, shard: int, batch: Sequence[tuple[Delivery, Settlement]], wants: Sequence[Want]
+    ) -> tuple[Sequence[int], Sequence[Delivery]]:
         settlements = Settlements(shard, self._space.limits, jitter=self._random.random)
         for delivery, settlement in batch:
             forgets = (
@@ -230,9 +240,9 @@ class RedisBroker:
                 else ()
             )
             settlements.add(delivery, settlement, forgets)
-        call = settlements.call(self._space.roles)
-        done: Sequence[int] = await self._space.run(SETTLE, call.keys, call.args)
-        return done
+        call = settlements.call(self._space.roles, wants)
+        done, now_ms, taken = await self._space.run(SETTLE, call.keys, call.args)
+        return done, await self._leases.taken(shard, wants, taken, float(now_ms))
 
 
 def _reason(text: bytes) -> Literal["shard_full", "tenant_share", "conversation_full"]:

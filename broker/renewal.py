@@ -157,7 +157,11 @@ class PlayedRenewal(LeaseRenewal):
             try:
                 yield
             finally:
-                renewing.cancel()
+                # Told rather than cancelled: the played client may lose a cancellation.
+                if self._stop is None:
+                    renewing.cancel()
+                else:
+                    self._stop.set()
 
     @property
     def alive(self) -> bool:

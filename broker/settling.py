@@ -16,6 +16,7 @@ from broker.port import (
     Retry,
     Send,
     Settlement,
+    Want,
 )
 from broker.scripts import Argument
 from envelope.memory_write import Append, Delete, Increment, MemoryWrite, SetFields
@@ -83,11 +84,15 @@ class Settlements:
         self._keys += keys
         self._args += [kind, len(keys), len(head) + len(notes) + len(args), *head, *notes, *args]
 
-    def call(self, known: Iterable[str]) -> Call:
+    def call(self, known: Iterable[str], wants: Sequence[Want] = ()) -> Call:
         """Return the whole call; a batch that may release a message declares all `known` roles."""
+        self._roles.update(dict.fromkeys(want.role for want in wants))
         roles = {**self._roles, **dict.fromkeys(known)} if self._closes else self._roles
         start = Call.on_shard(self._shard, roles, self._limits)
-        return Call(start.keys + self._keys, start.args + self._args)
+        taking: list[Argument] = [len(wants)]
+        for want in wants:
+            taking += (want.role, want.consumer, want.places)
+        return Call(start.keys + self._keys, start.args + taking + self._args)
 
     def _written(
         self,

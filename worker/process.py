@@ -64,7 +64,7 @@ class WorkerProcess:
         self._broker = broker
         self._renewal = renewal
         self._grace_seconds = grace_seconds
-        self._settler = Settler(broker)
+        self._settler = Settler(broker, takers=lambda: self.workers)
         isolation = Isolation()
         self.workers = [
             Worker(

@@ -1,18 +1,49 @@
-"""Settles what finished together in one round trip."""
+"""Settles what finished together in one round trip, and takes what comes next on the way."""
 
 import asyncio
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
 
-from broker.port import Broker, Delivery, Settlement
+from broker.port import Broker, Delivery, Forward, Settlement, Want
+
+
+class Taker(Protocol):
+    """A worker that entries may be handed to."""
+
+    role: str
+    consumer: str
+
+    @property
+    def room(self) -> int:
+        """How many more entries it can work on."""
+        ...
+
+    def accept(self, delivery: Delivery) -> None:
+        """Work on an entry that was taken for it."""
+        ...
+
+
+def nobody() -> Sequence[Taker]:
+    """Nobody takes on the way."""
+    return ()
 
 
 class Settler:
     """Gathers settlements while a batch travels, and sends them as the next.
 
     Alone a settlement travels at once, in its own task; under load hundreds share a round trip.
+    What a settlement sends to a role of `takers` is taken for them in the same trip.
     """
 
-    def __init__(self, broker: Broker, *, batch: int = 256) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        *,
+        takers: Callable[[], Sequence[Taker]] = nobody,
+        batch: int = 256,
+    ) -> None:
+        self._takers = takers
         self._broker = broker
         self._batch = batch
         self._waiting: list[tuple[Delivery, Settlement, asyncio.Future[bool]]] = []
@@ -28,7 +59,7 @@ class Settler:
             return await done
         self._travelling = True
         try:
-            [kept] = await self._broker.settle([(delivery, settlement)])
+            [kept] = await self._settled([(delivery, settlement)])
         finally:
             self._travelling = False
             self._wake.set()
@@ -54,7 +85,7 @@ class Settler:
         self, batch: Sequence[tuple[Delivery, Settlement, asyncio.Future[bool]]]
     ) -> None:
         try:
-            results = await self._broker.settle([(entry, what) for entry, what, _ in batch])
+            results = await self._settled([(entry, what) for entry, what, _ in batch])
         except Exception as error:  # noqa: BLE001 - each waiting task must hear of it, and raises it
             for _, _, done in batch:
                 if not done.done():
@@ -63,3 +94,29 @@ class Settler:
         for (_, _, done), result in zip(batch, results, strict=True):
             if not done.done():
                 done.set_result(result)
+
+    async def _settled(self, settlements: Sequence[tuple[Delivery, Settlement]]) -> Sequence[bool]:
+        wanting = _wanting(self._takers(), (settlement for _, settlement in settlements))
+        wants = [Want(taker.role, taker.consumer, places) for taker, places in wanting]
+        settled = await self._broker.settle_and_take(settlements, wants)
+        by_consumer = {(taker.role, taker.consumer): taker for taker, _ in wanting}
+        for delivery in settled.taken:
+            by_consumer[delivery.role, delivery.consumer].accept(delivery)
+        return settled.kept
+
+
+def _wanting(takers: Sequence[Taker], settlements: Iterable[Settlement]) -> list[tuple[Taker, int]]:
+    """Return who has room for what these settlements send, and for how much of it."""
+    sent = Counter(
+        send.role
+        for settlement in settlements
+        if isinstance(settlement, Forward)
+        for send in settlement.sends
+    )
+    wanting: list[tuple[Taker, int]] = []
+    for taker in takers:
+        places = min(sent[taker.role], taker.room)
+        if places > 0:
+            sent[taker.role] -= places
+            wanting.append((taker, places))
+    return wanting

@@ -57,17 +57,37 @@ class Worker:
         self._attempts = attempts
         self._block_seconds = block_seconds
         self._reclaim_seconds = reclaim_seconds
+        # Entries taken on the way may exceed the places that a blocked read has asked for.
+        self._at_once = asyncio.Semaphore(places)
+        self._tasks: asyncio.TaskGroup | None = None
         self._free = asyncio.Event()
         self._free.set()
         self.last_read = time.monotonic()
+
+    @property
+    def room(self) -> int:
+        """How many more entries it can work on; none when it does not take."""
+        return max(0, self._places - len(self.running)) if self._tasks is not None else 0
 
     @property
     def has_room(self) -> bool:
         """Whether it could work on one more entry."""
         return len(self.running) < self._places
 
+    def accept(self, delivery: Delivery) -> None:
+        """Work on an entry that was taken on the way of a settlement."""
+        if self._tasks is not None:
+            self._start(delivery, self._tasks)
+
     async def take(self, tasks: asyncio.TaskGroup) -> None:
         """Take entries for ever; cancel this to stop taking."""
+        self._tasks = tasks
+        try:
+            await self._take(tasks)
+        finally:
+            self._tasks = None
+
+    async def _take(self, tasks: asyncio.TaskGroup) -> None:
         backoff = Backoff(f"take {self.role}")
         while True:
             await self._free.wait()
@@ -75,7 +95,7 @@ class Worker:
                 taken = await self._broker.take(
                     self.role,
                     self.consumer,
-                    places=self._places - len(self.running),
+                    places=max(1, self._places - len(self.running)),
                     block_seconds=self._block_seconds,
                 )
             except BrokerUnavailableError as error:
@@ -123,7 +143,7 @@ class Worker:
         # The task has a context of its own: whatever is logged in it belongs to this envelope.
         PRESENT.set(delivery)
         try:
-            async with self._isolation.entered(delivery.count):
+            async with self._at_once, self._isolation.entered(delivery.count):
                 settlement = await self._settlement(delivery)
             kept = await self._settle(delivery, settlement)
             outcome = type(settlement).__name__.lower() if kept else "lost"
@@ -131,7 +151,8 @@ class Worker:
         finally:
             self._leases.release(delivery)
             del self.running[key]
-            self._free.set()
+            if len(self.running) < self._places:
+                self._free.set()
 
     async def _settlement(self, delivery: Delivery) -> Settlement:
         try:

@@ -1,5 +1,7 @@
--- Settle many entries of one shard, each wholly or not at all. Returns 1 or 0 for each.
--- After the shard, for each: ARGV kind, number of keys, number of arguments, then what the kind says.
+-- Settle many entries of one shard, each wholly or not at all; then take for whom has room.
+-- Returns 1 or 0 for each, the time in milliseconds, and the entries taken by each who wanted some.
+-- After the shard: ARGV number of wants, for each its role, consumer and places.
+-- Then for each entry: ARGV kind, number of keys, number of arguments, then what the kind says.
 -- Every kind: ARGV role, id, consumer, count, name, journal entries (number, then kind and JSON);
 -- KEYS record, journal; kinds that may close add order, conversation, tombstone.
 
@@ -143,6 +145,18 @@ local function settle_one(kind)
   return 1
 end
 
+local wants = {}
+for place = 1, tonumber(arg()) do
+  wants[place] = { role = arg(), consumer = arg(), places = arg() }
+end
+
+-- A group that is gone is made again by whoever waits for it: here it gives nothing.
+local function take(want)
+  local read = redis.pcall('XREADGROUP', 'GROUP', GROUP, want.consumer, 'COUNT', want.places,
+    'STREAMS', shard.streams[want.role], '>')
+  return read and not read.err and read[1] and read[1][2] or {}
+end
+
 local done = {}
 while next_arg < #ARGV do
   local kind, keys, args = arg(), tonumber(arg()), tonumber(arg())
@@ -150,4 +164,8 @@ while next_arg < #ARGV do
   done[#done + 1] = settle_one(kind)
   next_key, next_arg = key_end, arg_end
 end
-return done
+local taken = {}
+for place, want in ipairs(wants) do
+  taken[place] = take(want)
+end
+return { done, whole(now_ms()), taken }
