@@ -6,11 +6,11 @@ from pathlib import Path
 from uuid import uuid4
 
 from config.settings import Settings, load_settings
-from deploy.assembly import connected, ingested, opened
+from deploy.assembly import ingested, opened
 from deploy.command import CommandError
 from deploy.commands.ingest import result_lines
 from deploy.commands.trace import trace_lines
-from deploy.printing import reply_lines, say
+from deploy.printing import WIDTH, reply_lines, say
 from deploy.progress import report_on_terminal
 from envelope.question import Question
 from gateway.desk import Desk, Message
@@ -27,8 +27,9 @@ What next?
   .venv/bin/refdesk ask "What does error 4029 mean?"
   .venv/bin/refdesk ingest YOUR-DOCUMENTS     your own documents; set DOMAIN_NAME too
   .venv/bin/refdesk trace MESSAGE             everything that happened to a question
-  GEN_MODEL=gpt-5-mini@openai OPENAI_API_KEY=... .venv/bin/refdesk chat
-The answers above were quoted by rules, without a model: no key, no network."""
+  GEN_MODEL=gpt-5-mini@openai OPENAI_API_KEY=... .venv/bin/refdesk chat"""
+BY_RULES = "The answers above were quoted by rules, without a model: no key, no network."
+RULE = "-" * WIDTH
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -67,15 +68,17 @@ async def _demo(settings: Settings) -> None:
         say(line)
     async with opened(settings) as desk:
         asked = [await _ask(desk, kind, text) for kind, text in QUESTIONS]
-    say("\nWhat happened to the first question (refdesk trace)\n")
-    async with connected(settings) as broker:
-        for line in trace_lines(asked[0], await broker.journal(asked[0])):
+        say(f"\n{RULE}\nWhat happened to the first question (refdesk trace)\n")
+        entries = [entry async for entry in desk.follow(asked[0])]
+        for line in trace_lines(asked[0], entries):
             say(line)
-    say(f"\n{NEXT}")
+    say(f"\n{RULE}\n{NEXT}")
+    if settings.gen_model == "offline":
+        say(BY_RULES)
 
 
 async def _ask(desk: Desk, kind: str, text: str) -> Question:
-    say(f"\n{'-' * 80}\nQuestion, {kind}: {text}\n")
+    say(f"\n{RULE}\nQuestion, {kind}: {text}\n")
     name = uuid4().hex[:8]
     message = Message(text, f"demo-{name}", name)
     for line in reply_lines(await desk.ask(message)):

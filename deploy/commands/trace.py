@@ -57,7 +57,7 @@ def trace_lines(question: Question, entries: Sequence[JournalEntry]) -> list[str
 
 def _entry_lines(entry: JournalEntry, since: float) -> list[str]:
     fields = entry.fields
-    head = f"{since:>8.1f} ms  "
+    head = f"{since:>8.0f} ms  "
     match entry.kind:
         case "accepted":
             return [f"{head}accepted  {_short(fields.get('text'))}"]
@@ -124,6 +124,6 @@ def _sum_line(entries: Sequence[JournalEntry]) -> str:
     hops = sum(entry.kind == "wrote" for entry in entries)
     seconds = entries[-1].at - entries[0].at if entries else 0.0
     return (
-        f"{hops} hops, {seconds * 1000:.1f} ms, {len(calls)} model calls, "
+        f"{hops} hops, {seconds * 1000:.0f} ms, {len(calls)} model calls, "
         f"{sum(costs, Decimal(0)):.6f} USD"
     )
