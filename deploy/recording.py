@@ -1,10 +1,10 @@
 """Carries the model calls of a hop into its journal and into the metrics."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from broker.port import JournalEntry
+from broker.port import Fields, JournalEntry
 from envelope.envelope import Envelope
 from llm.call_scope import call_scope
 from llm.port import ModelCall
@@ -30,11 +30,33 @@ class HopCalls:
             envelope.question, stage=stage, attempt=attempt, remaining_seconds=seconds
         )
         with recorded_calls() as calls, scope:
-            yield lambda: tuple(journaled(call) for call in calls)
+            try:
+                yield lambda: tuple(journaled(call) for call in calls)
+            finally:
+                self._count(calls)
+
+    def fell_back(self, role: str, writes: Fields) -> None:
+        """Count what a role did without: see `worker.agent_handler.AgentHandler`."""
         if self._meter is not None:
-            for call in calls:
-                if not call.from_store:
-                    self._meter.called(call.model, call.task, call.cost_usd)
+            for what in fallbacks_of(writes):
+                self._meter.fell_back(role, what)
+
+    def _count(self, calls: Sequence[ModelCall]) -> None:
+        if self._meter is None:
+            return
+        for call in calls:
+            if call.error is not None:
+                self._meter.fell_back(call.task, f"{call.model} failed")
+            if not call.from_store:
+                self._meter.called(call.model, call.task, call.cost_usd)
+
+
+def fallbacks_of(writes: Fields) -> list[str]:
+    """Return the fallbacks that a hop's writes tell of: levels of a search, a fixed text."""
+    stats = writes.get("search_stats")
+    levels = stats.get("fallbacks") if isinstance(stats, dict) else None
+    told = [f"without the level {level}" for level in levels] if isinstance(levels, list) else []
+    return [*told, "fixed text"] if writes.get("clarification_fallback") else told
 
 
 def journaled(call: ModelCall) -> JournalEntry:

@@ -149,6 +149,7 @@ async def handlers(
                 staff.agent(role),
                 limit_seconds=settings.agent_timeout_seconds,
                 recorded=recorded,
+                on_written=recorded.fell_back,
             )
         places, instances = settings.concurrency_of(role), settings.instances_of(role)
         staffing.append(Staffing(handler, places, instances))

@@ -37,6 +37,14 @@ def no_calls(
     return nullcontext(tuple)
 
 
+OnWritten = Callable[[str, Fields], None]
+"""Is told what a role wrote, to count the fallbacks in it."""
+
+
+def ignored(_role: str, _writes: Fields) -> None:
+    """Count nothing."""
+
+
 class AgentHandler:
     """The handler of one agent; `limit_seconds` bounds one run of it."""
 
@@ -46,11 +54,13 @@ class AgentHandler:
         *,
         limit_seconds: float,
         recorded: CallRecorder = no_calls,
+        on_written: OnWritten = ignored,
     ) -> None:
         self.role = agent.role
         self._agent = agent
         self._limit_seconds = limit_seconds
         self._recorded = recorded
+        self._on_written = on_written
         self._reads = frozenset(agent.reads.model_fields)
         self._may_write = frozenset(
             attribute.name for attribute in CATALOGUE if agent.role in attribute.written_by
@@ -107,6 +117,7 @@ class AgentHandler:
         calls: Sequence[JournalEntry],
     ) -> Forward:
         writes, hop = self._judge(outcome)
+        self._on_written(self.role.value, writes)
         handed = handed_back(delivery, envelope, hop, writes, seconds)
         fields: Fields = {
             "role": self.role.value,

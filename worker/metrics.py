@@ -11,6 +11,7 @@
 | refdesk_in_flight            | role          | of these, taken          |
 | refdesk_oldest_seconds       | role          | age of the oldest entry  |
 | refdesk_dead_letters         | role          | frames given up          |
+| refdesk_fallbacks_total      | role, what    | levels, models missed    |
 | refdesk_model_calls_total    | model, task   | stored answers left out  |
 | refdesk_model_cost_usd_total | model         | where the price is known |
 """
@@ -48,6 +49,9 @@ class PrometheusMeter:
         self._failures = Counter(
             "refdesk_failures", "Failed runs and bad frames.", ["role", "what"], registry=own
         )
+        self._fallbacks = Counter(
+            "refdesk_fallbacks", "What was done without.", ["role", "what"], registry=own
+        )
         self._calls = Counter(
             "refdesk_model_calls", "Model calls.", ["model", "task"], registry=own
         )
@@ -77,6 +81,10 @@ class PrometheusMeter:
     def failed(self, role: str, error: str) -> None:
         """Count a failure."""
         self._failures.labels(role, error).inc()
+
+    def fell_back(self, role: str, what: str) -> None:
+        """Count a fallback."""
+        self._fallbacks.labels(role, what).inc()
 
     def called(self, model: str, task: str, cost_usd: Decimal | None) -> None:
         """Count a model call."""

@@ -1,0 +1,65 @@
+from decimal import Decimal
+
+import pytest
+from prometheus_client import generate_latest
+
+from broker.port import Fields
+from deploy.recording import HopCalls, fallbacks_of, journaled
+from envelope.envelope import Envelope
+from llm.port import ModelCall, Usage
+from llm.recording import record
+from worker.metrics import PrometheusMeter
+
+ENVELOPE = Envelope(
+    tenant="acme", assistant="docs", channel="test", conversation_id="c", message_id="m",
+    create_ts=0, update_ts=0, deadline_ts=60,
+)  # fmt: skip
+
+
+def call(error: str | None = None, cost: Decimal | None = Decimal("0.01")) -> ModelCall:
+    return ModelCall("respond", "gpt@openai", Usage(10, 5), cost, 12.0, error=error)
+
+
+async def test_a_hops_calls_are_journaled_and_counted() -> None:
+    meter = PrometheusMeter()
+
+    with HopCalls(meter)(ENVELOPE, "response", 0, 5.0) as calls:
+        record(call())
+        entries = calls()
+
+    assert entries[0].fields["cost_usd"] == "0.01"
+    shown = generate_latest(meter.registry).decode()
+    assert 'refdesk_model_calls_total{model="gpt@openai",task="respond"} 1.0' in shown
+    assert 'refdesk_model_cost_usd_total{model="gpt@openai"} 0.01' in shown
+
+
+async def test_calls_of_a_failed_hop_are_counted_too() -> None:
+    meter = PrometheusMeter()
+    recorder = HopCalls(meter)
+
+    def hop() -> None:
+        with recorder(ENVELOPE, "response", 0, 5.0):
+            record(call(error="RateLimited: slow down"))
+            raise ValueError("broken")
+
+    with pytest.raises(ValueError, match="broken"):
+        hop()
+
+    shown = generate_latest(meter.registry).decode()
+    assert 'refdesk_fallbacks_total{role="respond",what="gpt@openai failed"} 1.0' in shown
+
+
+def test_an_unknown_cost_stays_unknown() -> None:
+    assert journaled(call(cost=None)).fields["cost_usd"] is None
+
+
+@pytest.mark.parametrize(
+    ("writes", "told"),
+    [
+        ({"search_stats": {"fallbacks": ["semantic"]}}, ["without the level semantic"]),
+        ({"clarification_fallback": "the model failed"}, ["fixed text"]),
+        ({"search_stats": {"fallbacks": []}, "response": "x"}, []),
+    ],
+)
+def test_fallbacks_are_read_from_what_a_hop_wrote(writes: Fields, told: list[str]) -> None:
+    assert fallbacks_of(writes) == told
