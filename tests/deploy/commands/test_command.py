@@ -3,87 +3,22 @@
 import asyncio
 import io
 import json
-import os
 import re
-import signal
-import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from broker.embedded import find_server
 from broker.port import Bury
 from config.settings import load_settings
 from deploy.assembly import connected
-from deploy.command import VERBS, main
+from deploy.command import VERBS
 from envelope.role import Role
 from gateway.desk import Desk, Message
-from tests.deploy.house import DOMAIN
+from tests.deploy.commands.command_house import CLEAR, Run, one_line
 
 pytestmark = pytest.mark.slow
-
-ROOT = Path(__file__).parent.parent.parent
-CLEAR = "How do I configure SMS routing rules?"
-Run = Callable[..., "Told"]
-
-
-class Told:
-    """What a command said, and its exit status."""
-
-    def __init__(self, status: int, out: str, err: str) -> None:
-        self.status = status
-        self.out = out
-        self.err = err
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-@pytest.fixture
-def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder to stand in: neither settings nor data of the machine are there."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("REFDESK_DATA", str(tmp_path / "data"))
-    monkeypatch.setenv("DOMAIN_NAME", DOMAIN)
-    return tmp_path
-
-
-@pytest.fixture
-def run(elsewhere: Path, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs the command in this process."""
-
-    def told(*words: str) -> Told:
-        capsys.readouterr()
-        try:
-            status = main(words)
-        except SystemExit as left:
-            status = int(str(left.code))
-        captured = capsys.readouterr()
-        return Told(status, captured.out, captured.err)
-
-    return told
-
-
-@pytest.fixture
-def served(library: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> Run:
-    """Runs the command over the example documents; what it remembers stays for the next."""
-    if find_server() is None:
-        missing = "no redis-server of 6.2 or newer was found"
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(missing)
-    monkeypatch.setenv("REFDESK_DATA", str(library))
-    return run
-
-
-def one_line(told: Told) -> str:
-    """The one line of an error, which is all that is said, without its beginning."""
-    assert told.out == ""
-    assert told.status == 1
-    assert re.fullmatch(r"refdesk: [^\n]+\n", told.err), told.err
-    return told.err.removeprefix("refdesk: ").rstrip()
 
 
 # What it says of itself
@@ -388,105 +323,3 @@ def _bury(data: Path, text: str) -> str:
         return "m-dead"
 
     return asyncio.run(act())
-
-
-# Processes
-
-
-@pytest.fixture
-def started(elsewhere: Path, library: Path, served: Run) -> Iterator[Callable[..., Any]]:
-    """Starts the command as a process of its own; ended with the test."""
-    processes: list[subprocess.Popen[str]] = []
-
-    def start(*words: str) -> "subprocess.Popen[str]":
-        process = subprocess.Popen(
-            [sys.executable, "-m", "deploy.command", *words],
-            cwd=elsewhere,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "REFDESK_DATA": str(library)},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        processes.append(process)
-        return process
-
-    yield start
-    for process in processes:
-        process.kill()
-        process.communicate()
-
-
-def test_others_hand_their_work_to_a_running_desk(
-    started: Callable[..., Any], served: Run, elsewhere: Path, library: Path
-) -> None:
-    (elsewhere / "pages").mkdir()
-    (elsewhere / "pages" / "fax.md").write_text("# Fax bridge\n\nThe fax bridge listens on 77.\n")
-    desk = started("up")
-    assert desk.stdout.readline() == "working as every role; stop with Ctrl-C\n"
-
-    read, asked = served("ingest", "pages", "--json"), served("ask", CLEAR, "--json")
-    second = served("up")
-    desk.send_signal(signal.SIGTERM)
-    rest, errors = desk.communicate(timeout=30)
-
-    assert (read.json["added"], asked.json["outcome"]) == (1, "answered")
-    assert f"is owned by process {desk.pid}" in one_line(second)
-    assert (desk.returncode, rest, errors) == (0, "stopping: finishing what runs\n", "")
-
-
-def test_a_chat_remembers_chooses_and_obeys(started: Callable[..., Any]) -> None:
-    chat = started("chat", "--conversation", "c-chat")
-
-    out, err = chat.communicate("How do I change it?\n\n1\n/set_language de\n/quit\n", timeout=40)
-
-    assert (chat.returncode, err) == (0, "")
-    assert out.startswith("Ask a question.")
-    outcomes = re.findall(r"^\((\w+), language", out, re.MULTILINE)
-    assert outcomes == ["clarification", "answered", "answered"]
-    assert "Deutsch" in out
-
-
-def test_a_reader_that_leaves_early_is_no_trouble(started: Callable[..., Any]) -> None:
-    status = started("status")
-    status.stdout.close()
-
-    assert status.stderr.read() == ""
-    assert status.wait(20) == 1
-
-
-LIGHT = """
-import asyncio, sys
-from config.settings import load_settings
-from deploy.assembly import working
-
-async def work():
-    async with working(load_settings(), {roles!r}):
-        print(" ".join(sorted(name for name in {heavy!r} if name in sys.modules)))
-
-asyncio.run(work())
-"""
-HEAVY = (
-    "numpy", "onnxruntime", "tokenizers", "qdrant_edge", "qdrant_client", "openai", "google.genai",
-    "fakeredis", "fastembed", "markdown_it", "pypdf",
-)  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    "roles", [("manager", "command", "augmentation"), ("lang",), ("translation", "essence")]
-)
-def test_a_light_worker_loads_no_heavy_library(
-    roles: tuple[str, ...], elsewhere: Path, served: Run
-) -> None:
-    program = LIGHT.format(roles=roles, heavy=HEAVY)
-
-    told = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=elsewhere,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "REFDESK_DATA": str(elsewhere / "light")},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-
-    assert told.stdout == "\n"
