@@ -53,11 +53,15 @@ async def knowledge(library: Path, embedder: Embedder) -> AsyncIterator[Knowledg
 
 
 @pytest.fixture(params=["played", pytest.param("real", marks=pytest.mark.redis)])
-def endpoint(request: pytest.FixtureRequest) -> Endpoint:
-    """A Redis: played in the process, and a real one."""
+async def endpoint(request: pytest.FixtureRequest) -> Endpoint:
+    """An empty Redis: played in the process, and a real one."""
     if request.param == "played":
         return Endpoint(url="", durable=False, played=FakeServer())
-    return Endpoint(url=request.getfixturevalue("redis_url"), durable=True)
+    made = Endpoint(url=request.getfixturevalue("redis_url"), durable=True)
+    client = made.client()
+    await client.flushall()
+    await client.aclose()
+    return made
 
 
 @pytest.fixture

@@ -182,6 +182,11 @@ async def test_an_instruction_inside_a_document_is_quoted_at_most_and_never_obey
     assert roles == [*WAY, "quality"]
 
 
+async def test_a_desk_that_is_left_as_soon_as_it_is_open_closes(open_house: OpenHouse) -> None:
+    async with open_house() as house:
+        assert house.desk is not None
+
+
 # Asking back
 
 
