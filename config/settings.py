@@ -131,6 +131,13 @@ class Settings(BaseSettings):
     def _empty_is_unset(cls, value: object) -> object:
         return None if value == "" else value
 
+    @field_validator("redis_url")
+    @classmethod
+    def _redis_scheme(cls, value: str | None) -> str | None:
+        if value is not None and not value.startswith(("redis://", "rediss://", "unix://")):
+            raise ValueError("expected redis://, rediss:// or unix:// and a server")
+        return value
+
     @field_validator("instances", "concurrency")
     @classmethod
     def _known_roles(cls, value: dict[str, int]) -> dict[str, int]:

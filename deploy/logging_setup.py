@@ -14,6 +14,9 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 
 from worker.present import named_after_the_message
 
+RETRY = "stamina.retry_scheduled"
+"""What the library of retries calls a warning, and is none: most retries go well."""
+
 
 class ErrorStreamLogger:
     """Writes finished lines to whatever standard error is when they are written."""
@@ -33,8 +36,9 @@ def configure_logging(level: str) -> None:
     """Log from `level` on; called once, when the command starts."""
     number = logging.getLevelNamesMapping()[level.upper()]
     terminal = sys.stderr.isatty()
+    calming: list[Processor] = [_calmed] if number > logging.INFO else []
     structlog.configure(
-        processors=[*_SHARED, _named, _renderer(terminal=terminal)],
+        processors=[*calming, *_SHARED, _named, _renderer(terminal=terminal)],
         wrapper_class=structlog.make_filtering_bound_logger(number),
         logger_factory=lambda *names: ErrorStreamLogger(str(names[0]) if names else "refdesk"),
         cache_logger_on_first_use=False,
@@ -62,6 +66,13 @@ def _route_libraries(level: int, *, terminal: bool) -> None:
         )
     )
     root.addHandler(ours)
+
+
+def _calmed(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Leave out single retries: what they came to is told by whoever retried."""
+    if event.get("event") == RETRY:
+        raise structlog.DropEvent
+    return event
 
 
 def _named(logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:

@@ -52,4 +52,6 @@ async def _ask(message: Message, *, as_json: bool) -> int:
     else:
         for line in reply_lines(reply):
             say(line)
+        if reply.get("outcome") == "failed":
+            sys.stderr.write(f"refdesk: what went wrong: refdesk trace {message.message_id}\n")
     return EXIT_STATUSES.get(str(reply.get("outcome")), 1)

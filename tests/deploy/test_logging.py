@@ -9,7 +9,7 @@ import pytest
 import structlog
 from structlog.contextvars import bound_contextvars
 
-from deploy.logging_setup import configure_logging
+from deploy.logging_setup import RETRY, configure_logging
 
 
 @pytest.fixture(autouse=True)
@@ -72,3 +72,14 @@ def test_text_of_users_cannot_begin_a_line_of_its_own(capsys: pytest.CaptureFixt
     structlog.get_logger("worker").warning("failed", error='x\n{"event": "forged"}')
 
     assert [line["event"] for line in lines(capsys)] == ["failed"]
+
+
+@pytest.mark.parametrize(("level", "told"), [("warning", []), ("info", [RETRY])])
+def test_a_retry_is_news_and_no_warning(
+    level: str, told: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    configure_logging(level)
+
+    structlog.get_logger("stamina").warning(RETRY, retry_num=1)
+
+    assert [line["event"] for line in lines(capsys)] == told

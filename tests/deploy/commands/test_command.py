@@ -70,6 +70,7 @@ def test_asking_without_documents_says_how_to_read_some(run: Run) -> None:
     [
         ("REDIS_URL", "redis://127.0.0.1:1", "Redis does not answer"),
         ("QDRANT_URL", "http://127.0.0.1:1", "the Qdrant server at http://127.0.0.1:1"),
+        ("REDIS_URL", "localhost", "REDIS_URL: expected redis://, rediss:// or unix://"),
         ("SHARDS", "none", "SHARDS: Input should be a valid integer"),
         ("EMBEDDING_MODEL", "nobodys", "an embedding model that fastembed knows, found 'nobodys'"),
     ],
@@ -249,6 +250,18 @@ def test_the_exit_status_tells_the_outcome(
     assert (told.status, f"({outcome}, language en" in told.out) == (status, True)
 
 
+def test_a_failed_question_says_where_to_look(served: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGENT_TIMEOUT_SECONDS", "0.000001")
+    monkeypatch.setenv("AGENT_ATTEMPTS", "1")
+
+    told = served("ask", CLEAR, "--message", "m-failed")
+
+    assert (told.status, "(failed, language en, ended early: " in told.out) == (5, True)
+    *logs, last = told.err.splitlines()
+    assert last == "refdesk: what went wrong: refdesk trace m-failed"
+    assert {json.loads(line)["message_id"] for line in logs} == {"m-failed"}
+
+
 # Looking
 
 
@@ -268,14 +281,11 @@ def test_no_dead_letters_is_said_so(run: Run) -> None:
     assert run("dead", "list", "--json").json == []
 
 
-def test_a_dead_letter_is_shown_run_again_whole_and_dropped(
-    served: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, library: Path
-) -> None:
+def test_a_dead_letter_is_shown_run_again_whole_and_dropped(served: Run, library: Path) -> None:
     original = _bury(library, CLEAR)
 
-    letters = served("dead", "list", "--json").json
-    assert [(letter["message"], letter["reason"]) for letter in letters] == [(original, "failed")]
-    letter = letters[0]
+    (letter,) = _letters_of(original, served)
+    assert (letter["reason"], letter["role"]) == ("failed", "manager")
     assert letter["id"] in served("dead", "list").out
     assert CLEAR in served("dead", "show", letter["id"]).out
 
@@ -289,7 +299,12 @@ def test_a_dead_letter_is_shown_run_again_whole_and_dropped(
     assert (entries[-1]["kind"], entries[-1]["fields"]["outcome"]) == ("finished", "answered")
 
     assert served("dead", "drop", letter["id"]).out == f"dropped {letter['id']}\n"
-    assert served("dead", "list").out == "no dead letters\n"
+    assert _letters_of(original, served) == []
+
+
+def _letters_of(message_id: str, served: Run) -> list[Any]:
+    listed = served("dead", "list", "--json").json
+    return [letter for letter in listed if letter["message"] == message_id]
 
 
 def _finished(message_id: str, served: Run) -> Any:
