@@ -1,5 +1,6 @@
 """What dies on the way and what comes back: no answer is lost, doubled or paid twice."""
 
+import asyncio
 import json
 import multiprocessing
 import shutil
@@ -236,10 +237,10 @@ async def test_a_question_back_survives_a_restart_of_everything(own_library: Pat
 
 
 @contextmanager
-def worker(data: Path, role: str) -> Iterator["subprocess.Popen[bytes]"]:
-    """A worker command while inside, up and at work."""
+def serving(data: Path, *words: str) -> Iterator["subprocess.Popen[bytes]"]:
+    """A command that works for others while inside, up and at work."""
     with subprocess.Popen(
-        command("worker", "--role", role),
+        command(*words),
         cwd=data,
         env=environment(data, pythonunbuffered="1"),
         stdout=subprocess.PIPE,
@@ -254,9 +255,9 @@ async def test_commands_at_once_share_one_server_and_the_last_one_stops_it(
     tmp_path: Path,
 ) -> None:
     with ExitStack() as stack:
-        first = stack.enter_context(worker(tmp_path, "lang"))
+        first = stack.enter_context(serving(tmp_path, "worker", "--role", "lang"))
         keeper, path = keeper_of(tmp_path)
-        second = stack.enter_context(worker(tmp_path, "command"))
+        second = stack.enter_context(serving(tmp_path, "worker", "--role", "command"))
         shared = keeper_of(tmp_path) == (keeper, path)
         first.send_signal(signal.SIGTERM)
         assert first.wait(20) == 0
@@ -266,3 +267,39 @@ async def test_commands_at_once_share_one_server_and_the_last_one_stops_it(
         await until_stopped(tmp_path)
 
     assert (shared, still_there) == (True, True)
+
+
+async def test_two_questions_asked_at_once_share_the_index_and_are_both_answered(
+    own_library: Path,
+) -> None:
+    asking = [
+        await asyncio.create_subprocess_exec(
+            *command("ask", "--json", question),
+            cwd=own_library,
+            env=environment(own_library),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        for question in (QUESTION, "What does error 4029 mean?")
+    ]
+    told = await asyncio.gather(*(process.communicate() for process in asking))
+    await until_stopped(own_library)
+
+    assert [process.returncode for process in asking] == [0, 0]
+    assert [errors for _, errors in told] == [b"", b""]
+    assert [json.loads(out)["outcome"] for out, _ in told] == ["answered", "answered"]
+
+
+async def test_a_desk_killed_with_everything_leaves_nothing_behind_and_can_be_asked_again(
+    own_library: Path,
+) -> None:
+    with serving(own_library, "up") as desk_process:
+        beside = refdesk(own_library, "ask", "--json", "--conversation", "c", QUESTION)
+        desk_process.kill()
+    await until_stopped(own_library)
+    again = refdesk(own_library, "ask", "--json", "--conversation", "c", "How do I test them?")
+    await until_stopped(own_library)
+
+    assert [beside.returncode, again.returncode] == [0, 0]
+    assert json.loads(beside.stdout)["outcome"] == "answered"
+    assert json.loads(again.stdout)["outcome"] == "answered"
