@@ -7,10 +7,11 @@ from pydantic import BaseModel, Field
 
 
 class Turn(BaseModel, frozen=True, extra="forbid"):
-    """One thing said in a conversation."""
+    """One thing said in a conversation; `meant` is the question that a mere "2" stood for."""
 
     speaker: Literal["user", "assistant"]
     text: str
+    meant: str | None = None
     language: str | None = None
     outcome: str | None = None
 

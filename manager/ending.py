@@ -171,7 +171,12 @@ def _language(payload: "Mapping[str, JsonValue]") -> str:
 def _turns(payload: "Mapping[str, JsonValue]", reply: Reply) -> tuple[Turn, ...]:
     language = _language(payload)
     return (
-        Turn(speaker="user", text=str(payload.get("text") or ""), language=language),
+        Turn(
+            speaker="user",
+            text=str(payload.get("text") or ""),
+            meant=_meant(payload),
+            language=language,
+        ),
         Turn(
             speaker="assistant",
             text=str(reply["text"]),
@@ -179,6 +184,12 @@ def _turns(payload: "Mapping[str, JsonValue]", reply: Reply) -> tuple[Turn, ...]
             outcome=str(reply["outcome"]),
         ),
     )
+
+
+def _meant(payload: "Mapping[str, JsonValue]") -> str | None:
+    """Return the whole question, where the user only answered a question back."""
+    answers = payload.get("clarification_result") == "search_again"
+    return str(payload["canonical_question"]) if answers else None
 
 
 def _detected(payload: "Mapping[str, JsonValue]") -> Preferences | None:

@@ -22,8 +22,9 @@ class Inputs(BaseModel, frozen=True):
 
     @property
     def earlier(self) -> tuple[str, ...]:
-        """The user's earlier turns, newest first."""
-        return tuple(turn.text for turn in reversed(self.history) if turn.speaker == "user")
+        """What the user said or meant in earlier turns, newest first."""
+        turns = (turn for turn in reversed(self.history) if turn.speaker == "user")
+        return tuple(turn.text if turn.meant is None else turn.meant for turn in turns)
 
 
 class Output(BaseModel, frozen=True):

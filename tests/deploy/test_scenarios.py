@@ -235,6 +235,17 @@ async def test_the_reply_to_a_question_back_leads_to_an_answer(
     assert pause == 0
 
 
+async def test_a_follow_up_leans_on_what_a_chosen_option_meant(open_house: OpenHouse) -> None:
+    async with open_house() as house:
+        talk, asked = await asked_back(house)
+        await talk.say(str(options(asked).index("Set up a webhook") + 1))
+        reply = await talk.say("And which role does that need?")
+        [found] = await talk.written(reply, "essence")
+
+    assert found["context_type"] == "follow_up"
+    assert found["related_history"][0].endswith("Set up a webhook")
+
+
 async def test_who_skips_a_question_back_gets_an_answer_that_says_what_it_assumes(
     open_house: OpenHouse,
 ) -> None:
