@@ -1,0 +1,61 @@
+"""How the desk is put together beside another that owns the index."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from config.settings import Settings
+from deploy.assembly import INGESTION, connected, ingested, opened
+from deploy.knowledge import opened_knowledge
+from gateway.desk import Message
+from knowledge.ingestion_report import PlainReport
+from tests.deploy.house import settings_of
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.redis
+async def test_who_handed_a_question_over_answers_it_when_the_owner_leaves(
+    library: Path, redis_url: str
+) -> None:
+    settings = settings_of(library, redis_url=redis_url)
+
+    async with asyncio.timeout(30), AsyncExitStack() as owner:
+        await owner.enter_async_context(opened_knowledge(settings))  # owns it, and works for nobody
+        async with opened(settings) as desk:
+            message = Message("How do I configure SMS routing rules?", "c-left", "m-left")
+            await desk.submit(message)
+            await owner.aclose()
+            reply = await desk.ask(message)
+
+    assert reply["outcome"] == "answered"
+
+
+@pytest.mark.redis
+async def test_who_handed_documents_over_reads_them_when_the_owner_leaves(
+    tmp_path: Path, redis_url: str
+) -> None:
+    settings = settings_of(tmp_path / "data", redis_url=redis_url, tenant="left")
+    (tmp_path / "page.md").write_text("# Fax bridge\n\nThe fax bridge listens on port 77.\n")
+    quiet = PlainReport(lambda _line: None)
+
+    async with asyncio.timeout(30), AsyncExitStack() as owner, asyncio.TaskGroup() as tasks:
+        await owner.enter_async_context(opened_knowledge(settings))
+        reading = tasks.create_task(ingested(settings, [tmp_path / "page.md"], quiet))
+        await _waiting(settings)
+        await owner.aclose()
+
+    assert reading.result().added == 1
+
+
+async def _waiting(settings: Settings) -> None:
+    """Wait until documents were handed over."""
+    async with connected(settings) as broker:
+        for _ in range(1000):
+            (role,) = await broker.status([INGESTION])
+            if role.depth:
+                return
+            await asyncio.sleep(0.01)
+    pytest.fail("nobody handed anything over")
