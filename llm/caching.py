@@ -48,7 +48,8 @@ class CachedModel:
 
     In one process the same thing is asked once at a time: who asks meanwhile waits for that answer.
     A hit costs nothing and is recorded with `from_store`. Outside of a `call_scope` nobody knows
-    whose question it is, and it only asks.
+    whose question it is, and it only asks; so it does in a further attempt, which wants another
+    answer than the one that was turned down.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class CachedModel:
 
     async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> Answer[O]:
         scope = present_scope()
-        if scope is None:
+        if scope is None or scope.attempt > 0:
             return await self._model.ask(task, inputs, skip=skip)
         key = self._key(scope, task, inputs, skip)
         async with self._alone(key):

@@ -120,10 +120,10 @@ def _cost(fields: dict[str, JsonValue]) -> str:
 
 def _sum_line(entries: Sequence[JournalEntry]) -> str:
     calls = [entry for entry in entries if entry.kind == "model_call"]
-    costs = [Decimal(str(c.fields["cost_usd"])) for c in calls if c.fields.get("cost_usd")]
+    costs = [c.fields["cost_usd"] for c in calls]
+    known = sum((Decimal(str(cost)) for cost in costs if cost is not None), Decimal(0))
+    unknown = costs.count(None)
+    more = f" and {unknown} of unknown cost" if unknown else ""
     hops = sum(entry.kind == "wrote" for entry in entries)
     seconds = entries[-1].at - entries[0].at if entries else 0.0
-    return (
-        f"{hops} hops, {seconds * 1000:.0f} ms, {len(calls)} model calls, "
-        f"{sum(costs, Decimal(0)):.6f} USD"
-    )
+    return f"{hops} hops, {seconds * 1000:.0f} ms, {len(calls)} model calls, {known:.6f} USD{more}"

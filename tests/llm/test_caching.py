@@ -157,3 +157,17 @@ async def test_without_a_known_tenant_nothing_is_cached(shelf: Shelf) -> None:
     await model.ask(COLOUR, SKY)
 
     assert (len(inner.calls), shelf.kept) == (2, {})
+
+
+async def test_a_further_attempt_wants_another_answer_than_the_one_turned_down(
+    shelf: Shelf,
+) -> None:
+    model, _ = cached(shelf, BLUE, GREY)
+    message = Message(tenant="t", assistant="a", conversation_id="c", message_id="m")
+
+    with call_scope(message, stage="response", attempt=0):
+        first = await model.ask(COLOUR, SKY)
+    with call_scope(message, stage="response", attempt=1):
+        second = await model.ask(COLOUR, SKY)
+
+    assert (first.output, second.output) == (BLUE, GREY)
