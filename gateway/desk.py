@@ -1,12 +1,15 @@
 """The desk as its doors see it: submit a message, follow its journal, get its one reply."""
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from uuid import uuid4
 
+import structlog
 from pydantic import JsonValue
 
+from broker.errors import BrokerUnavailableError
 from broker.port import Accepted, Broker, Busy, Duplicate, Fields, JournalEntry, Submission
 from envelope.envelope import Envelope
 from envelope.outcome import Outcome
@@ -15,7 +18,11 @@ from envelope.role import Role
 from gateway.errors import BusyError
 from gateway.text import checked_name, cleaned
 
+log = structlog.get_logger("gateway")
+
 BLOCK_SECONDS = 1.0
+AWAY_SECONDS = 0.5
+"""How long a door waits before it asks a Redis again that did not answer."""
 GRACE_SECONDS = 5.0
 """How much longer than its deadline a door waits for an outcome."""
 
@@ -91,7 +98,13 @@ class Desk:
         last = after
         waited_until = time.monotonic() + self._deadline_seconds + GRACE_SECONDS
         while time.monotonic() < waited_until:
-            entries = await self._broker.journal(question, after=last, block_seconds=BLOCK_SECONDS)
+            try:
+                entries = await self._broker.journal(
+                    question, after=last, block_seconds=BLOCK_SECONDS
+                )
+            except BrokerUnavailableError as error:
+                await _waited(error, waited_until)
+                continue
             for entry in entries:
                 last = entry.id
                 yield entry
@@ -104,10 +117,18 @@ class Desk:
         if isinstance(result, Duplicate) and result.reply is not None:
             return result.reply
         question = self.question(message)
-        reply = await self._broker.outcome(
-            question, block_seconds=self._deadline_seconds + GRACE_SECONDS
-        )
+        reply = await self._outcome(question)
         return reply if reply is not None else self._last_resort(question)
+
+    async def _outcome(self, question: Question) -> Fields | None:
+        """Wait for the reply, through times in which Redis does not answer."""
+        until = time.monotonic() + self._deadline_seconds + GRACE_SECONDS
+        while True:
+            seconds = max(0.0, until - time.monotonic())
+            try:
+                return await self._broker.outcome(question, block_seconds=seconds)
+            except BrokerUnavailableError as error:
+                await _waited(error, until)
 
     def _envelope(self, question: Question, payload: dict[str, JsonValue]) -> Envelope:
         now = time.time()
@@ -137,6 +158,14 @@ class Desk:
             "conversation_id": question.conversation_id,
             "message_id": question.message_id,
         }
+
+
+async def _waited(error: BrokerUnavailableError, until: float) -> None:
+    """Wait before asking again: what was accepted is worked on as soon as Redis is back."""
+    if time.monotonic() >= until:
+        raise error
+    log.warning("broker_unreachable", what="outcome", error=str(error))
+    await asyncio.sleep(AWAY_SECONDS)
 
 
 def parsed(text: str, commands: Sequence[str]) -> tuple[str | None, tuple[str, ...]]:

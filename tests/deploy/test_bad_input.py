@@ -361,6 +361,11 @@ async def test_a_qdrant_that_goes_away_is_declined_politely_and_answers_when_it_
     assert letters == []
 
 
+async def followed(talk: Talk, message: Message) -> list[str]:
+    """The kinds of the entries that a door sees which follows a message to its end."""
+    return [entry.kind async for entry in talk.desk.follow(talk.desk.question(message))]
+
+
 @pytest.mark.redis
 async def test_a_redis_that_goes_away_in_the_middle_delays_and_loses_nothing(
     tmp_path: Path, library: Path, knowledge: Knowledge
@@ -375,13 +380,15 @@ async def test_a_redis_that_goes_away_in_the_middle_delays_and_loses_nothing(
         async with opened_house(settings_of(library), endpoint, knowledge, model) as house:
             talk = house.talk()
             message = talk.message(CLEAR)
-            await talk.desk.submit(message)
-            await held.reached.wait()
-            server.kill()
-            server.wait()
-            held.opened.set()
-            server = await asyncio.to_thread(started_redis, path, *options)
-            reply = await talk.desk.ask(message)
+            async with asyncio.TaskGroup() as tasks:
+                waiting = tasks.create_task(talk.desk.ask(message))
+                await held.reached.wait()
+                following = tasks.create_task(followed(talk, message))
+                server.kill()
+                server.wait()
+                held.opened.set()
+                server = await asyncio.to_thread(started_redis, path, *options)
+            reply, kinds = waiting.result(), following.result()
             next_one = await talk.say(CLEAR)
             journal = await talk.journal(message)
     finally:
@@ -389,4 +396,5 @@ async def test_a_redis_that_goes_away_in_the_middle_delays_and_loses_nothing(
         server.wait()
 
     assert [reply["outcome"], next_one["outcome"]] == ["answered", "answered"]
+    assert kinds == [entry.kind for entry in journal]
     assert [entry.kind for entry in journal].count("finished") == 1
