@@ -82,6 +82,8 @@ async def _next_line() -> str | None:
             return None
         if line:
             return line
+    if sys.stdin.isatty():
+        say()  # Ctrl-D leaves the cursor behind the prompt
     return None
 
 
