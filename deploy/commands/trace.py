@@ -24,12 +24,13 @@ _LONG = frozenset({"search_context", "search_results", "augmented_prompt", "sour
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `refdesk trace`."""
     parser.add_argument("message_id", help="the message's id, as `ask` prints it")
+    parser.add_argument("--conversation", metavar="ID", help="where several have such a message")
     parser.add_argument("--json", action="store_true", help="print the journal as JSON")
 
 
 def run(chosen: argparse.Namespace) -> int:
     """Run `refdesk trace`."""
-    question, entries = asyncio.run(_journal(chosen.message_id))
+    question, entries = asyncio.run(_journal(chosen.message_id, chosen.conversation))
     if chosen.json:
         say_json([asdict(entry) for entry in entries])
         return 0
@@ -38,12 +39,29 @@ def run(chosen: argparse.Namespace) -> int:
     return 0
 
 
-async def _journal(message_id: str) -> tuple[Question, Sequence[JournalEntry]]:
+async def _journal(
+    message_id: str, conversation_id: str | None
+) -> tuple[Question, Sequence[JournalEntry]]:
     async with connected(load_settings()) as broker:
-        found = await broker.find(message_id)
-        if not found:
-            raise CommandError(f"there is no message {message_id!r} whose journal is still kept")
-        return found[0], await broker.journal(found[0])
+        question = _sole(message_id, conversation_id, await broker.find(message_id))
+        return question, await broker.journal(question)
+
+
+def _sole(message_id: str, conversation_id: str | None, found: Sequence[Question]) -> Question:
+    meant = [
+        question
+        for question in found
+        if conversation_id is None or question.conversation_id == conversation_id
+    ]
+    if not meant:
+        raise CommandError(f"there is no message {message_id!r} whose journal is still kept")
+    if len(meant) > 1:
+        names = ", ".join(sorted(question.conversation_id for question in meant))
+        raise CommandError(
+            f"{len(meant)} conversations have a message {message_id!r} ({names}): "
+            "add --conversation ID"
+        )
+    return meant[0]
 
 
 def trace_lines(question: Question, entries: Sequence[JournalEntry]) -> list[str]:

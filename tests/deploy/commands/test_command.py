@@ -235,6 +235,17 @@ def test_a_message_asked_twice_under_one_id_is_answered_once(served: Run) -> Non
     assert served(*words).json == served(*words).json
 
 
+def test_a_message_id_of_two_conversations_needs_the_conversation(served: Run) -> None:
+    for conversation in ("c-one", "c-two"):
+        served("ask", "How do I change it?", "--conversation", conversation, "--message", "m-both")
+
+    ambiguous = one_line(served("trace", "m-both"))
+
+    assert "2 conversations have a message 'm-both' (c-one, c-two)" in ambiguous
+    told = served("trace", "m-both", "--conversation", "c-two")
+    assert told.out.startswith("c-two / m-both\n")
+
+
 @pytest.mark.parametrize(
     ("question", "status", "outcome"),
     [
