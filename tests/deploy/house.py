@@ -23,6 +23,7 @@ from gateway.desk import Desk, Message, parsed
 from llm.offline.model import OfflineModel
 from llm.port import Answer, I, Model, O, Task
 from llm.scripted import Scripted, ScriptedModel
+from memory.keys import conversation_keys
 
 ROOT = Path(__file__).parent.parent.parent
 EXAMPLES = ROOT / "examples"
@@ -184,3 +185,9 @@ async def eventually(look: Callable[[], Awaitable[Any]]) -> Any:
 def options(reply: Fields) -> list[str]:
     """The options of a question back."""
     return [action["value"] for action in reply["suggested_actions"] if action["kind"] == "option"]
+
+
+def keys(talk: Talk) -> dict[str, str]:
+    """Where Redis keeps the pause and the history of a conversation."""
+    found = conversation_keys(talk.desk.question(talk.message("-", "any")), 1)
+    return {"pause": found.pause, "history": found.history}

@@ -1,0 +1,131 @@
+"""How a vague question is asked back, and what may become of that."""
+
+import pytest
+
+from llm.tasks import essence, scope
+from tests.deploy.conftest import OpenHouse
+from tests.deploy.house import Fields, House, Talk, Understudy, keys, options
+
+pytestmark = pytest.mark.slow
+
+VAGUE = "How do I set it up?"
+
+
+async def asked_back(house: House) -> tuple[Talk, Fields]:
+    talk = house.talk()
+    reply = await talk.say(VAGUE)
+    assert reply["outcome"] == "clarification"
+    return talk, reply
+
+
+async def test_a_vague_question_is_asked_back_with_places_the_search_found(
+    open_house: OpenHouse,
+) -> None:
+    async with open_house() as house:
+        talk, reply = await asked_back(house)
+        [found] = await talk.written(reply, "search")
+
+    titles = {result["title"] for result in found["search_results"]}
+    places = {part for result in found["search_results"] for part in result["crumbs"]}
+    assert len(options(reply)) > 1
+    assert set(options(reply)) <= titles | places
+    assert all(option in reply["text"] for option in options(reply))
+    kinds = [action["kind"] for action in reply["suggested_actions"]]
+    assert kinds[-2:] == ["skip", "exit"]
+    assert reply["sources"] == []
+
+
+@pytest.mark.parametrize("way", ["text", "number", "words"])
+async def test_the_reply_to_a_question_back_leads_to_an_answer(
+    open_house: OpenHouse, way: str
+) -> None:
+    async with open_house() as house:
+        talk, asked = await asked_back(house)
+        chosen = options(asked).index("Set up a webhook")
+        said = {
+            "text": "Set up a webhook",
+            "number": str(chosen + 1),
+            "words": "I mean the webhook",
+        }[way]
+        reply = await talk.say(said)
+        pause = await house.client.exists(keys(talk)["pause"])
+
+    assert reply["outcome"] == "answered"
+    assert reply["question"].startswith(VAGUE.rstrip("?"))
+    assert "webhooks/set-up-a-webhook.md" in {source["path"] for source in reply["sources"]}
+    assert pause == 0
+
+
+async def test_a_follow_up_leans_on_what_a_chosen_option_meant(open_house: OpenHouse) -> None:
+    async with open_house() as house:
+        talk, asked = await asked_back(house)
+        await talk.say(str(options(asked).index("Set up a webhook") + 1))
+        reply = await talk.say("And which role does that need?")
+        [found] = await talk.written(reply, "essence")
+
+    assert found["context_type"] == "follow_up"
+    assert found["related_history"][0].endswith("Set up a webhook")
+
+
+async def test_who_skips_a_question_back_gets_an_answer_that_says_what_it_assumes(
+    open_house: OpenHouse,
+) -> None:
+    async with open_house() as house:
+        talk, asked = await asked_back(house)
+        [skip] = [a["value"] for a in asked["suggested_actions"] if a["kind"] == "skip"]
+        reply = await talk.say(skip)
+
+    assert reply["outcome"] == "answered"
+    assert options(asked)[0] in reply["text"].splitlines()[0]
+    assert reply["sources"]
+
+
+async def test_who_leaves_a_question_back_gets_the_fixed_text_and_no_search(
+    open_house: OpenHouse,
+) -> None:
+    async with open_house() as house:
+        talk, asked = await asked_back(house)
+        [leave] = [a["value"] for a in asked["suggested_actions"] if a["kind"] == "exit"]
+        reply = await talk.say(leave)
+        roles = await talk.roles(reply)
+        pause = await house.client.exists(keys(talk)["pause"])
+
+    assert reply["text"].startswith("All right, I have closed this question.")
+    assert roles == ["lang", "translation", "essence"]
+    assert pause == 0
+
+
+async def test_another_question_closes_the_question_back(open_house: OpenHouse) -> None:
+    async with open_house() as house:
+        talk, _ = await asked_back(house)
+        reply = await talk.say("What does error 4029 mean?")
+        pause = await house.client.exists(keys(talk)["pause"])
+
+    assert reply["outcome"] == "answered"
+    assert {source["path"] for source in reply["sources"]} == {"api/errors.md"}
+    assert pause == 0
+
+
+async def test_after_three_rounds_of_asking_back_the_question_is_ended(
+    open_house: OpenHouse,
+) -> None:
+    again = essence.Output(
+        canonical_question=VAGUE,
+        context_type="clarification",
+        clarification_result="search_again",
+    )
+    first = essence.Output(canonical_question=VAGUE, context_type="new_topic")
+    unclear = scope.Output(verdict="unclear", confidence=0.5, analysis="what is it?")
+    model = Understudy(essence=[first, again, again, again], scope=[unclear] * 4)
+
+    async with open_house(model) as house:
+        talk = house.talk()
+        replies = [await talk.say(text) for text in (VAGUE, "hm", "well", "you know")]
+        roles = await talk.roles(replies[-1])
+        pause = await house.client.exists(keys(talk)["pause"])
+
+    assert [reply["outcome"] for reply in replies] == [*["clarification"] * 3, "refused"]
+    assert replies[-1]["termination_reason"] == "round_limit"
+    assert replies[-1]["text"]
+    assert "search" not in roles
+    assert pause == 0
