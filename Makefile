@@ -31,8 +31,8 @@ types: install  ## check the types
 imports: install  ## check that dependencies point down
 	$(BIN)/lint-imports
 
-test-fast: install  ## the tests that need no server and no second
-	$(BIN)/pytest -m "not redis and not slow" -q
+test-fast: install  ## the tests that need no server and are quick
+	$(BIN)/pytest -m "not redis and not slow" -q -n 2 --dist loadfile
 
 test: lint types imports  ## every test, on a real Redis too; what CI calls
 	$(BIN)/pytest -n 2 --dist loadfile
@@ -44,4 +44,4 @@ bench: install  ## measure the broker beside others, in one run
 	$(BIN)/python -m benchmarks
 
 faults: install  ## kill processes for real and count what was lost
-	$(BIN)/pytest -m redis tests/broker tests/worker
+	$(BIN)/pytest -m redis tests/broker tests/worker tests/deploy

@@ -122,12 +122,15 @@ class CommandAgent(Agent[Reads, Writes]):
         return "\n".join((self._texts.text("statistics_title", language), *lines))
 
     def _help(self, language: str) -> str:
-        lines = (f"- {name}: {self._texts.text(f'help_{name}', language)}" for name in COMMANDS)
+        lines = (f"- /{name}: {self._texts.text(f'help_{name}', language)}" for name in COMMANDS)
         return "\n".join((self._texts.text("help_title", language), *lines))
 
     def _unknown(self, command: str, language: str) -> str:
         return self._texts.text(
-            "command_unknown", language, command=command[:60], commands=", ".join(COMMANDS)
+            "command_unknown",
+            language,
+            command=command[:60],
+            commands=", ".join(f"/{name}" for name in COMMANDS),
         )
 
 

@@ -160,7 +160,8 @@ def _with_system(reply: Reply, envelope: Envelope, termination_reason: str) -> R
 
 
 def _language(payload: "Mapping[str, JsonValue]") -> str:
-    language = payload.get("language")
+    chosen = payload.get("remember_preferences")
+    language = chosen.get("language") if isinstance(chosen, dict) else payload.get("language")
     if isinstance(language, str) and language:
         return language
     preferences = payload.get("preferences")

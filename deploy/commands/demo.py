@@ -18,7 +18,7 @@ from gateway.desk import Desk, Message
 EXAMPLES = Path(__file__).parent.parent.parent / "examples" / "sms_platform"
 QUESTIONS = (
     ("a clear one", "How do I configure SMS routing rules?"),
-    ("a vague one", "How do I change it?"),
+    ("a vague one", "How do I set it up?"),
     ("one that is not its business", "What will the weather be like tomorrow?"),
 )
 NEXT = """\

@@ -82,5 +82,5 @@ async def test_help_explains_every_command_in_every_language(language: str) -> N
     found = await obeyed("/help", language=language)
 
     assert [line.split(":")[0] for line in found.response.splitlines()[1:]] == [
-        f"- {command}" for command in COMMANDS
+        f"- /{command}" for command in COMMANDS
     ]

@@ -1,0 +1,132 @@
+"""What a question ends with, and what is remembered of it."""
+
+import pytest
+from pydantic import JsonValue
+
+from envelope.conversation import ClarificationReason, Preferences
+from envelope.envelope import Envelope
+from manager import ending
+from manager.flow import Ending
+from manager.machine import Decision, End
+
+Payload = dict[str, JsonValue]
+BEST: Payload = {"text": "the best", "sources": [], "quality_score": 0.6, "outcome": "answered"}
+
+
+class Words:
+    """Fixed texts that name themselves."""
+
+    def text(self, key: str, language: str, **values: str) -> str:
+        return f"{key}/{language}"
+
+
+def envelope(**payload: JsonValue) -> Envelope:
+    return Envelope(
+        tenant="acme", assistant="docs", channel="test", conversation_id="c", message_id="m",
+        create_ts=0, update_ts=0, deadline_ts=60, payload={"text": "How?", **payload},
+    )  # fmt: skip
+
+
+def judged(score: float, *, grounded: bool = True, **more: JsonValue) -> Payload:
+    return {
+        "response": "new",
+        "quality_score": score,
+        "validation_result": {"grounded": grounded},
+        **more,
+    }
+
+
+def test_the_better_scored_answer_is_kept() -> None:
+    worse, better = ending.best_answer(judged(0.5, best_answer=BEST)), judged(0.7, best_answer=BEST)
+
+    assert worse == BEST
+    assert (ending.best_answer(better) or {})["text"] == "new"
+
+
+def test_an_ungrounded_answer_never_becomes_the_best() -> None:
+    assert ending.best_answer(judged(0.99, grounded=False)) is None
+    assert ending.best_answer(judged(0.99, grounded=False, best_answer=BEST)) == BEST
+
+
+def test_the_last_resort_is_the_best_answer_so_far() -> None:
+    reply = ending.last_resort(envelope(best_answer=BEST, language="de"), Words())
+
+    assert (reply["outcome"], reply["text"]) == ("answered", "the best")
+    assert reply["termination_reason"] == "deadline"
+
+
+def test_the_last_resort_is_an_apology_in_the_users_language() -> None:
+    known = ending.last_resort(envelope(language="de"), Words())
+    guessed = ending.last_resort(envelope(preferences={"language": "uk"}), Words())
+
+    assert (known["outcome"], known["text"]) == ("failed", "apology/de")
+    assert guessed["text"] == "apology/uk"
+
+
+def test_choosing_a_language_is_confirmed_in_it() -> None:
+    chosen = envelope(
+        command="set_language",
+        response="Ab jetzt auf Deutsch.",
+        preferences={"language": "en"},
+        remember_preferences={"language": "de", "explicit": True},
+    )
+
+    reply = ending.end_reply(chosen, Decision("r", (), {}), End(Ending.REPLY, None), Words())
+
+    assert reply["language"] == "de"
+
+
+def test_a_clarification_leaves_a_pause_with_its_options_and_the_next_round() -> None:
+    asked = envelope(
+        canonical_question="How do I set up a webhook?",
+        clarification_reason="ambiguous_query",
+        counters={"round": 1},
+    )
+    reply: ending.Reply = {
+        "outcome": "clarification",
+        "text": "Which one?",
+        "suggested_actions": [
+            {"label": "A", "value": "A", "kind": "option"},
+            {"label": "Skip", "value": "Skip", "kind": "skip"},
+        ],
+    }
+
+    pause = ending.remember(asked, reply).pause
+
+    assert pause is not None
+    assert (pause.round, pause.options) == (2, ("A",))
+    assert pause.reason is ClarificationReason.AMBIGUOUS_QUERY
+
+
+@pytest.mark.parametrize("outcome", ["answered", "refused"])
+def test_any_other_end_closes_the_open_pause(outcome: str) -> None:
+    ended = ending.remember(envelope(open_pause={"pause_id": "p"}), reply(outcome))
+
+    assert (ended.pause, ended.close_pause) == (None, True)
+
+
+def test_a_failure_leaves_the_pause_and_the_history_as_they_were() -> None:
+    ended = ending.remember(envelope(open_pause={"pause_id": "p"}), reply("failed"))
+
+    assert (ended.turns, ended.close_pause) == ((), False)
+
+
+@pytest.mark.parametrize(
+    ("preferences", "confidence", "remembered"),
+    [
+        ({"language": "en"}, 0.95, Preferences(language="de")),
+        ({"language": "en"}, 0.5, None),
+        ({"language": "en", "explicit": True}, 0.95, None),
+        ({"language": "de"}, 0.95, None),
+    ],
+)
+def test_a_language_heard_clearly_is_remembered_unless_one_was_chosen(
+    preferences: Payload, confidence: float, remembered: Preferences | None
+) -> None:
+    heard = envelope(language="de", confidence=confidence, preferences=preferences)
+
+    assert ending.remember(heard, reply("answered")).preferences == remembered
+
+
+def reply(outcome: str) -> ending.Reply:
+    return {"outcome": outcome, "text": "text"}
