@@ -1,8 +1,6 @@
 """Lets a suspect entry run alone in its process, so that poison convicts no neighbour."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 SUSPECT_DELIVERIES = 2
 """An entry delivered this often or more may have killed the worker that had it before."""
@@ -17,23 +15,30 @@ class Isolation:
         self._idle = asyncio.Event()
         self._idle.set()
 
-    @asynccontextmanager
-    async def entered(self, deliveries: int) -> AsyncIterator[None]:
-        """Run inside: alone when the entry was delivered before, else beside others."""
+    async def enter(self, deliveries: int) -> None:
+        """Wait until it may run: alone when it was delivered before, else beside others."""
         if deliveries >= SUSPECT_DELIVERIES:
-            async with self._alone:
-                await self._idle.wait()
-                yield
-            return
-        if self._alone.locked():
+            await self._alone.acquire()
+            await self._wait_until_idle()
+        elif self._alone.locked():
             async with self._alone:
                 self._enter()
         else:
             self._enter()
-        try:
-            yield
-        finally:
+
+    def leave(self, deliveries: int) -> None:
+        """Let others run; every `enter` that returned is left once."""
+        if deliveries >= SUSPECT_DELIVERIES:
+            self._alone.release()
+        else:
             self._leave()
+
+    async def _wait_until_idle(self) -> None:
+        try:
+            await self._idle.wait()
+        except asyncio.CancelledError:
+            self._alone.release()
+            raise
 
     def _enter(self) -> None:
         self._running += 1

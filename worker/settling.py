@@ -7,6 +7,9 @@ from typing import Protocol
 
 from broker.port import Broker, Delivery, Forward, Settlement, Want
 
+LANES = 2
+"""Batches that travel at once: while Redis settles one, this process makes the next."""
+
 
 class Taker(Protocol):
     """A worker that entries may be handed to."""
@@ -47,34 +50,41 @@ class Settler:
         self._broker = broker
         self._batch = batch
         self._waiting: list[tuple[Delivery, Settlement, asyncio.Future[bool]]] = []
-        self._travelling = False
+        self._travelling = 0
         self._wake = asyncio.Event()
         self._stopping = False
 
     async def settle(self, delivery: Delivery, settlement: Settlement) -> bool:
         """Return whether the entry was still ours; raises what the broker raises."""
-        if self._travelling or self._waiting:
+        if self._travelling >= LANES or self._waiting:
             done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
             self._waiting.append((delivery, settlement, done))
             return await done
-        self._travelling = True
+        self._travelling += 1
         try:
             [kept] = await self._settled([(delivery, settlement)])
         finally:
-            self._travelling = False
+            self._travelling -= 1
             self._wake.set()
         return kept
 
     async def run(self) -> None:
         """Send batches until stopped and empty."""
+        async with asyncio.TaskGroup() as lanes:
+            for _ in range(LANES):
+                lanes.create_task(self._lane())
+
+    async def _lane(self) -> None:
         while not (self._stopping and not self._waiting):
             await self._wake.wait()
             self._wake.clear()
-            while self._waiting and not self._travelling:
+            while self._waiting and self._travelling < LANES:
                 batch, self._waiting = self._waiting[: self._batch], self._waiting[self._batch :]
-                self._travelling = True
+                self._travelling += 1
                 await self._send(batch)
-                self._travelling = False
+                self._travelling -= 1
+        # Whoever waits beside must see the end too.
+        self._wake.set()
 
     def stop(self) -> None:
         """Let `run` return once everything that waits is sent."""

@@ -143,8 +143,12 @@ class Worker:
         # The task has a context of its own: whatever is logged in it belongs to this envelope.
         PRESENT.set(delivery)
         try:
-            async with self._at_once, self._isolation.entered(delivery.count):
-                settlement = await self._settlement(delivery)
+            async with self._at_once:
+                await self._isolation.enter(delivery.count)
+                try:
+                    settlement = await self._settlement(delivery)
+                finally:
+                    self._isolation.leave(delivery.count)
             kept = await self._settle(delivery, settlement)
             outcome = type(settlement).__name__.lower() if kept else "lost"
             self._meter.handled(self.role, outcome, time.perf_counter() - started)
