@@ -7,7 +7,10 @@ from pydantic import BaseModel, Field
 
 
 class Turn(BaseModel, frozen=True, extra="forbid"):
-    """One thing said in a conversation; `meant` is the question that a mere "2" stood for."""
+    """One thing said in a conversation.
+
+    `meant` is the question that a mere "2" or "And 7?" stood for.
+    """
 
     speaker: Literal["user", "assistant"]
     text: str

@@ -188,9 +188,14 @@ def _turns(payload: "Mapping[str, JsonValue]", reply: Reply) -> tuple[Turn, ...]
 
 
 def _meant(payload: "Mapping[str, JsonValue]") -> str | None:
-    """Return the whole question, where the user only answered a question back."""
+    """Return the whole question, where the user only answered a question back or went on."""
     answers = payload.get("clarification_result") == "search_again"
-    return str(payload["canonical_question"]) if answers else None
+    whole = payload.get("canonical_question")
+    goes_on = payload.get("context_type") == "follow_up" and whole not in {
+        payload.get("text"),
+        payload.get("text_eng"),
+    }
+    return str(whole) if whole and (answers or goes_on) else None
 
 
 def _detected(payload: "Mapping[str, JsonValue]") -> Preferences | None:

@@ -1,5 +1,7 @@
 """Finds what is being asked without a model: by pointing words, short turns and shared words."""
 
+import re
+
 from llm.offline.phrases import OPENERS, POINTING, POINTING_SIGNS
 from llm.offline.replies import Reply, read_reply
 from llm.offline.words import content_words, is_small_talk, normalised, stems, words
@@ -7,7 +9,9 @@ from llm.tasks.essence import Inputs, Output
 
 _LEANS_ON = 2
 _SHORT_WORDS = 4
-_OPENER_WORDS = 8
+_ELLIPTIC_WORDS = 2
+_JOINED = " - "
+_NUMBERED = re.compile(r"[\w.-]*\d[\w-]*")
 
 
 def answer(inputs: Inputs) -> Output:
@@ -48,21 +52,40 @@ def _in_conversation(inputs: Inputs) -> Output:
         return Output(canonical_question=question, context_type="new_topic")
     if not earlier or not _leans_back(inputs, earlier):
         return Output(canonical_question=question, context_type="new_topic")
-    if not content_words(question):
-        question = _merged(earlier[0], question)
     return Output(
-        canonical_question=question,
+        canonical_question=_completed(question, earlier[0]),
         context_type="follow_up",
         related_turns=tuple(range(1, len(earlier) + 1)),
     )
 
 
+def _completed(question: str, before: str) -> str:
+    """Return a turn that says too little by itself together with the turn it goes on from.
+
+    "And 4009?" after "What does error 4029 mean?" asks what error 4009 means; "And the Developer?"
+    names no question of its own either.
+    """
+    said = content_words(question)
+    if not said:
+        return _merged(before, question)
+    if len(said) > _ELLIPTIC_WORDS or not _opens_on(question):
+        return question
+    if len(said) == 1 and any(sign.isdigit() for sign in said[0]):
+        numbers = _NUMBERED.findall(before)
+        given = _NUMBERED.findall(question)
+        if len(numbers) == 1 and len(given) == 1:
+            return before.replace(numbers[0], given[0])
+    # A third turn goes on from the question itself, not from how the second went on.
+    return _merged(before.split(_JOINED)[0], question)
+
+
+def _opens_on(text: str) -> bool:
+    return normalised(text).startswith(tuple(f"{opener} " for opener in OPENERS))
+
+
 def _leans_back(inputs: Inputs, earlier: tuple[str, ...]) -> bool:
     text = inputs.text
-    spoken = normalised(text)
-    if len(content_words(text)) <= _SHORT_WORDS or points_back(text):
-        return True
-    if spoken.startswith(tuple(f"{opener} " for opener in OPENERS)):
+    if len(content_words(text)) <= _SHORT_WORDS or points_back(text) or _opens_on(text):
         return True
     answers = tuple(turn.text for turn in inputs.history[-1:] if turn.speaker == "assistant")
     return bool(stems(text) & stems(" ".join((*earlier, *answers))))
@@ -85,4 +108,4 @@ def _question(inputs: Inputs) -> str:
 def _merged(question: str, added: str) -> str:
     if not added or normalised(added) == normalised(question):
         return question
-    return f"{question.strip()} - {added.strip()}" if question.strip() else added.strip()
+    return f"{question.strip()}{_JOINED}{added.strip()}" if question.strip() else added.strip()

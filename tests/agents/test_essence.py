@@ -247,3 +247,49 @@ async def test_thanks_in_a_conversation_are_no_question_about_what_was_said() ->
 
     assert writes.canonical_question == "thank you!"
     assert writes.context_type == "new_topic"
+
+
+@pytest.mark.parametrize(
+    ("before", "turn", "question"),
+    [
+        ("What does error 4029 mean?", "And 4009?", "What does error 4009 mean?"),
+        ("Was bedeutet Fehler 4029?", "Und 4009?", "Was bedeutet Fehler 4009?"),
+        (
+            "What can the Analyst role do?",
+            "And the Developer?",
+            "What can the Analyst role do? - And the Developer?",
+        ),
+        (
+            "How long is an invitation valid?",
+            "And how often can it be used?",
+            "How long is an invitation valid? - And how often can it be used?",
+        ),
+    ],
+)
+async def test_a_turn_that_only_goes_on_is_read_with_the_question_it_goes_on_from(
+    before: str, turn: str, question: str
+) -> None:
+    found = await essence(turn, user(before), desk("An answer [1]."))
+
+    assert found.canonical_question == question
+    assert found.context_type == "follow_up"
+
+
+async def test_a_turn_that_goes_on_and_asks_a_question_of_its_own_stays_as_it_is() -> None:
+    turn = "And how do I import rate plans from a file?"
+
+    found = await essence(turn, user("What does error 4029 mean?"), desk("An answer [1]."))
+
+    assert found.canonical_question == turn
+
+
+async def test_a_third_turn_goes_on_from_the_question_and_not_from_how_the_second_went_on() -> None:
+    before = Turn(
+        speaker="user",
+        text="And the Developer?",
+        meant="What can the Analyst role do? - And the Developer?",
+    )
+
+    found = await essence("And the Owner?", before, desk("An answer [1]."))
+
+    assert found.canonical_question == "What can the Analyst role do? - And the Owner?"

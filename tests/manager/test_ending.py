@@ -130,3 +130,19 @@ def test_a_language_heard_clearly_is_remembered_unless_one_was_chosen(
 
 def reply(outcome: str) -> ending.Reply:
     return {"outcome": outcome, "text": "text"}
+
+
+@pytest.mark.parametrize(
+    ("context", "canonical", "meant"),
+    [
+        ("follow_up", "What does error 7 mean?", "What does error 7 mean?"),
+        ("follow_up", "How?", None),
+        ("new_topic", "What does error 7 mean?", None),
+    ],
+)
+def test_what_a_turn_that_goes_on_stood_for_is_remembered(
+    context: str, canonical: str, meant: str | None
+) -> None:
+    asked = envelope(context_type=context, canonical_question=canonical)
+
+    assert ending.remember(asked, reply("answered")).turns[0].meant == meant
