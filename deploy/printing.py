@@ -129,10 +129,15 @@ def _sources(reply: Fields) -> list[str]:
     sources = reply.get("sources")
     if not isinstance(sources, list) or not sources:
         return []
-    lines = ["", "Sources"]
+    # Several passages of one section are cited by numbers of their own, and shown as one place.
+    numbers: dict[tuple[str, str], str] = {}
     for source in sources:
         if isinstance(source, dict):
-            lines += [f"  [{source.get('number')}] {heading(source)}", f"      {place(source)}"]
+            where = (heading(source), place(source))
+            numbers[where] = f"{numbers.get(where, '')}[{source.get('number')}]"
+    lines = ["", "Sources"]
+    for (title, address), cited in numbers.items():
+        lines += [f"  {cited} {title}", f"      {address}"]
     return lines
 
 

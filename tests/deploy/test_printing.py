@@ -1,0 +1,56 @@
+"""What a person reads in a terminal of 80 columns."""
+
+from pydantic import JsonValue
+
+from deploy.printing import reply_lines
+
+
+def source(number: int, heading: str, *, url: str | None = None) -> dict[str, JsonValue]:
+    return {
+        "number": number,
+        "title": "Routing",
+        "heading_path": [heading],
+        "path": "routing.md",
+        "anchor": heading.lower(),
+        "url": url,
+    }
+
+
+def reply(**more: JsonValue) -> dict[str, JsonValue]:
+    return {"outcome": "answered", "text": "Open it [1].", "language": "en", **more}
+
+
+def test_passages_of_one_section_are_shown_as_one_place_with_all_their_numbers() -> None:
+    sources: list[JsonValue] = [source(1, "Rules"), source(2, "Routes"), source(3, "Rules")]
+
+    lines = reply_lines(reply(sources=sources))
+
+    assert lines[2:7] == [
+        "Sources",
+        "  [1][3] Routing > Rules",
+        "      routing.md#rules",
+        "  [2] Routing > Routes",
+        "      routing.md#routes",
+    ]
+
+
+def test_a_source_with_an_address_shows_it_instead_of_its_path() -> None:
+    sources: list[JsonValue] = [source(1, "Rules", url="https://docs.example.org/routing#rules")]
+
+    assert "      https://docs.example.org/routing#rules" in reply_lines(reply(sources=sources))
+
+
+def test_prose_is_folded_and_code_is_not() -> None:
+    code = "curl " + "x" * 90
+    text = f"{'word ' * 30}\n\n```\n{code}\n```"
+
+    lines = reply_lines(reply(text=text))
+
+    assert code in lines
+    assert max(len(line) for line in lines if line != code) <= 80
+
+
+def test_an_answer_that_ended_early_says_why() -> None:
+    foot = reply_lines(reply(termination_reason="regenerate_limit", message_id="m"))[-1]
+
+    assert foot == "(answered, language en, ended early: regenerate_limit; message m)"
