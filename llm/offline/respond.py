@@ -26,6 +26,7 @@ _STEPS = 12
 _ROWS = 20
 _STEPS_SHARE = 0.6
 _ENTRY_BONUS = 0.4
+_LIST_BONUS = 0.3
 _ASKED_BONUS = 0.2
 _FOREIGN_CONFIDENCE = 0.3
 _MISSING_WORDS = 6
@@ -56,6 +57,8 @@ def _score(extract: Extract, relevance: Relevance, asked: Asked) -> float:
         score *= _CODE_SHARE
     if extract.kind is Kind.TABLE and _is_entry(extract, relevance):
         score += _ENTRY_BONUS
+    elif extract.kind is Kind.TABLE and _lists_what_is_asked(extract, relevance):
+        score += _LIST_BONUS
     return score + _ASKED_BONUS if score and asked.fits(extract.text) else score
 
 
@@ -63,6 +66,12 @@ def _is_entry(row: Extract, relevance: Relevance) -> bool:
     """Tell whether the question asks for what the first cell of a table's row names."""
     named = subject_terms(row.text.strip().strip("|").partition("|")[0])
     return bool(named) and named <= relevance.asked
+
+
+def _lists_what_is_asked(row: Extract, relevance: Relevance) -> bool:
+    """Tell whether the question asks for what the head of the table's first column names."""
+    head = row.head.strip().strip("|").partition("|")[0]
+    return not relevance.asked.isdisjoint(subject_terms(head))
 
 
 def _chosen(

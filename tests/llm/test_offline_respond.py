@@ -207,3 +207,18 @@ def test_a_schedule_is_quoted_whole_and_not_by_its_first_rows() -> None:
     found = asked("How many hours are the pauses of a webhook's retries?", schedule)
 
     assert all(f"| {number} | {number} hours |" in found.answer for number in range(1, 9))
+
+
+def test_what_the_first_column_of_a_table_lists_is_told_by_the_table() -> None:
+    file = Source(
+        number=1,
+        chunk_id="import#1",
+        place="Rates > Import > The file",
+        language="en",
+        text="The file is imported as a whole.\n\n| Column | Required |\n|---|---|\n"
+        "| `country` | yes |\n| `price` | yes |",
+    )
+
+    found = asked("Which columns must the file for importing rates have?", file)
+
+    assert "| `country` | yes |\n| `price` | yes |" in found.answer
