@@ -28,7 +28,7 @@ from memory.keys import conversation_keys
 ROOT = Path(__file__).parent.parent.parent
 EXAMPLES = ROOT / "examples"
 DOMAIN = "SMS platform documentation"
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 30.0
 Fields = dict[str, Any]
 
 
@@ -40,7 +40,7 @@ def settings_of(data: Path, **changes: object) -> Settings:
             "refdesk_data": data,
             "domain_name": DOMAIN,
             "domain_scope": "setting up and running an SMS messaging platform",
-            "lease_seconds": 1.0,
+            "lease_seconds": 4.0,
             **changes,
         }
     )

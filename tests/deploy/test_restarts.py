@@ -74,6 +74,7 @@ async def client(redis_url: str) -> AsyncIterator[Any]:
     await made.aclose()
 
 
+@pytest.mark.timeout(180)
 async def test_a_worker_killed_at_any_stage_loses_doubles_and_pays_nothing_twice(
     workers: Any, client: Any, redis_url: str, library: Path
 ) -> None:

@@ -109,7 +109,7 @@ class House:
     """A desk with its whole staff on one Redis."""
 
     def __init__(
-        self, make_client: Callable[[], Any], *, played: bool, lease_seconds: float = 1.0
+        self, make_client: Callable[[], Any], *, played: bool, lease_seconds: float = 5.0
     ) -> None:
         self._renewal = PlayedRenewal if played else LeaseRenewal
         self._make_client = make_client
