@@ -15,6 +15,7 @@ from manager.machine import Limits
 from manager.manager import Manager
 from memory.conversation import RedisMemory
 from worker.agent_handler import AgentHandler
+from worker.deciding import OnTheSpot
 from worker.port import SilentMeter
 from worker.process import Staffing, WorkerProcess, collect_rarely
 
@@ -34,7 +35,11 @@ def process(url: str, broker: RedisBroker) -> WorkerProcess:
     memory = RedisMemory(connect(url), shards=1)
     manager = Manager(Flow(ASSISTANT), memory, NoTexts(), limits=Limits(), quality_threshold=0.7)
     staff = [Staffing(manager, 4 * PLACES)]
-    staff += [Staffing(AgentHandler(agent, limit_seconds=30), PLACES) for agent in idle_agents()]
+    here = OnTheSpot(manager, SilentMeter())
+    staff += [
+        Staffing(AgentHandler(agent, limit_seconds=30, manager=here), PLACES)
+        for agent in idle_agents()
+    ]
     renewal = LeaseRenewal(lambda: RedisBroker(connect(url)))
     return WorkerProcess(broker, staff, renewal=renewal, meter=SilentMeter())
 

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from broker.keys import stream_key
 from broker.port import Bury, Delivery, Lost, Send, Settlement, Want
-from broker.reading import Entry, Malformed, delivery_of
+from broker.reading import Entry, Known, Malformed, delivery_of, taken_on_the_way
 from broker.scripts import DISCARD, LEAVE, RECLAIM, RENEW, RETURN, Argument
 from broker.settling import STARTS
 from broker.space import Space
@@ -57,18 +57,15 @@ class Leases:
         return taken[:places]
 
     async def taken(
-        self, shard: int, wants: Sequence[Want], taken: Sequence[Sequence[Entry]], now_ms: float
+        self,
+        batch: Sequence[tuple[Delivery, Settlement]],
+        wants: Sequence[Want],
+        taken: Sequence[Sequence[Entry | Known]],
+        now_ms: float,
     ) -> Sequence[Delivery]:
-        """Return what a settlement took on its way."""
+        """Return what the settlements of one shard took on their way."""
         found = [
-            delivery_of(
-                entry,
-                role=want.role,
-                shard=shard,
-                consumer=want.consumer,
-                count=1,
-                now_ms=now_ms,
-            )
+            taken_on_the_way(entry, want=want, batch=batch, now_ms=now_ms)
             for want, entries in zip(wants, taken, strict=True)
             for entry in entries
         ]

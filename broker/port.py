@@ -84,14 +84,19 @@ class Delivery:
     failures: int = 0
     result_list: str = ""
     merged: tuple[bytes, ...] = ()
+    carried: object = None
 
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """A frame for a role."""
+    """A frame for a role.
+
+    `carried`, what the frame decodes to, reaches whoever takes it in the same trip.
+    """
 
     role: str
     frame: bytes
+    carried: object = None
 
 
 @dataclass(frozen=True, slots=True)

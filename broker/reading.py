@@ -1,15 +1,29 @@
 """Reads entries of streams into deliveries, journal entries and dead letters."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from pydantic_core import from_json
 
 from broker.keys import question_of
-from broker.port import DeadLetter, Delivery, Fields, JournalEntry
+from broker.port import (
+    Bury,
+    DeadLetter,
+    Delivery,
+    Fields,
+    Forward,
+    JournalEntry,
+    Send,
+    Settlement,
+    Want,
+)
 from envelope.question import Question
 
 Entry = tuple[bytes, list[bytes] | dict[bytes, bytes]]
+
+Known = tuple[bytes, tuple[int, bytes]]
+"""An entry of this very call: the place of the settlement that sent it, and its deadline (ms)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +85,46 @@ def delivery_of(
             error=f"expected a field {error}" if missing else str(error).splitlines()[0],
             question=question,
         )
+
+
+def taken_on_the_way(
+    entry: Entry | Known,
+    *,
+    want: Want,
+    batch: Sequence[tuple[Delivery, Settlement]],
+    now_ms: float,
+) -> Delivery | Malformed:
+    """Return what a call delivered that settled `batch`, and may have sent the entry itself."""
+    what = entry[1]
+    if isinstance(what, dict) or not isinstance(what[0], int):
+        other = cast("Entry", entry)
+        shard = batch[0][0].shard
+        return delivery_of(
+            other, role=want.role, shard=shard, consumer=want.consumer, count=1, now_ms=now_ms
+        )
+    place, deadline_ms = what
+    source, settlement = batch[place - 1]
+    send = _sent_by(settlement)
+    return Delivery(
+        entry_id=entry[0].decode(),
+        role=want.role,
+        shard=source.shard,
+        consumer=want.consumer,
+        count=1,
+        question=source.question,
+        frame=send.frame,
+        remaining_seconds=(float(deadline_ms) - now_ms) / 1000,
+        result_list=source.result_list,
+        carried=send.carried,
+    )
+
+
+def _sent_by(settlement: Settlement) -> Send:
+    if isinstance(settlement, Forward):
+        return settlement.sends[0]
+    if isinstance(settlement, Bury) and settlement.tell is not None:
+        return settlement.tell
+    raise TypeError(f"expected a settlement that sends, found {type(settlement).__name__}")
 
 
 def journal_entry_of(entry: Entry) -> JournalEntry:

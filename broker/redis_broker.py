@@ -242,7 +242,7 @@ class RedisBroker:
             settlements.add(delivery, settlement, forgets)
         call = settlements.call(self._space.roles, wants)
         done, now_ms, taken = await self._space.run(SETTLE, call.keys, call.args)
-        return done, await self._leases.taken(shard, wants, taken, float(now_ms))
+        return done, await self._leases.taken(batch, wants, taken, float(now_ms))
 
 
 def _reason(text: bytes) -> Literal["shard_full", "tenant_share", "conversation_full"]:

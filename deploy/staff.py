@@ -19,7 +19,8 @@ from manager.machine import Limits
 from manager.manager import Manager
 from memory.conversation import DAY_SECONDS, RedisMemory
 from worker.agent_handler import AgentHandler
-from worker.port import Handler
+from worker.deciding import OnTheSpot
+from worker.port import Handler, SilentMeter
 from worker.process import Staffing
 
 if TYPE_CHECKING:
@@ -140,16 +141,19 @@ async def handlers(
     staff = Staff(settings, knowledge, models, make_detector(settings))
     recorded = HopCalls(meter)
     staffing: list[Staffing] = []
+    decides = manager(settings, memory) if Role.MANAGER.value in roles else None
+    beside = OnTheSpot(decides, meter or SilentMeter()) if decides is not None else None
     for role in roles:
         handler: Handler
-        if role == Role.MANAGER.value:
-            handler = manager(settings, memory)
+        if decides is not None and role == Role.MANAGER.value:
+            handler = decides
         else:
             handler = AgentHandler(
                 staff.agent(role),
                 limit_seconds=settings.agent_timeout_seconds,
                 recorded=recorded,
                 on_written=recorded.fell_back,
+                manager=beside,
             )
         places, instances = settings.concurrency_of(role), settings.instances_of(role)
         staffing.append(Staffing(handler, places, instances))

@@ -109,7 +109,7 @@ class Manager:
             target_list=stream_key(send.role.value, delivery.shard),
         )
         return Forward(
-            sends=(BrokerSend(send.role.value, target.encode()),),
+            sends=(BrokerSend(send.role.value, target.encode(), target),),
             journal=(routed,),
             last_resort=self._last_resort(envelope, target),
             stage=send.role.value,

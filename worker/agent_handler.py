@@ -10,12 +10,13 @@ from pydantic import BaseModel, JsonValue, ValidationError
 
 from agents.agent import Agent
 from broker.keys import stream_key
-from broker.port import Delivery, Fields, Forward, JournalEntry, Retry, Send, Settlement
+from broker.port import Delivery, Fields, JournalEntry, Retry, Send, Settlement
 from envelope.envelope import Envelope, Hop, decode
 from envelope.errors import ContractError, DecodeError
 from envelope.outcome import GaveUp, RetryAfter, Wrote
 from envelope.payload import CATALOGUE
 from envelope.role import Role
+from worker.deciding import OnTheSpot, to_manager
 from worker.errors import HandlerTimeoutError, RunFailedError
 
 RESERVE_SECONDS = 0.5
@@ -46,7 +47,10 @@ def ignored(_role: str, _writes: Fields) -> None:
 
 
 class AgentHandler:
-    """The handler of one agent; `limit_seconds` bounds one run of it."""
+    """The handler of one agent; `limit_seconds` bounds one run of it.
+
+    With a `manager` in the process it is decided on the spot where the envelope goes next.
+    """
 
     def __init__(
         self,
@@ -55,9 +59,11 @@ class AgentHandler:
         limit_seconds: float,
         recorded: CallRecorder = no_calls,
         on_written: OnWritten = ignored,
+        manager: OnTheSpot | None = None,
     ) -> None:
         self.role = agent.role
         self._agent = agent
+        self._manager = manager
         self._limit_seconds = limit_seconds
         self._recorded = recorded
         self._on_written = on_written
@@ -84,7 +90,7 @@ class AgentHandler:
         if isinstance(outcome, RetryAfter) and outcome.seconds < delivery.remaining_seconds:
             frame = envelope.changed(total_processing_time=envelope.total_processing_time + seconds)
             return Retry(frame.encode(), outcome.reason, outcome.seconds, calls())
-        return self._hand_back(delivery, envelope, outcome, seconds, calls())
+        return await self._hand_back(delivery, envelope, outcome, seconds, calls())
 
     def _read(self, envelope: Envelope) -> BaseModel:
         payload = envelope.payload
@@ -108,14 +114,14 @@ class AgentHandler:
                 f"{self.role.value} took longer than {limit:.1f} seconds"
             ) from error
 
-    def _hand_back(
+    async def _hand_back(
         self,
         delivery: Delivery,
         envelope: Envelope,
         outcome: object,
         seconds: float,
         calls: Sequence[JournalEntry],
-    ) -> Forward:
+    ) -> Settlement:
         writes, hop = self._judge(outcome)
         self._on_written(self.role.value, writes)
         handed = handed_back(delivery, envelope, hop, writes, seconds)
@@ -127,10 +133,10 @@ class AgentHandler:
         }
         if hop.reason:
             fields["reason"] = hop.reason
-        return Forward(
-            sends=(Send(Role.MANAGER.value, handed.encode()),),
-            journal=(*calls, JournalEntry("wrote", fields)),
-        )
+        journal = (*calls, JournalEntry("wrote", fields))
+        if self._manager is None:
+            return to_manager(handed, journal)
+        return await self._manager.decide(delivery, handed, journal, seconds)
 
     def _judge(self, outcome: object) -> tuple[dict[str, JsonValue], Hop]:
         role = self.role.value

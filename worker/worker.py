@@ -160,7 +160,8 @@ class Worker:
 
     async def _settlement(self, delivery: Delivery) -> Settlement:
         try:
-            envelope = decode(delivery.frame)
+            known = delivery.carried
+            envelope = known if isinstance(known, Envelope) else decode(delivery.frame)
         except DecodeError as error:
             self._tell_failure(delivery, "undecodable", error)
             return Bury(reason="undecodable", error=str(error))

@@ -1,5 +1,6 @@
 -- Settle many entries of one shard, each wholly or not at all; then take for whom has room.
--- Returns 1 or 0 for each, the time in milliseconds, and the entries taken by each who wanted some.
+-- Returns 1 or 0 for each, the time in milliseconds, and the entries taken by each who wanted some:
+-- what was sent by this very call alone comes back as the place of its settlement and its deadline.
 -- After the shard: ARGV number of wants, for each its role, consumer and places.
 -- Then for each entry: ARGV kind, number of keys, number of arguments, then what the kind says.
 -- Every kind: ARGV role, id, consumer, count, name, journal entries (number, then kind and JSON);
@@ -7,12 +8,17 @@
 
 local shard = read_shard()
 local settle = {}
+local done, sent = {}, {}
 
 local function send(name, record)
   local sends = tonumber(arg())
   for _ = 1, sends do
     local stream = shard.streams[arg()]
-    redis.call('XADD', stream, '*', 'q', name, 'f', arg(), 'd', record[2], 'l', record[5], 'n', '0')
+    local id = redis.call('XADD', stream, '*', 'q', name, 'f', arg(), 'd', record[2],
+      'l', record[5], 'n', '0')
+    if sends == 1 then
+      sent[stream .. id] = { #done + 1, record[2] }
+    end
   end
   return sends
 end
@@ -152,12 +158,16 @@ end
 
 -- A group that is gone is made again by whoever waits for it: here it gives nothing.
 local function take(want)
+  local stream = shard.streams[want.role]
   local read = redis.pcall('XREADGROUP', 'GROUP', GROUP, want.consumer, 'COUNT', want.places,
-    'STREAMS', shard.streams[want.role], '>')
-  return read and not read.err and read[1] and read[1][2] or {}
+    'STREAMS', stream, '>')
+  local entries = read and not read.err and read[1] and read[1][2] or {}
+  for _, entry in ipairs(entries) do
+    entry[2] = sent[stream .. entry[1]] or entry[2]
+  end
+  return entries
 end
 
-local done = {}
 while next_arg < #ARGV do
   local kind, keys, args = arg(), tonumber(arg()), tonumber(arg())
   local key_end, arg_end = next_key + keys, next_arg + args

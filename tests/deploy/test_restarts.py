@@ -41,6 +41,13 @@ TASKS = ("translate", "essence", "scope", "respond", "judge")
 AFTER = tuple(f"after-{stage}" for stage in STAGES[1:])
 DECIDED = tuple(f"after-manager-{stage}" for stage in STAGES)
 ASKING = tuple(f"in-{task}" for task in TASKS)
+AGENTS = tuple(role for role in ROLES if role != "manager")
+CREWS = {
+    # The manager in the agents' process decides inside their settlements, but for the start.
+    "together": ((*AFTER, "after-manager-start", *ASKING), [ROLES]),
+    "apart": ((*AFTER, *DECIDED, *ASKING), [("manager",), AGENTS]),
+}
+"""Where the processes of a crew stop, and the roles of each process."""
 
 
 @pytest.fixture(scope="session")
@@ -75,10 +82,11 @@ async def client(redis_url: str) -> AsyncIterator[Any]:
 
 
 @pytest.mark.timeout(180)
+@pytest.mark.parametrize("crew", CREWS)
 async def test_a_worker_killed_at_any_stage_loses_doubles_and_pays_nothing_twice(
-    workers: Any, client: Any, redis_url: str, library: Path
+    crew: str, workers: Any, client: Any, redis_url: str, library: Path
 ) -> None:
-    names = (*AFTER, *DECIDED, *ASKING)
+    names, processes = CREWS[crew]
     settings = settings_of(library, redis_url=redis_url)
     async with posted(settings) as post:
         opened = desk(post, "test")
@@ -89,7 +97,9 @@ async def test_a_worker_killed_at_any_stage_loses_doubles_and_pays_nothing_twice
         async def all_stopped() -> bool:
             return set(await client.lrange(mortal.REACHED, 0, -1)) == {n.encode() for n in names}
 
-        with working(workers, redis_url, library, stopping=True):
+        with ExitStack() as stack:
+            for roles in processes:
+                stack.enter_context(working(workers, redis_url, library, roles, stopping=True))
             await eventually(all_stopped)
         with working(workers, redis_url, library):
             replies = {

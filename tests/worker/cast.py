@@ -20,7 +20,8 @@ from manager.machine import Limits
 from manager.manager import Manager
 from memory.conversation import RedisMemory
 from worker.agent_handler import AgentHandler, told_of_poison
-from worker.port import SilentMeter
+from worker.deciding import OnTheSpot
+from worker.port import Meter, SilentMeter
 from worker.process import Staffing, WorkerProcess
 
 WRITES: dict[Role, dict[str, object]] = {
@@ -139,8 +140,8 @@ class House:
             result_list=result_list,
         )
 
-    def manager(self) -> Manager:
-        return Manager(
+    def manager(self, kind: type[Manager] = Manager) -> Manager:
+        return kind(
             Flow(ASSISTANT),
             self.memory,
             Words(),
@@ -148,17 +149,29 @@ class House:
             quality_threshold=0.7,
         )
 
-    def process(self, *, places: int = 8, limit_seconds: float = 10.0) -> WorkerProcess:
+    def process(
+        self,
+        *,
+        places: int = 8,
+        limit_seconds: float = 10.0,
+        on_the_spot: bool = True,
+        manager: Manager | None = None,
+        meter: Meter | None = None,
+    ) -> WorkerProcess:
         agents = [ScriptedAgent(role, self.script) for role in WRITES]
-        staff = [Staffing(self.manager(), places)]
+        manager = manager or self.manager()
+        meter = meter or SilentMeter()
+        beside = OnTheSpot(manager, meter) if on_the_spot else None
+        staff = [Staffing(manager, places)]
         staff += [
-            Staffing(AgentHandler(agent, limit_seconds=limit_seconds), places) for agent in agents
+            Staffing(AgentHandler(agent, limit_seconds=limit_seconds, manager=beside), places)
+            for agent in agents
         ]
         return WorkerProcess(
             self.broker,
             staff,
             renewal=self._renewal(self.make_broker, lease_seconds=self._lease_seconds),
-            meter=SilentMeter(),
+            meter=meter,
             reclaim_seconds=self._lease_seconds / 4,
             grace_seconds=2.0,
         )

@@ -1,0 +1,85 @@
+"""The manager beside the agents: it decides inside their settlements."""
+
+from typing import Any
+
+import pytest
+
+from broker.port import Delivery, Settlement
+from envelope.envelope import Envelope
+from envelope.role import Role
+from gateway.desk import Message
+from manager.manager import Manager
+from tests.worker.cast import House
+from worker.port import SilentMeter
+from worker.process import WorkerProcess
+
+MESSAGE = Message("How do I add a rule?", "c1", "m1")
+STAGES = [
+    "start", "lang", "translation", "essence", "guardrails", "search", "augmentation", "response",
+    "quality",
+]  # fmt: skip
+
+
+class CountingMeter(SilentMeter):
+    """Remembers what was counted."""
+
+    def __init__(self) -> None:
+        self.counted: list[tuple[str, str]] = []
+
+    def handled(self, role: str, outcome: str, seconds: float) -> None:
+        self.counted.append((role, outcome))
+
+    def failed(self, role: str, error: str) -> None:
+        self.counted.append((role, error))
+
+
+class ForgetfulManager(Manager):
+    """A manager that cannot decide after the search, the first time it is asked."""
+
+    asked = 0
+
+    async def handle(self, delivery: Delivery, envelope: Envelope) -> Settlement:
+        if envelope.payload.get("stage") == "search":
+            self.asked += 1
+            if self.asked == 1:
+                raise RuntimeError("lost the table")
+        return await super().handle(delivery, envelope)
+
+
+async def journal_of(house: House, process: WorkerProcess) -> list[Any]:
+    async with process.running():
+        desk = house.desk()
+        reply = await desk.ask(MESSAGE)
+        assert reply["outcome"] == "answered"
+        return list(await house.broker.journal(desk.question(MESSAGE)))
+
+
+@pytest.mark.parametrize("on_the_spot", [True, False])
+async def test_the_same_is_journaled_whether_the_manager_decides_here_or_over_its_stream(
+    house: House, on_the_spot: bool
+) -> None:
+    meter = CountingMeter()
+    journal = await journal_of(house, house.process(on_the_spot=on_the_spot, meter=meter))
+
+    told = [(e.kind, e.fields.get("after") or e.fields.get("role")) for e in journal[1:-1]]
+    wrote = [("wrote", stage) for stage in STAGES[1:]]
+    routed = [("routed", stage) for stage in STAGES]
+    pairs = zip(wrote, routed[1:], strict=True)
+    assert told == [routed[0], *(each for pair in pairs for each in pair)]
+    decided = meter.counted.count((Role.MANAGER.value, "on_the_spot"))
+    entries = meter.counted.count((Role.MANAGER.value, "forward"))
+    assert (decided, entries) == ((8, 1) if on_the_spot else (0, 8))
+
+
+async def test_a_manager_that_fails_on_the_spot_is_asked_again_over_its_stream(
+    house: House,
+) -> None:
+    meter = CountingMeter()
+    manager = house.manager(ForgetfulManager)
+    journal = await journal_of(house, house.process(meter=meter, manager=manager))
+
+    [note] = [entry for entry in journal if entry.kind == "decided_elsewhere"]
+    assert note.fields == {"role": "manager", "reason": "RuntimeError: lost the table"}
+    assert meter.counted.count((Role.MANAGER.value, "on_the_spot")) == 8
+    wrote = [entry.fields["role"] for entry in journal if entry.kind == "wrote"]
+    assert wrote == STAGES[1:]

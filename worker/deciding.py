@@ -1,0 +1,54 @@
+"""Lets the manager that works in this process decide at once, inside the agent's own settlement.
+
+What an agent wrote and where the envelope goes next then become true in one atomic step, and the
+envelope saves the way over the manager's stream. The manager decides as ever; when it cannot, the
+envelope takes that way after all, where it has its attempts and its dead letters.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+import structlog
+
+from broker.port import Delivery, Finish, Forward, JournalEntry, Send, Settlement
+from envelope.envelope import Envelope
+from envelope.role import Role
+from worker.port import Handler, Meter
+
+log = structlog.get_logger("worker")
+
+MANAGER = Role.MANAGER.value
+LONGEST_REASON = 500
+
+
+class OnTheSpot:
+    """The manager beside the agents of one process."""
+
+    def __init__(self, manager: Handler, meter: Meter) -> None:
+        self._manager = manager
+        self._meter = meter
+
+    async def decide(
+        self, delivery: Delivery, handed: Envelope, journal: Sequence[JournalEntry], seconds: float
+    ) -> Settlement:
+        """Return the manager's settlement of `handed`, which an agent made in `seconds`."""
+        began = time.perf_counter()
+        now = replace(delivery, remaining_seconds=delivery.remaining_seconds - seconds)
+        try:
+            decided = await self._manager.handle(now, handed)
+        except Exception as error:  # noqa: BLE001 - whatever it raises, its stream gives it another try
+            reason = f"{type(error).__name__}: {error}"[:LONGEST_REASON]
+            log.warning("decided_elsewhere", role=MANAGER, error=reason)
+            self._meter.failed(MANAGER, "on_the_spot")
+            note = JournalEntry("decided_elsewhere", {"role": MANAGER, "reason": reason})
+            return to_manager(handed, (*journal, note))
+        if not isinstance(decided, Forward | Finish):
+            return to_manager(handed, journal)
+        self._meter.handled(MANAGER, "on_the_spot", time.perf_counter() - began)
+        return replace(decided, journal=(*journal, *decided.journal))
+
+
+def to_manager(handed: Envelope, journal: Sequence[JournalEntry]) -> Forward:
+    """Return how an envelope is handed back over the manager's stream."""
+    return Forward(sends=(Send(MANAGER, handed.encode(), handed),), journal=tuple(journal))
