@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from redis.exceptions import ResponseError
@@ -17,6 +18,17 @@ from envelope.question import Question
 FOLLOWERS = 200
 """How many may block a connection each, following a journal."""
 LOOK_SECONDS = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """What one stream of a role holds."""
+
+    role: str
+    depth: int
+    oldest_seconds: float
+    in_flight: int
+    consumers: int
 
 
 class Views:
@@ -78,7 +90,11 @@ class Views:
     async def status(self, roles: Sequence[str]) -> Sequence[RoleStatus]:
         """Return depth and age of each role, read from Redis itself."""
         dead = await self._dead_by_role()
-        return [await self._status(role, dead.get(role, 0)) for role in roles]
+        places = await self._places(roles)
+        return [
+            _status(role, [place for place in places if place.role == role], dead.get(role, 0))
+            for role in roles
+        ]
 
     async def dead_letters(self, limit: int) -> Sequence[DeadLetter]:
         """Return the newest dead letters of all shards."""
@@ -113,36 +129,26 @@ class Views:
         client: Any = self._space.client
         return await client.execute_command(*parts)
 
-    async def _status(self, role: str, dead: int) -> RoleStatus:
-        depth = in_flight = consumers = 0
-        oldest = 0.0
-        for shard in range(self._space.shards):
-            stream = stream_key(role, shard)
-            with reachable():
-                pipeline = self._space.client.pipeline(transaction=False)
+    async def _places(self, roles: Sequence[str]) -> list[_Place]:
+        """Return what the stream of each role in each shard holds, all in one round trip."""
+        shards = range(self._space.shards)
+        pipeline: Any = self._space.client.pipeline(transaction=False)
+        for role in roles:
+            for shard in shards:
+                stream = stream_key(role, shard)
                 pipeline.xlen(stream)
                 pipeline.execute_command("XRANGE", stream, "-", "+", "COUNT", 1)
-                pipeline.time()
-                length, first, (seconds, microseconds) = await pipeline.execute()
-            depth += length
-            if first:
-                age = seconds + microseconds / 1e6 - seconds_of(first[0][0].decode())
-                oldest = max(oldest, age)
-            pending, names = await self._group(stream)
-            in_flight += pending
-            consumers = max(consumers, names)
-        return RoleStatus(role, depth, in_flight, oldest, dead, consumers)
-
-    async def _group(self, stream: str) -> tuple[int, int]:
-        try:
-            with reachable():
-                groups = await self._space.client.xinfo_groups(stream)
-        except ResponseError:
-            return 0, 0  # no such stream yet
-        for group in groups:
-            if group["name"] == GROUP.encode():
-                return int(group["pending"]), int(group["consumers"])
-        return 0, 0
+                pipeline.xinfo_groups(stream)
+        pipeline.time()
+        with reachable():
+            *told, clock = await pipeline.execute(raise_on_error=False)
+            seconds, microseconds = _good(clock)
+            now = seconds + microseconds / 1e6
+            names = [role for role in roles for _ in shards]
+            return [
+                _place_of(role, now, *told[3 * place : 3 * place + 3])
+                for place, role in enumerate(names)
+            ]
 
     async def _dead_by_role(self) -> dict[str, int]:
         counts: dict[str, int] = {}
@@ -151,6 +157,38 @@ class Views:
             for role, count in zip(told[::2], told[1::2], strict=True):
                 counts[role.decode()] = counts.get(role.decode(), 0) + int(count)
         return counts
+
+
+def _place_of(role: str, now: float, length: Any, first: Any, groups: Any) -> _Place:
+    """Read the answers about one stream; raises those that are errors."""
+    oldest = now - seconds_of(first[0][0].decode()) if _good(first) else 0.0
+    missing = isinstance(groups, ResponseError) and "no such key" in str(groups)
+    found: list[dict[str, Any]] = [] if missing else _good(groups)
+    own = [group for group in found if group["name"] == GROUP.encode()]
+    return _Place(
+        role,
+        depth=int(_good(length)),
+        oldest_seconds=max(0.0, oldest),
+        in_flight=sum(int(group["pending"]) for group in own),
+        consumers=sum(int(group["consumers"]) for group in own),
+    )
+
+
+def _good(answer: Any) -> Any:
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
+
+
+def _status(role: str, places: Sequence[_Place], dead: int) -> RoleStatus:
+    return RoleStatus(
+        role,
+        depth=sum(place.depth for place in places),
+        in_flight=sum(place.in_flight for place in places),
+        oldest_seconds=max(place.oldest_seconds for place in places),
+        dead=dead,
+        consumers=max(place.consumers for place in places),
+    )
 
 
 def _reply_of(entries: Sequence[Any]) -> Fields | None:
