@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,8 @@ KNOWING = frozenset({Role.GUARDRAILS.value, Role.SEARCH.value, INGESTION})
 ASKING = frozenset({"translation", "essence", "guardrails", "clarification", "response", "quality"})
 """Roles that may ask a model."""
 HOUR_SECONDS = 3600
+STUCK_DEADLINES = 2.0
+"""An event loop that stands for the life of two questions holds nothing worth waiting for."""
 STAND_IN_SECONDS = 0.5
 """How often somebody who handed work over looks whether the owner of the index still is there."""
 
@@ -206,6 +209,7 @@ async def staffed(
         )
         process = _process(post, staffing, renewal, meter)
         if meter is not None:
+            _show_staffing(meter, staffing, process)
             await stack.enter_async_context(_served(post, process, renewal, meter, health_port))
         await stack.enter_async_context(process.running())
         yield
@@ -215,6 +219,18 @@ def _meter() -> "PrometheusMeter":
     from worker.metrics import PrometheusMeter
 
     return PrometheusMeter()
+
+
+def _show_staffing(
+    meter: "PrometheusMeter", staffing: Sequence[Staffing], process: WorkerProcess
+) -> None:
+    def running(role: str) -> int:
+        return sum(len(worker.running) for worker in process.workers if worker.role == role)
+
+    for member in staffing:
+        role = member.handler.role.value
+        places = member.places * member.instances
+        meter.staffed(role, places=places, running=partial(running, role))
 
 
 def _process(
@@ -240,15 +256,23 @@ async def _served(
     meter: "PrometheusMeter",
     port: int,
 ) -> AsyncIterator[None]:
+    from worker.depths import Depths
     from worker.health import serving
-    from worker.readiness import Readiness, keep_depths
+    from worker.readiness import Readiness
 
-    readiness = Readiness(process, lambda: renewal.alive)
+    readiness = Readiness(
+        process,
+        lambda: renewal.alive,
+        stuck_seconds=STUCK_DEADLINES * post.settings.deadline_seconds,
+    )
+    depths = Depths(post.broker, process.roles)
+    meter.registry.register(depths)
     async with asyncio.TaskGroup() as tasks:
-        watching = tasks.create_task(keep_depths(post.broker, process.roles, meter))
-        with serving(port, meter.registry, readiness.unready):
+        watching = [tasks.create_task(depths.run()), tasks.create_task(readiness.pulse())]
+        with serving(port, meter.registry, dead=readiness.dead, unready=readiness.unready):
             yield
-        watching.cancel()
+        for task in watching:
+            task.cancel()
 
 
 def _broker(settings: Settings, endpoint: Endpoint) -> RedisBroker:

@@ -33,7 +33,7 @@ class HopCalls:
             try:
                 yield lambda: tuple(journaled(call) for call in calls)
             finally:
-                self._count(calls)
+                self._count(stage, calls)
 
     def fell_back(self, role: str, writes: Fields) -> None:
         """Count what a role did without: see `worker.agent_handler.AgentHandler`."""
@@ -41,14 +41,15 @@ class HopCalls:
             for what in fallbacks_of(writes):
                 self._meter.fell_back(role, what)
 
-    def _count(self, calls: Sequence[ModelCall]) -> None:
+    def _count(self, role: str, calls: Sequence[ModelCall]) -> None:
         if self._meter is None:
             return
         for call in calls:
-            if call.error is not None:
-                self._meter.fell_back(call.task, f"{call.model} failed")
+            failed = call.error is not None
+            if failed:
+                self._meter.fell_back(role, f"{call.model} failed")
             if not call.from_store:
-                self._meter.called(call.model, call.task, call.cost_usd)
+                self._meter.called(role, call.model, failed=failed, cost_usd=call.cost_usd)
 
 
 def fallbacks_of(writes: Fields) -> list[str]:

@@ -4,9 +4,11 @@ import json
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from socketserver import TCPServer, ThreadingMixIn
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
+import structlog
 from prometheus_client import CollectorRegistry, make_wsgi_app
 
 from worker.errors import HealthPortError
@@ -15,42 +17,69 @@ StartResponse = Callable[..., Any]
 Environ = dict[str, Any]
 STOP_SECONDS = 0.1
 """How long ending may take; the thread looks that often whether it shall."""
+SILENT_SECONDS = 5.0
+"""After so long a connection that asks nothing is closed."""
+
+log = structlog.get_logger("worker")
 
 
-class _QuietHandler(WSGIRequestHandler):
+class _Handler(WSGIRequestHandler):
     """Logs no request: probes come every few seconds."""
+
+    timeout = SILENT_SECONDS
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
         """Log nothing."""
 
 
+class _Server(ThreadingMixIn, WSGIServer):
+    """Answers each connection in a thread of its own: a slow scrape delays no probe."""
+
+    daemon_threads = True
+    block_on_close = False
+
+    def server_bind(self) -> None:
+        """Bind without asking a name server who we are: it may be away."""
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = "worker", self.server_address[1]
+        self.setup_environ()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Tell nobody but who debugs: whoever asked has left or stayed silent."""
+        log.debug("request_failed", exc_info=True)
+
+
 @contextmanager
 def serving(
-    port: int, registry: CollectorRegistry, unready: Callable[[], str], *, host: str = ""
+    port: int,
+    registry: CollectorRegistry,
+    *,
+    dead: Callable[[], str],
+    unready: Callable[[], str],
+    host: str = "",
 ) -> Iterator[int]:
     """Serve while inside; yields the port (chosen by the system when `port` is 0).
 
-    `unready` returns why the process is not ready, or an empty text. The server has a thread of
-    its own, so that a handler that blocks the event loop cannot silence it.
+    `dead` and `unready` return why the process does not live or is not ready, or an empty text.
+    The server has threads of its own, so that a handler that blocks the event loop cannot silence
+    it.
     """
     metrics = make_wsgi_app(registry)
 
     def app(environ: Environ, start: StartResponse) -> Iterable[bytes]:
         match environ["PATH_INFO"]:
             case "/healthz":
-                return _answer(start, "200 OK", {"status": "alive"})
+                return _answer(start, dead(), "alive")
             case "/readyz":
-                reason = unready()
-                status = "503 Service Unavailable" if reason else "200 OK"
-                return _answer(start, status, {"status": reason or "ready"})
+                return _answer(start, dead() or unready(), "ready")
             case "/metrics":
                 page: Iterable[bytes] = metrics(environ, start)
                 return page
             case _:
-                return _answer(start, "404 Not Found", {"status": "no such page"})
+                return _answer(start, "no such page", "", status="404 Not Found")
 
     try:
-        server: WSGIServer = make_server(host, port, app, handler_class=_QuietHandler)
+        server = make_server(host, port, app, server_class=_Server, handler_class=_Handler)
     except OSError as error:
         raise HealthPortError(
             f"expected a free port for /healthz, /readyz and /metrics, found {port}: "
@@ -68,6 +97,8 @@ def serving(
         server.server_close()
 
 
-def _answer(start: StartResponse, status: str, body: dict[str, str]) -> Iterable[bytes]:
-    start(status, [("Content-Type", "application/json")])
-    return [json.dumps(body).encode()]
+def _answer(
+    start: StartResponse, reason: str, good: str, *, status: str = "503 Service Unavailable"
+) -> Iterable[bytes]:
+    start(status if reason else "200 OK", [("Content-Type", "application/json")])
+    return [json.dumps({"status": reason or good}).encode()]

@@ -1,27 +1,24 @@
-"""Counts what a worker does, in Prometheus' form.
+"""Counts what a worker does, in Prometheus' form; `worker.depths` adds what Redis says.
 
-| metric                       | labels        | what                     |
-|------------------------------|---------------|--------------------------|
-| refdesk_handled_total        | role, outcome | settled hops             |
-| refdesk_handling_seconds     | role          | from taking to settling  |
-| refdesk_leases_lost_total    | role          | entries no longer ours   |
-| refdesk_redelivered_total    | role          | entries taken over       |
-| refdesk_failures_total       | role, what    | bad frames, failed runs  |
-| refdesk_depth                | role          | entries on the streams   |
-| refdesk_in_flight            | role          | of these, taken          |
-| refdesk_oldest_seconds       | role          | age of the oldest entry  |
-| refdesk_dead_letters         | role          | frames given up          |
-| refdesk_fallbacks_total      | role, what    | levels, models missed    |
-| refdesk_model_calls_total    | model, task   | stored answers left out  |
-| refdesk_model_cost_usd_total | model         | where the price is known |
+| metric                       | labels               | what                                  |
+|------------------------------|----------------------|---------------------------------------|
+| refdesk_handled_total        | role, outcome        | settled hops                          |
+| refdesk_handling_seconds     | role                 | from taking to settling               |
+| refdesk_running              | role                 | entries this process works on         |
+| refdesk_places               | role                 | on how many it can work at once       |
+| refdesk_leases_lost_total    | role                 | entries no longer ours                |
+| refdesk_redelivered_total    | role                 | entries taken over                    |
+| refdesk_failures_total       | role, what           | bad frames, failed runs               |
+| refdesk_fallbacks_total      | role, what           | levels, models missed                 |
+| refdesk_model_calls_total    | role, model, outcome | stored answers left out               |
+| refdesk_model_cost_usd_total | role, model          | where the price is known              |
+| refdesk_model_unpriced_total | role, model          | calls whose price is unknown          |
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from decimal import Decimal
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-
-from broker.port import RoleStatus
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 
 BUCKETS = (0.001, 0.005, 0.02, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
@@ -30,40 +27,37 @@ class PrometheusMeter:
     """A meter with a registry of its own."""
 
     def __init__(self) -> None:
-        self.registry = CollectorRegistry()
-        own = self.registry
-        self._handled = Counter(
-            "refdesk_handled", "Settled hops.", ["role", "outcome"], registry=own
-        )
+        self.registry = own = CollectorRegistry()
+        ProcessCollector(registry=own)
+
+        def counter(name: str, meaning: str, *labels: str) -> Counter:
+            return Counter(f"refdesk_{name}", meaning, ["role", *labels], registry=own)
+
+        self._handled = counter("handled", "Settled hops.", "outcome")
         self._seconds = Histogram(
             "refdesk_handling_seconds",
-            "Seconds a hop took.",
+            "Seconds from taking to settling.",
             ["role"],
             registry=own,
             buckets=BUCKETS,
         )
-        self._lost = Counter("refdesk_leases_lost", "Entries lost.", ["role"], registry=own)
-        self._redelivered = Counter(
-            "refdesk_redelivered", "Entries taken over.", ["role"], registry=own
-        )
-        self._failures = Counter(
-            "refdesk_failures", "Failed runs and bad frames.", ["role", "what"], registry=own
-        )
-        self._fallbacks = Counter(
-            "refdesk_fallbacks", "What was done without.", ["role", "what"], registry=own
-        )
-        self._calls = Counter(
-            "refdesk_model_calls", "Model calls.", ["model", "task"], registry=own
-        )
-        self._cost = Counter("refdesk_model_cost_usd", "Cost in USD.", ["model"], registry=own)
-        self._gauges = {
-            "depth": Gauge("refdesk_depth", "Entries waiting or running.", ["role"], registry=own),
-            "in_flight": Gauge("refdesk_in_flight", "Entries running.", ["role"], registry=own),
-            "oldest_seconds": Gauge(
-                "refdesk_oldest_seconds", "Age of the oldest.", ["role"], registry=own
-            ),
-            "dead": Gauge("refdesk_dead_letters", "Given up.", ["role"], registry=own),
-        }
+        self._running = Gauge("refdesk_running", "Worked on here.", ["role"], registry=own)
+        self._places = Gauge("refdesk_places", "Room for so many.", ["role"], registry=own)
+        self._lost = counter("leases_lost", "Entries lost to others.")
+        self._redelivered = counter("redelivered", "Entries taken over.")
+        self._failures = counter("failures", "Failed runs and bad frames.", "what")
+        self._fallbacks = counter("fallbacks", "What was done without.", "what")
+        self._calls = counter("model_calls", "Model calls.", "model", "outcome")
+        self._cost = counter("model_cost_usd", "Cost of model calls in USD.", "model")
+        self._unpriced = counter("model_unpriced", "Calls of unknown price.", "model")
+
+    def staffed(self, role: str, *, places: int, running: Callable[[], int]) -> None:
+        """Show on how much this process works for a role, of how much it could."""
+        self._places.labels(role).set(places)
+        self._running.labels(role).set_function(running)
+        # A rate needs a first value: what never happened is shown as 0.
+        for counter in (self._lost, self._redelivered, self._seconds):
+            counter.labels(role)
 
     def handled(self, role: str, outcome: str, seconds: float) -> None:
         """Count a settled hop."""
@@ -86,14 +80,10 @@ class PrometheusMeter:
         """Count a fallback."""
         self._fallbacks.labels(role, what).inc()
 
-    def called(self, model: str, task: str, cost_usd: Decimal | None) -> None:
-        """Count a model call."""
-        self._calls.labels(model, task).inc()
+    def called(self, role: str, model: str, *, failed: bool, cost_usd: Decimal | None) -> None:
+        """Count a model call that was made for a role."""
+        self._calls.labels(role, model, "failed" if failed else "answered").inc()
         if cost_usd is not None:
-            self._cost.labels(model).inc(float(cost_usd))
-
-    def depths(self, status: Sequence[RoleStatus]) -> None:
-        """Show what Redis says about the roles."""
-        for role in status:
-            for name, gauge in self._gauges.items():
-                gauge.labels(role.role).set(getattr(role, name))
+            self._cost.labels(role, model).inc(float(cost_usd))
+        elif not failed:
+            self._unpriced.labels(role, model).inc()

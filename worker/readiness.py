@@ -1,25 +1,47 @@
-"""Says whether a worker process can work, and keeps the depths that `/metrics` shows true."""
+"""Says whether a worker process lives and whether it can work."""
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from broker.errors import BrokerUnavailableError
-from broker.port import Broker
-from worker.metrics import PrometheusMeter
 from worker.process import WorkerProcess
 
 DEAF_SECONDS = 12.0
 """Without a successful read for so long, a worker is deaf: reads block two seconds at most."""
-DEPTH_SECONDS = 1.0
+PULSE_SECONDS = 1.0
 
 
 class Readiness:
-    """Answers `/readyz`."""
+    """Answers `/healthz` and `/readyz`.
 
-    def __init__(self, process: WorkerProcess, renewal_alive: Callable[[], bool]) -> None:
+    After `stuck_seconds` without a turn of the event loop the process no longer counts as living:
+    more than the life of a question, so that nothing it may still hold is worth waiting for.
+    """
+
+    def __init__(
+        self,
+        process: WorkerProcess,
+        renewal_alive: Callable[[], bool],
+        *,
+        stuck_seconds: float = 240.0,
+    ) -> None:
         self._process = process
         self._renewal_alive = renewal_alive
+        self._stuck_seconds = stuck_seconds
+        self.last_turn = time.monotonic()
+
+    async def pulse(self) -> None:
+        """Note for ever that the event loop turns; cancel this to stop."""
+        while True:
+            self.last_turn = time.monotonic()
+            await asyncio.sleep(PULSE_SECONDS)
+
+    def dead(self) -> str:
+        """Return why the process should be started again, or an empty text."""
+        still = time.monotonic() - self.last_turn
+        if still <= self._stuck_seconds:
+            return ""
+        return f"the event loop has stood still for {still:.0f} s"
 
     def unready(self) -> str:
         """Return why the process cannot work, or an empty text."""
@@ -31,14 +53,4 @@ class Readiness:
             for worker in self._process.workers
             if worker.has_room and now - worker.last_read > DEAF_SECONDS
         ]
-        return f"no answer from Redis for {', '.join(deaf)}" if deaf else ""
-
-
-async def keep_depths(broker: Broker, roles: Sequence[str], meter: PrometheusMeter) -> None:
-    """Read the depths from Redis for ever; cancel this to stop."""
-    while True:
-        try:
-            meter.depths(await broker.status(roles))
-        except BrokerUnavailableError:
-            meter.failed("status", "unavailable")
-        await asyncio.sleep(DEPTH_SECONDS)
+        return f"no answer from Redis for {', '.join(dict.fromkeys(deaf))}" if deaf else ""

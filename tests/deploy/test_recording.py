@@ -29,8 +29,9 @@ async def test_a_hops_calls_are_journaled_and_counted() -> None:
 
     assert entries[0].fields["cost_usd"] == "0.01"
     shown = generate_latest(meter.registry).decode()
-    assert 'refdesk_model_calls_total{model="gpt@openai",task="respond"} 1.0' in shown
-    assert 'refdesk_model_cost_usd_total{model="gpt@openai"} 0.01' in shown
+    labels = 'model="gpt@openai",outcome="answered",role="response"'
+    assert f"refdesk_model_calls_total{{{labels}}} 1.0" in shown
+    assert 'refdesk_model_cost_usd_total{model="gpt@openai",role="response"} 0.01' in shown
 
 
 async def test_calls_of_a_failed_hop_are_counted_too() -> None:
@@ -46,7 +47,20 @@ async def test_calls_of_a_failed_hop_are_counted_too() -> None:
         hop()
 
     shown = generate_latest(meter.registry).decode()
-    assert 'refdesk_fallbacks_total{role="respond",what="gpt@openai failed"} 1.0' in shown
+    assert 'refdesk_fallbacks_total{role="response",what="gpt@openai failed"} 1.0' in shown
+    labels = 'model="gpt@openai",outcome="failed",role="response"'
+    assert f"refdesk_model_calls_total{{{labels}}} 1.0" in shown
+
+
+async def test_a_call_of_unknown_price_is_counted_as_such() -> None:
+    meter = PrometheusMeter()
+
+    with HopCalls(meter)(ENVELOPE, "response", 0, 5.0):
+        record(call(cost=None))
+
+    shown = generate_latest(meter.registry).decode()
+    assert 'refdesk_model_unpriced_total{model="gpt@openai",role="response"} 1.0' in shown
+    assert "refdesk_model_cost_usd_total{" not in shown
 
 
 def test_an_unknown_cost_stays_unknown() -> None:

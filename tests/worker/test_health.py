@@ -2,32 +2,21 @@
 
 import asyncio
 import json
+import socket
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 
-from broker.port import RoleStatus
+from tests.broker.rig import eventually
 from tests.worker.cast import House
 from worker.errors import HealthPortError
 from worker.health import serving
 from worker.metrics import PrometheusMeter
 from worker.process import WorkerProcess
-from worker.readiness import DEAF_SECONDS, Readiness, keep_depths
-
-
-class ShowingMeter(PrometheusMeter):
-    """Tells when depths have arrived."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.shown = asyncio.Event()
-
-    def depths(self, status: Sequence[RoleStatus]) -> None:
-        super().depths(status)
-        self.shown.set()
+from worker.readiness import DEAF_SECONDS, Readiness
 
 
 def get(port: int, path: str) -> tuple[int, str]:
@@ -40,14 +29,23 @@ def get(port: int, path: str) -> tuple[int, str]:
 
 
 @contextmanager
-def served(meter: PrometheusMeter, reason: str = "") -> Iterator[int]:
-    with serving(0, meter.registry, lambda: reason, host="127.0.0.1") as port:
+def served(meter: PrometheusMeter, reason: str = "", dead: str = "") -> Iterator[int]:
+    with serving(
+        0, meter.registry, dead=lambda: dead, unready=lambda: reason, host="127.0.0.1"
+    ) as port:
         yield port
 
 
 def test_a_living_process_says_so() -> None:
     with served(PrometheusMeter(), "deaf") as port:
         assert get(port, "/healthz") == (200, '{"status": "alive"}')
+
+
+def test_a_process_whose_loop_stands_still_asks_to_be_started_again() -> None:
+    with served(PrometheusMeter(), dead="stands still") as port:
+        pages = [get(port, page) for page in ("/healthz", "/readyz")]
+
+    assert pages == [(503, '{"status": "stands still"}')] * 2
 
 
 @pytest.mark.parametrize(("reason", "status", "said"), [("", 200, "ready"), ("deaf", 503, "deaf")])
@@ -58,17 +56,27 @@ def test_readiness_names_what_is_missing(reason: str, status: int, said: str) ->
     assert (code, json.loads(body)) == (status, {"status": said})
 
 
-def test_metrics_tell_what_was_handled_and_what_waits() -> None:
+def test_metrics_tell_what_was_handled_and_what_runs() -> None:
     meter = PrometheusMeter()
+    meter.staffed("lang", places=16, running=lambda: 2)
     meter.handled("lang", "forward", 0.01)
-    meter.depths([RoleStatus("lang", 3, 1, 2.5, 1, 2)])
 
     with served(meter) as port:
         page = get(port, "/metrics")[1]
 
     assert 'refdesk_handled_total{outcome="forward",role="lang"} 1.0' in page
-    assert 'refdesk_depth{role="lang"} 3.0' in page
-    assert 'refdesk_dead_letters{role="lang"} 1.0' in page
+    assert 'refdesk_running{role="lang"} 2.0' in page
+    assert 'refdesk_places{role="lang"} 16.0' in page
+    assert 'refdesk_leases_lost_total{role="lang"} 0.0' in page
+
+
+def test_somebody_who_connects_and_asks_nothing_delays_no_probe() -> None:
+    with (
+        served(PrometheusMeter()) as port,
+        socket.create_connection(("127.0.0.1", port)),
+        socket.create_connection(("127.0.0.1", port)),
+    ):
+        assert get(port, "/healthz")[0] == 200
 
 
 def test_another_page_is_not_found() -> None:
@@ -82,7 +90,7 @@ def test_a_taken_port_is_named() -> None:
     with (
         served(PrometheusMeter()) as port,
         pytest.raises(HealthPortError, match=f"found {port}: "),
-        serving(port, registry, str, host="127.0.0.1"),
+        serving(port, registry, dead=str, unready=str, host="127.0.0.1"),
     ):
         pytest.fail("two servers on one port")
 
@@ -119,16 +127,28 @@ async def test_without_the_renewal_of_leases_nothing_is_ready(house: House) -> N
     assert readiness.unready() == "the renewal of leases has ended"
 
 
-async def test_the_depths_that_metrics_show_are_those_of_redis(house: House) -> None:
-    meter = ShowingMeter()
-    await house.broker.prepare(["lang"])
+async def test_a_loop_that_has_not_turned_for_long_is_taken_for_dead(house: House) -> None:
+    readiness = Readiness(house.process(), lambda: True, stuck_seconds=60)
+
+    assert readiness.dead() == ""
+
+    readiness.last_turn -= 61
+
+    assert readiness.dead() == "the event loop has stood still for 61 s"
+
+
+async def test_a_turning_loop_is_noted(house: House) -> None:
+    readiness = Readiness(house.process(), lambda: True, stuck_seconds=60)
+    readiness.last_turn -= 61
 
     async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
-        keeping = tasks.create_task(keep_depths(house.broker, ["lang"], meter))
-        await meter.shown.wait()
-        keeping.cancel()
+        pulse = tasks.create_task(readiness.pulse())
 
-    assert meter.registry.get_sample_value("refdesk_depth", {"role": "lang"}) == 0
+        async def alive() -> bool:
+            return not readiness.dead()
+
+        assert await eventually(alive)
+        pulse.cancel()
 
 
 def _last_heard(process: WorkerProcess, role: str, *, seconds_ago: float) -> None:

@@ -1,0 +1,130 @@
+"""What `/metrics` says of Redis is true, cheap, and never keeps a scrape waiting."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from prometheus_client import CollectorRegistry
+
+from broker.errors import BrokerUnavailableError
+from broker.port import Broker, RoleStatus
+from tests.broker.rig import eventually
+from tests.worker.cast import House
+from worker import depths
+from worker.depths import Depths
+
+
+class ToldBroker:
+    """Answers `status` as it is told, and counts how often it is asked."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.was_asked = asyncio.Event()
+        self.answering = asyncio.Event()
+        self.answering.set()
+        self.error: Exception | None = None
+
+    async def status(self, roles: Sequence[str]) -> Sequence[RoleStatus]:
+        self.asked += 1
+        self.was_asked.set()
+        await self.answering.wait()
+        if self.error is not None:
+            raise self.error
+        return [RoleStatus(role, 3, 1, 2.5, 4, 2) for role in roles]
+
+
+@asynccontextmanager
+async def shown(broker: Broker | ToldBroker) -> AsyncIterator[CollectorRegistry]:
+    """A registry that shows the depths of one role while inside."""
+    registry = CollectorRegistry()
+    collector = Depths(broker, ["lang"])  # type: ignore[arg-type] # it asks for the status alone
+    registry.register(collector)
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(collector.run())
+        await asyncio.sleep(0)
+        yield registry
+        running.cancel()
+
+
+async def scrape(registry: CollectorRegistry) -> dict[str, float]:
+    """What one scrape shows, read in a thread as the server does."""
+
+    def collect() -> dict[str, float]:
+        return {
+            sample.name: sample.value for family in registry.collect() for sample in family.samples
+        }
+
+    return await asyncio.to_thread(collect)
+
+
+async def test_a_scrape_shows_what_redis_says() -> None:
+    async with shown(ToldBroker()) as registry:
+        assert await scrape(registry) == {
+            "refdesk_depths_known": 1.0,
+            "refdesk_depth": 3.0,
+            "refdesk_in_flight": 1.0,
+            "refdesk_oldest_seconds": 2.5,
+            "refdesk_dead_letters": 4.0,
+            "refdesk_consumers": 2.0,
+        }
+
+
+async def test_the_depths_that_metrics_show_are_those_of_redis(house: House) -> None:
+    await house.broker.prepare(["lang"])
+    await house.client.xadd("rd:{0}:stream:lang", {"f": "frame"})
+
+    async with shown(house.broker) as registry:
+        assert (await scrape(registry))["refdesk_depth"] == 1
+
+
+async def test_nobody_who_does_not_ask_costs_redis_a_read() -> None:
+    broker = ToldBroker()
+
+    async with shown(broker):
+        await asyncio.sleep(0)
+
+    assert broker.asked == 0
+
+
+async def test_many_who_scrape_at_once_cost_one_read() -> None:
+    broker = ToldBroker()
+    broker.answering.clear()
+
+    async with shown(broker) as registry, asyncio.TaskGroup() as tasks:
+        scrapes = [tasks.create_task(scrape(registry)) for _ in range(5)]
+        await broker.was_asked.wait()
+        broker.answering.set()
+        for each in scrapes:
+            assert (await each)["refdesk_depth"] == 3
+
+    assert broker.asked == 1
+
+
+async def test_what_redis_does_not_tell_is_left_out_and_said() -> None:
+    broker = ToldBroker()
+    broker.error = BrokerUnavailableError("Redis does not answer")
+
+    async with shown(broker) as registry:
+        assert await scrape(registry) == {"refdesk_depths_known": 0.0}
+
+
+async def test_a_redis_that_hangs_does_not_hang_a_scrape_and_is_asked_again() -> None:
+    broker = ToldBroker()
+    broker.answering.clear()
+
+    async with asyncio.timeout(5 * depths.PATIENCE_SECONDS), shown(broker) as registry:
+        assert await scrape(registry) == {"refdesk_depths_known": 0.0}
+
+        broker.answering.set()
+
+        async def told() -> bool:
+            return bool((await scrape(registry))["refdesk_depths_known"])
+
+        assert await eventually(told)
+
+
+async def test_a_process_that_has_ended_keeps_no_scrape_waiting() -> None:
+    async with shown(ToldBroker()) as registry:
+        pass
+
+    assert await scrape(registry) == {"refdesk_depths_known": 0.0}
