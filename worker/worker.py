@@ -46,6 +46,7 @@ class Worker:
     ) -> None:
         self.role = handler.role.value
         self.running: dict[Key, asyncio.Task[None]] = {}
+        self._settling: set[Key] = set()
         self._broker = broker
         self._handler = handler
         self.consumer = consumer
@@ -126,8 +127,11 @@ class Worker:
 
     def lost(self, lost: Lost) -> None:
         """Cancel the run of an entry that is no longer ours: it could change nothing."""
-        task = self.running.get((lost.role, lost.shard, lost.entry_id, lost.count))
-        if task is not None:
+        key = (lost.role, lost.shard, lost.entry_id, lost.count)
+        task = self.running.get(key)
+        # An entry being settled may be gone because it is settled: its answer, which may carry
+        # what was taken on the way, must be heard.
+        if task is not None and key not in self._settling:
             self._meter.lost(self.role)
             task.cancel()
 
@@ -149,11 +153,13 @@ class Worker:
                     settlement = await self._settlement(delivery)
                 finally:
                     self._isolation.leave(delivery.count)
+            self._settling.add(key)
             kept = await self._settle(delivery, settlement)
             outcome = type(settlement).__name__.lower() if kept else "lost"
             self._meter.handled(self.role, outcome, time.perf_counter() - started)
         finally:
             self._leases.release(delivery)
+            self._settling.discard(key)
             del self.running[key]
             if len(self.running) < self._places:
                 self._free.set()

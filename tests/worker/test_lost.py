@@ -1,0 +1,44 @@
+"""Losing an entry while its settlement travels."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from broker.port import Delivery, Lost, Settled, Settlement, Want
+from broker.redis_broker import RedisBroker
+from gateway.desk import Message
+from tests.worker.cast import House
+
+
+class LateAnswers(RedisBroker):
+    """A broker whose first answer to a settlement stays on the way until the gate opens."""
+
+    settled: "asyncio.Queue[Delivery]"
+    gate: asyncio.Event
+
+    async def settle_and_take(
+        self, settlements: Sequence[tuple[Delivery, Settlement]], wants: Sequence[Want]
+    ) -> Settled:
+        answer = await super().settle_and_take(settlements, wants)
+        if not self.gate.is_set():
+            self.settled.put_nowait(settlements[0][0])
+            await self.gate.wait()
+        return answer
+
+
+async def test_an_entry_that_is_gone_because_it_is_settled_is_not_lost(house: House) -> None:
+    broker: Any = LateAnswers(house.client, lease_seconds=60.0)
+    broker.settled, broker.gate = asyncio.Queue(), asyncio.Event()
+    house.broker = broker
+
+    process = house.process()
+    async with process.running(), asyncio.TaskGroup() as tasks:
+        reply = tasks.create_task(house.desk().ask(Message("How?", "c1", "m1")))
+        entry = await broker.settled.get()
+        worker = next(each for each in process.workers if each.role == entry.role)
+        worker.lost(Lost(entry.role, entry.shard, entry.entry_id, entry.count))
+        broker.gate.set()
+
+        # What was taken on the way of that settlement goes on at once, not after its lease.
+        async with asyncio.timeout(20.0):
+            assert (await reply)["outcome"] == "answered"
