@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import sys
 from pathlib import Path
 from uuid import uuid4
 
@@ -15,7 +16,9 @@ from deploy.progress import report_on_terminal
 from envelope.question import Question
 from gateway.desk import Desk, Message
 
-EXAMPLES = Path(__file__).parent.parent.parent / "examples" / "sms_platform"
+CHECKOUT = Path(__file__).parent.parent.parent / "examples" / "sms_platform"
+INSTALLED = Path(sys.prefix) / "share" / "refdesk" / "examples" / "sms_platform"
+EXAMPLES = CHECKOUT if CHECKOUT.is_dir() else INSTALLED
 QUESTIONS = (
     ("a clear one", "How do I configure SMS routing rules?"),
     ("a vague one", "How do I set it up?"),
@@ -39,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(_chosen: argparse.Namespace) -> int:
     """Run `refdesk demo`."""
     if not EXAMPLES.is_dir():
-        raise CommandError("the example documents are not here: run demo in a checkout of Refdesk")
+        raise CommandError("the example documents are not here: install Refdesk again")
     asyncio.run(_demo(demo_settings()))
     return 0
 
