@@ -10,6 +10,7 @@ percent-encoded: no id can reach into another key.
 | rd:{n}:stream:<role>     | stream | submit, settle, due   | take, reclaim  | entries: settled   |
 | rd:{n}:deadlines         | zset   | submit, close         | due, submit    | members: closed    |
 | rd:{n}:open              | hash   | submit, close         | submit         | fields: none open  |
+| rd:{n}:pace              | hash   | submit                | submit         | ttl                |
 | rd:{n}:delayed           | zset   | submit, settle        | due            | members: due       |
 | rd:{n}:parked            | hash   | settle                | due            | fields: due        |
 | rd:{n}:notices           | stream | close                 | outcome        | capped, ttl        |
@@ -52,6 +53,11 @@ def stream_of(role: str, question: Question, shards: int) -> str:
 def results_key(result_list: str, shard: int) -> str:
     """Return the stream that final replies for a push channel stand on."""
     return f"rd:{shard_tag(shard)}:results:{_safe(result_list)}"
+
+
+def pace_key(shard: int) -> str:
+    """Return what the door measured of a shard."""
+    return f"rd:{shard_tag(shard)}:pace"
 
 
 def named_key(message_id: str, shard: int) -> str:

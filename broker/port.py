@@ -57,12 +57,19 @@ class Duplicate:
     reply: Fields | None = None
 
 
+BusyReason = Literal["shard_full", "overload", "tenant_share", "conversation_full"]
+
+
 @dataclass(frozen=True, slots=True)
 class Busy:
-    """Refused at the door: try again after `retry_after_seconds`."""
+    """Refused at the door: try again after `retry_after_seconds`, reckoned from what ends here.
+
+    `shard_full`: the quota is used up; `overload`: the workers have all they can do in time;
+    `tenant_share`: so it is, and others need the rest; `conversation_full`: too many of it wait.
+    """
 
     retry_after_seconds: float
-    reason: Literal["shard_full", "tenant_share", "conversation_full"]
+    reason: BusyReason
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,18 +10,20 @@ the old owner settles then is refused.
 import random
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, cast
 
 from pydantic_core import to_json
 
+from broker.admission import NO_PACE, Pace
 from broker.ending import Endings, superseded
 from broker.forgetting import Forgetting
-from broker.keys import named_key, question_of, results_key
+from broker.keys import named_key, pace_key, question_of, results_key
 from broker.leasing import Leases, Tell
 from broker.outcomes import Outcomes
 from broker.port import (
     Accepted,
     Busy,
+    BusyReason,
     DeadLetter,
     Delivery,
     Duplicate,
@@ -60,8 +62,9 @@ class RedisBroker:
 
     `lease`: after it a silent worker's entries are taken over. `ttl`: how long records, journals
     and results of ended questions stay. `quota`: open questions of one shard; from half of it on a
-    tenant may hold no more than its equal share. `longest_queue`: messages that may wait in a
-    conversation. `attempts`: failures of one hop before it is buried. `tell` makes the frame that
+    tenant may hold no more than its equal share. `pace`: how many the door lets in under overload;
+    `retry_after` is told where nothing was measured yet. `longest_queue`: messages that may wait in
+    a conversation. `attempts`: failures of one hop before it is buried. `tell` makes the frame that
     tells the manager of an entry that killed its workers.
     """
 
@@ -73,6 +76,7 @@ class RedisBroker:
         lease_seconds: float = 15.0,
         ttl_seconds: float = 86_400.0,
         quota: int = 10_000,
+        pace: Pace = NO_PACE,
         longest_queue: int = 20,
         retry_after_seconds: float = 2.0,
         attempts: int = 8,
@@ -92,6 +96,7 @@ class RedisBroker:
         roles = dict.fromkeys(role.value for role in Role)
         self._space = Space(client, shards, limits, int(lease_seconds * 1000), roles)
         self._quota = quota
+        self._pace = pace
         self._longest_queue = longest_queue
         self._retry_after_seconds = retry_after_seconds
         self._random = random.SystemRandom()
@@ -113,6 +118,7 @@ class RedisBroker:
             names.messages,
             named,
             results_key(results, shard) if results else names.record,
+            pace_key(shard),
         ]
         args = [
             *call.args,
@@ -129,9 +135,14 @@ class RedisBroker:
             self._quota,
             self._longest_queue,
             to_json(superseded(question)),
+            self._pace.share,
+            max(1, self._pace.at_least),
+            int(self._retry_after_seconds * 1000),
+            len(self._pace.lanes),
+            *self._pace.lanes,
         ]
-        kind, value = await self._space.run(SUBMIT, keys, args)
-        return self._submitted(kind, value)
+        kind, *told = await self._space.run(SUBMIT, keys, args)
+        return _submitted(kind, *told)
 
     async def take(
         self, role: str, consumer: str, *, places: int, block_seconds: float
@@ -217,18 +228,6 @@ class RedisBroker:
         """Close the client's connections."""
         await self._space.client.aclose()
 
-    def _submitted(self, kind: bytes, value: bytes | int) -> Accepted | Duplicate | Busy:
-        text = value if isinstance(value, bytes) else b""
-        match kind:
-            case b"accepted":
-                return Accepted(waiting=int(value))
-            case b"merged":
-                return Accepted(merged_into=question_of(text.decode()).message_id)
-            case b"duplicate":
-                return Duplicate(json_fields(text) if text else None)
-            case _:
-                return Busy(self._retry_after_seconds, _reason(text))
-
     async def _settle(
         self, shard: int, batch: Sequence[tuple[Delivery, Settlement]], wants: Sequence[Want]
     ) -> tuple[Sequence[int], Sequence[Delivery]]:
@@ -245,5 +244,20 @@ class RedisBroker:
         return done, await self._leases.taken(batch, wants, taken, float(now_ms))
 
 
-def _reason(text: bytes) -> Literal["shard_full", "tenant_share", "conversation_full"]:
-    return cast('Literal["shard_full", "tenant_share", "conversation_full"]', text.decode())
+def _submitted(
+    kind: bytes, value: bytes | int, wait_ms: bytes = b""
+) -> Accepted | Duplicate | Busy:
+    text = value if isinstance(value, bytes) else b""
+    match kind:
+        case b"accepted":
+            return Accepted(waiting=int(value))
+        case b"merged":
+            return Accepted(merged_into=question_of(text.decode()).message_id)
+        case b"duplicate":
+            return Duplicate(json_fields(text) if text else None)
+        case _:
+            return Busy(float(wait_ms) / 1000, _reason(text))
+
+
+def _reason(text: bytes) -> BusyReason:
+    return cast("BusyReason", text.decode())

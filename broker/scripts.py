@@ -14,11 +14,11 @@ Argument = str | bytes | int | float
 
 
 class Script:
-    """One script: the shared prelude and its own file."""
+    """One script: the shared prelude, what `needs` names, and its own file."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, needs: Sequence[str] = ()) -> None:
         folder = files("broker") / "lua"
-        parts = ((folder / file).read_text("utf-8") for file in ("prelude.lua", f"{name}.lua"))
+        parts = ((folder / f"{file}.lua").read_text("utf-8") for file in ("prelude", *needs, name))
         self.text = "\n".join(parts)
         self.digest = hashlib.sha1(self.text.encode(), usedforsecurity=False).hexdigest()
 
@@ -30,7 +30,7 @@ class Script:
             return await client.eval(self.text, len(keys), *keys, *args)
 
 
-SUBMIT = Script("submit")
+SUBMIT = Script("submit", needs=["admission"])
 SETTLE = Script("settle")
 DISCARD = Script("discard")
 RENEW = Script("renew")

@@ -38,6 +38,9 @@ CONCURRENCY = {
 }
 """On how many envelopes one instance works at once."""
 
+ALWAYS = tuple(role for role in INSTANCES if role not in ("command", "clarification"))
+"""Roles that every answered question passes."""
+
 
 class ModelLimit(BaseModel, frozen=True, extra="forbid"):
     """What one model may be asked in a minute, over all processes; None: no limit."""
@@ -115,6 +118,14 @@ class Settings(BaseSettings):
     qdrant_api_key: SecretStr | None = Field(None, description="of the Qdrant server")
     refdesk_data: Path = Field(Path(".refdesk"), description="folder of broker, index and models")
     shards: int = Field(1, ge=1, le=1024, description="fixed at the first start")
+    shard_quota: int = Field(10_000, ge=1, description="open questions that a shard holds at most")
+    queue_share: float = Field(
+        0.12,
+        ge=0,
+        le=10,
+        description="how long questions may wait for free workers under overload, as a share of "
+        "the work on them; what is more is refused at the door. 0: no such bound",
+    )
     lease_seconds: float = Field(15.0, ge=1, description="after which a dead worker's work moves")
     tenant: str = Field("default", description="whose documents and conversations")
     assistant: str = Field("default", description="which of the tenant's assistants")
@@ -164,6 +175,11 @@ class Settings(BaseSettings):
     def concurrency_of(self, role: str) -> int:
         """Return on how many envelopes one instance of a role works at once."""
         return self.concurrency.get(role, CONCURRENCY[role])
+
+    @property
+    def smallest_role(self) -> int:
+        """On how many questions the role with the fewest places in one `refdesk up` works."""
+        return min(self.instances_of(role) * self.concurrency_of(role) for role in ALWAYS)
 
     def model_of(self, task: str) -> str:
         """Return the model, or fallback chain, that is asked for a task."""

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from broker.admission import Pace
 from broker.embedded import Endpoint, embedded_redis
 from broker.port import Broker
 from broker.redis_broker import RedisBroker
@@ -281,5 +282,11 @@ def _broker(settings: Settings, endpoint: Endpoint) -> RedisBroker:
         shards=settings.shards,
         lease_seconds=settings.lease_seconds,
         ttl_seconds=settings.result_ttl_hours * HOUR_SECONDS,
+        quota=settings.shard_quota,
+        pace=Pace(
+            share=settings.queue_share,
+            at_least=max(1, settings.smallest_role // settings.shards),
+            lanes=(INGESTION,),
+        ),
         tell=told_of_poison,
     )

@@ -1,14 +1,21 @@
--- Let a message in, once, in order, within the quota.
--- KEYS: shard, stream; record, journal, order, conversation, tombstone; messages, named, results.
--- Returns {'accepted', waiting} | {'merged', name} | {'duplicate', reply or ''} | {'busy', reason}.
+-- Let a message in, once, in order, within the quota and at the shard's pace.
+-- KEYS: shard, stream; record, journal, order, conversation, tombstone; messages, named, results, pace.
+-- Returns {'accepted', waiting} | {'merged', name} | {'duplicate', reply or ''}
+--       | {'busy', reason, retry after (ms)}.
 
 local shard = read_shard()
 local name, tenant, role, frame = arg(), arg(), arg(), arg()
 local seconds_ms, resort, resort_outcome = arg(), arg(), arg()
 local result_list, delay_ms, accepted = arg(), tonumber(arg()), arg()
 local quota, longest, merged_reply = tonumber(arg()), tonumber(arg()), arg()
+-- A share of 0 keeps no pace: the quota alone bounds the shard.
+local share, at_least, unknown = tonumber(arg()), tonumber(arg()), tonumber(arg())
+local lanes = {}
+for _ = 1, tonumber(arg()) do
+  lanes[arg()] = true
+end
 local question = read_question(name)
-local messages, named, results = key(), key(), key()
+local messages, named, results, pace_name = key(), key(), key(), key()
 
 if redis.call('EXISTS', question.record) == 1 then
   local last = redis.call('XREVRANGE', question.journal, '+', '-', 'COUNT', 1)[1]
@@ -18,28 +25,45 @@ if redis.call('EXISTS', question.record) == 1 then
   return { 'duplicate', '' }
 end
 
-local open = redis.call('ZCARD', shard.deadlines)
-if open >= quota then
-  return { 'busy', 'shard_full' }
-end
-if open * 2 >= quota then
-  local mine = tonumber(redis.call('HGET', shard.open, tenant) or 0)
-  local tenants = redis.call('HLEN', shard.open)
-  if mine == 0 then
-    tenants = tenants + 1
-  end
-  if mine >= math.max(1, math.floor(quota / tenants)) then
-    return { 'busy', 'tenant_share' }
-  end
-end
-local before = redis.call('LLEN', question.order)
-if before > longest then
-  return { 'busy', 'conversation_full' }
-end
-
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 local at = time[1] .. string.format('%06d', tonumber(time[2]))
+local open = redis.call('ZCARD', shard.deadlines)
+local pace = keep_pace(pace_name, shard, now, open, share, at_least, lanes)
+
+local mine = tonumber(redis.call('HGET', shard.open, tenant) or 0)
+local tenants = redis.call('HLEN', shard.open) + (mine == 0 and 1 or 0)
+local before = redis.call('LLEN', question.order)
+
+-- Whoever was told to come again competes for the places that become free.
+local function busy(reason, ahead)
+  pace.refused = redis.call('HINCRBY', pace_name, 'refused', 1)
+  local others = math.max(pace.refused, pace.before)
+  return { 'busy', reason, whole(wait_for(pace, now, pace['in'] - open, ahead + others, unknown)) }
+end
+
+if open >= quota then
+  return busy('shard_full', open - quota)
+end
+-- Near the quota nobody may take what others need: it cannot be exceeded for them.
+local part = math.max(1, math.floor(quota / tenants))
+if open * 2 >= quota and mine >= part then
+  return busy('tenant_share', (mine - part) * open / mine)
+end
+if share > 0 and not lanes[role] and open - pace.apart >= pace.limit then
+  -- At the limit a place is for those who hold less than their part; a little room is theirs alone.
+  local own = pace.limit / tenants
+  if mine + 1 > own or open - pace.apart >= pace.limit * (1 + share / 2) then
+    return busy(tenants > 1 and mine + 1 > own and 'tenant_share' or 'overload',
+      open - pace.apart - pace.limit)
+  end
+end
+if before > longest then
+  -- The first of the conversation has to end: that takes as long as a question takes.
+  return { 'busy', 'conversation_full',
+    whole(wait_for(pace, now, pace['in'] - open, open, unknown)) }
+end
+
 local deadline = now + tonumber(seconds_ms)
 local keep_until = deadline + tonumber(shard.ttl)
 local start_at = delay_ms > 0 and now + delay_ms or 0
@@ -86,6 +110,7 @@ if start_at > 0 and before > 0 then
   end
 end
 
+redis.call('HINCRBY', pace_name, 'in', 1)
 redis.call('ZADD', shard.deadlines, whole(deadline), name)
 redis.call('HINCRBY', shard.open, tenant, 1)
 redis.call('RPUSH', question.order, name)

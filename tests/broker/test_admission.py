@@ -1,0 +1,169 @@
+import itertools
+from collections.abc import Sequence
+
+from broker.admission import Pace
+from broker.port import Accepted, Busy, Delivery, Duplicate
+from tests.broker.rig import Rig, eventually, finish, question
+
+AT_LEAST = 2
+COLD = 4 * AT_LEAST
+"""What a shard lets in that has not been measured yet."""
+
+
+def paced(rig: Rig, *, quota: int = 1000, lanes: tuple[str, ...] = ()) -> None:
+    rig.broker = rig.make(quota=quota, pace=Pace(at_least=AT_LEAST, lanes=lanes))
+
+
+async def ask(rig: Rig, numbers: Sequence[int], tenant: str = "acme") -> list[object]:
+    return [
+        await rig.submit(question(conversation=f"{tenant}{number}", tenant=tenant))
+        for number in numbers
+    ]
+
+
+def let_in(told: Sequence[object]) -> int:
+    return sum(isinstance(one, Accepted) for one in told)
+
+
+async def end_some(rig: Rig) -> Sequence[Delivery]:
+    """End up to ten questions; return them."""
+    taken = await rig.take_all()
+    await rig.broker.settle([(one, finish()) for one in taken])
+    return taken
+
+
+async def test_more_than_workers_can_do_in_time_is_refused_with_a_time_to_come_again(
+    rig: Rig,
+) -> None:
+    paced(rig)
+
+    told = await ask(rig, range(COLD + 3))
+
+    assert told[:COLD] == [Accepted()] * COLD
+    assert told[COLD:] == [Busy(2.0, "overload")] * 3
+
+
+async def test_a_question_that_ends_makes_room_for_another(rig: Rig) -> None:
+    paced(rig)
+    await ask(rig, range(COLD + 1))
+    first, *_ = await rig.take_all()
+    await rig.settle(first, finish())
+
+    assert let_in(await ask(rig, range(100, 103))) == 1
+
+
+async def test_a_duplicate_is_recognised_under_overload(rig: Rig) -> None:
+    paced(rig)
+    await ask(rig, range(COLD + 1))
+
+    assert await ask(rig, [0]) == [Duplicate(None)]
+
+
+async def test_what_only_waits_makes_the_door_let_in_less(rig: Rig) -> None:
+    paced(rig)
+    rounds = itertools.count(1)
+
+    async def one_works() -> bool:
+        """End one question with nobody working on another; tell whether seven more are too many."""
+        told = await ask(rig, [100 * next(rounds) + number for number in range(COLD)])
+        one, *rest = await rig.take_all()
+        await rig.broker.give_back(rest)
+        await rig.settle(one, finish())
+        return await rig.client.zcard("rd:{0}:deadlines") < COLD // 2 and let_in(told) == 0
+
+    assert await eventually(one_works)
+
+
+async def test_a_tenant_that_holds_less_than_its_part_still_gets_in(rig: Rig) -> None:
+    paced(rig)
+    noisy = await ask(rig, range(COLD + 2), "noisy")
+
+    quiet = await ask(rig, [1], "quiet")
+    again = await ask(rig, [99], "noisy")
+
+    assert let_in(noisy) == COLD
+    assert quiet == [Accepted()]
+    assert [one.reason for one in again if isinstance(one, Busy)] == ["tenant_share"]
+
+
+async def test_many_tenants_together_stay_within_what_workers_can_do(rig: Rig) -> None:
+    paced(rig)
+
+    told = [one for number in range(50) for one in await ask(rig, [1], f"tenant{number}")]
+
+    assert let_in(told) <= COLD + 1
+
+
+async def test_the_time_to_come_again_is_reckoned_from_what_ends_here(rig: Rig) -> None:
+    paced(rig)
+
+    async def measured() -> Busy | None:
+        told = await ask(rig, range(100 * len(rounds), 100 * len(rounds) + 3 * COLD))
+        rounds.append(await end_some(rig))
+        refused = [one for one in told if isinstance(one, Busy) and one.retry_after_seconds != 2.0]
+        return refused[-1] if refused else None
+
+    rounds: list[Sequence[Delivery]] = []
+    busy = await eventually(measured)
+
+    # Thousands end here in a second: whoever is refused need not wait for long.
+    assert 0.05 <= busy.retry_after_seconds < 2.0
+
+
+async def test_the_more_are_refused_the_later_they_are_told_to_come(rig: Rig) -> None:
+    paced(rig)
+    for number in range(3):
+        await ask(rig, range(100 * number, 100 * number + COLD))
+        await end_some(rig)
+    told = await ask(rig, range(1000, 1800))
+
+    waits = [one.retry_after_seconds for one in told if isinstance(one, Busy)]
+
+    assert waits[-1] > waits[0]
+
+
+async def test_a_lane_of_its_own_is_not_held_up_by_questions(rig: Rig) -> None:
+    paced(rig, lanes=("search",))
+    await ask(rig, range(COLD + 1))
+
+    aside = await rig.submit(question(conversation="aside"), role="search")
+
+    assert aside == Accepted()
+
+
+async def test_without_a_pace_the_quota_alone_bounds_the_shard(rig: Rig) -> None:
+    rig.broker = rig.make(quota=100)
+
+    assert let_in(await ask(rig, range(103))) == 100
+
+
+async def test_the_hard_quota_holds_whatever_the_pace_allows(rig: Rig) -> None:
+    paced(rig, quota=3)
+
+    told = await ask(rig, range(5))
+
+    assert [one.reason for one in told if isinstance(one, Busy)] == ["shard_full"] * 2
+
+
+async def test_a_group_or_stream_that_is_gone_does_not_stop_the_door(rig: Rig) -> None:
+    paced(rig)
+    await rig.client.delete("rd:{0}:stream:manager")
+
+    assert await rig.submit() == Accepted()
+
+
+async def test_what_the_door_measured_dies_with_time(rig: Rig) -> None:
+    paced(rig)
+    await rig.submit()
+
+    assert 0 < await rig.client.pttl("rd:{0}:pace") <= 86_400_000
+
+
+async def test_a_refusal_leaves_nothing_behind(rig: Rig) -> None:
+    rig.broker = rig.make(pace=Pace(at_least=1))
+    await ask(rig, range(5))
+    before = await rig.client.dbsize()
+
+    await ask(rig, range(100, 200))
+
+    assert await rig.client.dbsize() == before
