@@ -11,6 +11,8 @@ from broker.errors import BrokerUnavailableError
 from broker.port import Broker
 from worker.worker import Worker
 
+GRACE_SECONDS = 25.0
+"""How long what runs may take to finish; a pod must be given longer before it is killed."""
 CANCEL_AGAIN_SECONDS = 0.05
 
 log = structlog.get_logger("worker")
