@@ -1,21 +1,35 @@
-"""Ends questions from outside their envelope: at the deadline, or because somebody cancels."""
+"""Ends questions from outside their envelope: at the deadline, or because somebody cancels.
 
-from typing import TYPE_CHECKING
+Any number of processes sleep until the next thing is due. Who sent what was due last is the timer
+of its shard and wakes to the point; the others stand by and look a moment later, so that they
+find nothing to do as long as the timer lives, and one of them becomes the timer when it does not.
+Whoever makes something due before all else rings an alarm, a stream that all of them read.
+"""
+
+import random
+import secrets
+from typing import TYPE_CHECKING, Any, cast
 
 from pydantic_core import to_json
 
+from broker.connecting import LONGEST_BLOCK_SECONDS, reachable
 from broker.keys import question_of, shard_keys
 from broker.port import Fields
+from broker.reading import Entry, fields_of, seconds_of
 from broker.scripts import CANCEL, DUE, PEEK
 from broker.settling import Call
 from broker.space import Space
+from broker.taking import PATIENCE_SECONDS, pairs
 from envelope.question import Question
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 AT_ONCE = 128
-LONGEST_WAIT_SECONDS = 1.0
+LONGEST_WAIT_SECONDS = 30.0
+"""So long nobody sleeps who waits for what is due, should an alarm be lost."""
+STAND_BY_SECONDS = (0.06, 0.14)
+"""How long after its time somebody else sends what is due, when who did so last does not."""
 
 
 class Endings:
@@ -23,10 +37,35 @@ class Endings:
 
     def __init__(self, space: Space) -> None:
         self._space = space
+        self._name = secrets.token_hex(6).encode()
+        self._random = random.SystemRandom()
+        self._alarms: dict[bytes, bytes] = {}
+        self._stands_by: set[bytes] = set()
+        self._turn = 0
 
     async def due(self) -> float:
-        """Send what is due on every shard; return seconds until the next, at most 1."""
+        """Send what is due on every shard; return seconds until it is worth looking again."""
+        await self._set_cursors()
         return min([await self._due(shard) for shard in range(self._space.shards)])
+
+    async def alarm(self, block_seconds: float) -> float | None:
+        """Wait for alarms; return seconds until the earliest thing that they tell is due."""
+        await self._set_cursors()
+        streams, client = self._streams(), cast("Any", self._space.client)
+        block_seconds = min(block_seconds, LONGEST_BLOCK_SECONDS)
+        if len(streams) < self._space.shards:
+            block_seconds = min(block_seconds, PATIENCE_SECONDS)
+        with reachable():
+            read = await client.execute_command(
+                "XREAD", "COUNT", AT_ONCE, "BLOCK", max(1, int(block_seconds * 1000)),
+                "STREAMS", *streams, *(self._alarms[stream] for stream in streams),
+            )  # fmt: skip
+        waits: list[float] = []
+        for stream, entries in pairs(read):
+            self._alarms[stream] = entries[-1][0]
+            later = self._patience() if stream in self._stands_by else 0.0
+            waits += (max(0.0, _seconds_left(entry)) + later for entry in entries)
+        return min(waits) if waits else None
 
     async def cancel(self, question: Question, *, forget: bool) -> bool:
         """End a question as superseded; see the port."""
@@ -40,15 +79,24 @@ class Endings:
 
     async def _due(self, shard: int) -> float:
         keys = shard_keys(shard)
-        now, delayed, overdue, nearest = await self._space.run(
-            PEEK, [keys.deadlines, keys.delayed], [AT_ONCE]
+        now, delayed, overdue, nearest, timer = await self._space.run(
+            PEEK, [keys.deadlines, keys.delayed, keys.duty], [AT_ONCE]
         )
         if delayed or overdue:
             await self._send(shard, delayed, overdue)
         if len(delayed) == AT_ONCE or len(overdue) == AT_ONCE:
             return 0.0
-        wait = (float(nearest) - float(now)) / 1000
-        return min(max(wait, 0.0), LONGEST_WAIT_SECONDS)
+        alarms = keys.alarms.encode()
+        wait = (float(nearest) - float(now)) / 1000 if nearest else LONGEST_WAIT_SECONDS
+
+        self._stands_by.discard(alarms)
+        if timer not in (b"", self._name) and not (delayed or overdue):
+            self._stands_by.add(alarms)
+            wait += self._patience()
+        return min(wait, LONGEST_WAIT_SECONDS)
+
+    def _patience(self) -> float:
+        return self._random.uniform(*STAND_BY_SECONDS)
 
     async def _send(
         self, shard: int, delayed: "Sequence[bytes]", overdue: "Sequence[bytes]"
@@ -58,6 +106,8 @@ class Endings:
         call = self._space.call(shard, roles)
         names = [self._space.place(question_of(name.decode()))[1] for name in overdue]
         results = await self._space.result_lists(shard, [keys.record for keys in names])
+        call.keys.append(shard_keys(shard).duty)
+        call.args.append(self._name)
         for keys, result in zip(names, results, strict=True):
             call.keys.extend([*keys.closing, result])
             call.args.extend(["deadline", keys.name])
@@ -75,6 +125,32 @@ class Endings:
         _, _, role, failures, _ = parts
         call.keys.append(keys.record)
         call.args.extend(["retry", " ".join(parts), keys.name, role, failures])
+
+    def _streams(self) -> list[bytes]:
+        streams = list(self._alarms)
+        self._turn += 1
+        return [streams[self._turn % len(streams)]] if self._space.slots_apart else streams
+
+    async def _set_cursors(self) -> None:
+        """Begin after the last alarm: what it told is seen by the look that follows."""
+        if self._alarms:
+            return
+        keys = [shard_keys(shard).alarms.encode() for shard in range(self._space.shards)]
+        client: Any = self._space.client
+        with reachable():
+            last = [
+                await client.execute_command("XREVRANGE", key, "+", "-", "COUNT", 1) for key in keys
+            ]
+        self._alarms = {
+            key: entries[0][0] if entries else b"0-0"
+            for key, entries in zip(keys, last, strict=True)
+        }
+
+
+def _seconds_left(alarm: Entry) -> float:
+    """Return how long after its alarm a thing is due; both are told by the clock of Redis."""
+    due_ms = float(fields_of(alarm[1])[b"d"])
+    return due_ms / 1000 - seconds_of(alarm[0].decode())
 
 
 def superseded(question: Question, merged_into: str | None = None) -> Fields:

@@ -7,13 +7,15 @@ percent-encoded: no id can reach into another key.
 | key                      | type   | written by            | read by        | dies               |
 |--------------------------|--------|-----------------------|----------------|--------------------|
 | rd:shards                | string | prepare               | prepare        | never              |
-| rd:{n}:stream:<role>     | stream | submit, settle, due   | take, reclaim  | entries: settled   |
+| rd:{n}:stream:<role>     | stream | submit, settle, due   | take, sweep    | entries: settled   |
 | rd:{n}:deadlines         | zset   | submit, close         | due, submit    | members: closed    |
 | rd:{n}:open              | hash   | submit, close         | submit         | fields: none open  |
 | rd:{n}:pace              | hash   | submit                | submit         | ttl                |
 | rd:{n}:delayed           | zset   | submit, settle        | due            | members: due       |
 | rd:{n}:parked            | hash   | settle                | due            | fields: due        |
 | rd:{n}:notices           | stream | close                 | outcome        | capped, ttl        |
+| rd:{n}:alarms            | stream | submit, settle, close | alarm          | capped, ttl        |
+| rd:{n}:duty              | hash   | sweep, due            | sweep, due     | ttl                |
 | rd:{n}:dead              | stream | settle, discard       | dead_letters   | capped             |
 | rd:{n}:record:<question> | hash   | submit, settle, close | submit, settle | ttl                |
 | rd:{n}:journal:<question> | stream | submit, settle, close | journal, reply | ttl               |
@@ -102,11 +104,16 @@ class ShardKeys:
     delayed: str
     parked: str
     notices: str
+    alarms: str
+    duty: str
 
     @property
     def all(self) -> tuple[str, ...]:
         """In the order in which every script expects them."""
-        return (self.deadlines, self.open, self.dead, self.delayed, self.parked, self.notices)
+        return (
+            self.deadlines, self.open, self.dead, self.delayed, self.parked, self.notices,
+            self.alarms,
+        )  # fmt: skip
 
 
 @lru_cache(CACHED)
@@ -120,6 +127,8 @@ def shard_keys(shard: int) -> ShardKeys:
         delayed=f"{stem}delayed",
         parked=f"{stem}parked",
         notices=f"{stem}notices",
+        alarms=f"{stem}alarms",
+        duty=f"{stem}duty",
     )
 
 

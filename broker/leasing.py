@@ -1,32 +1,22 @@
-"""Takes entries, keeps and returns their leases, and takes over those of dead workers."""
+"""Takes entries, keeps their leases, and returns them."""
 
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 
 from broker.keys import stream_key
-from broker.port import Bury, Delivery, Lost, Send, Settlement, Want
+from broker.port import Delivery, Lost, Settlement, Want
 from broker.reading import Entry, Known, Malformed, delivery_of, taken_on_the_way
-from broker.scripts import DISCARD, LEAVE, RECLAIM, RENEW, RETURN, Argument
-from broker.settling import STARTS
+from broker.scripts import DISCARD, LEAVE, RENEW, RETURN, Argument
 from broker.space import Space
 from broker.taking import Reader
 
-SILENT_LEASES = 20
-"""A consumer that owns nothing and was silent for so many leases is removed."""
-
-Settle = Callable[[Sequence[tuple[Delivery, Settlement]]], Awaitable[Sequence[bool]]]
-Tell = Callable[[Delivery, str], Send | None]
-
 
 class Leases:
-    """Who holds which entry; `settle` buries what was started too often."""
+    """Who holds which entry."""
 
-    def __init__(self, space: Space, settle: Settle, tell: Tell) -> None:
+    def __init__(self, space: Space) -> None:
         self._space = space
         self._reader = Reader(space)
-        self._settle = settle
-        self._tell = tell
-        self._cursors: dict[str, str] = {}
 
     async def make_groups(self, role: str) -> None:
         """Make the streams and groups of a role; what is there stays as it is."""
@@ -71,16 +61,6 @@ class Leases:
         ]
         return await self._without_malformed(found)
 
-    async def reclaim(self, role: str, consumer: str, *, places: int) -> Sequence[Delivery]:
-        """Take over what lost its lease; bury what was started too often."""
-        found: list[Delivery] = []
-        for stream, shard in self._reader.streams_of(role).items():
-            if len(found) < places:
-                found += await self._reclaim(stream, shard, role, consumer, places - len(found))
-        poison = [entry for entry in found if entry.count > STARTS]
-        await self._settle([(entry, self._buried(entry)) for entry in poison])
-        return [entry for entry in found if entry.count <= STARTS]
-
     async def renew(self, held: Sequence[Delivery]) -> Sequence[Lost]:
         """Renew what is still held."""
         lost: list[Lost] = []
@@ -94,44 +74,21 @@ class Leases:
         """Return entries that were not started."""
         for group in _by_shard(held):
             keys, args = renewal(group)
-            await self._space.run(RETURN, keys, [self._space.lease_ms, *args])
+            await self._space.run(RETURN, keys, args)
 
     async def leave(self, role: str, consumer: str) -> None:
         """Remove a consumer, handing back what it still owns."""
         for stream in self._reader.streams_of(role):
-            await self._space.run(LEAVE, [stream.decode()], [consumer, self._space.lease_ms])
-
-    async def _reclaim(
-        self, stream: bytes, shard: int, role: str, consumer: str, places: int
-    ) -> list[Delivery]:
-        name = stream.decode()
-        cursor = self._cursors.get(name, "0-0")
-        following, entries, counts, now_ms = await self._space.run(
-            RECLAIM,
-            [name],
-            [consumer, self._space.lease_ms, cursor, places, SILENT_LEASES * self._space.lease_ms],
-        )
-        self._cursors[name] = following.decode()
-        found = [
-            delivery_of(
-                entry,
-                role=role,
-                shard=shard,
-                consumer=consumer,
-                count=count,
-                now_ms=float(now_ms),
-            )
-            for entry, count in zip(entries, counts, strict=True)
-        ]
-        return await self._without_malformed(found)
+            await self._space.run(LEAVE, [stream.decode()], [consumer])
 
     async def _without_malformed(self, found: Sequence[Delivery | Malformed]) -> list[Delivery]:
         for entry in found:
             if isinstance(entry, Malformed):
-                await self._discard(entry)
+                await self.discard(entry)
         return [entry for entry in found if isinstance(entry, Delivery)]
 
-    async def _discard(self, entry: Malformed) -> None:
+    async def discard(self, entry: Malformed) -> None:
+        """Bury what is no frame of ours, on first sight."""
         call = self._space.call(entry.shard, [entry.role])
         keys = list(call.keys)
         if entry.question is not None:
@@ -149,10 +106,6 @@ class Leases:
             entry.error,
         ]
         await self._space.run(DISCARD, keys, args)
-
-    def _buried(self, entry: Delivery) -> Bury:
-        error = f"its worker died or hung in each of {STARTS} starts"
-        return Bury("poison", error, tell=self._tell(entry, error))
 
 
 def renewal(held: Sequence[Delivery]) -> tuple[list[str], list[Argument]]:

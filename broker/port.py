@@ -73,11 +73,20 @@ class Busy:
 
 
 @dataclass(frozen=True, slots=True)
+class Death:
+    """A worker that died holding an entry, and when it was last heard of (Unix seconds)."""
+
+    worker: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
 class Delivery:
     """An entry that was taken, and what is needed to settle it.
 
     `count` is its delivery (1 first), `failures` the retries of this hop before it; `merged` are
-    the frames of later messages that joined this one before it started, oldest first.
+    the frames of later messages that joined this one before it started, oldest first. `deaths`
+    tells of workers that died holding it: `starts` counts this start and theirs.
     """
 
     entry_id: str
@@ -91,6 +100,8 @@ class Delivery:
     failures: int = 0
     result_list: str = ""
     merged: tuple[bytes, ...] = ()
+    starts: int = 1
+    deaths: tuple[Death, ...] = ()
     carried: object = None
 
 
@@ -142,13 +153,15 @@ class Bury:
     """Acknowledge, and move to the dead letters.
 
     `tell` is the frame for the manager, so that the user still gets an outcome; without one the
-    script ends the question with the last resort of its record.
+    script ends the question with the last resort of its record. `worker` is who had it last, when
+    that is not who settles.
     """
 
     reason: str
     error: str
     tell: Send | None = None
     journal: Sequence[JournalEntry] = ()
+    worker: str = ""
 
 
 Settlement = Forward | Finish | Retry | Bury
@@ -183,7 +196,11 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A frame that was given up, whole, with the reason."""
+    """A frame that was given up, whole, with the reason.
+
+    Its times, in Unix seconds: `accepted_at` of the question (0 when nobody knows it), `queued_at`
+    of the hop, `at` when it was given up; and each of the workers that died holding it.
+    """
 
     id: str
     role: str
@@ -195,6 +212,9 @@ class DeadLetter:
     worker: str
     at: float
     frame: bytes
+    accepted_at: float = 0.0
+    queued_at: float = 0.0
+    deaths: tuple[Death, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,12 +256,19 @@ class Broker(Protocol):
         """Keep the leases of entries that wait or run here; return those that were lost."""
         ...
 
-    async def reclaim(self, role: str, consumer: str, *, places: int) -> Sequence[Delivery]:
-        """Take over entries whose lease ran out; those delivered too often are buried."""
+    async def sweep(self) -> float:
+        """Give entries whose lease ran out back to their streams; bury what was started too often.
+
+        One process sweeps at a time. Return seconds until it is worth sweeping again.
+        """
         ...
 
     async def due(self) -> float:
-        """Send what is due: delays, deadlines. Return seconds until the next one, at most 1."""
+        """Send what is due: delays, deadlines. Return seconds until it is worth looking again."""
+        ...
+
+    async def alarm(self, *, block_seconds: float) -> float | None:
+        """Wait until something is due before all that was; return in how many seconds it is."""
         ...
 
     async def give_back(self, held: Sequence[Delivery]) -> None:

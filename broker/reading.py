@@ -10,6 +10,7 @@ from broker.keys import question_of
 from broker.port import (
     Bury,
     DeadLetter,
+    Death,
     Delivery,
     Fields,
     Forward,
@@ -71,6 +72,8 @@ def delivery_of(
             failures=int(fields[b"n"]),
             result_list=fields[b"l"].decode(),
             merged=_merged(fields) if len(fields) > 5 else (),
+            starts=count + int(fields.get(b"c", 0)),
+            deaths=_deaths(fields[b"h"]) if b"h" in fields else (),
         )
     except (KeyError, ValueError) as error:
         missing = isinstance(error, KeyError)
@@ -155,6 +158,9 @@ def dead_letter_of(entry: Entry, shard: int) -> DeadLetter:
         worker=fields[b"worker"].decode(),
         at=seconds_of(entry_id),
         frame=fields[b"f"],
+        accepted_at=float(fields.get(b"accepted", 0)) / 1e6,
+        queued_at=float(fields.get(b"queued", 0)) / 1000,
+        deaths=_deaths(fields.get(b"deaths", b"")),
     )
 
 
@@ -167,6 +173,12 @@ def json_fields(text: bytes) -> Fields:
 def seconds_of(entry_id: str) -> float:
     """Return when an entry was added, in Unix seconds."""
     return int(entry_id.split("-")[0]) / 1000
+
+
+def _deaths(text: bytes) -> tuple[Death, ...]:
+    """Read `worker@ms worker@ms`."""
+    pairs = (death.rpartition("@") for death in text.decode(errors="replace").split())
+    return tuple(Death(worker, float(at) / 1000) for worker, _, at in pairs)
 
 
 def _merged(fields: Mapping[bytes, bytes]) -> tuple[bytes, ...]:

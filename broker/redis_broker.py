@@ -18,7 +18,7 @@ from broker.admission import NO_PACE, Pace
 from broker.ending import Endings, superseded
 from broker.forgetting import Forgetting
 from broker.keys import named_key, pace_key, question_of, results_key
-from broker.leasing import Leases, Tell
+from broker.leasing import Leases
 from broker.outcomes import Outcomes
 from broker.port import (
     Accepted,
@@ -44,6 +44,7 @@ from broker.results import ResultList
 from broker.scripts import SETTLE, SUBMIT
 from broker.settling import Limits, Settlements, outcome_of
 from broker.space import Space
+from broker.sweeping import Sweeping, Tell
 from broker.views import Views
 from envelope.question import Question
 from envelope.role import Role
@@ -100,7 +101,8 @@ class RedisBroker:
         self._longest_queue = longest_queue
         self._retry_after_seconds = retry_after_seconds
         self._random = random.SystemRandom()
-        self._leases = Leases(self._space, self.settle, tell)
+        self._leases = Leases(self._space)
+        self._sweeping = Sweeping(self._space, self.settle, tell, self._leases.discard)
         self._endings = Endings(self._space)
         self._views = Views(self._space)
         self._outcomes = Outcomes(self._space, self._views)
@@ -171,11 +173,14 @@ class RedisBroker:
     async def renew(self, held: Sequence[Delivery]) -> Sequence[Lost]:
         return await self._leases.renew(held)
 
-    async def reclaim(self, role: str, consumer: str, *, places: int) -> Sequence[Delivery]:
-        return await self._leases.reclaim(role, consumer, places=places)
+    async def sweep(self) -> float:
+        return await self._sweeping.sweep()
 
     async def due(self) -> float:
         return await self._endings.due()
+
+    async def alarm(self, *, block_seconds: float) -> float | None:
+        return await self._endings.alarm(block_seconds)
 
     async def give_back(self, held: Sequence[Delivery]) -> None:
         await self._leases.give_back(held)

@@ -1,8 +1,8 @@
-"""Renews leases and sends what is due, from a thread with a loop and a connection of its own.
+"""Renews leases and keeps time, from a thread with a loop and a connection of its own.
 
 A handler that blocks its event loop for minutes keeps its entries: this thread does not share the
 loop. Only when the whole process hangs or dies do the leases run out. One such thread anywhere is
-enough for delays and deadlines of everybody.
+enough for delays, deadlines and recovery of everybody.
 """
 
 import asyncio
@@ -16,14 +16,10 @@ import structlog
 
 from broker.errors import BrokerUnavailableError
 from broker.port import Broker, Delivery, Lost
+from broker.timekeeping import AWAY_SECONDS, Timekeeper
 
 Key = tuple[str, int, str, int]
 log = structlog.get_logger("broker")
-
-DUE_SECONDS = 0.1
-"""How long the thread sleeps at most before it looks for what is due: a retry may be new."""
-AWAY_SECONDS = 0.25
-"""How long it sleeps when Redis does not answer."""
 
 
 class MakeBroker(Protocol):
@@ -33,7 +29,7 @@ class MakeBroker(Protocol):
 
 
 class LeaseRenewal:
-    """Renews what is held every third of a lease; tells losses; runs `due`.
+    """Renews what is held every third of a lease; tells losses; keeps time for everybody.
 
     `hold` and `release` may be called from any thread. `on_lost` is called in this thread.
     """
@@ -101,7 +97,7 @@ class LeaseRenewal:
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._renew(broker, stop, on_lost))
-                tasks.create_task(self._due(broker, stop))
+                tasks.create_task(Timekeeper(broker, self._unavailable).run(stop))
         finally:
             await broker.close()
 
@@ -120,15 +116,6 @@ class LeaseRenewal:
             self.last_renewal = time.monotonic()
             for entry in lost:
                 self._lose(entry, on_lost)
-
-    async def _due(self, broker: Broker, stop: asyncio.Event) -> None:
-        wait = 0.0
-        while not await _stopped(stop, wait):
-            try:
-                wait = min(await broker.due(), DUE_SECONDS)
-            except BrokerUnavailableError as error:
-                self._unavailable(error)
-                wait = AWAY_SECONDS
 
     def _lose(self, entry: Lost, on_lost: Callable[[Lost], None]) -> None:
         with self._lock:

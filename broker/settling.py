@@ -175,8 +175,10 @@ class Settlements:
             delivery.role,
             bury.reason,
             bury.error,
-            delivery.failures + min(delivery.count, STARTS),
-            delivery.consumer,
+            delivery.failures + min(delivery.starts, STARTS),
+            bury.worker or delivery.consumer,
+            delivery.entry_id.split("-")[0],
+            " ".join(f"{death.worker}@{death.at * 1000:.0f}" for death in delivery.deaths),
             *self._sends(() if bury.tell is None else (bury.tell,)),
         ]
         return keys, args

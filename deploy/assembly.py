@@ -245,7 +245,6 @@ def _process(
         renewal=renewal,
         meter=meter if meter is not None else SilentMeter(),
         attempts=post.settings.agent_attempts,
-        reclaim_seconds=post.settings.lease_seconds / 4,
     )
 
 

@@ -57,7 +57,6 @@ class WorkerProcess:
         meter: Meter,
         attempts: int = 3,
         grace_seconds: float = 25.0,
-        reclaim_seconds: float = 3.75,
         consumer: str | None = None,
     ) -> None:
         self.consumer = consumer if consumer is not None else consumer_name()
@@ -77,7 +76,6 @@ class WorkerProcess:
                 isolation=isolation,
                 meter=meter,
                 attempts=attempts,
-                reclaim_seconds=reclaim_seconds,
             )
             for member in staff
             for instance in range(member.instances)
@@ -100,8 +98,7 @@ class WorkerProcess:
         try:
             async with self._renewal.running(on_lost), asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._settler.run())
-                timers = [tasks.create_task(worker.reclaim(tasks)) for worker in self.workers]
-                timers += [tasks.create_task(worker.take(tasks)) for worker in self.workers]
+                timers = [tasks.create_task(worker.take(tasks)) for worker in self.workers]
                 try:
                     yield
                 finally:

@@ -42,7 +42,6 @@ class Worker:
         meter: Meter,
         attempts: int = 3,
         block_seconds: float = 2.0,
-        reclaim_seconds: float = 3.75,
     ) -> None:
         self.role = handler.role.value
         self.running: dict[Key, asyncio.Task[None]] = {}
@@ -57,7 +56,6 @@ class Worker:
         self._meter = meter
         self._attempts = attempts
         self._block_seconds = block_seconds
-        self._reclaim_seconds = reclaim_seconds
         # Entries taken on the way may exceed the places that a blocked read has asked for.
         self._at_once = asyncio.Semaphore(places)
         self._tasks: asyncio.TaskGroup | None = None
@@ -107,24 +105,6 @@ class Worker:
             for delivery in taken:
                 self._start(delivery, tasks)
 
-    async def reclaim(self, tasks: asyncio.TaskGroup) -> None:
-        """Take over the entries of dead workers, on a timer of its own."""
-        backoff = Backoff(f"reclaim {self.role}")
-        while True:
-            await asyncio.sleep(self._reclaim_seconds)
-            places = self._places - len(self.running)
-            if places <= 0:
-                continue
-            try:
-                taken = await self._broker.reclaim(self.role, self.consumer, places=places)
-            except BrokerUnavailableError as error:
-                await backoff.failed(error)
-                continue
-            backoff.succeeded()
-            for delivery in taken:
-                self._meter.redelivered(self.role)
-                self._start(delivery, tasks)
-
     def lost(self, lost: Lost) -> None:
         """Cancel the run of an entry that is no longer ours: it could change nothing."""
         key = (lost.role, lost.shard, lost.entry_id, lost.count)
@@ -137,6 +117,8 @@ class Worker:
 
     def _start(self, delivery: Delivery, tasks: asyncio.TaskGroup) -> None:
         key = (delivery.role, delivery.shard, delivery.entry_id, delivery.count)
+        if delivery.starts > 1:
+            self._meter.redelivered(self.role)
         self._leases.hold(delivery)
         self.running[key] = tasks.create_task(self._work(key, delivery))
         if len(self.running) >= self._places:
@@ -148,11 +130,11 @@ class Worker:
         PRESENT.set(delivery)
         try:
             async with self._at_once:
-                await self._isolation.enter(delivery.count)
+                await self._isolation.enter(delivery.starts)
                 try:
                     settlement = await self._settlement(delivery)
                 finally:
-                    self._isolation.leave(delivery.count)
+                    self._isolation.leave(delivery.starts)
             self._settling.add(key)
             kept = await self._settle(delivery, settlement)
             outcome = type(settlement).__name__.lower() if kept else "lost"

@@ -14,7 +14,8 @@ local question = { name = '' }
 if name ~= '' then
   question = read_question(name)
 end
-bury(shard, question, frame, role, 'malformed', problem, count, consumer)
+bury(shard, question, frame, role, 'malformed', problem,
+  { count, consumer, string.match(id, '%d+'), '' })
 if name ~= '' then
   local results = key()
   local record = redis.call('HMGET', question.record, 'o', 't', 'lr', 'lo', 'l')

@@ -1,8 +1,9 @@
 -- Send what is due; everything is checked again here, since several processes look at once.
--- ARGV after the shard, for each: 'retry' token name role failures (KEYS record)
+-- KEYS: shard, duty. ARGV after the shard: who sends; then for each: 'retry' token name role failures (KEYS record)
 --                               | 'start' name (KEYS as closing) | 'deadline' name (KEYS as closing, results).
 
 local shard = read_shard()
+local duty, me = key(), arg()
 local now = now_ms()
 local due = {}
 
@@ -55,6 +56,8 @@ function due.deadline()
   return 1
 end
 
+redis.call('HSET', duty, 'timer', me)
+redis.call('PEXPIRE', duty, shard.ttl)
 local sent = 0
 while next_arg < #ARGV do
   sent = sent + due[arg()]()

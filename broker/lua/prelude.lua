@@ -28,11 +28,11 @@ local function arg()
   return ARGV[next_arg]
 end
 
--- KEYS: the six of the shard, then the streams; ARGV: time to live (ms), cap, roles.
+-- KEYS: the seven of the shard, then the streams; ARGV: time to live (ms), cap, roles.
 local function read_shard()
   local shard = {
     deadlines = key(), open = key(), dead = key(), delayed = key(), parked = key(),
-    notices = key(), streams = {}, ttl = arg(), cap = arg(),
+    notices = key(), alarms = key(), streams = {}, ttl = arg(), cap = arg(),
   }
   for _ = 1, tonumber(arg()) do
     shard.streams[arg()] = key()
@@ -52,6 +52,19 @@ local function holds(stream, id, consumer, count)
   local rows = redis.pcall('XPENDING', stream, GROUP, id, id, 1, consumer)
   local row = rows[1]
   return row ~= nil and row[4] == tonumber(count)
+end
+
+-- Wake whoever sleeps until something is due, when this is due before all else of its kind.
+local function alarm(shard, zset, member, due)
+  if redis.call('ZRANGE', zset, 0, 0)[1] == member then
+    redis.call('XADD', shard.alarms, 'MAXLEN', 16, '*', 'd', due)
+    redis.call('PEXPIRE', shard.alarms, shard.ttl)
+  end
+end
+
+local function put_off(shard, member, due)
+  redis.call('ZADD', shard.delayed, due, member)
+  alarm(shard, shard.delayed, member, due)
 end
 
 local function drop_waiting(question, name)
@@ -76,7 +89,7 @@ local function start(shard, question, name, now)
     return
   end
   if tonumber(found[4]) > now then
-    redis.call('ZADD', shard.delayed, found[4], 's ' .. name)
+    put_off(shard, 's ' .. name, found[4])
     return
   end
   local fields = { 'q', name, 'f', found[2], 'd', found[3], 'l', found[6], 'n', '0' }
@@ -134,9 +147,12 @@ local function close(shard, question, tenant, results, outcome, reply, now)
   leave_order(shard, question, now)
 end
 
-local function bury(shard, question, frame, role, reason, problem, attempts, worker)
+-- `told` has the attempts, the last worker, when the hop was queued (ms), and whose deaths it saw.
+local function bury(shard, question, frame, role, reason, problem, told)
+  local accepted = question.record and redis.call('HGET', question.record, 'at') or '0'
   local id = redis.call('XADD', shard.dead, 'MAXLEN', shard.cap, '*', 'q', question.name, 'f', frame,
-    'role', role, 'reason', reason, 'error', problem, 'attempts', attempts, 'worker', worker)
+    'role', role, 'reason', reason, 'error', problem, 'attempts', told[1], 'worker', told[2],
+    'queued', told[3], 'deaths', told[4], 'accepted', accepted or '0')
   if question.record and redis.call('EXISTS', question.record) == 1 then
     local before = redis.call('HGET', question.record, 'di')
     redis.call('HSET', question.record, 'di', before and before .. ' ' .. id or id)

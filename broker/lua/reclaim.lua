@@ -1,6 +1,6 @@
--- Take over entries whose lease ran out. KEYS: stream. ARGV: consumer, lease (ms), cursor, places,
--- silence (ms) after which a consumer that owns nothing is removed.
--- Returns {next cursor, entries, counts, now (ms)}; the caller buries those that were delivered too often.
+-- Take over results that a silent push channel left for a lease. KEYS: stream. ARGV: consumer, lease (ms),
+-- cursor, places, silence (ms) after which a consumer that owns nothing is removed.
+-- Returns {next cursor, entries, counts, now (ms)}.
 
 local stream = KEYS[1]
 local found = redis.pcall('XAUTOCLAIM', stream, GROUP, ARGV[1], ARGV[2], ARGV[3], 'COUNT', ARGV[4])

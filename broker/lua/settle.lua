@@ -42,7 +42,7 @@ function settle.retry(question, record)
   local token = 'r ' .. id .. ' ' .. role .. ' ' .. failures .. ' ' .. question.name
   local due = math.min(now_ms() + delay, tonumber(record[2]))
   redis.call('HSET', shard.parked, token, frame)
-  redis.call('ZADD', shard.delayed, whole(due), token)
+  put_off(shard, token, whole(due))
 end
 
 -- The writes of one question; skipped, but read, when the conversation was forgotten meanwhile.
@@ -118,9 +118,10 @@ function settle.finish(question, record)
 end
 
 function settle.bury(question, record)
-  local frame, role, reason, problem, attempts, worker = arg(), arg(), arg(), arg(), arg(), arg()
+  local frame, role, reason, problem = arg(), arg(), arg(), arg()
+  local told = { arg(), arg(), arg(), arg() }
   local results = key()
-  bury(shard, question, frame, role, reason, problem, attempts, worker)
+  bury(shard, question, frame, role, reason, problem, told)
   if send(question.name, record) > 0 then
     return
   end

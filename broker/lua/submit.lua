@@ -92,6 +92,7 @@ local function merge_into(target)
     target .. ':deadline')))
   redis.call('HSET', question.conversation, target .. ':at', whole(latest))
   redis.call('ZADD', shard.delayed, 'XX', whole(latest), 's ' .. target)
+  alarm(shard, shard.delayed, 's ' .. target, whole(latest))
   redis.call('HSET', question.record, 'o', 'superseded')
   if result_list ~= '' then
     redis.call('XADD', results, '*', 'q', name, 'o', 'superseded', 'j', merged_reply)
@@ -112,6 +113,7 @@ end
 
 redis.call('HINCRBY', pace_name, 'in', 1)
 redis.call('ZADD', shard.deadlines, whole(deadline), name)
+alarm(shard, shard.deadlines, name, whole(deadline))
 redis.call('HINCRBY', shard.open, tenant, 1)
 redis.call('RPUSH', question.order, name)
 keep(question.order)
@@ -125,6 +127,6 @@ redis.call('HSET', question.conversation, name .. ':stream', shard.streams[role]
   name .. ':list', result_list)
 keep(question.conversation)
 if before == 0 then
-  redis.call('ZADD', shard.delayed, whole(start_at), 's ' .. name)
+  put_off(shard, 's ' .. name, whole(start_at))
 end
 return { 'accepted', before }

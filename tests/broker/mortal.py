@@ -38,7 +38,6 @@ async def work(url: str, role: str) -> None:
     consumer = f"w{os.getpid()}"
     while True:
         taken = [
-            *await broker.reclaim(role, consumer, places=4),
             *await broker.take(role, consumer, places=4, block_seconds=0.05),
         ]
         for delivery in taken:

@@ -105,7 +105,8 @@ class Rig:
         """Take over one entry as soon as its lease ran out."""
 
         async def look() -> Sequence[Delivery]:
-            return await self.broker.reclaim(role, consumer, places=10)
+            await self.broker.sweep()
+            return await self.take_all(role, consumer)
 
         found = await eventually(look)
         assert len(found) == 1

@@ -87,11 +87,38 @@ async def test_a_retry_that_is_due_after_the_deadline_is_dropped(rig: Rig) -> No
 
 
 async def test_the_time_to_the_next_due_thing_is_told(rig: Rig) -> None:
-    assert await rig.broker.due() == 1.0
+    assert await rig.broker.due() >= 30
 
     await rig.submit(deadline_seconds=0.5)
 
     assert 0 < await rig.broker.due() <= 0.5
+
+
+async def test_who_becomes_due_first_wakes_the_sleepers(rig: Rig) -> None:
+    await rig.broker.due()
+    await rig.submit(question("m1"), deadline_seconds=50)
+    first = await rig.broker.alarm(block_seconds=1.0)
+    await rig.submit(question("m1", conversation="c2"), deadline_seconds=60)
+    later = await rig.broker.alarm(block_seconds=0.01)
+    await rig.settle((await rig.take_all())[0], Retry(b"again", "away", seconds=5))
+    retry = await rig.broker.alarm(block_seconds=1.0)
+
+    assert first is not None
+    assert 49 < first <= 50
+    assert later is None
+    assert retry is not None
+    assert 4 < retry <= 5
+
+
+async def test_who_did_not_send_what_was_due_last_stands_by(rig: Rig) -> None:
+    await rig.submit(question("m1"), deadline_seconds=0.01)
+    await rig.due_reply(question("m1"))
+    other = rig.make()
+    await rig.submit(question("m2"), deadline_seconds=20)
+
+    timer, stand_by = await rig.broker.due(), await other.due()
+
+    assert timer <= 20 < stand_by < 20.2
 
 
 async def test_a_record_that_is_gone_does_not_keep_its_place(rig: Rig) -> None:

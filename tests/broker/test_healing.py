@@ -57,7 +57,7 @@ async def test_every_operation_survives_the_loss_of_the_group(rig: Rig) -> None:
     await rig.client.delete("rd:{0}:stream:manager")
 
     assert len(await rig.broker.renew([held])) == 1
-    assert await rig.broker.reclaim("manager", "w2", places=1) == []
+    assert await rig.broker.sweep() > 0
     await rig.broker.give_back([held])
     await rig.broker.leave("manager", "w1")
     (status,) = await rig.broker.status(["manager"])

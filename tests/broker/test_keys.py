@@ -35,6 +35,7 @@ async def test_every_key_that_is_written_stands_in_the_table_with_its_type(rig: 
         finish(),
     ]
     await rig.broker.settle(list(zip(await rig.take_all(), ends, strict=True)))
+    await rig.broker.sweep()
 
     found = [
         (key.decode(), (await rig.client.type(key)).decode()) for key in await rig.client.keys("*")

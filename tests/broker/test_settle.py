@@ -100,7 +100,7 @@ async def test_a_late_finisher_of_the_same_name_is_refused_too(rig: Rig) -> None
     first = await rig.take(consumer="w1")
     second = await rig.reclaimed(consumer="w1")
 
-    assert (first.entry_id, first.count + 1) == (second.entry_id, second.count)
+    assert (first.starts + 1, first.consumer) == (second.starts, second.consumer)
     assert not await rig.settle(first, finish("first"))
     assert await rig.settle(second, finish("second"))
 
@@ -186,7 +186,7 @@ async def test_a_wait_that_was_asked_for_is_kept_and_is_no_failure(rig: Rig) -> 
         score for _, score in await rig.client.zrange("rd:{0}:delayed", 0, -1, withscores=True)
     ]
     seconds, microseconds = await rig.client.time()
-    assert due_in == 1.0
+    assert 25 < due_in <= 30
     assert 25 < score / 1000 - (seconds + microseconds / 1e6) <= 30
 
 

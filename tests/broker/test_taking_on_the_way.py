@@ -27,7 +27,7 @@ async def test_what_was_taken_on_the_way_is_held_like_any_other(rig: Rig) -> Non
 
     again = await rig.reclaimed("search", "w8")
 
-    assert again.count == 2
+    assert again.starts == 2
     assert not await rig.settle(settled.taken[0], finish("late"))
     assert await rig.settle(again, finish())
 

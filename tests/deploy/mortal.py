@@ -106,7 +106,6 @@ async def work(url: str, data: str, roles: Sequence[str], *, stopping: bool) -> 
                 lease_seconds=LEASE_SECONDS,
             ),
             meter=SilentMeter(),
-            reclaim_seconds=LEASE_SECONDS / 4,
         )
         await stack.enter_async_context(process.running())
         await asyncio.Event().wait()

@@ -172,7 +172,6 @@ class House:
             staff,
             renewal=self._renewal(self.make_broker, lease_seconds=self._lease_seconds),
             meter=meter,
-            reclaim_seconds=self._lease_seconds / 4,
             grace_seconds=2.0,
         )
 

@@ -1,0 +1,127 @@
+-- Give what dead workers held back to its streams, where whoever has room takes it at once.
+-- One process at a time sweeps a shard: it says until when, and the others ask again after that.
+-- A consumer that holds something and was silent for a lease is dead: a living one renews. What a
+-- living one holds without knowing (the answer that delivered it was lost) is found by looking
+-- through all that is pending, a bounded number of entries at a time, from where the last look ended.
+-- KEYS: duty, then the streams. ARGV: sweeper, lease (ms), silence (ms) after which a consumer that
+-- holds nothing is removed, entries looked at, entries given back, starts, ttl (ms), then the roles.
+-- Returns {ms until the next sweep, 1 when this one swept, {{role, entry, count}}: what was started
+-- so often that the caller buries it}.
+
+local duty, me = KEYS[1], ARGV[1]
+local lease, silence, looks = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local moves, starts, ttl = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7]
+local FIRST_ROLE = 8
+local roles = #ARGV - FIRST_ROLE + 1
+local now = now_ms()
+
+local known = redis.call('HMGET', duty, 'sweeper', 'until', 'role', 'after')
+if known[1] and known[1] ~= me and tonumber(known[2]) > now then
+  return { whole(tonumber(known[2]) - now), 0, {} }
+end
+
+local wait, poison = lease, {}
+
+-- Rows are those of XPENDING: id, consumer, idle (ms), deliveries.
+local function give_back(stream, role, row)
+  local id, entry = row[1], redis.call('XRANGE', stream, row[1], row[1])[1]
+  if not entry then
+    redis.call('XACK', stream, GROUP, id)
+    return
+  end
+  local fields, started, deaths = {}, row[4], ''
+  for i = 1, #entry[2], 2 do
+    local name, value = entry[2][i], entry[2][i + 1]
+    if name == 'c' then
+      started = started + tonumber(value)
+    elseif name == 'h' then
+      deaths = value .. ' '
+    else
+      fields[#fields + 1] = name
+      fields[#fields + 1] = value
+    end
+  end
+  -- What is buried stays the delivery it was, and counts itself.
+  local spent = started >= starts
+  fields[#fields + 1] = 'c'
+  fields[#fields + 1] = tostring(spent and started - row[4] or started)
+  fields[#fields + 1] = 'h'
+  fields[#fields + 1] = deaths .. row[2] .. '@' .. whole(now - row[3])
+  if spent then
+    redis.call('XCLAIM', stream, GROUP, me, 0, id, 'JUSTID')
+    poison[#poison + 1] = { role, { id, fields }, row[4] }
+    return
+  end
+  redis.call('XACK', stream, GROUP, id)
+  redis.call('XDEL', stream, id)
+  redis.call('XADD', stream, '*', unpack(fields))
+end
+
+local function look_at(stream, role, rows)
+  for _, row in ipairs(rows) do
+    if row[3] < lease then
+      wait = math.min(wait, lease - row[3])
+    elseif moves > 0 then
+      moves = moves - 1
+      give_back(stream, role, row)
+    end
+  end
+end
+
+local function sweep_consumers(stream, role)
+  local rows = redis.pcall('XINFO', 'CONSUMERS', stream, GROUP)
+  if rows.err then
+    return false
+  end
+  for _, row in ipairs(rows) do
+    local consumer = {}
+    for i = 1, #row, 2 do
+      consumer[row[i]] = row[i + 1]
+    end
+    if consumer.pending == 0 then
+      if consumer.idle > silence then
+        redis.call('XGROUP', 'DELCONSUMER', stream, GROUP, consumer.name)
+      end
+    elseif consumer.idle < lease then
+      wait = math.min(wait, lease - consumer.idle)
+    elseif moves > 0 then
+      look_at(stream, role, redis.call('XPENDING', stream, GROUP, '-', '+', moves, consumer.name))
+    end
+  end
+  return true
+end
+
+local present, first, from = {}, 1, '-'
+for place = 1, roles do
+  local role = ARGV[FIRST_ROLE + place - 1]
+  present[place] = sweep_consumers(KEYS[place + 1], role)
+  if role == known[3] then
+    first, from = place, known[4]
+  end
+end
+
+-- Look through everything once around, as far as the number of looks goes.
+local next_role, next_after = '', ''
+for step = 0, roles - 1 do
+  local place = (first - 1 + step) % roles + 1
+  local stream, role = KEYS[place + 1], ARGV[FIRST_ROLE + place - 1]
+  if present[place] then
+    local rows = redis.call('XPENDING', stream, GROUP, from, '+', looks)
+    look_at(stream, role, rows)
+    looks = looks - #rows
+    if looks <= 0 then
+      next_role, next_after = role, '(' .. rows[#rows][1]
+      wait = math.min(wait, lease / 16)
+      break
+    end
+  end
+  from = '-'
+end
+if moves <= 0 then
+  wait = 0
+end
+
+redis.call('HSET', duty, 'sweeper', me, 'until', whole(now + wait + lease / 16),
+  'role', next_role, 'after', next_after)
+redis.call('PEXPIRE', duty, ttl)
+return { whole(wait), 1, poison }

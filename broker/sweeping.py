@@ -1,0 +1,83 @@
+"""Gives the work of dead workers back to whoever is free, on a timer that needs no traffic.
+
+A sweep looks at the consumers of every stream of a shard, not at every entry: a consumer that
+holds something and was silent for a lease belongs to a process that died. What it held becomes a
+new entry that tells how often it was started before, so that any worker takes it at once. The next
+sweep is due when the next lease can end: a lease later where nothing is held.
+"""
+
+import random
+import secrets
+from collections.abc import Awaitable, Callable, Sequence
+
+from broker.keys import shard_keys, stream_key
+from broker.port import Bury, Delivery, Send, Settlement
+from broker.reading import Malformed, delivery_of
+from broker.scripts import SWEEP
+from broker.settling import STARTS
+from broker.space import Space
+
+LOOKS = 2000
+"""Entries that one sweep of a shard looks at, of however many are pending."""
+MOVES = 100
+"""Entries that one sweep gives back; where there are more, the next follows at once."""
+SILENT_LEASES = 20
+"""A consumer that holds nothing and was silent for so many leases is removed."""
+LEAST_SECONDS = 0.005
+
+Settle = Callable[[Sequence[tuple[Delivery, Settlement]]], Awaitable[Sequence[bool]]]
+Tell = Callable[[Delivery, str], Send | None]
+Discard = Callable[[Malformed], Awaitable[None]]
+
+
+class Sweeping:
+    """Sweeps all shards; `settle` buries what was started too often, which `tell` tells of."""
+
+    def __init__(self, space: Space, settle: Settle, tell: Tell, discard: Discard) -> None:
+        self._space = space
+        self._settle = settle
+        self._tell = tell
+        self._discard = discard
+        self._name = f"sweeper-{secrets.token_hex(4)}"
+        self._random = random.SystemRandom()
+
+    async def sweep(self) -> float:
+        """Sweep, where nobody else does; return seconds until it is worth doing again."""
+        return min([await self._sweep(shard) for shard in range(self._space.shards)])
+
+    async def _sweep(self, shard: int) -> float:
+        lease_ms, roles = self._space.lease_ms, tuple(self._space.roles)
+        keys = [shard_keys(shard).duty, *(stream_key(role, shard) for role in roles)]
+        args = [
+            self._name,
+            lease_ms,
+            SILENT_LEASES * lease_ms,
+            LOOKS,
+            MOVES,
+            STARTS,
+            self._space.limits.ttl_ms,
+            *roles,
+        ]
+        wait_ms, swept, poison = await self._space.run(SWEEP, keys, args)
+        for role, entry, count in poison:
+            found = delivery_of(
+                entry,
+                role=role.decode(),
+                shard=shard,
+                consumer=self._name,
+                count=count,
+                now_ms=0.0,
+            )
+            await self._bury(found)
+        seconds = max(LEAST_SECONDS, float(wait_ms) / 1000)
+        # Of those who stand by, one shall come first.
+        return seconds if swept else seconds + self._random.uniform(0.0, lease_ms / 16_000)
+
+    async def _bury(self, found: Delivery | Malformed) -> None:
+        if isinstance(found, Malformed):
+            await self._discard(found)
+            return
+        error = f"its worker died or hung in each of {STARTS} starts"
+        worker = found.deaths[-1].worker
+        buried = Bury("poison", error, tell=self._tell(found, error), worker=worker)
+        await self._settle([(found, buried)])

@@ -1,0 +1,84 @@
+"""Keeps time for everybody: sends what is due, and gives back what dead workers held.
+
+Wherever a process runs this, delays, deadlines and recovery work for the whole system. It sleeps
+until the next thing is due, or until an alarm tells of something earlier; on an idle system it
+asks Redis a few times a minute.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+from broker.connecting import LONGEST_BLOCK_SECONDS
+from broker.errors import BrokerUnavailableError
+from broker.port import Broker
+
+AWAY_SECONDS = 0.25
+"""How long it sleeps when Redis does not answer."""
+GATHER_SECONDS = 0.02
+"""Alarms and looks follow each other no faster: many retries are sent at once."""
+CANCEL_AGAIN_SECONDS = 0.05
+
+OnAway = Callable[[BrokerUnavailableError], None]
+
+
+class Timekeeper:
+    """Runs what is due, sweeps, and listens for alarms; `on_away` hears of a silent Redis."""
+
+    def __init__(self, broker: Broker, on_away: OnAway) -> None:
+        self._broker = broker
+        self._on_away = on_away
+        self._look_at = 0.0
+        self._sooner = asyncio.Event()
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Keep time until told to stop."""
+        async with asyncio.TaskGroup() as tasks:
+            keeping = {
+                tasks.create_task(self._repeat(work))
+                for work in (self._listen, self._send_due, self._sweep)
+            }
+            await stop.wait()
+            while keeping:
+                for task in keeping:
+                    task.cancel()
+                # Asked again where it had no effect: a client may lose a cancellation.
+                _, keeping = await asyncio.wait(keeping, timeout=CANCEL_AGAIN_SECONDS)
+
+    async def _repeat(self, work: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            try:
+                await work()
+            except BrokerUnavailableError as error:
+                self._on_away(error)
+                # What rang meanwhile was not heard: look, once Redis answers.
+                self._ring(0.0)
+                await asyncio.sleep(AWAY_SECONDS)
+
+    async def _listen(self) -> None:
+        seconds = await self._broker.alarm(block_seconds=LONGEST_BLOCK_SECONDS)
+        if seconds is not None:
+            self._ring(seconds)
+            await asyncio.sleep(GATHER_SECONDS)
+
+    def _ring(self, seconds: float) -> None:
+        at = time.monotonic() + seconds
+        if at < self._look_at:
+            self._look_at = at
+            self._sooner.set()
+
+    async def _send_due(self) -> None:
+        while (left := self._look_at - time.monotonic()) > 0:
+            self._sooner.clear()
+            try:
+                async with asyncio.timeout(left):
+                    await self._sooner.wait()
+            except TimeoutError:
+                break
+        # Set before the look: an alarm that rings during it shortens the sleep after it.
+        self._look_at = float("inf")
+        seconds = await self._broker.due()
+        self._look_at = min(self._look_at, time.monotonic() + max(seconds, GATHER_SECONDS / 2))
+
+    async def _sweep(self) -> None:
+        await asyncio.sleep(await self._broker.sweep())
