@@ -43,7 +43,7 @@ class Outcomes:
         mine = self._enter(name)
         try:
             # After entering: what ends between these lines is either seen here or noticed.
-            reply = await self._views.reply(question)
+            [reply] = await self._views.ends([question])
             while reply is None and time.monotonic() < until:
                 if mine.done() and mine.result() is not None:
                     return mine.result()
@@ -86,7 +86,7 @@ class Outcomes:
     async def _tell(self, names: Sequence[str]) -> None:
         if not names:
             return
-        replies = await self._views.replies([question_of(name) for name in names])
+        replies = await self._views.ends([question_of(name) for name in names])
         for name, reply in zip(names, replies, strict=True):
             for waiting in self._waiting.get(name, ()):
                 if not waiting.done() and reply is not None:

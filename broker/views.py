@@ -40,17 +40,26 @@ class Views:
 
     async def reply(self, question: Question) -> Fields | None:
         """Return the reply in the journal's last entry, once it is the finished one."""
-        return (await self.replies([question]))[0]
+        _, names = self._space.place(question)
+        with reachable():
+            return _reply_of(await self._command("XREVRANGE", names.journal, "+", "-", "COUNT", 1))
 
-    async def replies(self, questions: Sequence[Question]) -> list[Fields | None]:
-        """Return the replies of many questions in one round trip."""
+    async def ends(self, questions: Sequence[Question]) -> list[Fields | None]:
+        """Return how many questions ended, in one round trip; those that did not are None.
+
+        Of one that was forgotten only its outcome is left: whoever waits for it need not any more.
+        """
         with reachable():
             pipeline: Any = self._space.client.pipeline(transaction=False)
             for question in questions:
                 _, names = self._space.place(question)
                 pipeline.execute_command("XREVRANGE", names.journal, "+", "-", "COUNT", 1)
+                pipeline.hget(names.record, "o")
             found = await pipeline.execute()
-        return [_reply_of(entries) for entries in found]
+        return [
+            _reply_of(entries) if entries else _wordless(question, outcome)
+            for question, entries, outcome in zip(questions, found[::2], found[1::2], strict=True)
+        ]
 
     async def journal(
         self, question: Question, *, after: str, block_seconds: float
@@ -197,6 +206,18 @@ def _reply_of(entries: Sequence[Any]) -> Fields | None:
         if fields[b"k"] == b"finished":
             return json_fields(fields[b"j"])
     return None
+
+
+def _wordless(question: Question, outcome: bytes | None) -> Fields | None:
+    if outcome is None:
+        return None
+    return {
+        "outcome": outcome.decode(),
+        "text": "",
+        "termination_reason": "forgotten",
+        "conversation_id": question.conversation_id,
+        "message_id": question.message_id,
+    }
 
 
 def letter_place(letter_id: str) -> tuple[int, str] | None:

@@ -18,6 +18,19 @@ async def test_waiting_for_an_open_question_ends_in_time_with_nothing(rig: Rig) 
     assert await rig.broker.outcome(question("unknown"), block_seconds=0.03) is None
 
 
+async def test_who_waits_for_a_message_that_is_forgotten_hears_how_it_ended(rig: Rig) -> None:
+    await rig.submit()
+
+    async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
+        waiting = tasks.create_task(rig.broker.outcome(question(), block_seconds=9.0))
+        late = tasks.create_task(rig.broker.cancel(question(), forget=True))
+
+    assert late.result()
+    for reply in (waiting.result(), await rig.broker.outcome(question(), block_seconds=9.0)):
+        assert reply is not None
+        assert (reply["outcome"], reply["text"]) == ("superseded", "")
+
+
 async def _waited(rig: Rig, conversation: str) -> Any:
     """Wait for an outcome as a door does: again and again."""
     while True:
