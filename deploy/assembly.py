@@ -157,7 +157,7 @@ async def ingested(
 @asynccontextmanager
 async def _standing_in(post: Post, roles: Sequence[str]) -> AsyncIterator[None]:
     """Work in the place of the index's owner should it leave before our work is done."""
-    async with asyncio.TaskGroup() as tasks:
+    async with keeping_time(post), asyncio.TaskGroup() as tasks:
         standing = tasks.create_task(_stand_in(post, roles))
         try:
             yield
@@ -204,16 +204,27 @@ async def staffed(
             meter=meter,
             models=models,
         )
-        kind = LeaseRenewal if post.endpoint.played is None else PlayedRenewal
-        renewal = kind(
-            lambda: _broker(settings, post.endpoint), lease_seconds=settings.lease_seconds
-        )
+        renewal = _renewal(post)
         process = _process(post, staffing, renewal, meter)
         if meter is not None:
             _show_staffing(meter, staffing, process)
             await stack.enter_async_context(_served(post, process, renewal, meter, health_port))
         await stack.enter_async_context(process.running())
         yield
+
+
+@asynccontextmanager
+async def keeping_time(post: Post) -> AsyncIterator[None]:
+    """Keep delays, deadlines and recovery going while inside, also when no worker lives."""
+    async with _renewal(post).running(lambda _lost: None):
+        yield
+
+
+def _renewal(post: Post) -> LeaseRenewal:
+    kind = LeaseRenewal if post.endpoint.played is None else PlayedRenewal
+    return kind(
+        lambda: _broker(post.settings, post.endpoint), lease_seconds=post.settings.lease_seconds
+    )
 
 
 def _meter() -> "PrometheusMeter":
