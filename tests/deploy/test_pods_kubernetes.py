@@ -1,0 +1,181 @@
+"""The manifests are valid, name streams and settings that exist, and scale on the true depth."""
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from broker.embedded import Endpoint
+from broker.keys import stream_key
+from broker.port import Finish, Submission
+from broker.redis_broker import RedisBroker
+from config.settings import Settings, load_settings
+from deploy import pods
+from deploy.assembly import INGESTION, ROLES
+from deploy.pods import FOLDER, GROUPS, deployment, pages, scaled_object
+from envelope.outcome import Outcome
+from envelope.question import Question
+from worker.shutdown import GRACE_SECONDS
+
+Manifest = dict[str, Any]
+FOREIGN = ("keda.sh/", "kustomize.config.k8s.io/")
+"""What Kubernetes itself has no schema of."""
+
+
+def manifests() -> Iterator[tuple[str, Manifest]]:
+    for path in sorted(FOLDER.glob("*.yaml")):
+        for manifest in yaml.safe_load_all(path.read_text()):
+            yield f"{path.name}: {manifest['kind']}", manifest
+
+
+ALL = list(manifests())
+DEPLOYMENTS = [manifest for _, manifest in ALL if manifest["kind"] == "Deployment"]
+CONTAINERS = [one["spec"]["template"]["spec"]["containers"][0] for one in DEPLOYMENTS]
+
+
+def of_kind(kind: str) -> list[Manifest]:
+    return [manifest for _, manifest in ALL if manifest["kind"] == kind]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        pytest.param(each, id=name)
+        for name, each in ALL
+        if not each["apiVersion"].startswith(FOREIGN)
+    ],
+)
+def test_kubernetes_knows_every_word(manifest: Manifest) -> None:
+    kubernetes_validate.validate(manifest, "1.37", strict=True)
+
+
+def test_the_drawn_files_are_fresh() -> None:
+    for name, text in pages().items():
+        assert (FOLDER / name).read_text() == text, f"stale: run {sys.executable} -m deploy.pods"
+
+
+def test_whatever_is_applied_is_listed_and_secrets_are_not() -> None:
+    [listed] = of_kind("Kustomization")
+
+    files = {path.name for path in FOLDER.glob("*.yaml")}
+    assert files - set(listed["resources"]) == {"kustomization.yaml", "secret.example.yaml"}
+
+
+def test_the_groups_work_for_every_role_and_scale_on_every_stream() -> None:
+    worked = {role.value for group in GROUPS for role in group.roles}
+    scaled = [role.value for group in GROUPS for role in group.scales_by]
+
+    assert worked == set(ROLES)
+    assert sorted(scaled) == sorted([*ROLES, INGESTION])
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+@pytest.mark.parametrize("group", GROUPS, ids=lambda group: group.name)
+def test_a_group_is_scaled_by_the_sum_of_its_streams(group: pods.Group, shards: int) -> None:
+    spec = scaled_object(group, shards)["spec"]
+    triggers = spec["triggers"]
+
+    assert {trigger["metadata"]["stream"] for trigger in triggers} == {
+        stream_key(role.value, shard) for role in group.scales_by for shard in range(shards)
+    }
+    names = [trigger["name"] for trigger in triggers]
+    assert spec["advanced"]["scalingModifiers"]["formula"] == " + ".join(names)
+    assert len(set(names)) == len(names)
+    assert all(name.isidentifier() for name in names)
+    assert spec["scaleTargetRef"]["name"] == deployment(group)["metadata"]["name"]
+
+
+def test_keda_counts_the_length_of_a_stream_and_knows_every_word() -> None:
+    fields = {"scaleTargetRef", "minReplicaCount", "maxReplicaCount", "pollingInterval"}
+    fields |= {"cooldownPeriod", "fallback", "advanced", "triggers"}
+
+    for scaled in of_kind("ScaledObject"):
+        assert set(scaled["spec"]) == fields
+        for trigger in scaled["spec"]["triggers"]:
+            assert trigger["type"] == "redis-streams"
+            # With `consumerGroup` it would count what is pending, or the lag.
+            assert set(trigger["metadata"]) == {"stream", "streamLength"}
+            assert all(isinstance(value, str) for value in trigger["metadata"].values())
+            assert trigger["authenticationRef"]["name"] == "refdesk-redis"
+
+
+@pytest.mark.parametrize("container", CONTAINERS, ids=lambda one: " ".join(one["args"][:3]))
+def test_no_container_may_do_more_than_it_needs(container: Manifest) -> None:
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert {"requests", "limits"} == set(container["resources"])
+    assert {"/data", "/tmp"} == {each["mountPath"] for each in container["volumeMounts"]}  # noqa: S108
+
+
+@pytest.mark.parametrize("one", DEPLOYMENTS, ids=lambda one: one["metadata"]["name"])
+def test_a_pod_is_nobody_and_may_take_its_grace_time(one: Manifest) -> None:
+    pod = one["spec"]["template"]["spec"]
+
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert pod["automountServiceAccountToken"] is False
+    assert pod["terminationGracePeriodSeconds"] >= GRACE_SECONDS + pods.LEAVING_SECONDS
+
+
+@pytest.mark.parametrize("container", CONTAINERS, ids=lambda one: " ".join(one["args"][:3]))
+def test_a_pod_is_asked_whether_it_lives_and_whether_it_can_work(container: Manifest) -> None:
+    paths = {
+        name: container[f"{name}Probe"]["httpGet"]["path"]
+        for name in ("startup", "liveness", "readiness")
+    }
+    ports = {port["name"] for port in container["ports"]}
+
+    assert paths == {"startup": "/healthz", "liveness": "/healthz", "readiness": "/readyz"}
+    assert {container["livenessProbe"]["httpGet"]["port"]} == ports
+
+
+def test_each_deployment_has_a_disruption_budget() -> None:
+    chosen = [budget["spec"]["selector"] for budget in of_kind("PodDisruptionBudget")]
+
+    assert all(one["spec"]["selector"] in chosen for one in DEPLOYMENTS)
+
+
+def test_pods_are_told_settings_that_exist_and_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    [told] = of_kind("ConfigMap")
+    secret = of_kind("Secret")[0]
+    given = {**told["data"], **secret["stringData"]}
+    named = {one["name"] for container in CONTAINERS for one in container.get("env", ())}
+
+    assert {name.lower() for name in {*given, *named}} <= set(Settings.model_fields)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    assert load_settings(_env_file=None).shards == 1
+
+
+async def test_the_length_of_a_stream_is_what_waits_and_what_runs(
+    endpoint: Endpoint,
+) -> None:
+    client = endpoint.client()
+    broker = RedisBroker(client)
+    await broker.prepare(["lang"])
+    for number in range(5):
+        asked = Question(
+            tenant="t", assistant="a", conversation_id=f"c{number}", message_id=f"m{number}"
+        )
+        await broker.submit(Submission(asked, b"frame", "lang", 60.0, {"outcome": "failed"}))
+    taken = await broker.take("lang", "w", places=3, block_seconds=0)
+    await broker.settle([(taken[0], Finish(Outcome.ANSWERED, {"outcome": "answered"}))])
+
+    [trigger] = [
+        each
+        for group in GROUPS
+        for each in scaled_object(group, 1)["spec"]["triggers"]
+        if each["name"] == "lang_0"
+    ]
+    length = await client.xlen(trigger["metadata"]["stream"])
+
+    [status] = await broker.status(["lang"])
+    assert (length, status.depth, status.in_flight) == (4, 4, 2)
+    await client.aclose()
