@@ -5,6 +5,10 @@ local shard = read_shard()
 local name, reply, forgets = arg(), arg(), arg()
 local question, results = read_question(name), key()
 local record = redis.call('HMGET', question.record, 'o', 'd', 't', 'l')
+if record[4] and record[4] ~= '' and results == question.record then
+  -- It came in after the caller had looked for its result list: the cancellation was before it.
+  return 0
+end
 local open = record[2] and not record[1]
 if open then
   close(shard, question, record[3], record[4] ~= '' and results or nil, 'superseded', reply, now_ms())

@@ -1,6 +1,11 @@
 import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
 
 from broker.port import Bury, Duplicate, Retry, Send
+from broker.redis_broker import RedisBroker
 from envelope.memory_write import Append
 from tests.broker.rig import LAST_RESORT, Rig, eventually, finish, forward, question
 
@@ -175,6 +180,35 @@ async def test_cancelling_a_message_that_was_to_start_later_starts_nothing(rig: 
 
     assert (await rig.take()).question == question("m2")
     assert await rig.client.exists("rd:{0}:delayed") == 0
+
+
+class Meanwhile:
+    """A client that lets something happen before it runs its first script."""
+
+    def __init__(self, client: Any, happens: Callable[[], Awaitable[object]]) -> None:
+        self._client = client
+        self._happens = [happens]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    async def evalsha(self, *args: Any) -> Any:
+        while self._happens:
+            await self._happens.pop()()
+        return await self._client.evalsha(*args)
+
+
+@pytest.mark.parametrize("forget", [True, False])
+async def test_a_message_that_comes_in_while_it_is_cancelled_is_left_as_it_is(
+    rig: Rig, forget: bool
+) -> None:
+    client: Any = Meanwhile(rig.client, lambda: rig.submit(result_list="chat"))
+
+    cancelled = await RedisBroker(client).cancel(question(), forget=forget)
+
+    assert not cancelled
+    assert await rig.settle(await rig.take(), finish())
+    assert len(await rig.results()) == 1
 
 
 async def test_a_forgotten_message_leaves_no_word_and_stays_closed(rig: Rig) -> None:
