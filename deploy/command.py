@@ -81,9 +81,10 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
 
 def _configure_logging() -> None:
     from config.settings import load_settings
-    from deploy.logging_setup import configure_logging
+    from deploy.logging_setup import configure_logging, secrets_of
 
-    configure_logging(load_settings().log_level)
+    settings = load_settings()
+    configure_logging(settings.log_level, secrets=secrets_of(settings))
 
 
 def _sole(error: Exception) -> Exception:

@@ -1,21 +1,29 @@
 """Sends every log line to standard error: for people on a terminal, as JSON elsewhere.
 
 Standard output belongs to results. Lines that are written while an envelope is handled carry its
-`conversation_id` and `message_id`, which the worker binds.
+`conversation_id` and `message_id`, which the worker binds. What settings keep secret is hidden in
+every line.
 """
 
+import json
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, TextIO
+from urllib.parse import unquote, urlsplit
 
 import structlog
+from pydantic import SecretStr
 from structlog.typing import EventDict, Processor, WrappedLogger
 
+from config.settings import Settings
 from worker.present import named_after_the_message
 
 RETRY = "stamina.retry_scheduled"
 """What the library of retries calls a warning, and is none: most retries go well."""
+
+
+HIDDEN = "[hidden]"
 
 
 class ErrorStreamLogger:
@@ -32,25 +40,34 @@ class ErrorStreamLogger:
     debug = info = warning = error = critical = msg
 
 
-def configure_logging(level: str) -> None:
-    """Log from `level` on; called once, when the command starts."""
+def configure_logging(level: str, *, secrets: Collection[str] = ()) -> None:
+    """Log from `level` on, and hide `secrets`; called once, when the command starts."""
     number = logging.getLevelNamesMapping()[level.upper()]
-    terminal = sys.stderr.isatty()
+    render = _hiding(secrets, _renderer(terminal=sys.stderr.isatty()))
     calming: list[Processor] = [_calmed] if number > logging.INFO else []
     structlog.configure(
-        processors=[*calming, *_SHARED, _named, _renderer(terminal=terminal)],
+        processors=[*calming, *_SHARED, _named, render],
         wrapper_class=structlog.make_filtering_bound_logger(number),
         logger_factory=lambda *names: ErrorStreamLogger(str(names[0]) if names else "refdesk"),
         cache_logger_on_first_use=False,
     )
-    _route_libraries(number, terminal=terminal)
+    _route_libraries(number, render)
+
+
+def secrets_of(settings: Settings) -> set[str]:
+    """Return what no line may show: keys, and the passwords inside addresses."""
+    values = [getattr(settings, name) for name in Settings.model_fields]
+    keys = {value.get_secret_value() for value in values if isinstance(value, SecretStr)}
+    urls = [value for value in values if isinstance(value, str) and "://" in value]
+    passwords = {urlsplit(url).password for url in urls}
+    return {secret for secret in keys | {unquote(one) for one in passwords if one} if secret}
 
 
 class _LibraryHandler(logging.StreamHandler[TextIO]):
     """Our one handler of what libraries log; told apart, so that it is never added twice."""
 
 
-def _route_libraries(level: int, *, terminal: bool) -> None:
+def _route_libraries(level: int, render: Processor) -> None:
     root = logging.getLogger()
     for handler in [known for known in root.handlers if isinstance(known, _LibraryHandler)]:
         root.removeHandler(handler)
@@ -61,7 +78,7 @@ def _route_libraries(level: int, *, terminal: bool) -> None:
             foreign_pre_chain=[*_SHARED, structlog.stdlib.add_logger_name],
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                _renderer(terminal=terminal),
+                render,
             ],
         )
     )
@@ -84,6 +101,21 @@ def _renderer(*, terminal: bool) -> Processor:
     if terminal:
         return structlog.dev.ConsoleRenderer(colors=True)
     return structlog.processors.JSONRenderer(default=_readable, ensure_ascii=False)
+
+
+def _hiding(secrets: Collection[str], render: Processor) -> Processor:
+    """Render a line in which no secret stands: errors of vendors and clients quote them."""
+    # Inside JSON a secret may stand escaped; the longest first, since one may contain another.
+    forms = {form for secret in secrets for form in (secret, json.dumps(secret)[1:-1])}
+    ordered = sorted(forms, key=len, reverse=True)
+
+    def rendered(logger: WrappedLogger, method: str, event: EventDict) -> str:
+        line = str(render(logger, method, event))
+        for form in ordered:
+            line = line.replace(form, HIDDEN)
+        return line
+
+    return rendered
 
 
 def _readable(value: Any) -> str:

@@ -9,7 +9,8 @@ import pytest
 import structlog
 from structlog.contextvars import bound_contextvars
 
-from deploy.logging_setup import RETRY, configure_logging
+from config.settings import load_settings
+from deploy.logging_setup import HIDDEN, RETRY, configure_logging, secrets_of
 
 
 @pytest.fixture(autouse=True)
@@ -83,3 +84,18 @@ def test_a_retry_is_news_and_no_warning(
     structlog.get_logger("stamina").warning(RETRY, retry_num=1)
 
     assert [line["event"] for line in lines(capsys)] == told
+
+
+def test_what_settings_keep_secret_stands_in_no_line(capsys: pytest.CaptureFixture[str]) -> None:
+    settings = load_settings(
+        _env_file=None, openai_api_key='sk-"quoted"-key', redis_url="redis://:p%40ss@redis:6379/0"
+    )
+    configure_logging("info", secrets=secrets_of(settings))
+
+    structlog.get_logger("worker").warning("failed", error='refused: sk-"quoted"-key')
+    logging.getLogger("somebody").warning("cannot log in with %s", "p@ss")
+
+    assert [line.get("error", line["event"]) for line in lines(capsys)] == [
+        f"refused: {HIDDEN}",
+        f"cannot log in with {HIDDEN}",
+    ]
