@@ -3,11 +3,13 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from urllib.parse import SplitResult, urlsplit
 
 from redis import asyncio as aioredis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import (
+    AskError,
     BusyLoadingError,
     ClusterDownError,
     OutOfMemoryError,
@@ -22,7 +24,8 @@ from redis.exceptions import (
     TimeoutError as RedisTimeoutError,
 )
 
-from broker.errors import BrokerUnavailableError
+from broker.cluster import Address, ClusterClient
+from broker.errors import BrokerUnavailableError, UnsuitableServerError
 from broker.packing import pack_fast
 
 CONNECTIONS = 512
@@ -37,9 +40,11 @@ UNREACHABLE = (
     ReadOnlyError,
     ClusterDownError,
     TryAgainError,
+    AskError,
     OutOfMemoryError,
     OSError,
 )
+"""What passes; a slot that moves while it is asked for (MOVED, ASK) among it."""
 
 UNABLE = ("OOM command", "MISCONF", "READONLY", "LOADING", "MASTERDOWN", "NOREPLICAS")
 """What a server that cannot write just now says; before 7.0 inside the error of a script."""
@@ -53,8 +58,19 @@ _OPTIONS: dict[str, Any] = {
 }
 
 
+CLUSTER = "+cluster"
+"""Ends the scheme of a cluster's address: `redis+cluster://host:port,host:port`."""
+
+
 def connect(url: str) -> "aioredis.Redis":
-    """Return a client for the broker's port."""
+    """Return a client for the broker's port: of one server, or of a cluster of many."""
+    parts = urlsplit(url)
+    if not parts.scheme.endswith(CLUSTER):
+        return _connect(url)
+    return ClusterClient(_seeds(parts), lambda address: _connect(_node_url(parts, address)))
+
+
+def _connect(url: str) -> "aioredis.Redis":
     pool = aioredis.BlockingConnectionPool.from_url(
         url,
         max_connections=CONNECTIONS,
@@ -77,6 +93,26 @@ def reachable() -> Iterator[None]:
         if not any(word in str(error) for word in UNABLE):
             raise
         raise BrokerUnavailableError(f"Redis cannot write: {error}") from error
+
+
+def _seeds(parts: SplitResult) -> list[Address]:
+    """Return the nodes that an address names; any of them tells about all."""
+    hosts = parts.netloc.rpartition("@")[2].split(",")
+    try:
+        named = [urlsplit(f"//{host}") for host in hosts]
+        return [(str(one.hostname), one.port or 6379) for one in named if one.hostname]
+    except ValueError as error:
+        raise UnsuitableServerError(
+            f"expected redis+cluster://host:port,host:port, found a node that is none: {error}"
+        ) from error
+
+
+def _node_url(parts: SplitResult, address: Address) -> str:
+    login = "".join(parts.netloc.rpartition("@")[:2])
+    host, port = address
+    named = f"[{host}]" if ":" in host else host
+    scheme = parts.scheme.removesuffix(CLUSTER)
+    return parts._replace(scheme=scheme, netloc=f"{login}{named}:{port}", path="").geturl()
 
 
 def _options(url: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ Whoever makes something due before all else rings an alarm, a stream that all of
 
 import random
 import secrets
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from pydantic_core import to_json
 
@@ -19,7 +19,7 @@ from broker.reading import Entry, fields_of, seconds_of
 from broker.scripts import CANCEL, DUE, PEEK
 from broker.settling import Call
 from broker.space import Space
-from broker.taking import PATIENCE_SECONDS, pairs
+from broker.waiting import next_entries
 from envelope.question import Question
 
 if TYPE_CHECKING:
@@ -41,7 +41,6 @@ class Endings:
         self._random = random.SystemRandom()
         self._alarms: dict[bytes, bytes] = {}
         self._stands_by: set[bytes] = set()
-        self._turn = 0
 
     async def due(self) -> float:
         """Send what is due on every shard; return seconds until it is worth looking again."""
@@ -51,17 +50,10 @@ class Endings:
     async def alarm(self, block_seconds: float) -> float | None:
         """Wait for alarms; return seconds until the earliest thing that they tell is due."""
         await self._set_cursors()
-        streams, client = self._streams(), cast("Any", self._space.client)
-        block_seconds = min(block_seconds, LONGEST_BLOCK_SECONDS)
-        if len(streams) < self._space.shards:
-            block_seconds = min(block_seconds, PATIENCE_SECONDS)
-        with reachable():
-            read = await client.execute_command(
-                "XREAD", "COUNT", AT_ONCE, "BLOCK", max(1, int(block_seconds * 1000)),
-                "STREAMS", *streams, *(self._alarms[stream] for stream in streams),
-            )  # fmt: skip
+        seconds = min(block_seconds, LONGEST_BLOCK_SECONDS)
+        read = await next_entries(self._space, self._alarms, seconds=seconds, count=AT_ONCE)
         waits: list[float] = []
-        for stream, entries in pairs(read):
+        for stream, entries in read:
             self._alarms[stream] = entries[-1][0]
             later = self._patience() if stream in self._stands_by else 0.0
             waits += (max(0.0, _seconds_left(entry)) + later for entry in entries)
@@ -125,11 +117,6 @@ class Endings:
         _, _, role, failures, _ = parts
         call.keys.append(keys.record)
         call.args.extend(["retry", " ".join(parts), keys.name, role, failures])
-
-    def _streams(self) -> list[bytes]:
-        streams = list(self._alarms)
-        self._turn += 1
-        return [streams[self._turn % len(streams)]] if self._space.slots_apart else streams
 
     async def _set_cursors(self) -> None:
         """Begin after the last alarm: what it told is seen by the look that follows."""

@@ -27,7 +27,7 @@ class Leases:
         self, role: str, consumer: str, *, places: int, block_seconds: float
     ) -> Sequence[Delivery]:
         """Read new entries; what is more than there are places goes back at once."""
-        read, now_ms = await self._reader.read(role, consumer, places, block_seconds)
+        read, clocks = await self._reader.read(role, consumer, places, block_seconds)
         shards = self._reader.streams_of(role)
         found = [
             delivery_of(
@@ -36,7 +36,7 @@ class Leases:
                 shard=shards[stream],
                 consumer=consumer,
                 count=1,
-                now_ms=now_ms,
+                now_ms=clocks[stream],
             )
             for stream, entries in read
             for entry in entries

@@ -15,8 +15,8 @@ from broker.keys import name_of, question_of, shard_keys
 from broker.port import Fields
 from broker.reading import fields_of
 from broker.space import Space
-from broker.taking import PATIENCE_SECONDS, pairs
 from broker.views import Views
+from broker.waiting import next_entries
 from envelope.question import Question
 
 AT_ONCE = 1000
@@ -32,7 +32,6 @@ class Outcomes:
         self._views = views
         self._waiting: dict[str, list[Waiting]] = {}
         self._cursors: dict[bytes, bytes] = {}
-        self._turn = 0
         self._being_read = False
 
     async def outcome(self, question: Question, block_seconds: float) -> Fields | None:
@@ -68,17 +67,9 @@ class Outcomes:
             self._being_read = False
 
     async def _read(self, seconds: float) -> None:
-        streams = self._streams()
-        if len(streams) < self._space.shards:
-            seconds = min(seconds, PATIENCE_SECONDS)
-        client: Any = self._space.client
-        with reachable():
-            read = await client.execute_command(
-                "XREAD", "COUNT", AT_ONCE, "BLOCK", max(1, int(seconds * 1000)),
-                "STREAMS", *streams, *(self._cursors[stream] for stream in streams),
-            )  # fmt: skip
+        read = await next_entries(self._space, self._cursors, seconds=seconds, count=AT_ONCE)
         ended: dict[str, None] = {}
-        for stream, entries in pairs(read):
+        for stream, entries in read:
             self._cursors[stream] = entries[-1][0]
             ended.update((fields_of(raw)[b"q"].decode(), None) for _, raw in entries)
         await self._tell([name for name in ended if name in self._waiting])
@@ -91,11 +82,6 @@ class Outcomes:
             for waiting in self._waiting.get(name, ()):
                 if not waiting.done() and reply is not None:
                     waiting.set_result(reply)
-
-    def _streams(self) -> list[bytes]:
-        streams = list(self._cursors)
-        self._turn += 1
-        return [streams[self._turn % len(streams)]] if self._space.slots_apart else streams
 
     async def _set_cursors(self) -> None:
         """Begin after the last notice, when nobody has read here yet."""

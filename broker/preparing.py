@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from redis.exceptions import ResponseError
 
+from broker.cluster import ClusterClient
 from broker.connecting import reachable
 from broker.errors import UnsuitableServerError
 from broker.keys import SHARDS
@@ -17,8 +18,13 @@ OLDEST = (6, 2)
 async def check_server(client: "Redis", shards: int) -> bool:
     """Return whether it is a cluster; raises `UnsuitableServerError` when frames could be lost."""
     with reachable():
-        info = await _info(client)
-        check_server_info(info)
+        nodes = await client.nodes() if isinstance(client, ClusterClient) else [client]
+        told = [await _info(node) for node in nodes]
+        for info in told:
+            check_server_info(info)
+        clustered = any(info.get("cluster_enabled") for info in told)
+        if clustered and not isinstance(client, ClusterClient):
+            await _check_alone(client)
         await client.set(SHARDS, shards, nx=True)
         found = await client.get(SHARDS)
     if found is not None and int(found) != shards:
@@ -26,7 +32,7 @@ async def check_server(client: "Redis", shards: int) -> bool:
             f"expected {shards} shards, found a Redis that was set up with {int(found)}: "
             "the number of shards is fixed at the first start"
         )
-    return bool(info.get("cluster_enabled"))
+    return clustered
 
 
 def check_server_info(info: dict[str, Any]) -> None:
@@ -40,6 +46,17 @@ def check_server_info(info: dict[str, Any]) -> None:
         raise UnsuitableServerError(
             "expected maxmemory-policy noeviction, so that no envelope is thrown away, "
             f"found {policy}"
+        )
+
+
+async def _check_alone(client: Any) -> None:
+    """Refuse one node of many, which would send most conversations elsewhere."""
+    rows = await client.execute_command("CLUSTER", "SLOTS")
+    masters = {tuple(row[2][:2]) for row in rows}
+    if len(masters) > 1:
+        raise UnsuitableServerError(
+            "expected redis+cluster://host:port,... as the address of a cluster, found redis:// "
+            f"and a cluster of {len(masters)} masters"
         )
 
 

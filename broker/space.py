@@ -1,10 +1,14 @@
 """Holds what every part of the broker shares: the client, the shards, the roles, the limits."""
 
-from collections.abc import Iterable, Sequence
+import asyncio
+from collections.abc import Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import structlog
 
 from broker.connecting import reachable
+from broker.errors import BrokerUnavailableError
 from broker.keys import QuestionKeys, question_keys, results_key, shard_for
 from broker.scripts import Argument, Script
 from broker.settling import Call, Limits
@@ -12,6 +16,9 @@ from envelope.question import Question
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
+
+T = TypeVar("T")
+log = structlog.get_logger("broker")
 
 
 @dataclass(slots=True)
@@ -27,6 +34,7 @@ class Space:
     lease_ms: int
     roles: dict[str, None] = field(default_factory=dict)
     slots_apart: bool = False
+    _away: bool = False
 
     def place(self, question: Question) -> tuple[int, QuestionKeys]:
         """Return the question's shard and keys."""
@@ -59,3 +67,30 @@ class Space:
         """Run a script; raises `BrokerUnavailableError`."""
         with reachable():
             return await script.run(self.client, keys, args)
+
+    async def over(
+        self, calls: Sequence[Coroutine[Any, Any, T]]
+    ) -> list[T | BrokerUnavailableError]:
+        """Do something on several shards at once; one that is away does not keep the others.
+
+        Its error stands in its place; raises only when every shard is away.
+        """
+        if len(calls) == 1:
+            return [await calls[0]]
+        async with asyncio.TaskGroup() as tasks:
+            asked = [tasks.create_task(_told(call)) for call in calls]
+        answers = [task.result() for task in asked]
+        errors = [answer for answer in answers if isinstance(answer, BrokerUnavailableError)]
+        if errors and not self._away:
+            log.warning("shards_unreachable", shards=len(errors), error=str(errors[0]))
+        self._away = bool(errors)
+        if errors and len(errors) == len(answers):
+            raise errors[0]
+        return answers
+
+
+async def _told(call: Coroutine[Any, Any, T]) -> T | BrokerUnavailableError:
+    try:
+        return await call
+    except BrokerUnavailableError as error:
+        return error

@@ -1,21 +1,31 @@
 """Reads new entries of a role over all its streams, and makes groups that are gone again."""
 
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from redis.exceptions import ResponseError
 
 from broker.connecting import LONGEST_BLOCK_SECONDS, reachable
 from broker.keys import GROUP, stream_key
-from broker.reading import Entry
 from broker.space import Space
+from broker.waiting import Read, next_entries, pairs
 
-Read = list[tuple[bytes, list[Entry]]]
+Clocks = dict[bytes, float]
+"""The time of each stream's server, in milliseconds."""
 GONE = ("NOGROUP", "UNBLOCKED", "requires the key to exist")
 """What Redis says of a group, or of a stream under a blocked read, that was deleted."""
 PATIENCE_SECONDS = 0.05
 """How long one wait lasts on a server that does not block in XREADGROUP."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What was found, when by each stream's server, and where each ended when it was looked at."""
+
+    found: Read
+    clocks: Clocks
+    ends: dict[bytes, bytes]
 
 
 class Reader:
@@ -40,57 +50,81 @@ class Reader:
 
     async def make_groups(self, role: str) -> None:
         """Make the streams and groups of a role; what is there stays as it is."""
-        with reachable():
-            for stream in self.streams_of(role):
-                try:
-                    await self._space.client.xgroup_create(stream, GROUP, id="0", mkstream=True)
-                except ResponseError as error:
-                    if not str(error).startswith("BUSYGROUP"):
-                        raise
+        await self._space.over([self._make_group(stream) for stream in self.streams_of(role)])
 
     async def read(
         self, role: str, consumer: str, places: int, block_seconds: float
-    ) -> tuple[Read, float]:
-        """Return what was read, and the server's clock in milliseconds."""
+    ) -> tuple[Read, Clocks]:
+        """Return what was read, and the clock of each stream's server."""
         block_seconds = min(block_seconds, LONGEST_BLOCK_SECONDS)
         until = time.monotonic() + block_seconds
         while True:
+            look = await self._look(role, consumer, places, until - time.monotonic())
             left = until - time.monotonic()
-            read, now_ms = await self._healing(role, consumer, places, left)
-            if read or until - time.monotonic() <= 0:
-                return read, now_ms
-            await self._wait(role, min(until - time.monotonic(), PATIENCE_SECONDS))
+            if look.found or left <= 0:
+                return look.found, look.clocks
+            # Where XREADGROUP does not wait: played in the process, or in several slots.
+            seconds = left if look.ends else min(left, PATIENCE_SECONDS)
+            after = {stream: look.ends.get(stream, b"$") for stream in look.clocks}
+            await next_entries(self._space, after, seconds=seconds, count=1)
 
-    async def _healing(
-        self, role: str, consumer: str, places: int, block_seconds: float
-    ) -> tuple[Read, float]:
-        try:
-            return await self._read(role, consumer, places, block_seconds)
-        except ResponseError as error:
-            if not any(word in str(error) for word in GONE):
-                raise
-            await self.make_groups(role)
-            return await self._read(role, consumer, places, 0.0)
-
-    async def _read(
-        self, role: str, consumer: str, places: int, block_seconds: float
-    ) -> tuple[Read, float]:
+    async def _look(self, role: str, consumer: str, places: int, block_seconds: float) -> Look:
         groups = self._groups(role)
         # COUNT is meant for each stream, not for all.
         count = max(1, places // self._space.shards)
-        waits = block_seconds > 0 and len(groups) == 1
-        block = ("BLOCK", max(1, int(block_seconds * 1000))) if waits else ()
+        if len(groups) == 1:
+            return await self._healing(groups[0], consumer, count, block_seconds)
+        looks = [self._healing(streams, consumer, count, 0.0) for streams in groups]
+        whole = Look([], {}, {})
+        for look in await self._space.over(looks):
+            if isinstance(look, Look):
+                whole.found.extend(look.found)
+                whole.clocks.update(look.clocks)
+                whole.ends.update(look.ends)
+        return whole
+
+    async def _healing(
+        self, streams: Sequence[bytes], consumer: str, count: int, block_seconds: float
+    ) -> Look:
+        try:
+            return await self._read(streams, consumer, count, block_seconds)
+        except ResponseError as error:
+            if not any(word in str(error) for word in GONE):
+                raise
+            for stream in streams:
+                await self._make_group(stream)
+            return await self._read(streams, consumer, count, 0.0)
+
+    async def _read(
+        self, streams: Sequence[bytes], consumer: str, count: int, block_seconds: float
+    ) -> Look:
+        block = ("BLOCK", max(1, int(block_seconds * 1000))) if block_seconds > 0 else ()
+        apart = streams if self._space.slots_apart else ()
         with reachable():
             pipeline = self._space.client.pipeline(transaction=False)
-            for streams in groups:
-                pipeline.execute_command(
-                    "XREADGROUP", "GROUP", GROUP, consumer, "COUNT", count, *block,
-                    "STREAMS", *streams, *(">" for _ in streams),
-                )  # fmt: skip
+            for stream in apart:
+                # Before the read: what comes between both is found by it, or by the wait.
+                pipeline.execute_command("XREVRANGE", stream, "+", "-", "COUNT", 1)
+            pipeline.execute_command(
+                "XREADGROUP", "GROUP", GROUP, consumer, "COUNT", count, *block,
+                "STREAMS", *streams, *(">" for _ in streams),
+            )  # fmt: skip
             pipeline.time()
-            *reads, (seconds, microseconds) = await pipeline.execute()
-        found = [pair for read in reads for pair in pairs(read)]
-        return found, seconds * 1000 + microseconds / 1000
+            *last, read, (seconds, microseconds) = await pipeline.execute()
+        ends = {
+            stream: entries[0][0] if entries else b"0-0"
+            for stream, entries in zip(apart, last, strict=True)
+        }
+        now_ms = seconds * 1000 + microseconds / 1000
+        return Look(pairs(read), dict.fromkeys(streams, now_ms), ends)
+
+    async def _make_group(self, stream: bytes) -> None:
+        with reachable():
+            try:
+                await self._space.client.xgroup_create(stream, GROUP, id="0", mkstream=True)
+            except ResponseError as error:
+                if not str(error).startswith("BUSYGROUP"):
+                    raise
 
     def _groups(self, role: str) -> list[list[bytes]]:
         """Return which streams are read by one command: all, or those of one slot."""
@@ -99,22 +133,3 @@ class Reader:
         start = self._turn % len(streams)
         streams = streams[start:] + streams[:start]
         return [[stream] for stream in streams] if self._space.slots_apart else [streams]
-
-    async def _wait(self, role: str, seconds: float) -> None:
-        """Wait for a new entry where XREADGROUP does not: played in the process, or in slots."""
-        streams = self._groups(role)[0]
-        client: Any = self._space.client
-        milliseconds = max(1, int(seconds * 1000))
-        with reachable():
-            await client.execute_command(
-                "XREAD", "BLOCK", milliseconds, "STREAMS", *streams, *("$" for _ in streams)
-            )
-
-
-def pairs(read: Any) -> Read:
-    """Return stream and entries, in whichever form the client gives them."""
-    if not read:
-        return []
-    if isinstance(read, dict):
-        return [(stream, batch[0]) for stream, batch in read.items()]
-    return [(stream, entries) for stream, entries in read]

@@ -49,6 +49,9 @@ class ModelLimit(BaseModel, frozen=True, extra="forbid"):
     tokens_per_minute: float | None = Field(None, gt=0)
 
 
+REDIS_SCHEMES = ("redis://", "rediss://", "unix://", "redis+cluster://", "rediss+cluster://")
+
+
 class Settings(BaseSettings):
     """The settings of one process. Times are seconds unless the name says otherwise."""
 
@@ -145,8 +148,11 @@ class Settings(BaseSettings):
     @field_validator("redis_url")
     @classmethod
     def _redis_scheme(cls, value: str | None) -> str | None:
-        if value is not None and not value.startswith(("redis://", "rediss://", "unix://")):
-            raise ValueError("expected redis://, rediss:// or unix:// and a server")
+        if value is not None and not value.startswith(REDIS_SCHEMES):
+            raise ValueError(
+                "expected redis://, rediss:// or unix:// and a server, or redis+cluster:// or "
+                "rediss+cluster:// and some nodes"
+            )
         return value
 
     @field_validator("instances", "concurrency")

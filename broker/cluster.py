@@ -1,0 +1,240 @@
+"""Speaks with Redis Cluster: an ordinary client for each node, and a table of who holds which slot.
+
+redis-py has a client for clusters. Its retries are blind, it hangs up on every node when one moved,
+it sends ASKING on another connection than the command, and it asks a server where the keys of each
+XREADGROUP stand. This one never sends anything twice: a command is sent again only when a node
+said that it did not do it, because the slot is elsewhere.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from redis import asyncio as aioredis
+from redis.asyncio.client import Pipeline
+from redis.crc import key_slot
+from redis.exceptions import (
+    AskError,
+    ClusterDownError,
+    MovedError,
+    ReadOnlyError,
+    RedisError,
+    ResponseError,
+)
+
+Address = tuple[str, int]
+Command = tuple[tuple[Any, ...], Mapping[str, Any]]
+
+REDIRECTIONS = 5
+"""A slot that moves more often within one command is asked for later."""
+LOOK_SECONDS = 1.0
+"""How long a node may take to tell the table of slots."""
+KEYLESS = frozenset({"INFO", "PING", "TIME", "FLUSHALL", "SCRIPT FLUSH", "SCRIPT LOAD"})
+"""Commands of the whole cluster: every master does them, and the first one's answer counts."""
+
+
+class ClusterClient(aioredis.Redis):
+    """A client whose commands go to the master that holds their key.
+
+    `open_node` makes the client of one node. A pipeline may span several slots; what it sends to
+    each is sent in one trip.
+    """
+
+    def __init__(
+        self, seeds: Sequence[Address], open_node: Callable[[Address], aioredis.Redis]
+    ) -> None:
+        self._seeds = tuple(seeds)
+        self._open_node = open_node
+        self._nodes: dict[Address, aioredis.Redis] = {}
+        self._ranges: list[tuple[int, int, Address]] = []
+        self._moved: dict[int, Address] = {}
+        self._looking = asyncio.Lock()
+        super().__init__(connection_pool=self._node(self._seeds[0]).connection_pool)
+
+    async def execute_command(self, *args: Any, **options: Any) -> Any:
+        """Return what the right node answers."""
+        key = key_of(args)
+        if key is None:
+            nodes = await self.nodes()
+            answers = [(await _sent(node, [(args, options)]))[0] for node in nodes]
+            return _raised(answers[0])
+        [answer] = await self._on_slot(_slot(key), [(args, options)])
+        return _raised(answer)
+
+    def pipeline(self, transaction: bool = True, shard_hint: str | None = None) -> Pipeline:
+        """Gather commands; there are no transactions over slots."""
+        return ClusterPipeline(self)
+
+    async def many(self, commands: Sequence[Command]) -> list[Any]:
+        """Return what the nodes answer, errors of single commands in their places."""
+        groups: dict[int, list[int]] = {}
+        slot = 0
+        for place, (args, _) in enumerate(commands):
+            key = key_of(args)
+            # A command without a key, such as TIME, is about the one before it.
+            slot = slot if key is None else _slot(key)
+            groups.setdefault(slot, []).append(place)
+        answers: list[Any] = [None] * len(commands)
+
+        async def ask(slot: int, places: list[int]) -> None:
+            found = await self._on_slot(slot, [commands[place] for place in places])
+            for place, answer in zip(places, found, strict=True):
+                answers[place] = answer
+
+        await asyncio.gather(*(ask(slot, places) for slot, places in groups.items()))
+        return answers
+
+    async def nodes(self) -> list[aioredis.Redis]:
+        """Return a client for each master that holds slots."""
+        if not self._ranges:
+            await self._look(self._ranges)
+        return [self._node(address) for address in dict.fromkeys(row[2] for row in self._ranges)]
+
+    async def disconnect(self) -> None:
+        """Hang up on every node; the next command dials anew."""
+        for node in list(self._nodes.values()):
+            await node.connection_pool.disconnect(inuse_connections=True)
+
+    async def aclose(self, close_connection_pool: bool | None = None) -> None:
+        """Close the connections to every node."""
+        nodes, self._nodes = self._nodes, {}
+        for node in nodes.values():
+            await node.aclose()
+
+    async def _on_slot(self, slot: int, commands: Sequence[Command]) -> list[Any]:
+        answers: list[Any] = [None] * len(commands)
+        places = list(range(len(commands)))
+        for _ in range(REDIRECTIONS):
+            found = await self._asked(slot, [commands[place] for place in places])
+            for place, answer in zip(places, found, strict=True):
+                answers[place] = answer
+            places = [place for place in places if type(answers[place]) is MovedError]
+            if not places:
+                break
+            self._learn(answers[places[-1]])
+        for place, answer in enumerate(answers):
+            if type(answer) is AskError:
+                answers[place] = await self._imported(answer, commands[place])
+        return answers
+
+    async def _asked(self, slot: int, commands: Sequence[Command]) -> list[Any]:
+        table, node = self._ranges, await self._owner(slot)
+        try:
+            answers = await _sent(node, commands)
+        except (RedisError, OSError):
+            self._forget(table)
+            raise
+        if any(isinstance(answer, ReadOnlyError | ClusterDownError) for answer in answers):
+            self._forget(table)
+        return answers
+
+    async def _imported(self, error: AskError, command: Command) -> Any:
+        """Ask the node that is just importing the slot; both commands on one connection."""
+        node = self._node((error.host, error.port))
+        return (await _sent(node, [(("ASKING",), {}), command]))[-1]
+
+    async def _owner(self, slot: int) -> aioredis.Redis:
+        if not self._ranges:
+            await self._look(self._ranges)
+        address = self._moved.get(slot)
+        if address is None:
+            held = (row[2] for row in self._ranges if row[0] <= slot <= row[1])
+            address = next(held, None)
+        if address is None:
+            self._forget(self._ranges)
+            raise ClusterDownError(f"no node holds the slot {slot}")
+        return self._node(address)
+
+    def _learn(self, error: MovedError) -> None:
+        self._moved[error.slot_id] = (error.host or self._seeds[0][0], error.port)
+
+    def _forget(self, table: object) -> None:
+        """Look for the table again before the next command, unless somebody just did."""
+        if table is self._ranges:
+            self._ranges = []
+
+    async def _look(self, before: object) -> None:
+        async with self._looking:
+            if self._ranges is not before:
+                return
+            error: Exception = ClusterDownError("no node was found")
+            for address in dict.fromkeys((*self._nodes, *self._seeds)):
+                try:
+                    async with asyncio.timeout(LOOK_SECONDS):
+                        [rows] = await _sent(self._node(address), [(("CLUSTER", "SLOTS"), {})])
+                except (RedisError, OSError) as failure:
+                    error = failure
+                    continue
+                if isinstance(rows, Exception):
+                    error = rows
+                elif rows:
+                    self._take_over(rows, address[0])
+                    return
+            raise error
+
+    def _take_over(self, rows: Iterable[Any], host: str) -> None:
+        self._moved = {}
+        self._ranges = [
+            (first, last, (master[0].decode() or host, master[1]))
+            for first, last, master, *_ in rows
+        ]
+
+    def _node(self, address: Address) -> aioredis.Redis:
+        node = self._nodes.get(address)
+        if node is None:
+            node = self._nodes[address] = self._open_node(address)
+        return node
+
+
+class ClusterPipeline(Pipeline):
+    """Commands for several slots; sent together, and never sent twice."""
+
+    def __init__(self, cluster: ClusterClient) -> None:
+        super().__init__(cluster.connection_pool, cluster.response_callbacks, False, None)
+        self._cluster = cluster
+
+    async def execute(self, raise_on_error: bool = True) -> list[Any]:
+        """Return the answers in order; raises the first error unless told not to."""
+        commands: list[Command] = [(tuple(args), dict(kept)) for args, kept in self.command_stack]
+        self.command_stack = []
+        answers = await self._cluster.many(commands)
+        return [_raised(answer) for answer in answers] if raise_on_error else answers
+
+
+def key_of(command: Sequence[Any]) -> str | bytes | None:
+    """Return the first key of a command, or None when it is about no key."""
+    name = command[0] if isinstance(command[0], str) else command[0].decode()
+    key: str | bytes | None
+    match name:
+        case "EVAL" | "EVALSHA":
+            key = command[3]
+        case "XREAD" | "XREADGROUP":
+            key = command[command.index("STREAMS") + 1]
+        case _:
+            key = None if name in KEYLESS else command[1]
+    return key
+
+
+def _slot(key: str | bytes) -> int:
+    return int(key_slot(key.encode() if isinstance(key, str) else key))
+
+
+def _raised(answer: Any) -> Any:
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
+
+
+async def _sent(node: Any, commands: Sequence[Command]) -> list[Any]:
+    """Return what one node answers, in one trip."""
+    if len(commands) == 1:
+        args, options = commands[0]
+        try:
+            return [await node.execute_command(*args, **options)]
+        except ResponseError as error:
+            return [error]
+    pipeline = node.pipeline(transaction=False)
+    for args, options in commands:
+        pipeline.execute_command(*args, **options)
+    answers: list[Any] = await pipeline.execute(raise_on_error=False)
+    return answers

@@ -1,0 +1,84 @@
+"""Waits for the next entries of many streams, which in a cluster no single command may read."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from broker.connecting import reachable
+from broker.errors import BrokerUnavailableError
+from broker.reading import Entry
+
+if TYPE_CHECKING:
+    from broker.space import Space
+
+Read = list[tuple[bytes, list[Entry]]]
+
+
+async def next_entries(
+    space: "Space", after: Mapping[bytes, bytes], *, seconds: float, count: int
+) -> Read:
+    """Return what stands after these places, waiting up to `seconds` for the first of it.
+
+    In a cluster each stream is waited for on a connection of its own; the others hang up as soon
+    as one has something.
+    """
+    if not space.slots_apart:
+        return await _read(space, after, seconds, count)
+    async with asyncio.TaskGroup() as tasks:
+        waiting = {
+            tasks.create_task(_read_or_error(space, {stream: place}, seconds, count))
+            for stream, place in after.items()
+        }
+        try:
+            return await _first(waiting)
+        finally:
+            for task in waiting:
+                task.cancel()
+
+
+async def _first(waiting: "set[asyncio.Task[Read | BrokerUnavailableError]]") -> Read:
+    """Return what comes first; raises only when nobody could wait."""
+    errors: list[BrokerUnavailableError] = []
+    pending, total = waiting, len(waiting)
+    while pending:
+        done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+        found: Read = []
+        for task in done:
+            read = task.result()
+            if isinstance(read, BrokerUnavailableError):
+                errors.append(read)
+            else:
+                found += read
+        if found:
+            return found
+    if len(errors) == total:
+        raise errors[0]
+    return []
+
+
+async def _read_or_error(
+    space: "Space", after: Mapping[bytes, bytes], seconds: float, count: int
+) -> Read | BrokerUnavailableError:
+    try:
+        return await _read(space, after, seconds, count)
+    except BrokerUnavailableError as error:
+        return error
+
+
+async def _read(space: "Space", after: Mapping[bytes, bytes], seconds: float, count: int) -> Read:
+    client: Any = space.client
+    with reachable():
+        read = await client.execute_command(
+            "XREAD", "COUNT", count, "BLOCK", max(1, int(seconds * 1000)),
+            "STREAMS", *after.keys(), *after.values(),
+        )  # fmt: skip
+    return pairs(read)
+
+
+def pairs(read: Any) -> Read:
+    """Return stream and entries, in whichever form the client gives them."""
+    if not read:
+        return []
+    if isinstance(read, dict):
+        return [(stream, batch[0]) for stream, batch in read.items()]
+    return [(stream, entries) for stream, entries in read]

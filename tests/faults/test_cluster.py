@@ -1,0 +1,208 @@
+"""Every operation on a cluster of three masters, whose shards lie on different nodes."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+
+from broker.cluster import key_of
+from broker.connecting import connect
+from broker.errors import BrokerUnavailableError, UnsuitableServerError
+from broker.keys import question_keys, shard_for
+from broker.port import Bury, Retry
+from broker.redis_broker import RedisBroker
+from envelope.memory_write import Append
+from envelope.question import Question
+from memory.conversation import RedisMemory
+from tests.broker.rig import LAST_RESORT, ROLES, Rig, eventually, finish, forward, question
+from tests.faults.cluster import Cluster
+
+pytestmark = [pytest.mark.redis, pytest.mark.slow]
+
+SHARDS = 8
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with Cluster(tmp_path_factory.mktemp("cluster")) as made:
+        yield made
+
+
+@pytest.fixture
+async def rig(cluster: Cluster) -> AsyncIterator[Rig]:
+    client: Any = connect(cluster.url)
+    await client.flushall()
+    broker = RedisBroker(client, shards=SHARDS, lease_seconds=0.05, backoff_seconds=0.001)
+    await broker.prepare(ROLES)
+    yield Rig(broker, client, RedisBroker)
+    await client.aclose()
+
+
+def on_every_shard() -> list[Question]:
+    """A question of each shard."""
+    found: dict[int, Question] = {}
+    for number in range(1000):
+        asked = question(conversation=f"c{number}")
+        found.setdefault(shard_for(asked, SHARDS), asked)
+    assert len(found) == SHARDS
+    return list(found.values())
+
+
+async def test_the_shards_lie_on_all_three_masters(cluster: Cluster, rig: Rig) -> None:
+    keys = [question_keys(asked, shard_for(asked, SHARDS)).record for asked in on_every_shard()]
+
+    assert len({(await cluster.master_of(key)).port for key in keys}) == 3
+
+
+async def test_a_question_of_every_shard_goes_its_way(rig: Rig) -> None:
+    asked = on_every_shard()
+    for each in asked:
+        await rig.submit(each, result_list="chat")
+
+    async def all_ended() -> bool:
+        for delivery in await rig.broker.take("manager", "m", places=99, block_seconds=0.2):
+            assert await rig.settle(delivery, forward())
+        held = await rig.broker.take("search", "s", places=99, block_seconds=0.2)
+        assert await rig.broker.renew(held) == []
+        write = [
+            Append(key=f"rd:{{{each.shard}}}:mem:x", values=("x",), keep=1, ttl_seconds=9)
+            for each in held
+        ]
+        settled = [
+            (each, finish(each.question.conversation_id, remember=[memory]))
+            for each, memory in zip(held, write, strict=True)
+        ]
+        assert all(await rig.broker.settle(settled))
+        return None not in [await rig.broker.reply(each) for each in asked]
+
+    assert await eventually(all_ended)
+    for each in asked:
+        reply = await rig.broker.outcome(each)
+        assert reply is not None
+        assert reply["text"] == each.conversation_id
+    assert len(await rig.broker.find("m1")) == SHARDS
+    (status,) = await rig.broker.status(["search"])
+    assert (status.depth, status.in_flight) == (0, 0)
+    chat = rig.broker.result_list("chat", "w1")
+    results = await chat.take(places=9, block_seconds=1.0)
+    await chat.delivered(results)
+    assert len(results) == SHARDS
+
+
+async def test_what_ends_otherwise_ends_on_every_shard(rig: Rig) -> None:
+    asked = on_every_shard()
+    for each in asked:
+        await rig.submit(each, deadline_seconds=20.0)
+        await rig.submit(each.model_copy(update={"message_id": "m2"}), deadline_seconds=0.05)
+    for held in await rig.broker.take("manager", "w1", places=99, block_seconds=1.0):
+        assert await rig.settle(held, Retry(b"again", "away"))
+
+    async def back() -> bool:
+        await rig.broker.due()
+        found = await rig.broker.take("manager", "w1", places=99, block_seconds=0.1)
+        await rig.broker.settle([(delivery, Bury("failed", "no")) for delivery in found])
+        return None not in [await rig.broker.reply(each) for each in asked]
+
+    assert await eventually(back)
+    assert len(await rig.broker.dead_letters()) == SHARDS
+    for each in asked:
+        late = each.model_copy(update={"message_id": "m2"})
+        assert await rig.due_reply(late) == LAST_RESORT
+        assert not await rig.broker.cancel(late, forget=True)
+
+
+async def test_waiting_wakes_whichever_node_has_something(rig: Rig) -> None:
+    for each in on_every_shard():
+        async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+            waiting = tasks.create_task(
+                rig.broker.take("manager", "w1", places=9, block_seconds=8.0)
+            )
+            answer = tasks.create_task(rig.broker.outcome(each, block_seconds=8.0))
+            await eventually(lambda: _blocked(rig))
+            await rig.submit(each)
+            (found,) = await waiting
+            assert await rig.settle(found, finish())
+
+        assert found.question == each
+        assert answer.result() == {"outcome": "answered", "text": "found it"}
+
+
+async def _blocked(rig: Rig) -> bool:
+    told = [await node.info("clients") for node in await rig.client.nodes()]
+    return sum(int(info["blocked_clients"]) for info in told) >= 2 * SHARDS
+
+
+async def test_scripts_are_known_to_every_node(rig: Rig) -> None:
+    for each in on_every_shard():
+        await rig.client.script_flush()
+        await rig.submit(each)
+
+    assert len(await rig.broker.take("manager", "w1", places=99, block_seconds=2.0)) == SHARDS
+
+
+async def test_a_group_that_is_gone_on_one_node_is_made_again(rig: Rig) -> None:
+    asked = on_every_shard()
+    for each in asked:
+        await rig.submit(each)
+    for shard in range(0, SHARDS, 3):
+        await rig.client.xgroup_destroy(f"rd:{{{shard}}}:stream:manager", "workers")
+
+    async def all_taken() -> bool:
+        for delivery in await rig.broker.take("manager", "w1", places=99, block_seconds=0.2):
+            await rig.settle(delivery, finish())
+        return None not in [await rig.broker.reply(each) for each in asked]
+
+    assert await eventually(all_taken)
+
+
+async def test_the_memory_of_every_shard_is_found(rig: Rig) -> None:
+    memory = RedisMemory(rig.client, shards=SHARDS)
+
+    for each in on_every_shard():
+        assert (await memory.recall(each)).history == ()
+
+
+async def test_one_node_of_many_is_no_server_to_work_with(cluster: Cluster) -> None:
+    client = connect(cluster.nodes[0].url)
+
+    with pytest.raises(UnsuitableServerError, match=r"redis\+cluster://.* of 3 masters"):
+        await RedisBroker(client).prepare(ROLES)
+    await client.aclose()
+
+
+async def test_one_node_that_evicts_is_one_too_many(cluster: Cluster, rig: Rig) -> None:
+    await cluster.nodes[2].ask("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+    try:
+        with pytest.raises(UnsuitableServerError, match="noeviction"):
+            await rig.broker.prepare(ROLES)
+    finally:
+        await cluster.nodes[2].ask("CONFIG", "SET", "maxmemory-policy", "noeviction")
+
+
+async def test_another_number_of_shards_is_refused(rig: Rig) -> None:
+    with pytest.raises(UnsuitableServerError, match="fixed at the first start"):
+        await RedisBroker(rig.client, shards=SHARDS + 1).prepare(ROLES)
+
+
+async def test_a_cluster_that_is_away_is_told_by_one_error() -> None:
+    broker = RedisBroker(connect("redis+cluster://127.0.0.1:1"), shards=3)
+
+    for attempt in (broker.prepare(ROLES), broker.due(), broker.reply(question())):
+        with pytest.raises(BrokerUnavailableError, match="does not answer"):
+            await attempt
+    await broker.close()
+
+
+@pytest.mark.parametrize(
+    ("command", "key"),
+    [
+        (("GET", "a"), "a"),
+        (("XGROUP CREATE", b"a", "workers"), b"a"),
+        (("EVALSHA", "digest", 2, "a", "b"), "a"),
+        (("XREAD", "BLOCK", 5, "STREAMS", "a", "0"), "a"),
+        (("INFO",), None),
+    ],
+)
+def test_a_command_goes_where_its_first_key_lives(command: Any, key: Any) -> None:
+    assert key_of(command) == key
