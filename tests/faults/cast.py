@@ -1,0 +1,222 @@
+"""Agents that do what the text of a question says, a model that is billed, and a ledger of both.
+
+A text is `<what> <number>`: an agent knows nothing but its reads, so whichever process works on a
+question does the same with it.
+"""
+
+import asyncio
+import os
+import random
+import signal
+import time
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from agents.agent import Agent
+from broker.port import Delivery, Lost, Settlement
+from broker.renewal import LeaseRenewal
+from envelope.envelope import Envelope
+from envelope.outcome import RetryAfter, Wrote
+from envelope.role import Role
+from llm.call_scope import present_scope
+from llm.port import Answer, I, Model, O, Task, Usage
+from llm.stored import CallKey, CallStore
+from tests.faults.ledger import Ledger
+from tests.worker.cast import WRITES, Writes
+from worker.port import Handler
+
+ASKING = (Role.ESSENCE, Role.RESPONSE, Role.QUALITY)
+"""The roles that ask a model, once per run."""
+LONGEST_CALL_SECONDS = 0.004
+FLAKY_SHARE = 0.3
+WAIT_SECONDS = 0.05
+SLOW_SECONDS = 600.0
+
+CHANGES: dict[tuple[Role, str], dict[str, object]] = {
+    (Role.GUARDRAILS, "outside"): {"within_scope": False},
+    (Role.GUARDRAILS, "unclear"): {
+        "needs_clarification": True,
+        "clarification_reason": "missing_details",
+    },
+    (Role.COMMAND, "forget"): {"forget": "all"},
+}
+"""What a role writes besides what it always writes, by what the text says."""
+DOUBTS: dict[str, object] = {"quality_score": 0.4, "quality_decision": "research"}
+
+
+class Reads(BaseModel):
+    """What the agents look at."""
+
+    model_config = ConfigDict(frozen=True)
+
+    text: str
+    attempt: int = 0
+
+    @property
+    def what(self) -> str:
+        """What this question is there for."""
+        return self.text.split(maxsplit=1)[0]
+
+
+class Asked(BaseModel):
+    """What the model is asked."""
+
+    text: str
+
+
+class Said(BaseModel):
+    """What the model says."""
+
+    text: str
+
+
+@dataclass(slots=True)
+class Bill:
+    """A model that takes a moment and is paid for every call."""
+
+    ledger: Ledger
+    name: str = "billed"
+
+    async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> Answer[O]:
+        self.ledger.note("billed", call=_call(task.name))
+        await asyncio.sleep(random.uniform(0.0, LONGEST_CALL_SECONDS))
+        said = task.output.model_validate(inputs.model_dump())
+        return Answer(said, self.name, Usage(1, 1), None, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class NotingCalls:
+    """The store of paid calls, and a note of who looks into it and of what it has now."""
+
+    calls: CallStore
+    ledger: Ledger
+
+    async def get(self, key: CallKey) -> bytes | None:
+        self.ledger.note("looked", call=_name_of(key))
+        return await self.calls.get(key)
+
+    async def put(self, key: CallKey, answer: bytes) -> None:
+        await self.calls.put(key, answer)
+        self.ledger.note("stored", call=_name_of(key))
+
+
+class FollowingAgent(Agent[Reads, Writes]):
+    """Does what the text says, then writes what its role always writes."""
+
+    reads = Reads
+    writes = Writes
+
+    def __init__(self, role: Role, model: Model, *, blocks_seconds: float) -> None:
+        self.role = role  # type: ignore[misc] # one class plays every role
+        self._model = model
+        self._blocks_seconds = blocks_seconds
+        self._task = Task(role.value, Asked, Said)
+
+    async def work(self, reads: Reads) -> Any:
+        if self.role in ASKING:
+            await self._model.ask(self._task, Asked(text=reads.text))
+        if self.role is Role.SEARCH and reads.what == "wait" and random.random() < FLAKY_SHARE:
+            return RetryAfter(WAIT_SECONDS, "not yet")
+        if self.role is Role.SEARCH:
+            await self._act(reads.what)
+        return Wrote(Writes.model_validate(self._writes(reads)))
+
+    async def _act(self, what: str) -> None:
+        match what:
+            case "flaky" if random.random() < FLAKY_SHARE:
+                raise ValueError("this one fails now and then")
+            case "poison":
+                os.kill(os.getpid(), signal.SIGKILL)
+            case "block":
+                time.sleep(self._blocks_seconds)  # noqa: ASYNC251 - a loop that is blocked
+            case "slow":
+                await asyncio.sleep(SLOW_SECONDS)
+
+    def _writes(self, reads: Reads) -> dict[str, object]:
+        if self.role is Role.RESPONSE:
+            return {"response": reads.text}
+        again = self.role is Role.QUALITY and reads.what == "again" and reads.attempt == 0
+        changes = DOUBTS if again else CHANGES.get((self.role, reads.what), {})
+        return {**WRITES[self.role], **changes}
+
+
+class NotingHandler:
+    """Runs its handler, and notes every start and what became of it."""
+
+    def __init__(self, handler: Handler, ledger: Ledger) -> None:
+        self.role = handler.role
+        self._handler = handler
+        self._ledger = ledger
+
+    async def handle(self, delivery: Delivery, envelope: Envelope) -> Settlement:
+        run = {
+            "name": envelope.message_id,
+            "role": self.role.value,
+            "entry": delivery.entry_id,
+            "count": delivery.count,
+        }
+        self._ledger.note("started", **run)
+        try:
+            return await self._handler.handle(delivery, envelope)
+        except asyncio.CancelledError:
+            self._ledger.note("cancelled", **run)
+            raise
+
+
+@dataclass(frozen=True, slots=True)
+class NotingMeter:
+    """Notes the counts that only faults raise; see `worker.port.Meter`."""
+
+    ledger: Ledger
+
+    def handled(self, role: str, outcome: str, seconds: float) -> None:
+        if outcome == "lost":
+            self.ledger.note("refused", role=role)
+
+    def lost(self, role: str) -> None:
+        self.ledger.note("lost", role=role)
+
+    def redelivered(self, role: str) -> None:
+        self.ledger.note("redelivered", role=role)
+
+    def failed(self, role: str, error: str) -> None:
+        self.ledger.note("failed", role=role, what=error)
+
+
+class NotingRenewal:
+    """Renews leases, and notes who was handed an entry that somebody had before."""
+
+    def __init__(self, renewal: LeaseRenewal, ledger: Ledger) -> None:
+        self._renewal = renewal
+        self._ledger = ledger
+
+    def running(self, on_lost: Callable[[Lost], None]) -> AbstractAsyncContextManager[None]:
+        return self._renewal.running(on_lost)
+
+    def hold(self, delivery: Delivery) -> None:
+        if delivery.count > 1:
+            self._ledger.note(
+                "held",
+                name=delivery.question.message_id,
+                role=delivery.role,
+                entry=delivery.entry_id,
+                count=delivery.count,
+            )
+        self._renewal.hold(delivery)
+
+    def release(self, delivery: Delivery) -> None:
+        self._renewal.release(delivery)
+
+
+def _call(task: str) -> str:
+    scope = present_scope()
+    assert scope is not None
+    return f"{scope.question.message_id}/{task}/{scope.attempt}"
+
+
+def _name_of(key: CallKey) -> str:
+    return f"{key.question.message_id}/{key.stage}/{key.attempt}"

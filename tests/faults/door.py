@@ -1,0 +1,94 @@
+"""The door of the fault suite: the real desk, and a ledger of what it accepted and what it told."""
+
+from dataclasses import replace
+
+from broker.connecting import connect
+from broker.port import Accepted, Busy, Duplicate, Fields, Submission
+from broker.redis_broker import RedisBroker
+from envelope.question import Question
+from gateway.desk import Desk, Message
+from tests.faults.ledger import Ledger
+
+DEADLINE_SECONDS = 30.0
+
+
+class NotingBroker(RedisBroker):
+    """Notes what became of each submission."""
+
+    ledger: Ledger
+    not_before_seconds = 0.0
+
+    async def submit(self, submission: Submission) -> Accepted | Duplicate | Busy:
+        submission = replace(submission, not_before_seconds=self.not_before_seconds)
+        result = await super().submit(submission)
+        if isinstance(result, Accepted):
+            self.ledger.note(
+                "accepted",
+                name=submission.question.message_id,
+                conversation=submission.question.conversation_id,
+                text=submission.accepted["text"],
+                deadline_seconds=submission.deadline_seconds,
+                merged_into=result.merged_into,
+            )
+        return result
+
+
+class Door:
+    """Asks as a user does, and notes the one answer that the user is told."""
+
+    def __init__(
+        self,
+        url: str,
+        ledger: Ledger,
+        *,
+        deadline_seconds: float = DEADLINE_SECONDS,
+        not_before_seconds: float = 0.0,
+        result_list: str = "told",
+    ) -> None:
+        self._ledger = ledger
+        self._broker = NotingBroker(connect(url))
+        self._broker.ledger = ledger
+        self._broker.not_before_seconds = not_before_seconds
+        self._desk = Desk(
+            self._broker,
+            tenant="acme",
+            assistant="desk",
+            channel="test",
+            deadline_seconds=deadline_seconds,
+            apology=lambda language: f"apology/{language}",
+            result_list=result_list,
+        )
+
+    async def ask(self, text: str, *, conversation: str) -> Fields:
+        """Ask `<what> <number>`, which is also the message's name, and return the reply."""
+        message = self._message(text, conversation)
+        reply = await self._desk.ask(message)
+        told = {key: reply.get(key) for key in ("outcome", "text", "merged_into")}
+        self._ledger.note("told", name=message.message_id, **told)
+        return reply
+
+    async def cancel(self, text: str, *, conversation: str, forget: bool = False) -> bool:
+        """Cancel a message; True when it was still open."""
+        question = self.question(text, conversation)
+        ended = await self._broker.cancel(question, forget=forget)
+        self._ledger.note(
+            "cancelled_at_the_door",
+            name=question.message_id,
+            conversation=conversation,
+            ended=ended,
+            forget=forget,
+        )
+        return ended
+
+    def question(self, text: str, conversation: str) -> Question:
+        """Return the full name of a message."""
+        return self._desk.question(self._message(text, conversation))
+
+    async def close(self) -> None:
+        """Close its connections."""
+        await self._broker.close()
+
+    def _message(self, text: str, conversation: str) -> Message:
+        what, number = text.split()
+        command = what if what in ("forget", "note") else None
+        return Message(text, conversation, f"{what}-{number}", command)

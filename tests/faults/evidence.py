@@ -1,0 +1,142 @@
+"""Reads what Redis still knows when a run is over, for the oracle."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic_core import from_json
+
+from broker.keys import (
+    GROUP,
+    question_keys,
+    question_of,
+    results_key,
+    shard_for,
+    shard_keys,
+    stream_key,
+)
+from broker.port import JournalEntry
+from broker.reading import Entry, fields_of, journal_entry_of
+from envelope.question import Question
+from memory.keys import conversation_keys
+from tests.faults.ledger import Noted, noted
+from tests.faults.oracle import Evidence
+from tests.faults.staff import ALL_ROLES
+
+AT_ONCE = 500
+SWEPT = ("order:", "conversation:")
+"""Keys of a conversation that nothing may need any more."""
+
+
+async def gathered(
+    client: Any,
+    ledger: Path,
+    *,
+    faulty: Iterable[int] = (),
+    stopped: Iterable[int] = (),
+    after: int = 0,
+    shards: int = 1,
+) -> Evidence:
+    """Return the evidence of what stands in the ledger from byte `after` on."""
+    lines = list(noted(ledger, after=after))
+    asked = {line["name"]: _question(line) for line in lines if line.kind == "accepted"}
+    reader = _Reader(client, shards)
+    conversations = list({each.conversation_id: each for each in asked.values()}.values())
+    return Evidence(
+        ledger=lines,
+        journals=await reader.journals(list(asked.values())),
+        results=await reader.results(),
+        histories=await reader.histories(conversations),
+        statistics=await reader.statistics(conversations),
+        leftovers=await reader.leftovers(),
+        faulty=frozenset(faulty),
+        stopped=frozenset(stopped),
+    )
+
+
+async def leftovers(client: Any, shards: int = 1) -> dict[str, int]:
+    """Return what should be empty when nothing is asked any more, and is not."""
+    return await _Reader(client, shards).leftovers()
+
+
+def _question(line: Noted) -> Question:
+    return Question(
+        tenant="acme",
+        assistant="desk",
+        conversation_id=line["conversation"],
+        message_id=line["name"],
+    )
+
+
+class _Reader:
+    def __init__(self, client: Any, shards: int) -> None:
+        self._client = client
+        self._shards = shards
+
+    async def journals(self, asked: Sequence[Question]) -> dict[str, Sequence[JournalEntry]]:
+        keys = [question_keys(each, self._shard(each)).journal for each in asked]
+        found = await self._each("xrange", keys)
+        return {
+            question.message_id: [journal_entry_of(entry) for entry in entries]
+            for question, entries in zip(asked, found, strict=True)
+        }
+
+    async def results(self, name: str = "told") -> Counter[str]:
+        counts: Counter[str] = Counter()
+        for shard in range(self._shards):
+            entries: list[Entry] = await self._client.xrange(results_key(name, shard))
+            names = (fields_of(raw)[b"q"].decode() for _, raw in entries)
+            counts.update(question_of(each).message_id for each in names)
+        return counts
+
+    async def histories(
+        self, conversations: Sequence[Question]
+    ) -> dict[str, Sequence[tuple[str, str]]]:
+        keys = [conversation_keys(each, self._shards).history for each in conversations]
+        found = await self._each("lrange", keys, 0, -1)
+        return {
+            question.conversation_id: [
+                (turn["speaker"], turn["text"]) for turn in map(from_json, turns)
+            ]
+            for question, turns in zip(conversations, found, strict=True)
+        }
+
+    async def statistics(self, conversations: Sequence[Question]) -> dict[str, int]:
+        keys = [conversation_keys(each, self._shards).statistics for each in conversations]
+        found = await self._each("hget", keys, "questions")
+        return {
+            question.conversation_id: int(float(value or 0))
+            for question, value in zip(conversations, found, strict=True)
+        }
+
+    async def leftovers(self) -> dict[str, int]:
+        counts: Counter[str] = Counter()
+        for shard in range(self._shards):
+            names = shard_keys(shard)
+            counts[names.deadlines] = await self._client.zcard(names.deadlines)
+            counts[names.delayed] = await self._client.zcard(names.delayed)
+            counts[names.parked] = await self._client.hlen(names.parked)
+            counts[names.open] = await self._client.hlen(names.open)
+            for role in ALL_ROLES:
+                stream = stream_key(role.value, shard)
+                counts[stream] = await self._client.xlen(stream)
+                pending = await self._client.xpending(stream, GROUP)
+                counts[f"{stream} pending"] = pending["pending"]
+        async for key in self._client.scan_iter(match="rd:*", count=AT_ONCE):
+            kind = key.decode().split("}:", 1)[-1]
+            if kind.startswith(SWEPT):
+                counts[key.decode()] = 1
+        return {key: count for key, count in counts.items() if count}
+
+    async def _each(self, command: str, keys: Sequence[str], *args: object) -> list[Any]:
+        found: list[Any] = []
+        for start in range(0, len(keys), AT_ONCE):
+            pipeline = self._client.pipeline(transaction=False)
+            for key in keys[start : start + AT_ONCE]:
+                getattr(pipeline, command)(key, *args)
+            found += await pipeline.execute()
+        return found
+
+    def _shard(self, question: Question) -> int:
+        return shard_for(question, self._shards)

@@ -1,0 +1,188 @@
+"""What a fault run takes place in: a Redis of its own, a nursery of workers, a door, a ledger."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pydantic_core import from_json, to_json
+
+from broker.connecting import connect
+from tests.conftest import started_redis
+from tests.faults.door import Door
+from tests.faults.labels import ROOT
+from tests.faults.ledger import Ledger
+from tests.faults.staff import ALL_ROLES, Staff, broker_of
+
+AOF = ("--appendonly", "yes", "--appendfsync", "everysec")
+LINE_BYTES = 2**20
+
+
+class Server:
+    """A redis-server that can be killed and started again on what it had written."""
+
+    def __init__(self, folder: Path, *, durable: bool) -> None:
+        self.path = folder / "r.sock"
+        self.url = f"unix://{self.path}"
+        self._options = AOF if durable else ()
+        self._process = self._started()
+
+    def kill(self) -> None:
+        """SIGKILL it; what it had not written is gone."""
+        self._process.kill()
+        self._process.wait()
+        self.path.unlink(missing_ok=True)
+
+    def start_again(self) -> None:
+        """Start it on its files; returns once it answers."""
+        self._process = self._started()
+
+    def _started(self) -> "subprocess.Popen[bytes]":
+        return started_redis(self.path, *self._options)
+
+
+class Workers:
+    """Worker processes, born in a nursery; `died` and `stopped` are kept up by what it tells."""
+
+    def __init__(self, staff: Staff, process: "asyncio.subprocess.Process") -> None:
+        self.staff = staff
+        self.alive: dict[int, Staff] = {}
+        self.stopped: set[int] = set()
+        self.died: dict[int, int] = {}
+        self.changed = asyncio.Condition()
+        self._process = process
+        self._births: asyncio.Queue[int] = asyncio.Queue()
+        self._hiring = asyncio.Lock()
+
+    async def hire(self, **changes: Any) -> int:
+        """Fork one more worker, and return its process id."""
+        staff = replace(self.staff, **changes)
+        async with self._hiring:
+            assert self._process.stdin is not None
+            self._process.stdin.write(to_json(staff) + b"\n")
+            pid = await self._births.get()
+        if pid not in self.died:
+            self.alive[pid] = staff
+        return pid
+
+    def kill(self, pid: int) -> bool:
+        """SIGKILL a worker; False when it was dead already."""
+        return self._send(pid, signal.SIGKILL)
+
+    def stop(self, pid: int) -> bool:
+        """SIGSTOP a worker."""
+        return self._send(pid, signal.SIGSTOP)
+
+    def go_on(self, pid: int) -> bool:
+        """SIGCONT a worker."""
+        self.stopped.discard(pid)
+        return self._send(pid, signal.SIGCONT)
+
+    def end(self, pid: int) -> bool:
+        """SIGTERM a worker."""
+        return self._send(pid, signal.SIGTERM)
+
+    async def until(self, true: Callable[[], bool], *, seconds: float | None = 30.0) -> None:
+        """Wait until a worker was born, died or stopped so that it is true."""
+        async with asyncio.timeout(seconds), self.changed:
+            await self.changed.wait_for(true)
+
+    async def dismiss(self) -> None:
+        """Kill whoever lives; returns when nobody does."""
+        for pid in list(self.alive):
+            self.kill(pid)
+        await self.until(lambda: not self.alive)
+
+    async def listen(self) -> None:
+        """Hear what the nursery tells, until it ends."""
+        assert self._process.stdout is not None
+        async for line in self._process.stdout:
+            what, pid, *more = from_json(line)
+            async with self.changed:
+                self._note(what, pid, more)
+                self.changed.notify_all()
+
+    def _note(self, what: str, pid: int, more: list[int]) -> None:
+        match what:
+            case "born":
+                self._births.put_nowait(pid)
+            case "stopped":
+                self.stopped.add(pid)
+            case _:
+                self.died[pid] = more[0]
+                self.stopped.discard(pid)
+                self.alive.pop(pid, None)
+
+    def _send(self, pid: int, number: signal.Signals) -> bool:
+        if pid not in self.alive:
+            return False
+        os.kill(pid, number)
+        return True
+
+
+class House:
+    """Everything of one run."""
+
+    def __init__(self, folder: Path, server: Server, workers: Workers, ledger: Ledger) -> None:
+        self.folder = folder
+        self.server = server
+        self.workers = workers
+        self.ledger = ledger
+        self.client = connect(server.url)
+        self.broker = broker_of(workers.staff)
+
+    def door(self, **options: Any) -> Door:
+        """Return a door; `deadline_seconds`, `not_before_seconds`, `result_list`."""
+        return Door(self.server.url, self.ledger, **options)
+
+
+@asynccontextmanager
+async def opened(
+    folder: Path, *, durable: bool = False, lease_seconds: float = 1.5
+) -> AsyncIterator[House]:
+    """Open a house without workers, and leave nothing of it running."""
+    server = await asyncio.to_thread(Server, folder, durable=durable)
+    ledger = Ledger(folder / "ledger")
+    staff = Staff(url=server.url, ledger=str(ledger.path), lease_seconds=lease_seconds)
+    try:
+        async with _nursery(folder) as process, asyncio.TaskGroup() as tasks:
+            house = House(folder, server, Workers(staff, process), ledger)
+            listening = tasks.create_task(house.workers.listen())
+            await house.broker.prepare([role.value for role in ALL_ROLES])
+            try:
+                yield house
+            finally:
+                await house.broker.close()
+                await house.client.aclose()
+                await house.workers.dismiss()
+                listening.cancel()
+    finally:
+        await asyncio.to_thread(server.kill)
+        ledger.close()
+
+
+@asynccontextmanager
+async def _nursery(folder: Path) -> "AsyncIterator[asyncio.subprocess.Process]":
+    with (folder / "workers.log").open("ab") as log:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "tests.faults.nursery",
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            limit=LINE_BYTES,
+        )
+    try:
+        yield process
+    finally:
+        assert process.stdin is not None
+        process.stdin.close()
+        await process.wait()

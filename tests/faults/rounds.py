@@ -1,0 +1,113 @@
+"""One seeded round: a population, its trouble, and what the oracle says when all is over."""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.faults.evidence import gathered, leftovers
+from tests.faults.house import House
+from tests.faults.oracle import Evidence, Finding, findings, lateness
+from tests.faults.population import Doors, Population
+from tests.faults.trouble import Amount, Trouble
+
+QUIET_LEASES = 10
+"""By then whatever the dead had held has been taken over, three times if need be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """How large a round is."""
+
+    questions: int
+    kills: int
+    pauses: int = 0
+    workers: int = 8
+    at_once: int = 40
+    poison: bool = True
+    hiring: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a round found and counted; times in seconds."""
+
+    seed: int
+    seconds: float
+    counts: dict[str, int]
+    latest_seconds: float
+    findings: tuple[Finding, ...]
+
+
+async def held(house: House, size: Round, seed: int, labels: Sequence[str]) -> Report:
+    """Hold one round in an empty house."""
+    began, after = time.monotonic(), house.ledger.path.stat().st_size
+    amount = Amount(size.kills, size.pauses)
+    trouble = Trouble(house, seed, amount, workers=size.workers, labels=labels, hiring=size.hiring)
+    dead_before = set(house.workers.died)
+    doors, progress = Doors.of(house), asyncio.Queue[int]()
+    people = Population(
+        doors, seed, questions=size.questions, at_once=size.at_once, poison=size.poison
+    )
+    async with asyncio.TaskGroup() as tasks:
+        staffing = tasks.create_task(trouble.keep_staffed())
+        async with asyncio.TaskGroup() as busy:
+            busy.create_task(trouble.spread(progress, size.questions))
+            busy.create_task(people.live(lambda: progress.put_nowait(1)))
+        await _quiet(house)
+        staffing.cancel()
+    killed = {pid: how for pid, how in house.workers.died.items() if pid not in dead_before}
+    faulty = trouble.faulty | set(killed)
+    evidence = await gathered(
+        house.client, house.ledger.path, faulty=faulty, stopped=trouble.stopped, after=after
+    )
+    await house.workers.dismiss()
+    await doors.close()
+    return Report(
+        seed=seed,
+        seconds=time.monotonic() - began,
+        counts=_counts(evidence, trouble, killed),
+        latest_seconds=_latest(evidence),
+        findings=tuple(findings(evidence)),
+    )
+
+
+async def _quiet(house: House) -> None:
+    """Wait until nothing is left, or until nothing more can be hoped for."""
+    until = time.monotonic() + QUIET_LEASES * house.workers.staff.lease_seconds
+    while time.monotonic() < until:
+        if not await leftovers(house.client):
+            return
+        await asyncio.sleep(0.1)
+
+
+def _counts(evidence: Evidence, trouble: Trouble, killed: dict[int, int]) -> dict[str, int]:
+    counts: Counter[str] = Counter()
+    counts["messages accepted"] = sum(1 for _ in evidence.lines("accepted"))
+    counts["processes killed"] = sum(1 for how in killed.values() if how == 9)
+    counts["pauses past the lease"] = trouble.caused["stop"]
+    for kind in ("started", "billed", "stored", "refused", "cancelled", "lost", "redelivered"):
+        counts[kind] = sum(1 for _ in evidence.lines(kind))
+    for line in evidence.lines("told"):
+        counts[f"told {line['outcome']}"] += 1
+    for entries in evidence.journals.values():
+        for entry in entries:
+            if entry.kind == "routed":
+                counts["transitions"] += 1
+            elif entry.kind == "buried":
+                counts[f"buried as {entry.fields['reason']}"] += 1
+    return dict(counts)
+
+
+def _latest(evidence: Evidence) -> float:
+    """Return the latest end of all, against its deadline; negative when all were early."""
+    return max(
+        (
+            lateness(entries, line["deadline_seconds"])
+            for line in evidence.lines("accepted")
+            if (entries := evidence.journals.get(line["name"]))
+        ),
+        default=0.0,
+    )

@@ -1,0 +1,128 @@
+"""One worker process of the suite: the real worker, broker and manager, on scripted agents."""
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+
+from broker.connecting import connect
+from broker.redis_broker import RedisBroker
+from broker.renewal import LeaseRenewal
+from deploy.recording import HopCalls
+from envelope.role import Role
+from llm.stored import StoredModel
+from manager.flow import ASSISTANT, Flow
+from manager.machine import Limits
+from manager.manager import Manager
+from memory.answers import RedisCallStore
+from memory.conversation import RedisMemory
+from tests.faults.cast import (
+    Bill,
+    FollowingAgent,
+    NotingCalls,
+    NotingHandler,
+    NotingMeter,
+    NotingRenewal,
+)
+from tests.faults.labels import Plan, Watch, WatchedPolicy, carry_out
+from tests.faults.ledger import Ledger
+from tests.worker.cast import WRITES, Words
+from worker.agent_handler import AgentHandler, told_of_poison
+from worker.deciding import OnTheSpot
+from worker.port import Handler, Meter
+from worker.process import Staffing, WorkerProcess, collect_rarely
+from worker.shutdown import stop_on_signals
+
+ALL_ROLES = (Role.MANAGER, *WRITES)
+
+
+@dataclass(frozen=True, slots=True)
+class Staff:
+    """What one process is to be; times in seconds.
+
+    `plan` says where it dies or stops; with `discovers` it notes every label it passes instead.
+    """
+
+    url: str
+    ledger: str
+    roles: tuple[str, ...] = tuple(role.value for role in ALL_ROLES)
+    lease_seconds: float = 1.5
+    places: int = 8
+    limit_seconds: float = 60.0
+    blocks_seconds: float = 0.0
+    grace_seconds: float = 0.5
+    on_the_spot: bool = True
+    discovers: bool = False
+    plan: Plan | None = None
+
+
+def main(staff: Staff) -> None:
+    """Work until killed, or until told to stop."""
+    ledger = Ledger(Path(staff.ledger))
+    if staff.discovers:
+        asyncio.set_event_loop_policy(WatchedPolicy(_noting_labels(ledger)))
+    elif staff.plan is not None:
+        asyncio.set_event_loop_policy(WatchedPolicy(carry_out(staff.plan)))
+    collect_rarely()
+    asyncio.run(_work(staff, ledger))
+
+
+def broker_of(staff: Staff) -> RedisBroker:
+    """Return a broker with the leases of this staff."""
+    return RedisBroker(
+        connect(staff.url),
+        lease_seconds=staff.lease_seconds,
+        backoff_seconds=0.02,
+        tell=told_of_poison,
+    )
+
+
+async def _work(staff: Staff, ledger: Ledger) -> None:
+    stop = asyncio.Event()
+    async with stop_on_signals(stop), _process(staff, ledger).running():
+        ledger.note("working")
+        await stop.wait()
+
+
+def _process(staff: Staff, ledger: Ledger) -> WorkerProcess:
+    renewal = LeaseRenewal(lambda: broker_of(staff), lease_seconds=staff.lease_seconds)
+    meter = NotingMeter(ledger)
+    return WorkerProcess(
+        broker_of(staff),
+        [Staffing(each, staff.places) for each in _handlers(staff, ledger, meter)],
+        renewal=NotingRenewal(renewal, ledger),
+        meter=meter,
+        grace_seconds=staff.grace_seconds,
+    )
+
+
+def _handlers(staff: Staff, ledger: Ledger, meter: Meter) -> list[Handler]:
+    client = connect(staff.url)
+    flow, memory = Flow(ASSISTANT), RedisMemory(client, shards=1)
+    manager = Manager(flow, memory, Words(), limits=Limits(), quality_threshold=0.7)
+    model = StoredModel(
+        Bill(ledger), NotingCalls(RedisCallStore(client, shards=1), ledger), prompts=None
+    )
+    recorded = HopCalls(None)
+    beside = OnTheSpot(manager, meter) if staff.on_the_spot else None
+    agents = [
+        AgentHandler(
+            FollowingAgent(role, model, blocks_seconds=staff.blocks_seconds),
+            limit_seconds=staff.limit_seconds,
+            recorded=recorded,
+            manager=beside if Role.MANAGER.value in staff.roles else None,
+        )
+        for role in WRITES
+    ]
+    everybody: list[Handler] = [manager, *agents]
+    return [NotingHandler(each, ledger) for each in everybody if each.role.value in staff.roles]
+
+
+def _noting_labels(ledger: Ledger) -> Watch:
+    known: set[str] = set()
+
+    def watch(label: str, _phase: str) -> None:
+        if label not in known:
+            known.add(label)
+            ledger.note("label", label=label)
+
+    return watch

@@ -1,0 +1,30 @@
+"""Workers and managers that are killed at random moments, and the oracle's word on it."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.faults.house import opened
+from tests.faults.rounds import Report, Round, held
+
+pytestmark = [pytest.mark.redis, pytest.mark.slow]
+
+
+async def report_of(folder: Path, size: Round, seed: int) -> Report:
+    async with opened(folder) as house:
+        report = await held(house, size, seed, labels=())
+    assert [str(finding) for finding in report.findings] == []
+    return report
+
+
+@pytest.mark.parametrize("on_the_spot", [True, False])
+async def test_eight_managers_under_kills_make_no_double_transition(
+    folder: Path, seed: int, on_the_spot: bool
+) -> None:
+    size = Round(questions=250, kills=40, hiring={"on_the_spot": on_the_spot})
+
+    report = await report_of(folder, size, seed)
+
+    assert report.counts["messages accepted"] == 250
+    assert report.counts["processes killed"] >= 40
+    assert report.counts["redelivered"] > 0
