@@ -16,6 +16,7 @@ from broker.renewal import LeaseRenewal, PlayedRenewal
 from config.settings import Settings
 from config.texts import load_texts
 from deploy.command import CommandError
+from deploy.quarantine import with_quarantine
 from deploy.staff import handlers
 from envelope.role import Role
 from gateway.desk import Desk
@@ -91,7 +92,17 @@ async def working(
 
 @asynccontextmanager
 async def opened(settings: Settings, *, channel: str = "cli") -> AsyncIterator[Desk]:
-    """Open a desk that answers: with workers of its own, or beside a running `refdesk up`."""
+    """Open a desk that answers; raises `CommandError` while there are no documents."""
+    async with attended(settings) as post:
+        yield desk(post, channel)
+
+
+@asynccontextmanager
+async def attended(settings: Settings, *, empty: bool = False) -> AsyncIterator[Post]:
+    """Have questions answered: by workers of our own, or beside a running `refdesk up`.
+
+    Raises `CommandError` while there are no documents, unless `empty` is allowed.
+    """
     async with AsyncExitStack() as stack:
         async with _loading(settings):
             post = await stack.enter_async_context(posted(settings))
@@ -102,13 +113,13 @@ async def opened(settings: Settings, *, channel: str = "cli") -> AsyncIterator[D
         except IndexOwned:
             # Whoever owns the index runs the roles; it is handed the question.
             await stack.enter_async_context(_standing_in(post, ROLES))
-            yield desk(post, channel)
+            yield post
             return
-        if not await knowledge.has_documents():
+        if not empty and not await knowledge.has_documents():
             raise CommandError("there are no documents yet; read some with: refdesk ingest PATH...")
         await stack.enter_async_context(knowledge.warming())
         await stack.enter_async_context(staffed(post, ROLES, knowledge))
-        yield desk(post, channel)
+        yield post
 
 
 @asynccontextmanager
@@ -126,7 +137,7 @@ async def _loading(settings: Settings) -> AsyncIterator[None]:
 
 
 def desk(post: Post, channel: str, *, result_list: str = "") -> Desk:
-    """Return the desk of this process's tenant and assistant."""
+    """Return the desk of this process's tenant and assistant, as the doors of `channel` see it."""
     texts = load_texts()
     return Desk(
         post.broker,
@@ -204,6 +215,8 @@ async def staffed(
             meter=meter,
             models=models,
         )
+        if models is None and post.endpoint.played is None:
+            staffing = with_quarantine(staffing, settings, post.endpoint, KNOWING)
         renewal = _renewal(post)
         process = _process(post, staffing, renewal, meter)
         if meter is not None:

@@ -12,6 +12,8 @@ VERBS: dict[str, str] = {
     "chat": "talk to the desk in the terminal",
     "ingest": "read documents into the index",
     "up": "run every role in this process",
+    "serve": "serve the desk over HTTP: conversations, events, OpenAI's chat completions",
+    "keys": "make, list and revoke keys of the HTTP door",
     "worker": "run a worker process for some roles",
     "trace": "show the journey of one question",
     "status": "show what waits, runs and was given up, role by role",

@@ -15,12 +15,14 @@ from envelope.envelope import Envelope
 from envelope.outcome import Outcome
 from envelope.question import Question
 from envelope.role import Role
-from gateway.errors import BusyError
+from gateway.errors import BusyError, StoppingError
 from gateway.text import checked_name, cleaned
 
 log = structlog.get_logger("gateway")
 
 BLOCK_SECONDS = 1.0
+LOOK_SECONDS = 2.0
+"""How often somebody who waits for an outcome looks up."""
 AWAY_SECONDS = 0.5
 """How long a door waits before it asks a Redis again that did not answer."""
 GRACE_SECONDS = 5.0
@@ -29,13 +31,19 @@ GRACE_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What somebody sent: a text, or a command with its arguments."""
+    """What somebody sent: a text, or a command with its arguments.
+
+    `language` (ISO 639-1) is that of an apology, should nothing ever find out the text's own;
+    `request_id` is noted in the journal.
+    """
 
     text: str
     conversation_id: str
     message_id: str
     command: str | None = None
     arguments: tuple[str, ...] = ()
+    language: str = "en"
+    request_id: str = ""
 
 
 class Desk:
@@ -51,6 +59,7 @@ class Desk:
         deadline_seconds: float,
         apology: Callable[[str], str],
         result_list: str = "",
+        grace_seconds: float = GRACE_SECONDS,
     ) -> None:
         self._broker = broker
         self._tenant = tenant
@@ -59,14 +68,19 @@ class Desk:
         self._deadline_seconds = deadline_seconds
         self._apology = apology
         self._result_list = result_list
+        self._patience_seconds = deadline_seconds + grace_seconds
 
     def question(self, message: Message) -> Question:
         """Return the full name of a message sent here."""
+        return self.named(message.conversation_id, message.message_id)
+
+    def named(self, conversation_id: str, message_id: str) -> Question:
+        """Return the full name of a message; raises `MessageError` for an id that is none."""
         return Question(
             tenant=self._tenant,
             assistant=self._assistant,
-            conversation_id=checked_name(message.conversation_id, "conversation id"),
-            message_id=checked_name(message.message_id, "message id"),
+            conversation_id=checked_name(conversation_id, "conversation id"),
+            message_id=checked_name(message_id, "message id"),
         )
 
     async def submit(self, message: Message) -> Accepted | Duplicate:
@@ -80,9 +94,9 @@ class Desk:
                 frame=envelope.encode(),
                 role=Role.MANAGER.value,
                 deadline_seconds=self._deadline_seconds,
-                last_resort=self._last_resort(question),
+                last_resort=self.last_resort(question, message.language),
                 result_list=self._result_list,
-                accepted={"text": payload["text"], "channel": self._channel},
+                accepted=self._accepted(message, payload),
             )
         )
         if isinstance(result, Busy):
@@ -95,8 +109,19 @@ class Desk:
 
     async def follow(self, question: Question, *, after: str = "0") -> AsyncIterator[JournalEntry]:
         """Yield what happens to a question until its finished entry, which comes last."""
+        async for entries in self.watch(question, after=after):
+            for entry in entries:
+                yield entry
+
+    async def watch(
+        self, question: Question, *, after: str = "0"
+    ) -> AsyncIterator[Sequence[JournalEntry]]:
+        """Yield what happened since the last look, at least once a second, also when nothing did.
+
+        Ends with the finished entry, or when none came within the deadline and the grace after it.
+        """
         last = after
-        waited_until = time.monotonic() + self._deadline_seconds + GRACE_SECONDS
+        waited_until = time.monotonic() + self._patience_seconds
         while time.monotonic() < waited_until:
             try:
                 entries = await self._broker.journal(
@@ -104,11 +129,11 @@ class Desk:
                 )
             except BrokerUnavailableError as error:
                 await _waited(error, waited_until)
-                continue
-            for entry in entries:
-                last = entry.id
-                yield entry
-                if entry.kind == "finished":
+                entries = ()
+            yield entries
+            if entries:
+                last = entries[-1].id
+                if entries[-1].kind == "finished":
                     return
 
     async def ask(self, message: Message) -> Fields:
@@ -116,19 +141,30 @@ class Desk:
         result = await self.submit(message)
         if isinstance(result, Duplicate) and result.reply is not None:
             return result.reply
-        question = self.question(message)
-        reply = await self._outcome(question)
-        return reply if reply is not None else self._last_resort(question)
+        return await self.outcome(self.question(message), language=message.language)
 
-    async def _outcome(self, question: Question) -> Fields | None:
-        """Wait for the reply, through times in which Redis does not answer."""
-        until = time.monotonic() + self._deadline_seconds + GRACE_SECONDS
-        while True:
-            seconds = max(0.0, until - time.monotonic())
+    async def outcome(
+        self, question: Question, *, language: str = "en", stopping: asyncio.Event | None = None
+    ) -> Fields:
+        """Wait for the one reply of a message that was submitted, here or by another process.
+
+        Waits through times in which Redis does not answer; raises `BrokerUnavailableError` when it
+        is away past the deadline, `StoppingError` when this process is told to stop meanwhile.
+        """
+        until = time.monotonic() + self._patience_seconds
+        while (seconds := until - time.monotonic()) > 0:
+            if stopping is not None and stopping.is_set():
+                raise StoppingError("this process stops: send the message again under the same id")
             try:
-                return await self._broker.outcome(question, block_seconds=seconds)
+                reply = await self._broker.outcome(
+                    question, block_seconds=min(seconds, LOOK_SECONDS)
+                )
             except BrokerUnavailableError as error:
                 await _waited(error, until)
+                continue
+            if reply is not None:
+                return reply
+        return self.last_resort(question, language)
 
     def _envelope(self, question: Question, payload: dict[str, JsonValue]) -> Envelope:
         now = time.time()
@@ -147,11 +183,16 @@ class Desk:
             payload=payload,
         )
 
-    def _last_resort(self, question: Question) -> Fields:
+    def _accepted(self, message: Message, payload: dict[str, JsonValue]) -> Fields:
+        noted: Fields = {"text": payload["text"], "channel": self._channel}
+        return {**noted, "request_id": message.request_id} if message.request_id else noted
+
+    def last_resort(self, question: Question, language: str) -> Fields:
+        """Return the reply of a question that nothing came of."""
         return {
             "outcome": Outcome.FAILED.value,
-            "text": self._apology("en"),
-            "language": "en",
+            "text": self._apology(language),
+            "language": language,
             "sources": [],
             "suggested_actions": [],
             "termination_reason": "deadline",

@@ -2,7 +2,8 @@
 
 GatewayError
 ├── MessageError     the message cannot be accepted as it is; the sender can mend it
-└── BusyError        too much waits already; try again after `retry_after_seconds`
+├── BusyError        too much waits already; try again after `retry_after_seconds`
+└── StoppingError    this process stops; another has, or will have, the same answer
 """
 
 
@@ -20,3 +21,7 @@ class BusyError(GatewayError):
     def __init__(self, message: str, retry_after_seconds: float) -> None:
         super().__init__(message)
         self.retry_after_seconds = retry_after_seconds
+
+
+class StoppingError(GatewayError):
+    """This process stops; what it waited for goes on."""

@@ -8,11 +8,17 @@
 | rd:{shard}:mem:<conversation>:pause        | hash | finish  | manager | ttl, end |
 | rd:{shard}:mem:<conversation>:statistics   | hash | finish  | manager | ttl      |
 | rd:{shard}:mem:<conversation>:calls        | hash | agents  | agents  | ttl, end |
+| rd:{shard}:mem:<conversation>:feedback     | hash | doors   | doors   | ttl      |
+| rd:{shard}:mem:<conversation>:visit        | str  | doors   | doors   | ttl      |
+| rd:thread:<tenant>/<assistant>:<hash>      | str  | doors   | doors   | ttl      |
+| rd:keys                                    | hash | keys    | doors   | never    |
+| rd:rate:{owner}:<limit>                    | hash | doors   | doors   | a day    |
 | rd:cache:<tenant>/<assistant>:<hash>       | str  | agents  | agents  | ttl      |
 | rd:limit:<model>                           | hash | agents  | agents  | ttl      |
 
 `calls` holds the paid model calls of the question that runs, so that a redelivered envelope finds
-them; the question's end deletes it.
+them; the question's end deletes it. `visit` outlives `clear_all`: the visitor
+goes on with the conversation.
 """
 
 from dataclasses import dataclass
@@ -38,6 +44,8 @@ class ConversationKeys:
     pause: str
     statistics: str
     calls: str
+    feedback: str
+    visit: str
 
     @property
     def all(self) -> tuple[str, ...]:
@@ -49,6 +57,7 @@ class ConversationKeys:
             self.pause,
             self.statistics,
             self.calls,
+            self.feedback,
         )
 
 
@@ -68,12 +77,29 @@ def _keys(conversation: tuple[str, str, str], shards: int) -> ConversationKeys:
         pause=f"{stem}:pause",
         statistics=f"{stem}:statistics",
         calls=f"{stem}:calls",
+        feedback=f"{stem}:feedback",
+        visit=f"{stem}:visit",
     )
 
 
 def cache_key(tenant: str, assistant: str, content_hash: str) -> str:
     """Return the key of a shared answer."""
     return f"rd:cache:{_safe(tenant)}/{_safe(assistant)}:{_safe(content_hash)}"
+
+
+def thread_key(tenant: str, assistant: str, digest: str) -> str:
+    """Return the key that leads from what a client was shown to its conversation."""
+    return f"rd:thread:{_safe(tenant)}/{_safe(assistant)}:{_safe(digest)}"
+
+
+def door_keys_key() -> str:
+    """Return the key of the HTTP door's keys."""
+    return "rd:keys"
+
+
+def rate_key(owner: str, name: str) -> str:
+    """Return the key of what an owner has used of one limit; all of one owner share a slot."""
+    return f"rd:rate:{{{_safe(owner)}}}:{_safe(name)}"
 
 
 def limit_key(model: str) -> str:

@@ -1,0 +1,166 @@
+"""Makes, lists and revokes keys of the HTTP door."""
+
+import argparse
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from pydantic import JsonValue, ValidationError
+
+from config.settings import load_settings
+from deploy.assembly import Post, posted
+from deploy.command import CommandError
+from deploy.doors import StoredKeys
+from deploy.printing import say, say_json
+from gateway.keys import DEFAULT_SCOPES, Key, Scope, made_key
+
+DAY_SECONDS = 86_400
+PUBLIC_PER_MINUTE = 120
+PUBLIC_VISITOR_PER_DAY = 200
+"""What a public key allows when nothing else is said: everybody can read it."""
+TOLD_ONCE = "This is the only time it is shown; what is stored is its hash."
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `refdesk keys`."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    create = actions.add_parser("create", help="make a key; it is shown once")
+    create.add_argument("--tenant", help="whose key it is; TENANT when left out")
+    create.add_argument(
+        "--assistant", nargs="+", default=[], metavar="NAME", help="bind it to these assistants"
+    )
+    create.add_argument(
+        "--scope",
+        nargs="+",
+        choices=[scope.value for scope in Scope],
+        help=f"what it may do; else: {', '.join(sorted(DEFAULT_SCOPES))}",
+    )
+    create.add_argument("--public", action="store_true", help="for a web page, where all see it")
+    create.add_argument(
+        "--origin", nargs="+", default=[], metavar="URL", help="websites of a public key"
+    )
+    create.add_argument("--per-minute", type=int, metavar="N", help="requests a minute")
+    create.add_argument("--per-day", type=int, metavar="N", help="questions a day")
+    create.add_argument(
+        "--visitor-per-day", type=int, metavar="N", help="questions a day of one visitor"
+    )
+    create.add_argument("--days", type=float, metavar="N", help="it is good for so long")
+    create.add_argument("--note", default="", help="for whom it is")
+    revoke = actions.add_parser("revoke", help="make a key useless, at once")
+    revoke.add_argument("id", help="the key's id, as `keys list` shows it")
+    for action in (create, actions.add_parser("list", help="show every key"), revoke):
+        action.add_argument("--json", action="store_true", help="print as JSON")
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Run `refdesk keys`."""
+    actions = {"create": _create, "list": _list, "revoke": _revoke}
+    asyncio.run(actions[chosen.action](chosen))
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Cabinet:
+    keys: StoredKeys
+    post: Post
+
+
+@asynccontextmanager
+async def _opened() -> AsyncIterator[_Cabinet]:
+    async with posted(load_settings()) as post:
+        if not post.endpoint.durable:
+            raise CommandError(
+                "keys need a Redis that outlives this command: install one, or set REDIS_URL"
+            )
+        client = post.endpoint.client()
+        try:
+            yield _Cabinet(StoredKeys(client), post)
+        finally:
+            await client.aclose()
+
+
+async def _create(chosen: argparse.Namespace) -> None:
+    async with _opened() as cabinet:
+        tenant = cabinet.post.settings.tenant if chosen.tenant is None else chosen.tenant
+        key, token = _made(chosen, tenant)
+        await cabinet.keys.put(key)
+    if chosen.json:
+        say_json({"token": token, **_shown(key)})
+        return
+    say(token)
+    say(f"{key.kind} key {key.id} of tenant {key.tenant}. {TOLD_ONCE}")
+
+
+def _made(chosen: argparse.Namespace, tenant: str) -> tuple[Key, str]:
+    public = chosen.public
+    per_minute, visitor = chosen.per_minute, chosen.visitor_per_day
+    if public:
+        per_minute = PUBLIC_PER_MINUTE if per_minute is None else per_minute
+        visitor = PUBLIC_VISITOR_PER_DAY if visitor is None else visitor
+    try:
+        return made_key(
+            "public" if public else "secret",
+            tenant=tenant,
+            assistants=tuple(chosen.assistant),
+            scopes=DEFAULT_SCOPES if chosen.scope is None else frozenset(chosen.scope),
+            origins=tuple(origin.rstrip("/").lower() for origin in chosen.origin),
+            note=chosen.note,
+            requests_per_minute=per_minute,
+            questions_per_day=chosen.per_day,
+            visitor_questions_per_day=visitor,
+            expires_at=None if chosen.days is None else time.time() + chosen.days * DAY_SECONDS,
+        )
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        told = first["msg"].removeprefix("Value error, ")
+        raise CommandError(f"{where}: {told}" if where else told) from error
+
+
+async def _list(chosen: argparse.Namespace) -> None:
+    async with _opened() as cabinet:
+        keys = await cabinet.keys.all()
+    if chosen.json:
+        say_json([_shown(key) for key in keys])
+        return
+    if not keys:
+        say("there are no keys; make one with: refdesk keys create")
+    for key in keys:
+        say("  ".join(_line(key)))
+
+
+async def _revoke(chosen: argparse.Namespace) -> None:
+    async with _opened() as cabinet:
+        key = await cabinet.keys.get(chosen.id)
+        if key is None:
+            raise CommandError(f"there is no key {chosen.id!r}; see: refdesk keys list")
+        if key.revoked_at is None:
+            key = key.model_copy(update={"revoked_at": time.time()})
+            await cabinet.keys.put(key)
+    if chosen.json:
+        say_json(_shown(key))
+        return
+    say(f"key {key.id} is revoked")
+
+
+def _shown(key: Key) -> dict[str, JsonValue]:
+    shown: dict[str, JsonValue] = key.model_dump(mode="json", exclude={"digest"})
+    scopes: list[JsonValue] = [scope.value for scope in sorted(key.scopes)]
+    return {**shown, "scopes": scopes, "state": _state(key)}
+
+
+def _state(key: Key) -> str:
+    if key.revoked_at is not None:
+        return "revoked"
+    expired = key.expires_at is not None and key.expires_at <= time.time()
+    return "expired" if expired else "good"
+
+
+def _line(key: Key) -> list[str]:
+    bound = ",".join(key.assistants) if key.assistants else "every assistant"
+    made = time.strftime("%Y-%m-%d", time.gmtime(key.created_at))
+    words = [key.id, key.kind, _state(key), made, f"{key.tenant} ({bound})"]
+    words.append(",".join(sorted(key.scopes)))
+    return [*words, *key.origins, *([key.note] if key.note else [])]

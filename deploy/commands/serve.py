@@ -1,0 +1,95 @@
+"""Serves the desk over HTTP, until SIGTERM."""
+
+import argparse
+import asyncio
+import ipaddress
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from config.settings import Settings, load_settings
+from deploy.assembly import Post, attended, keeping_time, posted
+from deploy.printing import say
+from worker.process import collect_rarely
+from worker.shutdown import stop_on_signals
+
+PORT = 8000
+LOCAL = "127.0.0.1"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `refdesk serve`."""
+    parser.add_argument("--port", type=int, default=PORT, help=f"listen here ({PORT}); 0: any")
+    parser.add_argument(
+        "--host", default=LOCAL, help=f"listen at this address ({LOCAL}: this machine alone)"
+    )
+    parser.add_argument(
+        "--gateway-only",
+        action="store_true",
+        help="leave the work to `refdesk up` or `refdesk worker` on the same Redis",
+    )
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Run `refdesk serve`."""
+    asyncio.run(_serve(load_settings(), chosen.host, chosen.port, alone=chosen.gateway_only))
+    return 0
+
+
+async def _serve(settings: Settings, host: str, port: int, *, alone: bool) -> None:
+    from deploy.doors import http_door
+    from gateway.http.serving import listening, serving
+
+    stop = asyncio.Event()
+    collect_rarely()
+    async with AsyncExitStack() as stack:
+        # Before anything is started: a port that is taken is told at once.
+        listener = listening(host, port)
+        stack.callback(listener.close)
+        await stack.enter_async_context(stop_on_signals(stop))
+        post = await stack.enter_async_context(_answering(settings, alone=alone))
+        stopping = asyncio.Event()
+        local = is_local(host)
+        app = await stack.enter_async_context(http_door(post, stopping, open_to_all=local))
+        await stack.enter_async_context(serving(app, listener, stopping))
+        for line in await _told(post, host, listener.getsockname()[1], local=local):
+            say(line)
+        sys.stdout.flush()
+        await stop.wait()
+        say("stopping: finishing what runs")
+        sys.stdout.flush()
+
+
+@asynccontextmanager
+async def _answering(settings: Settings, *, alone: bool) -> AsyncIterator[Post]:
+    if not alone:
+        async with attended(settings, empty=True) as post:
+            yield post
+        return
+    async with posted(settings) as post, keeping_time(post):
+        yield post
+
+
+async def _told(post: Post, host: str, port: int, *, local: bool) -> list[str]:
+    from deploy.doors import StoredKeys
+
+    shown = f"[{host}]" if ":" in host else host
+    lines = [f"serving on http://{shown}:{port}; stop with Ctrl-C"]
+    client = post.endpoint.client()
+    try:
+        keyed = await StoredKeys(client).any()
+    finally:
+        await client.aclose()
+    if not keyed and local:
+        lines.append("no key is needed, because none was made and only this machine can come in")
+    elif not keyed:
+        lines.append("nobody can come in yet; make a key with: refdesk keys create")
+    return lines
+
+
+def is_local(host: str) -> bool:
+    """Whether only this machine reaches an address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

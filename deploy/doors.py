@@ -1,0 +1,136 @@
+"""Puts the HTTP door together: keys, memory and desks, as the gateway's ports want them."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from config.texts import load_texts
+from deploy.assembly import Post, desk
+from envelope.conversation import Pause, Turn
+from envelope.question import Question
+from gateway.http.app import make_app
+from gateway.http.door import Door
+from gateway.http.guard import Guard
+from gateway.http.metrics import DoorMeter
+from gateway.keys import Key
+from gateway.port import Demand, Feedback
+from memory.conversation import DAY_SECONDS, RedisMemory
+from memory.doors import RedisDoorKeys, RedisDoorMemory, RedisRates
+from memory.errors import MemoryUnavailableError
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+    from starlette.types import ASGIApp
+
+KEPT_TURNS = 50
+
+
+class StoredKeys:
+    """A `gateway.port.KeyStore`."""
+
+    def __init__(self, client: "Redis") -> None:
+        self._keys = RedisDoorKeys(client)
+
+    async def get(self, key_id: str) -> Key | None:
+        found = await self._keys.get(key_id)
+        return None if found is None else Key.model_validate_json(found)
+
+    async def all(self) -> Sequence[Key]:
+        keys = [Key.model_validate_json(found) for found in await self._keys.all()]
+        return sorted(keys, key=lambda key: key.created_at)
+
+    async def put(self, key: Key) -> None:
+        await self._keys.put(key.id, key.model_dump_json())
+
+    async def any(self) -> bool:
+        return await self._keys.any()
+
+
+class StoredRates:
+    """A `gateway.port.Rates`."""
+
+    def __init__(self, client: "Redis") -> None:
+        self._rates = RedisRates(client)
+
+    async def admit(self, owner: str, demands: Sequence[Demand]) -> float:
+        return await self._rates.admit(
+            owner,
+            [
+                (demand.name, _or_zero(demand.per_minute), _or_zero(demand.per_day))
+                for demand in demands
+            ],
+        )
+
+
+class StoredConversations:
+    """A `gateway.port.Conversations`."""
+
+    def __init__(self, client: "Redis", *, shards: int, ttl_seconds: int) -> None:
+        self._memory = RedisMemory(
+            client, shards=shards, window=KEPT_TURNS, ttl_seconds=ttl_seconds
+        )
+        self._door = RedisDoorMemory(client, shards=shards, ttl_seconds=ttl_seconds)
+
+    async def turns(self, question: Question) -> Sequence[Turn]:
+        return (await self._memory.recall(question)).history
+
+    async def pause(self, question: Question) -> Pause | None:
+        return (await self._memory.recall(question)).pause
+
+    async def open_visit(self, question: Question, digest: str) -> None:
+        await self._door.open_visit(question, digest)
+
+    async def visit(self, question: Question) -> str | None:
+        return await self._door.visit(question)
+
+    async def end_visit(self, question: Question) -> None:
+        await self._door.end_visit(question)
+
+    async def give_feedback(self, question: Question, feedback: Feedback) -> None:
+        noted = feedback.model_copy(update={"at": time.time()})
+        await self._door.put_feedback(question, noted.model_dump_json())
+
+    async def feedback(self, question: Question) -> dict[str, Feedback]:
+        found = await self._door.feedback(question)
+        return {name: Feedback.model_validate_json(text) for name, text in found.items()}
+
+
+@asynccontextmanager
+async def http_door(
+    post: Post, stopping: asyncio.Event, *, open_to_all: bool = False
+) -> AsyncIterator["ASGIApp"]:
+    """Have the HTTP door's application while inside.
+
+    `open_to_all`: whoever reaches the door needs no key until the first one is made.
+    """
+    settings, texts = post.settings, load_texts()
+    client = post.endpoint.client()
+    try:
+        guard = Guard(
+            StoredKeys(client),
+            StoredRates(client),
+            open_tenant=settings.tenant if open_to_all else None,
+        )
+        conversations = StoredConversations(
+            client,
+            shards=settings.shards,
+            ttl_seconds=int(settings.memory_ttl_days * DAY_SECONDS),
+        )
+        door = Door(
+            broker=post.broker,
+            desks={(settings.tenant, settings.assistant): desk(post, "http")},
+            guard=guard,
+            conversations=conversations,
+            superseded=lambda language: texts.text("superseded", language),
+        )
+        yield make_app(
+            door, meter=DoorMeter(), stopping=stopping, unavailable=(MemoryUnavailableError,)
+        )
+    finally:
+        await client.aclose()
+
+
+def _or_zero(limit: int | None) -> int:
+    return 0 if limit is None else limit

@@ -1,0 +1,130 @@
+"""Turns a journal into the events that a door may show: an allow-list of entries and fields.
+
+| event    | from the entry | data                                                       |
+|----------|----------------|------------------------------------------------------------|
+| accepted | accepted       | `conversation_id`, `message_id`                            |
+| stage    | routed         | `stage`: the role that begins now; `attempt`: 0 first      |
+| text     | finished       | `text`: the next piece; `offset`: characters before it     |
+| sources  | finished       | `sources`: what the text cites                             |
+| done     | finished       | the whole `Answer`; nothing comes after it                 |
+
+An event's id is `<entry>.<number>`: it tells the place in the journal and, because one entry may
+become several events, the number within it. The same journal gives the same events with the same
+ids in every process, so that a reader may go on anywhere.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from broker.port import Fields, JournalEntry
+from envelope.question import Question
+from gateway.answer import Answer, SupersededText, answer_of
+from gateway.errors import MessageError
+
+PIECE_CHARACTERS = 48
+"""A piece of an answer ends with the first space after so many characters."""
+BEGINNING = "0"
+_ID = re.compile(r"(\d{1,16})-(\d{1,20})\.(\d{1,9})", re.ASCII)
+_LARGEST = 2**64 - 1
+_PIECE = re.compile(rf"(?s).{{{PIECE_CHARACTERS},}}?\s+|.+")
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event of a message."""
+
+    id: str
+    name: str
+    data: Fields
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The last event that a reader has: `number` within the journal's `entry`."""
+
+    entry: str = BEGINNING
+    number: int = -1
+
+    @property
+    def before(self) -> str:
+        """The id after which the journal is to be read, so that `entry` comes once more."""
+        if self.number < 0:
+            return self.entry
+        milliseconds, sequence = (int(part) for part in self.entry.split("-"))
+        if sequence:
+            return f"{milliseconds}-{sequence - 1}"
+        return f"{milliseconds - 1}-{_LARGEST}" if milliseconds else BEGINNING
+
+    def is_past(self, entry_id: str) -> bool:
+        """Whether this place lies behind an entry."""
+        return _order(f"{self.entry}.0") > _order(f"{entry_id}.0")
+
+    def covers(self, event: Event) -> bool:
+        """Whether the reader has this event."""
+        return _order(event.id) <= _order(f"{self.entry}.{self.number}")
+
+
+def place_of(event_id: str) -> Place:
+    """Return the place that an event's id names; raises `MessageError` when it is none."""
+    found = _ID.fullmatch(event_id)
+    if found is None or int(found[2]) > _LARGEST:
+        raise MessageError(
+            f"expected the id of an event, such as '1700000000000-0.0', found {event_id[:60]!r}"
+        )
+    return Place(f"{found[1]}-{found[2]}", int(found[3]))
+
+
+def events_of(
+    entry: JournalEntry, question: Question, *, superseded: SupersededText, language: str = "en"
+) -> Iterator[Event]:
+    """Yield what of an entry may be shown."""
+    match entry.kind:
+        case "accepted":
+            yield Event(f"{entry.id}.0", "accepted", _names(question))
+        case "routed" if entry.fields.get("to") != "final":
+            yield Event(f"{entry.id}.0", "stage", _stage(entry.fields))
+        case "finished":
+            answer = answer_of(entry.fields, superseded=superseded, language=language)
+            yield from answer_events(entry.id, answer)
+
+
+def answer_events(entry_id: str, answer: Answer) -> Iterator[Event]:
+    """Yield an answer in pieces, its sources, and the end."""
+    number = offset = 0
+    for piece in pieces(answer.text):
+        yield Event(f"{entry_id}.{number}", "text", {"text": piece, "offset": offset})
+        number, offset = number + 1, offset + len(piece)
+    shown = answer.model_dump(mode="json", exclude_none=True)
+    if answer.sources:
+        yield Event(f"{entry_id}.{number}", "sources", {"sources": shown["sources"]})
+        number += 1
+    yield Event(f"{entry_id}.{number}", "done", shown)
+
+
+def pieces(text: str) -> list[str]:
+    """Return a text cut behind spaces; put together again they are the text."""
+    return _PIECE.findall(text)
+
+
+def _names(question: Question) -> Fields:
+    return {"conversation_id": question.conversation_id, "message_id": question.message_id}
+
+
+def _stage(fields: Fields) -> Fields:
+    counters = fields.get("counters")
+    counts = counters if isinstance(counters, dict) else {}
+    attempt = sum(_whole(count) for name, count in counts.items() if name != "round")
+    return {"stage": str(fields.get("to")), "attempt": attempt}
+
+
+def _whole(value: JsonValue) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _order(event_id: str) -> tuple[int, int, int]:
+    entry, _, number = event_id.rpartition(".")
+    milliseconds, _, sequence = entry.partition("-")
+    return int(milliseconds or 0), int(sequence or 0), int(number)

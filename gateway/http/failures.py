@@ -1,0 +1,113 @@
+"""Tells every error in one form, OpenAI's, without repeating what was sent."""
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from typing import TypeVar, cast
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from broker.errors import BrokerUnavailableError
+from gateway.errors import BusyError, MessageError, StoppingError
+from gateway.http.errors import HttpError, InvalidRequestError, LimitedError, UnavailableError
+
+E = TypeVar("E", bound=Exception)
+AWAY_SECONDS = 2.0
+
+
+class Problem(BaseModel):
+    """What went wrong."""
+
+    message: str
+    type: str = Field(examples=["invalid_request_error"])
+    param: str | None = Field(None, description="what of the request is meant")
+    code: str | None = None
+    request_id: str = Field(description="names this request in the logs")
+
+
+class Failure(BaseModel):
+    """The form of every error."""
+
+    error: Problem
+
+
+def failure(error: HttpError, request_id: str) -> Response:
+    """Return an error as an answer."""
+    problem = Problem(
+        message=str(error),
+        type=error.kind,
+        param=error.param,
+        code=error.code,
+        request_id=request_id,
+    )
+    headers = {}
+    if error.retry_after_seconds is not None:
+        headers["Retry-After"] = str(max(1, math.ceil(error.retry_after_seconds)))
+    if error.status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    # Ascii alone: what is told of a request may hold signs that no encoding has.
+    body = json.dumps({"error": problem.model_dump()})
+    return Response(body, error.status, headers, "application/json")
+
+
+def tell_failures(app: FastAPI, *, unavailable: Sequence[type[Exception]] = ()) -> None:
+    """Answer what the routes raise; `unavailable` are errors of stores that do not answer."""
+    _tell(app, HttpError, lambda error: error)
+    _tell(app, RequestValidationError, _invalid)
+    _tell(app, HTTPException, _of_framework)
+    _tell(app, MessageError, lambda error: InvalidRequestError(str(error), code="invalid_message"))
+    _tell(app, BusyError, _busy)
+    _tell(app, StoppingError, _stopping)
+    away_kinds: tuple[type[Exception], ...] = (BrokerUnavailableError, *unavailable)
+    for kind in away_kinds:
+        _tell(app, kind, lambda _error: away())
+    _tell(app, Exception, lambda _error: unforeseen())
+
+
+def away() -> UnavailableError:
+    """Return the error of a desk that cannot be reached."""
+    return UnavailableError(
+        "the desk cannot be reached just now: try again",
+        code="unavailable",
+        retry_after_seconds=AWAY_SECONDS,
+    )
+
+
+def unforeseen() -> HttpError:
+    """Return the error of what should not happen; whoever receives requests logs it."""
+    return HttpError("something went wrong on our side", code="internal_error")
+
+
+def _tell(app: FastAPI, kind: type[E], read: Callable[[E], HttpError]) -> None:
+    async def answer(request: Request, error: Exception) -> Response:
+        return failure(read(cast("E", error)), str(request.state.request_id))
+
+    app.add_exception_handler(kind, answer)
+
+
+def _invalid(error: RequestValidationError) -> HttpError:
+    """Tell where a request is not as expected, and what was expected; not what was found."""
+    first = error.errors()[0]
+    where = [str(part) for part in first["loc"]]
+    param = ".".join(where[1:]) or where[0]
+    return InvalidRequestError(
+        f"{param[:100]}: {first['msg']}", code="invalid_request", param=param[:100], status=422
+    )
+
+
+def _of_framework(error: HTTPException) -> HttpError:
+    code = f"http_{error.status_code}"
+    return InvalidRequestError(str(error.detail), code=code, status=error.status_code)
+
+
+def _busy(error: BusyError) -> HttpError:
+    return LimitedError(str(error), code="busy", retry_after_seconds=error.retry_after_seconds)
+
+
+def _stopping(error: StoppingError) -> HttpError:
+    return UnavailableError(str(error), code="stopping", retry_after_seconds=1.0)

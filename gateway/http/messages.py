@@ -1,0 +1,219 @@
+"""The routes of messages: send one, follow it, go on following it."""
+
+import asyncio
+import hashlib
+from typing import Annotated
+from uuid import uuid4
+
+from fastapi import APIRouter, Depends, Header, Request, Response
+from pydantic import BaseModel, Field
+from starlette.responses import JSONResponse
+
+from broker.errors import BrokerUnavailableError
+from broker.port import Duplicate, Fields
+from envelope.question import Question
+from gateway.answer import Answer, answer_of
+from gateway.desk import Message, parsed
+from gateway.events import Place, place_of
+from gateway.http.door import ID, Door, Entered, MessageId, enters
+from gateway.http.errors import InvalidRequestError, unknown
+from gateway.http.sse import EventStream
+from gateway.keys import Scope
+from gateway.text import LONGEST_CHARACTERS, cleaned
+
+LANGUAGE = r"^[a-zA-Z]{2,3}(?:-[A-Za-z0-9]{2,8}){0,3}$"
+EVENT_STREAM = "text/event-stream"
+EXAMPLE = """\
+id: 1763716000000-0.0
+event: stage
+data: {"stage":"search","attempt":0}
+
+"""
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=255,
+        description="the same key in the same conversation is the same message, for 24 hours",
+    ),
+]
+LastEventId = Annotated[
+    str | None,
+    Header(alias="Last-Event-ID", max_length=60, description="the last event that you have"),
+]
+
+
+class NewMessage(BaseModel, frozen=True, extra="forbid"):
+    """A message: a question, an answer to a question back, or a command such as `/help`."""
+
+    text: str = Field(
+        min_length=1, max_length=LONGEST_CHARACTERS, examples=["How do I configure routing rules?"]
+    )
+    message_id: str | None = Field(
+        None, pattern=ID, description="your own id; sent twice, it is answered once"
+    )
+    language: str | None = Field(
+        None, pattern=LANGUAGE, description="of an apology, where the text's is not known yet"
+    )
+
+
+class Messages:
+    """Sends and follows messages."""
+
+    def __init__(self, door: Door, stopping: asyncio.Event) -> None:
+        self._door = door
+        self._stopping = stopping
+
+    def router(self) -> APIRouter:
+        """Return the routes."""
+        router = APIRouter(tags=["conversations"])
+        base = "/v1/conversations/{conversation_id}/messages"
+        ask = Depends(enters(self._door, Scope.ASK))
+
+        @router.post(base, response_model=Answer, responses=_STREAMED, summary="Send a message")
+        async def send_message(
+            place: Annotated[Entered, ask],
+            request: Request,
+            sent: NewMessage,
+            idempotency_key: IdempotencyKey = None,
+        ) -> Response:
+            """Answer with the message's one outcome, or with `Accept: text/event-stream` with
+            everything that happens until then."""
+            return await self._send(place, request, sent, idempotency_key)
+
+        @router.get(
+            f"{base}/{{message_id}}/events",
+            responses=_EVENTS,
+            response_class=Response,
+            summary="Follow a message",
+        )
+        async def follow_message(
+            place: Annotated[Entered, ask],
+            message_id: MessageId,
+            last_event_id: LastEventId = None,
+        ) -> Response:
+            """Stream what happened after `Last-Event-ID`, else from the beginning."""
+            return await self._follow(place, message_id, last_event_id)
+
+        return router
+
+    async def _send(
+        self, place: Entered, request: Request, sent: NewMessage, idempotency_key: str | None
+    ) -> Response:
+        await self._door.guard.admit_question(place.caller)
+        message = _message(place, request, sent, idempotency_key)
+        question = place.desk.question(message)
+        result = await place.desk.submit(message)
+        if isinstance(result, Duplicate):
+            await self._check_same(question, message)
+        if EVENT_STREAM in request.headers.get("accept", ""):
+            return self._stream(place, question, Place(), message.language)
+        reply = await self._outcome(place, question, message.language)
+        answer = answer_of(reply, superseded=self._door.superseded, language=message.language)
+        return JSONResponse(
+            answer.model_dump(mode="json", exclude_none=True),
+            headers={"X-Message-Id": question.message_id},
+        )
+
+    async def _outcome(self, place: Entered, question: Question, language: str) -> Fields:
+        try:
+            return await place.desk.outcome(question, language=language, stopping=self._stopping)
+        except BrokerUnavailableError:
+            # Past its deadline, and Redis still away: the apology is all that is left.
+            return place.desk.last_resort(question, language)
+
+    async def _follow(self, place: Entered, message_id: str, last_event_id: str | None) -> Response:
+        after = place_of(last_event_id) if last_event_id else Place()
+        question = place.question(message_id)
+        journal = await self._door.broker.journal(question)
+        if not journal:
+            raise unknown("message")
+        if after.is_past(journal[-1].id):
+            raise InvalidRequestError(
+                f"there is no event {last_event_id!r} of this message",
+                code="unknown_event",
+                param="Last-Event-ID",
+            )
+        stream = self._events(place, question, after, "en")
+        if journal[-1].kind == "finished" and not stream.shown(journal):
+            return Response(status_code=204)
+        return stream.response(message_id=message_id)
+
+    def _stream(self, place: Entered, question: Question, after: Place, language: str) -> Response:
+        stream = self._events(place, question, after, language)
+        return stream.response(message_id=question.message_id)
+
+    def _events(
+        self, place: Entered, question: Question, after: Place, language: str
+    ) -> EventStream:
+        return EventStream(
+            place.desk,
+            question,
+            superseded=self._door.superseded,
+            stopping=self._stopping,
+            after=after,
+            language=language,
+        )
+
+    async def _check_same(self, question: Question, message: Message) -> None:
+        """Refuse another text under the id of a message that was accepted before."""
+        journal = await self._door.broker.journal(question)
+        if not journal:
+            raise InvalidRequestError(
+                f"the message {question.message_id!r} was forgotten: send it under another id",
+                code="message_forgotten",
+                status=410,
+            )
+        if journal[0].fields.get("text") != message.text:
+            raise InvalidRequestError(
+                f"the message {question.message_id!r} was sent before with another text",
+                code="message_id_reused",
+                status=409,
+            )
+
+
+_STREAMED: dict[int | str, dict[str, object]] = {
+    200: {
+        "description": "The message's outcome, or its events.",
+        "content": {EVENT_STREAM: {"schema": {"type": "string"}, "example": EXAMPLE}},
+    }
+}
+_EVENTS: dict[int | str, dict[str, object]] = {
+    **_STREAMED,
+    204: {"description": "There is nothing after `Last-Event-ID`: the message has ended."},
+}
+
+
+def _message(
+    place: Entered, request: Request, sent: NewMessage, idempotency_key: str | None
+) -> Message:
+    if sent.message_id is not None and idempotency_key is not None:
+        raise InvalidRequestError(
+            "expected `message_id` or the header Idempotency-Key, found both",
+            code="two_message_ids",
+            param="message_id",
+        )
+    message_id = sent.message_id
+    if idempotency_key is not None:
+        message_id = f"i-{hashlib.sha256(idempotency_key.encode()).hexdigest()[:32]}"
+    text = cleaned(sent.text)
+    command, arguments = parsed(text, ())
+    return Message(
+        text=text,
+        conversation_id=place.conversation_id,
+        message_id=message_id if message_id is not None else uuid4().hex,
+        command=command,
+        arguments=arguments,
+        language=_language(sent, request),
+        request_id=str(request.state.request_id),
+    )
+
+
+def _language(sent: NewMessage, request: Request) -> str:
+    """Return the language of an apology: as told, else the first that the browser names."""
+    named = sent.language
+    if named is None:
+        named = request.headers.get("accept-language", "").split(",")[0].split(";")[0].strip()
+    code = named.split("-")[0].lower()
+    return code if len(code) == 2 and code.isascii() and code.isalpha() else "en"

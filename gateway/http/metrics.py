@@ -1,0 +1,50 @@
+"""Counts what the HTTP door does, in Prometheus' form.
+
+| metric                       | labels        | what                                |
+|------------------------------|---------------|-------------------------------------|
+| refdesk_http_requests_total  | route, status | requests that were answered         |
+| refdesk_http_seconds         | route         | until the answer's last byte        |
+| refdesk_http_streams         |               | event streams that are open         |
+| refdesk_door_outcomes_total  | door, outcome | messages that ended here            |
+| refdesk_feedback_total       | thumb         | what people think of answers        |
+"""
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+BUCKETS = (0.005, 0.02, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
+
+
+class DoorMeter:
+    """A meter with a registry of its own."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        own = self.registry
+        self._requests = Counter(
+            "refdesk_http_requests", "Answered requests.", ["route", "status"], registry=own
+        )
+        self._seconds = Histogram(
+            "refdesk_http_seconds", "Seconds to answer.", ["route"], registry=own, buckets=BUCKETS
+        )
+        self._streams = Gauge("refdesk_http_streams", "Open event streams.", registry=own)
+        self._outcomes = Counter(
+            "refdesk_door_outcomes", "Messages that ended.", ["door", "outcome"], registry=own
+        )
+        self._feedback = Counter("refdesk_feedback", "Thumbs.", ["thumb"], registry=own)
+
+    def answered(self, route: str, status: int, seconds: float) -> None:
+        """Count one request; an unknown address is the route ``."""
+        self._requests.labels(route, str(status)).inc()
+        self._seconds.labels(route).observe(seconds)
+
+    def streaming(self, change: int) -> None:
+        """Count a stream that opens (1) or ends (-1)."""
+        self._streams.inc(change)
+
+    def ended(self, door: str, outcome: str) -> None:
+        """Count a message that ended."""
+        self._outcomes.labels(door, outcome).inc()
+
+    def thumbed(self, thumb: str) -> None:
+        """Count feedback."""
+        self._feedback.labels(thumb).inc()

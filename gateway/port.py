@@ -1,0 +1,89 @@
+"""What the doors need of others; the assembly wires it.
+
+Conversations are named by a `Question` of theirs; which one does not matter, unless said otherwise.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from pydantic import BaseModel, Field
+
+from envelope.conversation import Pause, Turn
+from envelope.question import Question
+from gateway.keys import Key
+
+
+class Feedback(BaseModel, frozen=True, extra="forbid"):
+    """What somebody thinks of an answer; `at` in Unix seconds."""
+
+    thumb: str = Field(pattern="^(up|down)$")
+    reason: str = ""
+    at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """One use of something that is limited under `name`; None: no limit."""
+
+    name: str
+    per_minute: int | None = None
+    per_day: int | None = None
+
+
+class KeyStore(Protocol):
+    """Keeps keys."""
+
+    async def get(self, key_id: str) -> Key | None: ...
+
+    async def all(self) -> Sequence[Key]:
+        """Return every key, revoked ones too, oldest first."""
+        ...
+
+    async def put(self, key: Key) -> None:
+        """Store a key, in the place of the one with its id."""
+        ...
+
+    async def any(self) -> bool:
+        """Whether a key was ever made."""
+        ...
+
+
+class Rates(Protocol):
+    """Counts uses over all processes."""
+
+    async def admit(self, owner: str, demands: Sequence[Demand]) -> float:
+        """Count all demands and return 0.0, or count none and return the seconds to wait."""
+        ...
+
+
+class Conversations(Protocol):
+    """Remembers what the doors need of conversations."""
+
+    async def turns(self, question: Question) -> Sequence[Turn]:
+        """Return what was said, oldest first."""
+        ...
+
+    async def pause(self, question: Question) -> Pause | None:
+        """Return the desk's open question to the user."""
+        ...
+
+    async def open_visit(self, question: Question, digest: str) -> None:
+        """Keep the digest of the token that a visitor's conversation was opened with."""
+        ...
+
+    async def visit(self, question: Question) -> str | None:
+        """Return the digest of the conversation's token, and keep it for longer."""
+        ...
+
+    async def end_visit(self, question: Question) -> None:
+        """Forget the conversation's token."""
+        ...
+
+    async def give_feedback(self, question: Question, feedback: Feedback) -> None:
+        """Keep what was said about this message, in the place of what was said before."""
+        ...
+
+    async def feedback(self, question: Question) -> dict[str, Feedback]:
+        """Return the conversation's feedback by message id."""
+        ...

@@ -1,0 +1,141 @@
+"""Remembers for the doors: keys, how much of their limits is used, visits, feedback.
+
+What is stored is the doors' own text, which is not looked into here.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from envelope.question import Question
+from memory.answers import answered
+from memory.keys import conversation_keys, door_keys_key, rate_key, thread_key
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+DAY_SECONDS = 86_400
+
+_ADMIT = """
+-- KEYS: the buckets of one owner, one per demand; ARGV: a day in seconds, then per demand the uses
+-- of a minute and of a day (0: no limit). Uses all or none; returns the seconds to wait.
+local time = redis.call('TIME')
+local now = tonumber(time[1]) + tonumber(time[2]) / 1000000
+local day = tonumber(ARGV[1])
+local wait, changes = 0, {}
+local function demand(key, field, holds, seconds)
+  if holds <= 0 then
+    return
+  end
+  local stored = redis.call('HMGET', key, field, field .. ':at')
+  local level = tonumber(stored[1] or holds)
+  level = math.min(holds, level + (now - tonumber(stored[2] or now)) * holds / seconds)
+  wait = math.max(wait, (1 - level) * seconds / holds)
+  changes[#changes + 1] = { key, field, string.format('%.6f', level - 1) }
+end
+for i, key in ipairs(KEYS) do
+  demand(key, 'minute', tonumber(ARGV[i * 2]), 60)
+  demand(key, 'day', tonumber(ARGV[i * 2 + 1]), day)
+end
+if wait > 0 then
+  return string.format('%.6f', wait)
+end
+for _, change in ipairs(changes) do
+  local key, field, level = change[1], change[2], change[3]
+  redis.call('HSET', key, field, level, field .. ':at', string.format('%.6f', now))
+  redis.call('EXPIRE', key, day)
+end
+return '0'
+"""
+
+
+class RedisDoorKeys:
+    """Keys by id, as the doors write them."""
+
+    def __init__(self, client: "Redis") -> None:
+        self._client = client
+
+    async def get(self, key_id: str) -> bytes | None:
+        """Return one key."""
+        found: bytes | None = await answered(self._client.hget(door_keys_key(), key_id))
+        return found
+
+    async def all(self) -> Sequence[bytes]:
+        """Return every key."""
+        found: list[bytes] = await answered(self._client.hvals(door_keys_key()))
+        return found
+
+    async def put(self, key_id: str, written: str) -> None:
+        """Store one key."""
+        await answered(self._client.hset(door_keys_key(), key_id, written))
+
+    async def any(self) -> bool:
+        """Whether there is one."""
+        return bool(await answered(self._client.exists(door_keys_key())))
+
+
+class RedisRates:
+    """Buckets that fill evenly, shared by all processes."""
+
+    def __init__(self, client: "Redis") -> None:
+        self._client = client
+
+    async def admit(self, owner: str, demands: Sequence[tuple[str, int, int]]) -> float:
+        """Use one of each (name, uses a minute, uses a day; 0: no limit), or tell how long to wait.
+
+        Either all are used or none.
+        """
+        keys = [rate_key(owner, name) for name, _, _ in demands]
+        holds = [held for _, minute, day in demands for held in (minute, day)]
+        told = await answered(self._client.eval(_ADMIT, len(keys), *keys, DAY_SECONDS, *holds))
+        return float(told)
+
+
+class RedisDoorMemory:
+    """What doors keep of conversations; forgotten with them, at the latest after `ttl_seconds`."""
+
+    def __init__(self, client: "Redis", *, shards: int, ttl_seconds: int) -> None:
+        self._client = client
+        self._shards = shards
+        self._ttl_seconds = ttl_seconds
+
+    async def open_visit(self, question: Question, digest: str) -> None:
+        """Keep the digest of a conversation's token."""
+        await answered(
+            self._client.set(self._visit(question), digest, ex=self._ttl_seconds, nx=True)
+        )
+
+    async def visit(self, question: Question) -> str | None:
+        """Return the digest of a conversation's token, and keep it for longer."""
+        found = await answered(self._client.getex(self._visit(question), ex=self._ttl_seconds))
+        return None if found is None else found.decode()
+
+    async def end_visit(self, question: Question) -> None:
+        """Forget a conversation's token."""
+        await answered(self._client.delete(self._visit(question)))
+
+    async def put_feedback(self, question: Question, written: str) -> None:
+        """Keep what was said about one message."""
+        key = conversation_keys(question, self._shards).feedback
+        pipeline = self._client.pipeline(transaction=False)
+        pipeline.hset(key, question.message_id, written)
+        pipeline.expire(key, self._ttl_seconds)
+        await answered(pipeline.execute())
+
+    async def feedback(self, question: Question) -> dict[str, bytes]:
+        """Return what was said about a conversation's messages."""
+        key = conversation_keys(question, self._shards).feedback
+        found: dict[bytes, bytes] = await answered(self._client.hgetall(key))
+        return {name.decode(): written for name, written in found.items()}
+
+    async def put_thread(self, question: Question, digest: str) -> None:
+        """Keep under what a client was shown where its conversation stands."""
+        key = thread_key(question.tenant, question.assistant, digest)
+        await answered(self._client.set(key, question.conversation_id, ex=self._ttl_seconds))
+
+    async def thread(self, tenant: str, assistant: str, digest: str) -> str | None:
+        """Return the conversation that a client was shown."""
+        found = await answered(self._client.get(thread_key(tenant, assistant, digest)))
+        return None if found is None else found.decode()
+
+    def _visit(self, question: Question) -> str:
+        return conversation_keys(question, self._shards).visit

@@ -1,0 +1,173 @@
+"""The HTTP door on a real socket, before a desk whose staff follows a script."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+from broker.port import Fields
+from deploy.doors import StoredConversations, StoredKeys, StoredRates
+from gateway.desk import Desk
+from gateway.http.app import make_app
+from gateway.http.door import Door
+from gateway.http.guard import Guard
+from gateway.http.metrics import DoorMeter
+from gateway.http.serving import listening, serving
+from gateway.keys import made_key
+from memory.errors import MemoryUnavailableError
+from tests.worker.cast import House
+
+WEBSITE = "https://www.acme.test"
+PATIENCE_SECONDS = 30.0
+ASSISTANTS = (("acme", "docs"), ("acme", "api"), ("other", "docs"))
+
+
+@dataclass
+class Seen:
+    """One event as a client gets it."""
+
+    id: str
+    name: str
+    data: Fields
+
+
+@dataclass
+class Booth:
+    """An open door: `url`, its keys, and what made it."""
+
+    house: House
+    url: str
+    keys: StoredKeys
+    stopping: asyncio.Event
+    meter: DoorMeter
+    door: Door
+    clients: list[httpx.AsyncClient] = field(default_factory=list)
+
+    def client(self, token: str = "", **headers: str) -> httpx.AsyncClient:
+        """A client with this key."""
+        told = {"Authorization": f"Bearer {token}"} if token else {}
+        made = httpx.AsyncClient(
+            base_url=self.url, headers={**told, **headers}, timeout=PATIENCE_SECONDS
+        )
+        self.clients.append(made)
+        return made
+
+    async def key(self, tenant: str = "acme", **fields: object) -> str:
+        """Make a secret key."""
+        key, token = made_key("secret", tenant=tenant, **fields)
+        await self.keys.put(key)
+        return token
+
+    async def secret(self, tenant: str = "acme", **fields: object) -> httpx.AsyncClient:
+        """A client with a new secret key."""
+        return self.client(await self.key(tenant, **fields))
+
+    async def public(self, **fields: object) -> str:
+        """Make a public key of the website."""
+        made: dict[str, Any] = {"tenant": "acme", "origins": (WEBSITE,), **fields}
+        key, token = made_key("public", **made)
+        await self.keys.put(key)
+        return token
+
+    async def visitor(self, token: str) -> "Visitor":
+        """A visitor of the website who opened a conversation."""
+        client = self.client(token, Origin=WEBSITE)
+        opened = await client.post("/v1/conversations")
+        assert opened.status_code == 201, opened.text
+        told = opened.json()
+        client.headers["X-Conversation-Token"] = told["token"]
+        return Visitor(client, told["conversation_id"])
+
+
+@dataclass
+class Visitor:
+    """Somebody who looks at the website."""
+
+    client: httpx.AsyncClient
+    conversation_id: str
+
+    @property
+    def path(self) -> str:
+        return f"/v1/conversations/{self.conversation_id}"
+
+
+@asynccontextmanager
+async def open_booth(
+    house: House, *, open_tenant: str | None = "acme", deadline_seconds: float = 20.0
+) -> AsyncIterator[Booth]:
+    """Open a door while inside; several may stand before one house."""
+    keys, stopping, meter = StoredKeys(house.client), asyncio.Event(), DoorMeter()
+    broker = house.make_broker()
+    door = Door(
+        broker=broker,
+        desks={
+            (tenant, assistant): Desk(
+                broker,
+                tenant=tenant,
+                assistant=assistant,
+                channel="http",
+                deadline_seconds=deadline_seconds,
+                apology=lambda language: f"apology/{language}",
+                grace_seconds=0.2,
+            )
+            for tenant, assistant in ASSISTANTS
+        },
+        guard=Guard(keys, StoredRates(house.client), open_tenant=open_tenant),
+        conversations=StoredConversations(house.client, shards=1, ttl_seconds=3600),
+        superseded=lambda language: f"superseded/{language}",
+    )
+    app = make_app(door, meter=meter, stopping=stopping, unavailable=(MemoryUnavailableError,))
+    listener = listening("127.0.0.1", 0)
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    booth = Booth(house, url, keys, stopping, meter, door)
+    try:
+        async with serving(app, listener, stopping):
+            yield booth
+            for client in booth.clients:
+                await client.aclose()
+    finally:
+        listener.close()
+        await broker.close()
+
+
+async def read_events(answer: httpx.Response) -> AsyncIterator[Seen]:
+    """Yield the events of a stream, as they come."""
+    assert answer.status_code == 200, await answer.aread()
+    fields: dict[str, str] = {}
+    async for line in answer.aiter_lines():
+        if line.startswith(":"):
+            continue
+        if line:
+            name, _, value = line.partition(": ")
+            fields[name] = value
+            continue
+        if "event" in fields:
+            yield Seen(fields["id"], fields["event"], json.loads(fields["data"]))
+        fields = {}
+
+
+async def events(client: httpx.AsyncClient, method: str, path: str, **options: Any) -> list[Seen]:
+    """Return all events of a stream."""
+    headers = {"Accept": "text/event-stream", **options.pop("headers", {})}
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        async with client.stream(method, path, headers=headers, **options) as answer:
+            return [event async for event in read_events(answer)]
+
+
+async def eventually(look: Callable[[], Awaitable[Any]]) -> Any:
+    """Return what `look` finds, as soon as it finds something."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while True:
+            found = await look()
+            if found:
+                return found
+            await asyncio.sleep(0.01)
+
+
+def text_of(seen: list[Seen]) -> str:
+    """Put the pieces of an answer together."""
+    return "".join(str(event.data["text"]) for event in seen if event.name == "text")

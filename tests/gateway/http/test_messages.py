@@ -1,0 +1,209 @@
+"""Messages over HTTP: one answer each, as JSON or as events."""
+
+import asyncio
+
+import pytest
+
+from envelope.role import Role
+from tests.gateway.http.rig import (
+    Booth,
+    Seen,
+    events,
+    eventually,
+    open_booth,
+    read_events,
+    text_of,
+)
+from tests.worker.cast import House
+
+MESSAGES = "/v1/conversations/c1/messages"
+QUESTION = {"text": "How do I add a rule?"}
+LONG = "One word after the other makes an answer that is long enough for pieces. " * 5
+
+
+async def test_a_message_gets_its_answer_as_json(booth: Booth) -> None:
+    answer = await booth.client().post(MESSAGES, json={**QUESTION, "message_id": "m1"})
+
+    assert answer.status_code == 200
+    assert answer.headers["x-message-id"] == "m1"
+    told = answer.json()
+    assert (told["outcome"], told["text"]) == ("answered", "Open Routing [1].")
+    assert (told["conversation_id"], told["message_id"]) == ("c1", "m1")
+
+
+async def test_a_message_gets_its_stages_and_its_answer_as_events(booth: Booth) -> None:
+    booth.house.script.next(Role.RESPONSE, {"response": LONG})
+
+    seen = await events(booth.client(), "POST", MESSAGES, json=QUESTION)
+
+    names = list(dict.fromkeys(event.name for event in seen))
+    stages = [event.data["stage"] for event in seen if event.name == "stage"]
+    assert names == ["accepted", "stage", "text", "done"]
+    assert stages[0] == "lang"
+    assert stages[-1] == "quality"
+    assert len([event for event in seen if event.name == "text"]) > 3
+    assert text_of(seen) == seen[-1].data["text"] == LONG
+    assert seen[-1].data["outcome"] == "answered"
+    assert len({event.id for event in seen}) == len(seen)
+
+
+async def test_nothing_of_an_answer_is_sent_before_it_was_checked(booth: Booth) -> None:
+    gate = asyncio.Event()
+
+    async def judge_late() -> dict[str, object]:
+        await gate.wait()
+        return {}
+
+    booth.house.script.next(Role.QUALITY, lambda _reads: judge_late())
+    client = booth.client()
+    seen: list[Seen] = []
+    headers = {"Accept": "text/event-stream"}
+    async with client.stream("POST", MESSAGES, json=QUESTION, headers=headers) as answer:
+        async for event in read_events(answer):
+            seen.append(event)
+            if event.data.get("stage") == "quality":
+                assert "Routing" not in str([one.data for one in seen])
+                gate.set()
+
+    assert seen[-1].data["text"] == "Open Routing [1]."
+
+
+async def test_events_show_only_what_is_meant_to_be_seen(booth: Booth) -> None:
+    booth.house.script.next(
+        Role.SEARCH, {"search_context": "of nobody's business", "search_quality": "good"}
+    )
+
+    seen = await events(booth.client(), "POST", MESSAGES, json=QUESTION)
+
+    fields = {name for event in seen for name in event.data}
+    assert "nobody" not in str([event.data for event in seen])
+    assert fields <= {
+        "conversation_id", "message_id", "stage", "attempt", "text", "offset", "outcome",
+        "language", "sources", "suggested_actions", "question", "quality_score",
+        "termination_reason", "processing_seconds",
+    }  # fmt: skip
+
+
+async def test_a_stream_says_that_no_proxy_may_hold_it_back(booth: Booth) -> None:
+    headers = {"Accept": "text/event-stream"}
+    async with booth.client().stream("POST", MESSAGES, json=QUESTION, headers=headers) as answer:
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        assert answer.headers["cache-control"] == "no-cache, no-transform"
+        assert answer.headers["x-accel-buffering"] == "no"
+        assert len(answer.headers["x-message-id"]) == 32
+        first = await anext(answer.aiter_bytes())
+        assert len(first) > 2048
+
+
+async def test_a_reader_goes_on_after_any_event_also_at_another_process(house: House) -> None:
+    house.script.next(Role.RESPONSE, {"response": LONG})
+    async with house.open(), open_booth(house) as first, open_booth(house) as second:
+        sent = {**QUESTION, "message_id": "m1"}
+        every = await events(first.client(), "POST", MESSAGES, json=sent)
+        other = second.client()
+
+        for place, event in enumerate(every[:-1]):
+            rest = await events(
+                other, "GET", f"{MESSAGES}/m1/events", headers={"Last-Event-ID": event.id}
+            )
+
+            assert rest == every[place + 1 :]
+        assert await events(other, "GET", f"{MESSAGES}/m1/events") == every
+
+
+async def test_a_reader_who_has_everything_is_told_to_stop(booth: Booth) -> None:
+    client = booth.client()
+    seen = await events(client, "POST", MESSAGES, json={**QUESTION, "message_id": "m1"})
+
+    again = await client.get(f"{MESSAGES}/m1/events", headers={"Last-Event-ID": seen[-1].id})
+
+    assert (again.status_code, again.content) == (204, b"")
+
+
+@pytest.mark.parametrize(
+    ("event_id", "status"),
+    [("nonsense", 400), ("9999999999999-0.0", 400), ("1-1.99999999999", 400), ("0-0.0", 200)],
+)
+async def test_a_place_that_does_not_exist_is_refused(
+    booth: Booth, event_id: str, status: int
+) -> None:
+    client = booth.client()
+    await client.post(MESSAGES, json={**QUESTION, "message_id": "m1"})
+
+    answer = await client.get(f"{MESSAGES}/m1/events", headers={"Last-Event-ID": event_id})
+
+    assert answer.status_code == status
+
+
+async def test_the_same_message_sent_twice_is_answered_once(booth: Booth) -> None:
+    client = booth.client()
+    sent = {**QUESTION, "message_id": "m1"}
+
+    answers = await asyncio.gather(*(client.post(MESSAGES, json=sent) for _ in range(3)))
+
+    assert [answer.json() for answer in answers] == [answers[0].json()] * 3
+    assert len(booth.house.script.seen[Role.RESPONSE]) == 1
+
+
+async def test_an_idempotency_key_names_one_message_of_its_conversation(booth: Booth) -> None:
+    client = booth.client()
+    client.headers["Idempotency-Key"] = "order 1/x"
+
+    first = await client.post(MESSAGES, json=QUESTION)
+    again = await client.post(MESSAGES, json=QUESTION)
+    other = await client.post("/v1/conversations/c2/messages", json=QUESTION)
+
+    assert first.json() == again.json()
+    assert other.json()["conversation_id"] == "c2"
+    assert len(booth.house.script.seen[Role.RESPONSE]) == 2
+
+
+async def test_another_text_under_a_used_id_is_refused(booth: Booth) -> None:
+    client = booth.client()
+    await client.post(MESSAGES, json={**QUESTION, "message_id": "m1"})
+
+    answer = await client.post(MESSAGES, json={"text": "Another.", "message_id": "m1"})
+
+    assert answer.status_code == 409
+    assert answer.json()["error"]["code"] == "message_id_reused"
+
+
+async def test_a_question_that_nobody_works_on_ends_with_an_apology(house: House) -> None:
+    async with open_booth(house, deadline_seconds=1.0) as booth:
+        client = booth.client()
+        sent = {**QUESTION, "language": "de"}
+
+        seen, answer = await asyncio.gather(
+            events(client, "POST", MESSAGES, json=sent), client.post(MESSAGES, json=sent)
+        )
+
+    assert seen[-1].name == "done"
+    assert seen[-1].data["outcome"] == answer.json()["outcome"] == "failed"
+    assert text_of(seen) == answer.json()["text"] == "apology/de"
+
+
+async def test_what_waits_ends_when_the_process_stops(house: House) -> None:
+    async with open_booth(house) as booth:
+        client = booth.client()
+        seen: list[Seen] = []
+        headers = {"Accept": "text/event-stream"}
+
+        async def follow() -> None:
+            async with client.stream("POST", MESSAGES, json=QUESTION, headers=headers) as answer:
+                seen.extend([event async for event in read_events(answer)])
+
+        waiting = client.post("/v1/conversations/c2/messages", json=QUESTION)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(follow())
+            asked = tasks.create_task(waiting)
+            await eventually(lambda: both_wait(house))
+            booth.stopping.set()
+
+    assert [event.name for event in seen] in (["accepted"], [])
+    assert asked.result().status_code == 503
+    assert asked.result().json()["error"]["code"] == "stopping"
+    assert asked.result().headers["retry-after"] == "1"
+
+
+async def both_wait(house: House) -> bool:
+    return (await house.broker.status([Role.MANAGER.value]))[0].depth == 2
