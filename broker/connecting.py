@@ -27,6 +27,7 @@ from redis.exceptions import (
 from broker.cluster import Address, ClusterClient
 from broker.errors import BrokerUnavailableError, UnsuitableServerError
 from broker.packing import pack_fast
+from broker.trips import SharingRedis
 
 CONNECTIONS = 512
 TIMEOUT_SECONDS = 10.0
@@ -79,7 +80,7 @@ def _connect(url: str) -> "aioredis.Redis":
         **_options(url),
     )
     pack_fast(pool)
-    return aioredis.Redis.from_pool(pool)
+    return SharingRedis.from_pool(pool)
 
 
 @contextmanager

@@ -7,7 +7,8 @@ on to another.
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 from broker.connecting import LONGEST_BLOCK_SECONDS, reachable
@@ -33,6 +34,26 @@ class Outcomes:
         self._waiting: dict[str, list[Waiting]] = {}
         self._cursors: dict[bytes, bytes] = {}
         self._being_read = False
+        self._not_yet_waiting: set[Waiting] = set()
+
+    @asynccontextmanager
+    async def expecting(self, question: Question) -> AsyncIterator["Expectation"]:
+        """Notice whatever ends from here on: who asks inside need not look first."""
+        name = name_of(question)
+        await self._set_cursors()
+        mine = self._enter(name)
+        self._not_yet_waiting.add(mine)
+        try:
+            yield Expectation(self, name, mine)
+        finally:
+            self._not_yet_waiting.discard(mine)
+            self._leave(name, mine)
+
+    def ended(self, question: Question, reply: Fields) -> None:
+        """Tell whoever waits here for a question that this process itself has ended."""
+        for waiting in self._waiting.get(name_of(question), ()):
+            if not waiting.done():
+                waiting.set_result(reply)
 
     async def outcome(self, question: Question, block_seconds: float) -> Fields | None:
         """Return the final reply, waiting up to `block_seconds` for it."""
@@ -43,6 +64,17 @@ class Outcomes:
         try:
             # After entering: what ends between these lines is either seen here or noticed.
             [reply] = await self._views.ends([question])
+        except BaseException:
+            self._leave(name, mine)
+            raise
+        return await self.noticed(name, mine, until, reply)
+
+    async def noticed(
+        self, name: str, mine: Waiting, until: float, reply: Fields | None = None
+    ) -> Fields | None:
+        """Wait until it is noticed that a question has ended, or `until` (monotonic seconds)."""
+        self._not_yet_waiting.discard(mine)
+        try:
             while reply is None and time.monotonic() < until:
                 if mine.done() and mine.result() is not None:
                     return mine.result()
@@ -72,7 +104,10 @@ class Outcomes:
         for stream, entries in read:
             self._cursors[stream] = entries[-1][0]
             ended.update((fields_of(raw)[b"q"].decode(), None) for _, raw in entries)
-        await self._tell([name for name in ended if name in self._waiting])
+        await self._tell([name for name in ended if self._is_awaited(name)])
+
+    def _is_awaited(self, name: str) -> bool:
+        return any(not waiting.done() for waiting in self._waiting.get(name, ()))
 
     async def _tell(self, names: Sequence[str]) -> None:
         if not names:
@@ -116,6 +151,20 @@ class Outcomes:
             return
         for group in self._waiting.values():
             for waiting in group:
-                if not waiting.done():
+                if not waiting.done() and waiting not in self._not_yet_waiting:
                     waiting.set_result(None)
                     return
+
+
+class Expectation:
+    """Somebody who was there before the question was submitted."""
+
+    def __init__(self, outcomes: Outcomes, name: str, mine: Waiting) -> None:
+        self._outcomes = outcomes
+        self._name = name
+        self._mine = mine
+
+    async def outcome(self, *, block_seconds: float) -> Fields | None:
+        """Return the final reply, waiting up to `block_seconds` for it; ask once."""
+        until = time.monotonic() + block_seconds
+        return await self._outcomes.noticed(self._name, self._mine, until)

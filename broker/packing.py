@@ -10,7 +10,23 @@ if TYPE_CHECKING:
 
 
 class _Packing:
-    """Overrides how a connection packs; a command of several words is left to redis-py."""
+    """Overrides how a connection packs and sends; what is out of the ordinary is redis-py's."""
+
+    async def send_packed_command(self, command: Any, check_health: bool = True) -> None:
+        """Write at once; only when the socket takes no more is there something to wait for.
+
+        redis-py waits for every write with a time limit, which costs a task each.
+        """
+        connection: Any = self
+        due = check_health and connection.health_check_interval
+        if due or not connection.is_connected or isinstance(command, str):
+            await super().send_packed_command(command, check_health)  # type: ignore[misc] # of the connection
+            return
+        parts = [command] if isinstance(command, bytes) else command
+        writer = connection._writer  # noqa: SLF001 - this class is mixed into that of redis-py
+        writer.write(b"".join(parts))
+        if writer.transport.get_write_buffer_size():
+            await super().send_packed_command([], check_health=False)  # type: ignore[misc] # of the connection
 
     def pack_command(self, *args: Any) -> list[bytes]:
         name = args[0]

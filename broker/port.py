@@ -6,6 +6,7 @@ False. Times are told as remaining seconds, counted by the clock of Redis.
 """
 
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -229,6 +230,14 @@ class RoleStatus:
     consumers: int
 
 
+class Expected(Protocol):
+    """The outcome of a question that is to be submitted."""
+
+    async def outcome(self, *, block_seconds: float) -> Fields | None:
+        """Return the final reply, waiting up to `block_seconds`; ask once."""
+        ...
+
+
 class Broker(Protocol):
     """Moves frames between roles; see the module's docstring for who holds an entry."""
 
@@ -289,6 +298,10 @@ class Broker(Protocol):
 
     async def outcome(self, question: Question, *, block_seconds: float) -> Fields | None:
         """Return the final reply, waiting up to `block_seconds`; one read serves all who wait."""
+        ...
+
+    def expecting(self, question: Question) -> AbstractAsyncContextManager[Expected]:
+        """Be there before a question is submitted: its outcome then needs no read of its own."""
         ...
 
     async def journal(

@@ -10,6 +10,7 @@ the old owner settles then is refused.
 import random
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, cast
 
 from pydantic_core import to_json
@@ -27,6 +28,7 @@ from broker.port import (
     DeadLetter,
     Delivery,
     Duplicate,
+    Expected,
     Fields,
     Finish,
     JournalEntry,
@@ -198,6 +200,9 @@ class RedisBroker:
         """Return the final reply, waiting for it; thousands may wait at the cost of one read."""
         return await self._outcomes.outcome(question, block_seconds)
 
+    def expecting(self, question: Question) -> AbstractAsyncContextManager[Expected]:
+        return self._outcomes.expecting(question)
+
     async def journal(
         self, question: Question, *, after: str = "0", block_seconds: float = 0.0
     ) -> Sequence[JournalEntry]:
@@ -246,6 +251,9 @@ class RedisBroker:
             settlements.add(delivery, settlement, forgets)
         call = settlements.call(self._space.roles, wants)
         done, now_ms, taken = await self._space.run(SETTLE, call.keys, call.args)
+        for (delivery, settlement), held in zip(batch, done, strict=True):
+            if held and isinstance(settlement, Finish):
+                self._outcomes.ended(delivery.question, settlement.reply)
         return done, await self._leases.taken(batch, wants, taken, float(now_ms))
 
 

@@ -10,7 +10,16 @@ import structlog
 from pydantic import JsonValue
 
 from broker.errors import BrokerUnavailableError
-from broker.port import Accepted, Broker, Busy, Duplicate, Fields, JournalEntry, Submission
+from broker.port import (
+    Accepted,
+    Broker,
+    Busy,
+    Duplicate,
+    Expected,
+    Fields,
+    JournalEntry,
+    Submission,
+)
 from envelope.envelope import Envelope
 from envelope.outcome import Outcome
 from envelope.question import Question
@@ -138,10 +147,16 @@ class Desk:
 
     async def ask(self, message: Message) -> Fields:
         """Submit and wait: return the one reply of this message."""
-        result = await self.submit(message)
-        if isinstance(result, Duplicate) and result.reply is not None:
-            return result.reply
-        return await self.outcome(self.question(message), language=message.language)
+        question = self.question(message)
+        async with self._broker.expecting(question) as expected:
+            result = await self.submit(message)
+            if isinstance(result, Duplicate) and result.reply is not None:
+                return result.reply
+            # What was submitted before may have ended before anybody here expected it.
+            reply = await _first_look(expected) if isinstance(result, Accepted) else None
+        if reply is not None:
+            return reply
+        return await self.outcome(question, language=message.language)
 
     async def outcome(
         self, question: Question, *, language: str = "en", stopping: asyncio.Event | None = None
@@ -199,6 +214,15 @@ class Desk:
             "conversation_id": question.conversation_id,
             "message_id": question.message_id,
         }
+
+
+async def _first_look(expected: Expected) -> Fields | None:
+    try:
+        return await expected.outcome(block_seconds=LOOK_SECONDS)
+    except BrokerUnavailableError as error:
+        # It was accepted: whoever looks again hears of it when Redis is back.
+        log.warning("broker_unreachable", what="outcome", error=str(error))
+        return None
 
 
 async def _waited(error: BrokerUnavailableError, until: float) -> None:

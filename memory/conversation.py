@@ -11,6 +11,7 @@ from envelope.question import Question
 from memory.errors import MemoryUnavailableError
 from memory.keys import ConversationKeys, conversation_keys
 from memory.port import Ended, Remembered
+from memory.recalling import recalled
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -45,26 +46,17 @@ class RedisMemory:
 
     async def recall(self, question: Question) -> Remembered:
         keys = conversation_keys(question, self._shards)
-        pipeline = self._client.pipeline(transaction=False)
-        if self._window:
-            pipeline.lrange(keys.history, -self._window, -1)
-        pipeline.llen(keys.history)
-        for key in (keys.summary, keys.preferences, keys.pause, keys.statistics):
-            pipeline.hgetall(key)
-        found = await self._answered(pipeline)
-        history = found.pop(0) if self._window else []
-        kept = found.pop(0)
-        summary, preferences, pause, statistics = (_text(fields) for fields in found)
+        found = await recalled(self._client, keys, window=self._window)
         return Remembered(
-            history=tuple(Turn.model_validate_json(turn) for turn in history),
-            summary=summary.get("text", ""),
-            kept=kept,
+            history=tuple(Turn.model_validate_json(turn) for turn in found.turns),
+            summary=found.summary.get("text", ""),
+            kept=found.kept,
             preferences=Preferences(
-                language=preferences.get("language") or None,
-                explicit=preferences.get("explicit") == "1",
+                language=found.preferences.get("language") or None,
+                explicit=found.preferences.get("explicit") == "1",
             ),
-            pause=Pause.model_validate_json(pause["pause"]) if "pause" in pause else None,
-            statistics={name: float(value) for name, value in statistics.items()},
+            pause=Pause.model_validate_json(found.pause["pause"]) if found.pause else None,
+            statistics={name: float(value) for name, value in found.statistics.items()},
         )
 
     async def overflowing(self, question: Question, *, kept: int, added: int) -> tuple[Turn, ...]:
@@ -143,11 +135,3 @@ def _summary(before: str, dropped: tuple[Turn, ...]) -> str:
     heads = [turn.text[:QUESTION_CHARACTERS] for turn in dropped if turn.speaker == "user"]
     lines = [*before.splitlines(), *(json.dumps(head, ensure_ascii=False) for head in heads)]
     return "\n".join(lines)[-SUMMARY_CHARACTERS:]
-
-
-def _text(fields: dict[bytes | str, bytes | str]) -> dict[str, str]:
-    return {_string(name): _string(value) for name, value in fields.items()}
-
-
-def _string(value: bytes | str) -> str:
-    return value.decode() if isinstance(value, bytes) else value
