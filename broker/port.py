@@ -154,15 +154,15 @@ class Bury:
     """Acknowledge, and move to the dead letters.
 
     `tell` is the frame for the manager, so that the user still gets an outcome; without one the
-    script ends the question with the last resort of its record. `worker` is who had it last, when
-    that is not who settles.
+    script ends the question with the last resort of its record. `deaths` are
+    those it is buried for.
     """
 
     reason: str
     error: str
     tell: Send | None = None
     journal: Sequence[JournalEntry] = ()
-    worker: str = ""
+    deaths: tuple[Death, ...] = ()
 
 
 Settlement = Forward | Finish | Retry | Bury

@@ -175,10 +175,10 @@ class Settlements:
             delivery.role,
             bury.reason,
             bury.error,
-            delivery.failures + min(delivery.starts, STARTS),
-            bury.worker or delivery.consumer,
+            delivery.failures + max(len(bury.deaths), min(delivery.starts, STARTS)),
+            bury.deaths[-1].worker if bury.deaths else delivery.consumer,
             delivery.entry_id.split("-")[0],
-            " ".join(f"{death.worker}@{death.at * 1000:.0f}" for death in delivery.deaths),
+            " ".join(f"{death.worker}@{death.at * 1000:.0f}" for death in bury.deaths),
             *self._sends(() if bury.tell is None else (bury.tell,)),
         ]
         return keys, args

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from broker.keys import shard_keys, stream_key
 from broker.port import Bury, Delivery, Send, Settlement
 from broker.reading import Malformed, delivery_of
-from broker.scripts import SWEEP
+from broker.scripts import SWEEP, Argument
 from broker.settling import STARTS
 from broker.space import Space
 
@@ -48,7 +48,7 @@ class Sweeping:
     async def _sweep(self, shard: int) -> float:
         lease_ms, roles = self._space.lease_ms, tuple(self._space.roles)
         keys = [shard_keys(shard).duty, *(stream_key(role, shard) for role in roles)]
-        args = [
+        args: list[Argument] = [
             self._name,
             lease_ms,
             SILENT_LEASES * lease_ms,
@@ -78,6 +78,5 @@ class Sweeping:
             await self._discard(found)
             return
         error = f"its worker died or hung in each of {STARTS} starts"
-        worker = found.deaths[-1].worker
-        buried = Bury("poison", error, tell=self._tell(found, error), worker=worker)
+        buried = Bury("poison", error, tell=self._tell(found, error), deaths=found.deaths)
         await self._settle([(found, buried)])

@@ -3,6 +3,7 @@
 WorkerError
 ├── HandlerTimeoutError   a handler took longer than it may
 ├── RunFailedError        a run failed; its cause is the error, `journal` what it had done
+│   └── SuspectFailedError    it failed in quarantine, in another process
 └── HealthPortError       the port for probes cannot be had
 """
 
@@ -24,6 +25,14 @@ class RunFailedError(WorkerError):
 
     def __init__(self, error: Exception, journal: Sequence[JournalEntry]) -> None:
         super().__init__(f"{type(error).__name__}: {error}")
+        self.journal = tuple(journal)
+
+
+class SuspectFailedError(RunFailedError):
+    """A run failed in quarantine; told by the process that ran it."""
+
+    def __init__(self, told: str, journal: Sequence[JournalEntry]) -> None:
+        WorkerError.__init__(self, told)
         self.journal = tuple(journal)
 
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from broker.port import Broker, Lost
-from worker.isolation import Isolation
 from worker.port import Handler, Leases, Meter
 from worker.settling import Settler
 from worker.shutdown import drain, end, leave
@@ -64,7 +63,6 @@ class WorkerProcess:
         self._renewal = renewal
         self._grace_seconds = grace_seconds
         self._settler = Settler(broker, takers=lambda: self.workers)
-        isolation = Isolation()
         self.workers = [
             Worker(
                 broker,
@@ -73,7 +71,6 @@ class WorkerProcess:
                 places=member.places,
                 settler=self._settler,
                 leases=renewal,
-                isolation=isolation,
                 meter=meter,
                 attempts=attempts,
             )

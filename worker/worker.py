@@ -14,7 +14,6 @@ from memory.errors import MemoryUnavailableError
 from worker.agent_handler import handed_back
 from worker.backoff import Backoff
 from worker.errors import RunFailedError
-from worker.isolation import Isolation
 from worker.port import Handler, Leases, Meter
 from worker.present import PRESENT
 from worker.settling import Settler
@@ -38,7 +37,6 @@ class Worker:
         places: int,
         settler: Settler,
         leases: Leases,
-        isolation: Isolation,
         meter: Meter,
         attempts: int = 3,
         block_seconds: float = 2.0,
@@ -52,7 +50,6 @@ class Worker:
         self._places = places
         self._settler = settler
         self._leases = leases
-        self._isolation = isolation
         self._meter = meter
         self._attempts = attempts
         self._block_seconds = block_seconds
@@ -130,11 +127,7 @@ class Worker:
         PRESENT.set(delivery)
         try:
             async with self._at_once:
-                await self._isolation.enter(delivery.starts)
-                try:
-                    settlement = await self._settlement(delivery)
-                finally:
-                    self._isolation.leave(delivery.starts)
+                settlement = await self._settlement(delivery)
             self._settling.add(key)
             kept = await self._settle(delivery, settlement)
             outcome = type(settlement).__name__.lower() if kept else "lost"

@@ -1,0 +1,162 @@
+"""A suspect runs in a process of its own, and convicts itself alone."""
+
+import asyncio
+import os
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from broker.port import Bury, Death, Delivery, Finish, Send, Settlement
+from envelope.envelope import Envelope
+from memory.errors import MemoryUnavailableError
+from tests.broker.rig import eventually, question
+from tests.worker import suspects
+from worker.errors import HandlerTimeoutError, SuspectFailedError
+from worker.quarantine import Quarantine, Quarantined
+
+pytestmark = pytest.mark.slow  # each starts processes
+
+
+def envelope_of(text: str) -> Envelope:
+    return Envelope(
+        tenant="acme",
+        assistant="desk",
+        channel="test",
+        conversation_id="c1",
+        message_id="m1",
+        create_ts=1.0,
+        update_ts=1.0,
+        deadline_ts=61.0,
+        payload={"text": text},
+    )
+
+
+def delivery_of(text: str, *, starts: int = 2, remaining_seconds: float = 60.0) -> Delivery:
+    return Delivery(
+        entry_id="1-0",
+        role="search",
+        shard=0,
+        consumer="w9",
+        count=1,
+        question=question(),
+        frame=envelope_of(text).encode(),
+        remaining_seconds=remaining_seconds,
+        starts=starts,
+        deaths=tuple(Death(f"w{number}", 1.0) for number in range(1, starts)),
+    )
+
+
+def told(_delivery: Delivery, error: str) -> Send:
+    return Send("manager", error.encode())
+
+
+class Desk:
+    """A quarantine, and the file in which each start is noted."""
+
+    def __init__(self, notes: Path) -> None:
+        self.notes = notes
+        make = partial(suspects.suspect, str(notes))
+        self.quarantine = Quarantine(make, ["search"], told, preload=["tests.worker.suspects"])
+
+    async def run(self, text: str, *, starts: int = 2, seconds: float = 60.0) -> Settlement:
+        here = Quarantined(suspects.Suspect(str(self.notes)), self.quarantine)
+        delivery = delivery_of(text, starts=starts, remaining_seconds=seconds)
+        return await here.handle(delivery, envelope_of(text))
+
+    @property
+    def started_in(self) -> list[int]:
+        return [int(line) for line in self.notes.read_text().split()] if self.notes.exists() else []
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path / "starts")
+
+
+async def test_what_was_never_started_runs_here_and_a_suspect_elsewhere(desk: Desk) -> None:
+    first, again = await desk.run("fine", starts=1), await desk.run("fine", starts=2)
+
+    here, elsewhere = desk.started_in
+    assert here == os.getpid() != elsewhere
+    assert isinstance(first, Finish)
+    assert isinstance(again, Finish)
+    assert again.reply == {"outcome": "answered", "pid": elsewhere}
+
+
+@pytest.mark.parametrize(("text", "how"), [("kill", "SIGKILL"), ("exit", "exit code 3")])
+async def test_poison_is_buried_after_its_third_start_and_kills_nobody(
+    desk: Desk, text: str, how: str
+) -> None:
+    settlement = await desk.run(text, starts=2)
+
+    assert isinstance(settlement, Bury)
+    assert settlement.reason == "poison"
+    assert how in settlement.error
+    assert [death.worker for death in settlement.deaths] == ["w1", "w9", "w9"]
+    assert settlement.tell == Send("manager", settlement.error.encode())
+    assert len(desk.started_in) == 2  # the first start killed another worker
+
+
+async def test_a_suspect_in_its_last_start_is_started_once_more_and_no_more(desk: Desk) -> None:
+    settlement = await desk.run("exit", starts=3)
+
+    assert isinstance(settlement, Bury)
+    assert len(desk.started_in) == 1
+
+
+async def test_suspects_run_side_by_side_and_the_innocent_among_them_end_well(desk: Desk) -> None:
+    texts = ["kill", "fine", "exit", "fine"]
+
+    settlements = await asyncio.gather(*map(desk.run, texts))
+
+    assert [type(settlement) for settlement in settlements] == [Bury, Finish, Bury, Finish]
+
+
+async def test_what_a_suspect_raises_is_a_failure_and_keeps_its_journal(desk: Desk) -> None:
+    with pytest.raises(SuspectFailedError, match="ValueError: no such page") as raised:
+        await desk.run("raise")
+
+    assert [entry.kind for entry in raised.value.journal] == ["model_call"]
+
+
+async def test_a_suspect_that_cannot_reach_memory_says_so(desk: Desk) -> None:
+    with pytest.raises(MemoryUnavailableError, match="does not answer"):
+        await desk.run("away")
+
+
+async def test_a_suspect_that_cannot_be_put_together_is_a_failure_and_no_death() -> None:
+    quarantine = Quarantine(suspects.nobody, ["search"], told)
+
+    with pytest.raises(SuspectFailedError, match="expected an open index"):
+        await quarantine.run(delivery_of("fine"))
+
+
+async def test_a_suspect_that_hangs_is_ended_in_the_questions_time(desk: Desk) -> None:
+    await desk.run("fine")  # the fork server runs
+
+    with pytest.raises(HandlerTimeoutError):
+        await desk.run("hang", seconds=2.0)
+
+    assert await eventually(partial(_ended, desk.started_in[-1]))
+
+
+async def test_a_suspect_whose_lease_is_lost_is_ended(desk: Desk) -> None:
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(desk.run("hang"))
+
+        async def started() -> bool:
+            return bool(desk.started_in)
+
+        await eventually(started)
+        running.cancel()
+
+    assert await eventually(partial(_ended, desk.started_in[0]))
+
+
+async def _ended(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
