@@ -95,7 +95,8 @@ local function merge_into(target)
   alarm(shard, shard.delayed, 's ' .. target, whole(latest))
   redis.call('HSET', question.record, 'o', 'superseded')
   if result_list ~= '' then
-    redis.call('XADD', results, '*', 'q', name, 'o', 'superseded', 'j', merged_reply)
+    redis.call('HSET', question.record, 'ri',
+      redis.call('XADD', results, '*', 'q', name, 'o', 'superseded', 'j', merged_reply))
     redis.call('PEXPIRE', results, shard.ttl)
   end
   redis.call('XADD', question.journal, '*', 'k', 'finished', 'j', merged_reply)

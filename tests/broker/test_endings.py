@@ -252,6 +252,15 @@ async def test_forgetting_a_conversation_covers_journals_and_results(rig: Rig) -
     assert await rig.broker.reply(other) == {"outcome": "answered", "text": "another's"}
 
 
+async def test_forgetting_a_merged_message_covers_its_result(rig: Rig) -> None:
+    await rig.submit(question("m1"), not_before_seconds=30)
+    await rig.submit(question("m2"), not_before_seconds=30, result_list="chat")
+
+    await rig.broker.cancel(question("m2"), forget=True)
+
+    assert await rig.results() == []
+
+
 async def test_forgetting_covers_dead_letters(rig: Rig) -> None:
     await rig.submit(question("m1"))
     told = Bury("failed", "no", tell=Send("manager", b"told"))
