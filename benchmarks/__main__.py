@@ -1,39 +1,71 @@
-"""Prints one table: Refdesk beside others, in one run, each on an empty Redis of its own."""
+"""Measures Refdesk beside others, side by side in one run, and prints the tables.
 
+`python -m benchmarks` takes a minute or less: questions a second and one question alone, with one
+process. `--quick` measures everything in short, `--full` everything, twice. See
+`docs/benchmarks.md`, which `--write` writes.
+"""
+
+import argparse
 import json
-import subprocess
+import signal
 import sys
+from collections.abc import Sequence
 
-from benchmarks.server import private_redis
+from benchmarks import tables
+from benchmarks.figures import Report
+from benchmarks.running import MODES, run
+from benchmarks.systems.catalogue import SYSTEMS
+from benchmarks.systems.port import System
 
-SYSTEMS = ("refdesk_flow", "faststream_flow")
-HEAD = ("system", "questions/s", "alone p50 ms", "alone p99 ms", "processor")
 
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure what is asked for."""
+    chosen = _parser().parse_args(arguments)
+    # So that what was started is ended too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    report = run(MODES[chosen.mode], _systems(chosen.only))
+    if chosen.json:
+        print(json.dumps(report.fields(), indent=1))
+    else:
+        print(_told(report))
+    if chosen.write:
+        from benchmarks.document import write
 
-def main() -> int:
-    """Measure every system and print the table."""
-    print("One question of 4 kB through a manager and eight roles that do nothing; one process.")
-    print(f"{HEAD[0]:<18}{HEAD[1]:>13}{HEAD[2]:>14}{HEAD[3]:>14}{HEAD[4]:>11}")
-    for system in SYSTEMS:
-        figures = _figures(system)
-        print(
-            f"{system:<18}{figures['questions_a_second']:>13.0f}{figures['alone_p50_ms']:>14.2f}"
-            f"{figures['alone_p99_ms']:>14.2f}{figures['processor_share']:>11.2f}",
-            flush=True,
-        )
+        write(report)
     return 0
 
 
-def _figures(system: str) -> dict[str, float]:
-    with private_redis() as url:
-        told = subprocess.run(
-            [sys.executable, "-m", f"benchmarks.{system}", url],
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-    figures: dict[str, float] = json.loads(told.splitlines()[-1])
-    return figures
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.set_defaults(mode="speed")
+    for mode, told in (("quick", "everything, in 90 seconds"), ("full", "all, in nine minutes")):
+        parser.add_argument(f"--{mode}", dest="mode", action="store_const", const=mode, help=told)
+    parser.add_argument("--only", metavar="NAMES", help="of these systems, with commas between")
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md and plots")
+    return parser
+
+
+def _systems(only: str | None) -> list[System]:
+    known = {system.name.replace(" ", "-"): system for system in SYSTEMS}
+    if only is None:
+        return list(known.values())
+    names = [name.strip() for name in only.split(",")]
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise SystemExit(f"expected names of {', '.join(known)}; found {', '.join(unknown)}")
+    return [known[name] for name in names]
+
+
+def _told(report: Report) -> str:
+    parts = [f"{report.date}, {report.machine}, Redis {report.redis}, load {report.load:.1f}"]
+    for payload, size in report.sizes.items():
+        parts += [f"Payload: {payload} ({size} bytes at its end)", tables.speed(report, payload)]
+    first = next(iter(report.sizes))
+    if any(row.trips for row in report.rows):
+        parts += [tables.broker(report), tables.limit(report, first), tables.guarantees(report)]
+    parts.append(tables.goals(report, first))
+    return "\n\n".join(part for part in parts if part)
 
 
 if __name__ == "__main__":

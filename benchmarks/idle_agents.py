@@ -1,21 +1,20 @@
-"""Agents that do nothing: each writes just what lets a question pass its stage."""
+"""Agents that do nothing: each writes at once what it is given to write."""
+
+from collections.abc import Callable, Mapping
 
 from pydantic import BaseModel, create_model
 
 from agents.agent import Agent
+from benchmarks.payload import IDLE_WRITES, Fields
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 
-WRITES: dict[Role, dict[str, object]] = {
-    Role.LANG: {"language": "en", "confidence": 1.0},
-    Role.TRANSLATION: {"text_eng": "How do I configure routing rules?"},
-    Role.ESSENCE: {"canonical_question": "How do I configure routing rules?"},
-    Role.GUARDRAILS: {"within_scope": True},
-    Role.SEARCH: {"search_quality": "good"},
-    Role.AUGMENTATION: {"augmented_prompt": "-"},
-    Role.RESPONSE: {"response": "Open Routing and choose New rule [1]."},
-    Role.QUALITY: {"quality_score": 0.9, "quality_decision": "approve"},
-}
+WRITES: dict[Role, Fields] = {Role(role): writes for role, writes in IDLE_WRITES.items()}
+"""Just what lets a question pass each stage."""
+
+
+def unheard() -> None:
+    """Tell nobody."""
 
 
 class Reads(BaseModel, frozen=True):
@@ -29,19 +28,22 @@ class IdleAgent(Agent[Reads, BaseModel]):
 
     reads = Reads
 
-    def __init__(self, role: Role) -> None:
+    def __init__(
+        self, role: Role, writes: Fields | None = None, worked: Callable[[], None] = unheard
+    ) -> None:
+        writes = WRITES[role] if writes is None else writes
         self.role = role  # type: ignore[misc] # one class serves every role here, and only here
-        fields: dict[str, object] = {
-            name: (type(value), ...) for name, value in WRITES[role].items()
-        }
+        fields: dict[str, object] = {name: (type(value), ...) for name, value in writes.items()}
         self.writes = create_model(f"{role.value.title()}Writes", **fields)  # type: ignore[call-overload] # made from data
-        self._wrote = Wrote(self.writes(**WRITES[role]))
+        self._wrote = Wrote(self.writes(**writes))
+        self._worked = worked
 
     async def work(self, reads: Reads) -> HopOutcome[BaseModel]:
         """Return the fixed writes."""
+        self._worked()
         return self._wrote
 
 
-def idle_agents() -> list[IdleAgent]:
-    """Return one idle agent for each role of the main flow."""
-    return [IdleAgent(role) for role in WRITES]
+def idle_agents(writes: Mapping[str, Fields], worked: Callable[[], None]) -> list[IdleAgent]:
+    """Return one idle agent for each role of the main flow; each tells that it worked."""
+    return [IdleAgent(Role(role), written, worked) for role, written in writes.items()]

@@ -1,68 +1,116 @@
-"""How a flow is measured: one question alone, then many at once."""
+"""How a house is measured from inside its process: one question alone, then many at once."""
 
 import asyncio
-import resource
 import time
-from collections.abc import Awaitable, Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
+from itertools import count
 
-ALONE = 100
-MANY = 3000
-OPEN = 256
-TEXT = "How do I configure routing rules? " + "x" * 4000
-"""A question of about 4 kB."""
-
-Ask = Callable[[str], Awaitable[object]]
+from benchmarks.payload import ROLES
+from benchmarks.systems.port import Ask, Watch
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
-    """What was measured of one system."""
+class Alone:
+    """Times of questions asked one after the other, in milliseconds."""
 
-    questions_a_second: float
-    alone_p50_ms: float
-    alone_p99_ms: float
-    processor_share: float
-
-    def fields(self) -> dict[str, float]:
-        """Return the figures by name."""
-        return asdict(self)
+    answered_ms: list[float]
+    picked_up_ms: list[float]
 
 
-async def measured(ask: Ask, *, alone: int = ALONE, many: int = MANY) -> Figures:
-    """Return the figures of a system that answers questions by `ask(name)`."""
-    # As many at once as later: connections are made before the clock runs.
-    await _many(ask, 2 * OPEN, "warm")
-    times = sorted([await _timed(ask, f"alone-{number}") for number in range(alone)])
-    began, used = time.perf_counter(), _processor_seconds()
-    await _many(ask, many, "many")
-    seconds = time.perf_counter() - began
-    return Figures(
-        questions_a_second=many / seconds,
-        alone_p50_ms=times[alone // 2] * 1000,
-        alone_p99_ms=times[int(alone * 0.99) - 1] * 1000,
-        processor_share=(_processor_seconds() - used) / seconds,
-    )
+@dataclass(frozen=True, slots=True)
+class Many:
+    """What one process did while a window was open; seconds.
+
+    `answered` counts questions in eighths: every role that worked is one. Questions that started
+    together often end together, and a window would catch a whole crowd or none.
+    """
+
+    answered: float
+    seconds: float
+    processor_seconds: float
 
 
-async def _timed(ask: Ask, name: str) -> float:
-    began = time.perf_counter()
-    await ask(name)
-    return time.perf_counter() - began
+@dataclass
+class Questions:
+    """Asks questions and hears from the house when each was picked up and ended."""
 
+    prefix: str
+    tasks: asyncio.TaskGroup
+    ask: Ask | None = None
+    _asked: dict[str, float] = field(default_factory=dict)
+    _picked_up: list[float] = field(default_factory=list)
+    _ended: dict[str, "asyncio.Future[None]"] = field(default_factory=dict)
+    _numbers: "count[int]" = field(default_factory=count)
+    _worked: int = 0
+    _asking: bool = False
 
-async def _many(ask: Ask, many: int, kind: str) -> None:
-    names = iter(range(many))
+    @property
+    def watch(self) -> Watch:
+        """What the house is given."""
+        return Watch(self._hear_started, self._hear_worked, self._hear_finished)
 
-    async def client() -> None:
-        for number in names:
-            await ask(f"{kind}-{number}")
+    async def alone(self, questions: int, seconds: float) -> Alone:
+        """Ask one after the other until so many were answered or so much time has passed."""
+        until = time.perf_counter() + seconds
+        answered: list[float] = []
+        self._picked_up.clear()
+        while len(answered) < questions and time.perf_counter() < until:
+            began = time.perf_counter()
+            await self._to_its_end()
+            answered.append((time.perf_counter() - began) * 1000)
+        return Alone(answered, [seconds * 1000 for seconds in self._picked_up])
 
-    async with asyncio.TaskGroup() as tasks:
-        for _ in range(OPEN):
-            tasks.create_task(client())
+    async def many(self, at_once: int, warm_seconds: float, seconds: float) -> Many:
+        """Keep `at_once` questions in flight; count the work done here while a window is open.
 
+        Every question that ends starts the next, in the process where it ended: the number in
+        flight stays the same over all processes. What is in flight at the end is left there.
+        """
+        self._asking = True
+        for _ in range(at_once):
+            self._next()
+        await asyncio.sleep(warm_seconds)
+        worked, began, used = self._worked, time.perf_counter(), time.process_time()
+        await asyncio.sleep(seconds)
+        found = Many(
+            (self._worked - worked) / len(ROLES),
+            time.perf_counter() - began,
+            time.process_time() - used,
+        )
+        self._asking = False
+        return found
 
-def _processor_seconds() -> float:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_utime + used.ru_stime
+    async def _to_its_end(self) -> None:
+        name = self._name()
+        ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._ended[name] = ended
+        self._asked[name] = time.perf_counter()
+        await self._asked_by(name)
+        await ended
+
+    def _next(self) -> None:
+        if self._asking:
+            self.tasks.create_task(self._asked_by(self._name()))
+
+    async def _asked_by(self, name: str) -> None:
+        if self.ask is None:
+            raise RuntimeError("expected an open house")
+        await self.ask(name)
+
+    def _name(self) -> str:
+        return f"{self.prefix}{next(self._numbers)}"
+
+    def _hear_started(self, name: str) -> None:
+        asked = self._asked.pop(name, None)
+        if asked is not None:
+            self._picked_up.append(time.perf_counter() - asked)
+
+    def _hear_worked(self) -> None:
+        self._worked += 1
+
+    def _hear_finished(self, name: str) -> None:
+        ended = self._ended.pop(name, None)
+        if ended is not None:
+            ended.set_result(None)
+            return
+        self._next()

@@ -1,23 +1,19 @@
-"""Refdesk's whole assistant flow in one process, with agents that do nothing."""
+"""Refdesk put together with agents that do nothing, as `deploy` puts it together."""
 
-import asyncio
-import json
-import sys
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from benchmarks.idle_agents import idle_agents
-from benchmarks.measuring import TEXT, Figures, measured
-from broker.connecting import connect
-from broker.redis_broker import RedisBroker
+from agents.agent import Agent
+from broker.port import Broker
 from broker.renewal import LeaseRenewal
-from gateway.desk import Desk, Message
 from manager.flow import ASSISTANT, Flow
 from manager.machine import Limits
 from manager.manager import Manager
-from memory.conversation import RedisMemory
+from memory.port import Memory
 from worker.agent_handler import AgentHandler
 from worker.deciding import OnTheSpot
-from worker.port import SilentMeter
-from worker.process import Staffing, WorkerProcess, collect_rarely
+from worker.port import Handler, SilentMeter
+from worker.process import Staffing, WorkerProcess
 
 PLACES = 64
 
@@ -30,43 +26,22 @@ class NoTexts:
         return key
 
 
-def process(url: str, broker: RedisBroker) -> WorkerProcess:
-    """Return a process of the manager and the eight roles."""
-    memory = RedisMemory(connect(url), shards=1)
+def process(
+    broker: Broker,
+    own: Callable[[], Broker],
+    memory: Memory,
+    agents: Sequence[Agent[Any, Any]],
+    *,
+    lease_seconds: float = 15.0,
+    watched: Callable[[Handler], Handler] = lambda handler: handler,
+) -> WorkerProcess:
+    """Return a process of the manager and these agents; `own` makes the renewal's broker."""
     manager = Manager(Flow(ASSISTANT), memory, NoTexts(), limits=Limits(), quality_threshold=0.7)
-    staff = [Staffing(manager, 4 * PLACES)]
-    here = OnTheSpot(manager, SilentMeter())
-    staff += [
-        Staffing(AgentHandler(agent, limit_seconds=30, manager=here), PLACES)
-        for agent in idle_agents()
-    ]
-    renewal = LeaseRenewal(lambda: RedisBroker(connect(url)))
-    return WorkerProcess(broker, staff, renewal=renewal, meter=SilentMeter())
-
-
-async def figures(url: str) -> Figures:
-    """Return what was measured."""
-    collect_rarely()
-    broker = RedisBroker(connect(url))
-    desk = Desk(
-        broker,
-        tenant="bench",
-        assistant="bench",
-        channel="bench",
-        deadline_seconds=60,
-        apology=lambda language: language,
+    beside = OnTheSpot(manager, SilentMeter())
+    staff = [Staffing(watched(manager), 4 * PLACES)]
+    for agent in agents:
+        handler = AgentHandler(agent, limit_seconds=30, manager=beside)
+        staff.append(Staffing(watched(handler), PLACES))
+    return WorkerProcess(
+        broker, staff, renewal=LeaseRenewal(own, lease_seconds=lease_seconds), meter=SilentMeter()
     )
-
-    async def ask(name: str) -> None:
-        reply = await desk.ask(Message(TEXT, name, name))
-        if reply["outcome"] != "answered":
-            raise SystemExit(f"expected an answer, found {reply}")
-
-    async with process(url, broker).running():
-        found = await measured(ask)
-    await broker.close()
-    return found
-
-
-if __name__ == "__main__":
-    print(json.dumps(asyncio.run(figures(sys.argv[1])).fields()))

@@ -1,0 +1,118 @@
+"""Counts round trips: stands between a client and Redis, and passes everything on.
+
+A round trip is one turn of a connection: something goes to the server after the server last spoke.
+A pipeline is one turn, and so is a blocking read however long it waits.
+"""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class Count:
+    """Round trips so far, over all connections."""
+
+    turns: int = 0
+
+
+class _Side(asyncio.Protocol):
+    """One end of a connection; passes on what it hears."""
+
+    def __init__(self) -> None:
+        self.transport: asyncio.Transport | None = None
+        self.other: _Side | None = None
+        self.waiting = bytearray()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        if not isinstance(transport, asyncio.Transport):
+            raise TypeError(f"expected a stream, found {transport!r}")
+        self.transport = transport
+        transport.write(bytes(self.waiting))
+
+    def data_received(self, data: bytes) -> None:
+        if self.other is not None:
+            self.other.send(data)
+
+    def send(self, data: bytes) -> None:
+        if self.transport is None:
+            self.waiting += data
+        else:
+            self.transport.write(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self.other is not None and self.other.transport is not None:
+            self.other.transport.close()
+
+
+class _Client(_Side):
+    """The client's end: counts the turns."""
+
+    def __init__(self, target: str, count: Count, tasks: asyncio.TaskGroup) -> None:
+        super().__init__()
+        self._target = target
+        self._count = count
+        self._tasks = tasks
+        self._asked = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self.other = _Side()
+        self.other.other = self
+        self._tasks.create_task(self._connect(self.other))
+
+    def data_received(self, data: bytes) -> None:
+        if not self._asked:
+            self._asked = True
+            self._count.turns += 1
+        super().data_received(data)
+
+    def send(self, data: bytes) -> None:
+        self._asked = False
+        super().send(data)
+
+    async def _connect(self, server: _Side) -> None:
+        await asyncio.get_running_loop().create_unix_connection(lambda: server, self._target)
+
+
+@contextmanager
+def counting_proxy(listen: str, target: str) -> Iterator[Count]:
+    """Pass on between two Unix sockets, from a thread of its own, and count."""
+    count = Count()
+    loop = asyncio.new_event_loop()
+    stop = asyncio.Event()
+    ready = threading.Event()
+    thread = threading.Thread(
+        target=lambda: loop.run_until_complete(_serve(listen, target, count, ready, stop))
+    )
+    thread.start()
+    ready.wait()
+    try:
+        yield count
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join()
+        loop.close()
+
+
+async def _serve(
+    listen: str, target: str, count: Count, ready: threading.Event, stop: asyncio.Event
+) -> None:
+    loop = asyncio.get_running_loop()
+    clients: list[_Client] = []
+
+    async with asyncio.TaskGroup() as tasks:
+
+        def client() -> _Client:
+            clients.append(_Client(target, count, tasks))
+            return clients[-1]
+
+        server = await loop.create_unix_server(client, listen, backlog=1024)
+        ready.set()
+        await stop.wait()
+        server.close()
+        for one in clients:
+            if one.transport is not None:
+                one.transport.abort()

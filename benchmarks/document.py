@@ -1,0 +1,105 @@
+"""Writes `docs/benchmarks.md` and its plots from a report."""
+
+from pathlib import Path
+
+from benchmarks import tables
+from benchmarks.figures import Report
+from benchmarks.payload import HOPS
+from benchmarks.plots import draw
+from benchmarks.systems.catalogue import SYSTEMS
+
+DOCS = Path(__file__).parent.parent / "docs"
+COMMAND = "make bench"
+
+
+def write(report: Report) -> None:
+    """Write the document and the plots."""
+    plots = draw(report, DOCS)
+    (DOCS / "benchmarks.md").write_text(document(report, plots), "utf-8")
+
+
+def document(report: Report, plots: dict[str, str]) -> str:
+    """Return the document; `plots` are file names by what they show."""
+    first = next(iter(report.sizes))
+    parts = (
+        "# Benchmarks: the broker beside others",
+        f"Written by `{COMMAND}` (`python -m benchmarks --full --write`); do not edit.",
+        _how(report),
+        "## What must be reached",
+        tables.goals(report, first),
+        *_speeds(report),
+        *(f"![{title}]({name})" for title, name in plots.items()),
+        "## Round trips and recovery",
+        ROUND_TRIPS,
+        tables.broker(report),
+        "## Where Redis is the limit",
+        _limit(report, first),
+        tables.limit(report, first),
+        "## What each guarantees",
+        tables.guarantees(report),
+        "## What each was given",
+        _given(),
+    )
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+ROUND_TRIPS = f"""\
+Counted by a proxy between the workers and Redis; the door speaks with Redis directly, so that its
+own trips are not in the figures. A trip is one turn of a connection: a pipeline or a blocking read
+is one. A question takes {HOPS} hops: the manager, then eight times a role and the manager again.
+Where a system takes two hops in one step they still count as two. *Idle* is a second of a process
+with all nine roles and nothing to do.
+
+Recovery: two processes wait on an idle queue, the one that holds a question in its first role gets
+`SIGKILL`, and the time until the role starts again elsewhere is told in leases. A lease is what the
+system calls it (`idle_timeout`, `redelivery_timeout`), two seconds here. *Not in 6* means that
+nothing happened for six leases."""
+
+
+def _how(report: Report) -> str:
+    sizes = ", ".join(f"{name} {size} bytes" for name, size in report.sizes.items())
+    return f"""\
+This run: {report.date}, `--{report.mode}`, {report.machine}, Redis {report.redis} with an
+append-only file synced every second, on a Unix socket, load average {report.load:.1f} as it began.
+Every measurement has an empty server of its own; systems take turns within each part, so that a
+busy minute meets all of them. Compare ratios within this run, and processor time before wall time:
+clients, Redis and whatever else runs share the processors.
+
+- Payloads, as JSON once every role has written: {sizes}. *4 kB* is a text with roles that write
+  next to nothing. *conversation* is recorded (`python -m benchmarks.recording`): the real
+  assistant, offline, about the example documents, the last question of a long conversation, with
+  the turns before it and everything that each role wrote.
+- A process is a worker of the manager and all eight roles together with a door that asks. *q/s*:
+  200 questions in flight a process, each that ends starts the next; a question is counted in
+  eighths, by roles that worked, for crowds that move in step would fall into a window or out of it.
+  *Alone*: one after the other. *Pick-up*: from handing in to the start of the manager.
+- *client CPU* is the processor time of the processes, *Redis CPU* that of the server, by question.
+- Refdesk's door waits for a reply that Redis keeps. The others' doors hear of the end in the
+  process, and pay no trip for it, which favours them."""
+
+
+def _speeds(report: Report) -> list[str]:
+    parts = []
+    for payload, size in report.sizes.items():
+        parts += [f"## Speed: {payload} ({size} bytes)", tables.speed(report, payload)]
+    return parts
+
+
+def _limit(report: Report, payload: str) -> str:
+    row = report.row("refdesk", payload)
+    if row is None or not row.speeds:
+        return ""
+    most, one = max(row.speeds), row.speeds[min(row.speeds)]
+    full, share = 1000 / one.redis_ms, row.speeds[most].redis_share
+    needed = one.client_ms / one.redis_ms
+    return f"""\
+Redis works in one thread, so it is full once it uses one whole processor. A question of Refdesk
+takes {one.client_ms:.2f} ms of a client's processor and {one.redis_ms:.2f} ms of Redis's: one
+Redis is full at about {full:.0f} questions a second, and it takes {needed:.1f} processors of
+workers to fill it. Here {most} processes and Redis share the processors named above, so the
+workers are the limit: Redis used {share:.0%} of a processor with {most} processes. More questions
+than one Redis carries need shards on several."""
+
+
+def _given() -> str:
+    return "\n".join(f"- **{system.name}**: {system.given}" for system in SYSTEMS)

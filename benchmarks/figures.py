@@ -1,0 +1,95 @@
+"""What is measured of a system: the rows and columns of the tables."""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """Many questions at once, by so many processes; milliseconds of processor a question.
+
+    `redis_share` is the part of one processor that Redis used.
+    """
+
+    processes: int
+    questions_a_second: float
+    client_ms: float
+    redis_ms: float
+    redis_share: float
+    megabytes: float
+
+
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """One question after the other, milliseconds; pick-up is from handing in to the manager."""
+
+    questions: int
+    p50: float
+    p99: float
+    picked_up_p95: float
+
+
+@dataclass(frozen=True, slots=True)
+class Trips:
+    """Round trips of the workers: a question alone, among many, and a second without any."""
+
+    sparse: float
+    saturated: float
+    idle: float
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """Leases from `SIGKILL` until the work starts again; `missed` did not in six leases."""
+
+    kills: int
+    missed: int
+    p50: float
+    p99: float
+
+
+@dataclass(slots=True)
+class Row:
+    """A system with a payload. `error` says why figures are missing."""
+
+    system: str
+    payload: str
+    versions: str
+    speeds: dict[int, Speed] = field(default_factory=dict)
+    alone: Alone | None = None
+    trips: Trips | None = None
+    recovery: Recovery | None = None
+    error: str = ""
+
+    def rate(self, processes: int = 1) -> float | None:
+        """Return the questions a second of so many processes, if measured."""
+        speed = self.speeds.get(processes)
+        return None if speed is None else speed.questions_a_second
+
+
+@dataclass(slots=True)
+class Report:
+    """One run: the rows, and where and how it was made."""
+
+    mode: str
+    date: str
+    machine: str
+    redis: str
+    load: float
+    sizes: dict[str, int]
+    rows: list[Row] = field(default_factory=list)
+
+    def fields(self) -> dict[str, Any]:
+        """Return the figures as data for JSON."""
+        return asdict(self)
+
+    def row(self, system: str, payload: str) -> Row | None:
+        """Return a row by its names."""
+        return next((r for r in self.rows if (r.system, r.payload) == (system, payload)), None)
+
+
+def quantile(values: list[float], share: float) -> float:
+    """Return the smallest value that so great a share of them does not exceed."""
+    if not values:
+        raise ValueError("expected values, found none")
+    return sorted(values)[min(len(values) - 1, int(share * len(values)))]

@@ -1,0 +1,145 @@
+"""The parts of a run, each of one system: speed, round trips, recovery."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from benchmarks.commanding import Commanded, processes
+from benchmarks.counting_proxy import Count, counting_proxy
+from benchmarks.figures import Alone, Recovery, Row, Speed, Trips, quantile
+from benchmarks.payload import Payload
+from benchmarks.server import Server, private_server
+from benchmarks.systems.port import Setting, System
+
+AT_ONCE = 200
+"""Questions in flight, of each process."""
+LEASE_SECONDS = 2.0
+SETTLING_SECONDS = 2.0
+SPARSE = 50
+WARMING = 3
+SPARSE_SECONDS = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """How long a run looks, in seconds; `alone` is also a number of questions at most."""
+
+    alone: float
+    questions: int
+    warm: float
+    window: float
+    idle: float = 0.0
+    recovery: float = 0.0
+    lanes: int = 1
+
+
+def measure_speed(row: Row, system: System, payload: Payload, number: int, spans: Spans) -> None:
+    """Measure many at once on so many processes; with one, a question alone before that."""
+    with private_server() as server:
+        setting = Setting(server.url, server.url, payload, str(server.folder))
+        with processes(system, setting, number) as started:
+            if number == 1:
+                row.alone = _alone(started[0], spans)
+            row.speeds[number] = _many(started, server, spans)
+
+
+def _alone(one: Commanded, spans: Spans) -> Alone:
+    one.tell("alone", questions=WARMING, seconds=SPARSE_SECONDS)
+    one.hear()
+    one.tell("alone", questions=spans.questions, seconds=spans.alone)
+    found = one.hear()
+    times, picked_up = found["answered_ms"], found["picked_up_ms"]
+    return Alone(len(times), quantile(times, 0.5), quantile(times, 0.99), quantile(picked_up, 0.95))
+
+
+def _many(started: Sequence[Commanded], server: Server, spans: Spans) -> Speed:
+    for one in started:
+        one.tell(
+            "many",
+            at_once=AT_ONCE,
+            warm_seconds=spans.warm,
+            seconds=spans.window,
+        )
+    time.sleep(spans.warm)
+    began, used = time.perf_counter(), server.processor_seconds()
+    found = [one.hear() for one in started]
+    redis_share = (server.processor_seconds() - used) / (time.perf_counter() - began)
+    rate = sum(one["answered"] / one["seconds"] for one in found)
+    client_share = sum(one["processor_seconds"] / one["seconds"] for one in found)
+    return Speed(
+        processes=len(started),
+        questions_a_second=rate,
+        client_ms=1000 * client_share / rate if rate else 0.0,
+        redis_ms=1000 * redis_share / rate if rate else 0.0,
+        redis_share=redis_share,
+        megabytes=max(one.resident_megabytes() for one in started),
+    )
+
+
+def measure_trips(rows: Sequence[tuple[Row, System]], payload: Payload, spans: Spans) -> None:
+    """Count round trips: all systems idle side by side, then each alone."""
+    with ExitStack() as stack:
+        watched = [
+            (row, *stack.enter_context(_behind_proxy(system, payload))) for row, system in rows
+        ]
+        time.sleep(SETTLING_SECONDS)
+        before = [count.turns for _, _, count in watched]
+        time.sleep(spans.idle)
+        idle = [count.turns - so_far for (_, _, count), so_far in zip(watched, before, strict=True)]
+        for (row, one, count), turns in zip(watched, idle, strict=True):
+            sparse = _sparse(one, count)
+            row.trips = Trips(sparse, _saturated(one, count, spans), turns / spans.idle)
+
+
+@contextmanager
+def _behind_proxy(system: System, payload: Payload) -> Iterator[tuple[Commanded, Count]]:
+    """Have a process whose workers speak through a proxy, and whose door does not."""
+    with private_server() as server:
+        listen = server.folder / "proxy.sock"
+        with counting_proxy(str(listen), str(server.socket)) as count:
+            setting = Setting(f"unix://{listen}", server.url, payload, str(server.folder))
+            with processes(system, setting) as (one,):
+                yield one, count
+
+
+def _sparse(one: Commanded, count: Count) -> float:
+    one.tell("alone", questions=WARMING, seconds=SPARSE_SECONDS)
+    one.hear()
+    before = count.turns
+    one.tell("alone", questions=SPARSE, seconds=SPARSE_SECONDS)
+    answered = len(one.hear()["answered_ms"])
+    return (count.turns - before) / answered
+
+
+def _saturated(one: Commanded, count: Count, spans: Spans) -> float:
+    one.tell("many", at_once=AT_ONCE, warm_seconds=spans.warm, seconds=spans.window)
+    time.sleep(spans.warm)
+    before, began = count.turns, time.perf_counter()
+    found = one.hear()
+    turns = (count.turns - before) / (time.perf_counter() - began)
+    rate = found["answered"] / found["seconds"]
+    return float(turns / rate) if rate else 0.0
+
+
+def start_recovery(system: System, spans: Spans) -> "subprocess.Popen[str]":
+    """Begin to kill; several systems may be killed at once, for they mostly wait."""
+    arguments = (system.module, str(LEASE_SECONDS), str(spans.recovery), str(spans.lanes))
+    command = [sys.executable, "-m", "benchmarks.recovery", *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+
+
+def hear_recovery(killing: "subprocess.Popen[str]") -> Recovery | None:
+    """Return what was found, or None where nothing was."""
+    told, _ = killing.communicate()
+    if killing.returncode or not told:
+        return None
+    found = json.loads(told.splitlines()[-1])
+    leases, missed = found["leases"], int(found["missed"])
+    kills = len(leases) + missed
+    if not leases:
+        return Recovery(kills, missed, 0.0, 0.0)
+    return Recovery(kills, missed, quantile(leases, 0.5), quantile(leases, 0.99))

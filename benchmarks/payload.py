@@ -1,0 +1,60 @@
+"""What the questions carry: 4 kB of text, or a recorded question late in a long conversation."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from envelope.role import Role
+
+CONVERSATION = Path(__file__).parent / "conversation.json"
+"""Written by `python -m benchmarks.recording`."""
+Fields = dict[str, Any]
+
+IDLE_WRITES: dict[str, Fields] = {
+    Role.LANG.value: {"language": "en", "confidence": 1.0},
+    Role.TRANSLATION.value: {"text_eng": "How do I configure routing rules?"},
+    Role.ESSENCE.value: {"canonical_question": "How do I configure routing rules?"},
+    Role.GUARDRAILS.value: {"within_scope": True},
+    Role.SEARCH.value: {"search_quality": "good"},
+    Role.AUGMENTATION.value: {"augmented_prompt": "-"},
+    Role.RESPONSE.value: {"response": "Open Routing and choose New rule [1]."},
+    Role.QUALITY.value: {"quality_score": 0.9, "quality_decision": "approve"},
+}
+"""Just what lets a question pass each stage."""
+ROLES = tuple(IDLE_WRITES)
+HOPS = 2 * len(ROLES) + 1
+"""Every role is followed by the manager, which also comes first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """The user's text, the turns before it, and what each role writes."""
+
+    name: str
+    text: str
+    history: tuple[Fields, ...]
+    writes: Mapping[str, Fields]
+
+    def opening(self, name: str) -> Fields:
+        """Return the message that a peer's door hands in."""
+        return {"name": name, "step": 0, "text": self.text, "history": list(self.history)}
+
+    def size(self) -> int:
+        """Return the bytes of the message once every role has written."""
+        message = self.opening("name")
+        for writes in self.writes.values():
+            message |= writes
+        return len(json.dumps(message, ensure_ascii=False).encode())
+
+
+def payloads() -> dict[str, Payload]:
+    """Return both payloads by name."""
+    recorded = json.loads(CONVERSATION.read_text("utf-8"))
+    return {
+        "4 kB": Payload("4 kB", "How do I configure routing rules? " + "x" * 4000, (), IDLE_WRITES),
+        "conversation": Payload(
+            "conversation", recorded["text"], tuple(recorded["history"]), recorded["writes"]
+        ),
+    }

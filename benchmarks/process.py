@@ -1,0 +1,59 @@
+"""One process of a system, told on standard input what to do; it answers on standard output.
+
+`python -m benchmarks.process SYSTEM SETTING` speaks lines of JSON: `["alone", {...}]` and
+`["many", {...}]` name the methods of `benchmarks.measuring.Questions`; each is answered by its
+figures. It begins with `"ready"` and dies, working or not, with its standard input.
+"""
+
+import asyncio
+import importlib
+import json
+import os
+import sys
+from contextlib import AsyncExitStack
+from dataclasses import asdict
+from typing import Any
+
+from benchmarks.measuring import Questions
+from benchmarks.payload import payloads
+from benchmarks.systems.port import House, Setting
+
+
+def house_of(module: str) -> House:
+    """Return the house of a module of `benchmarks.systems`; raises `ImportError` without it."""
+    found: House = importlib.import_module(f"benchmarks.systems.{module}").house
+    return found
+
+
+async def serve(module: str, told: dict[str, Any]) -> None:
+    """Open the house and do what is asked for."""
+    setting = Setting(**{**told, "payload": payloads()[told["payload"]]})
+    lines = await _standard_input()
+    async with asyncio.TaskGroup() as tasks:
+        questions = Questions(f"p{os.getpid()}-", tasks)
+        house = house_of(module)(setting, questions.watch)
+        questions.ask = await AsyncExitStack().enter_async_context(house)
+        _say("ready")
+        while line := await lines.readline():
+            name, arguments = json.loads(line)
+            found = await (
+                questions.alone(**arguments) if name == "alone" else questions.many(**arguments)
+            )
+            _say(asdict(found))
+        # What is in flight goes down with its Redis.
+        os._exit(0)
+
+
+async def _standard_input() -> asyncio.StreamReader:
+    reader = asyncio.StreamReader()
+    loop = asyncio.get_running_loop()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    return reader
+
+
+def _say(value: object) -> None:
+    print(json.dumps(value), flush=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(serve(sys.argv[1], json.loads(sys.argv[2])))

@@ -1,0 +1,81 @@
+"""Records the `conversation` payload: the real assistant, offline, late in a long conversation.
+
+`python -m benchmarks.recording` ingests the example documents into a folder of its own, asks the
+English example questions in one conversation, then the first of them again, and keeps of that last
+one what each role wrote and the history that the manager gave it.
+"""
+
+import asyncio
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+from benchmarks.payload import CONVERSATION, ROLES, Fields
+from broker.embedded import embedded_redis
+from config.settings import load_settings
+from deploy.assembly import ROLES as STAFF
+from deploy.assembly import desk, ingested, posted, staffed
+from deploy.knowledge import opened_knowledge
+from gateway.desk import Message
+from knowledge.ingestion_report import PlainReport
+from memory.conversation import RedisMemory
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+DOCUMENTS = EXAMPLES / "sms_platform"
+QUESTIONS = EXAMPLES / "sms_platform_questions.jsonl"
+
+
+async def recorded(folder: Path) -> Fields:
+    """Return text, history and writes of the conversation's last question."""
+    settings = load_settings(_env_file=None, refdesk_data=folder)
+    await ingested(settings, [DOCUMENTS], PlainReport(lambda _line: None))
+    async with (
+        embedded_redis(folder) as endpoint,
+        posted(settings, endpoint=endpoint) as post,
+        opened_knowledge(settings) as knowledge,
+        staffed(post, STAFF, knowledge),
+    ):
+        door = desk(post, "bench")
+        texts = _questions()
+        for number, text in enumerate(texts):
+            await door.ask(Message(text, "long", f"m{number}"))
+        memory = RedisMemory(endpoint.client(), shards=1)
+        last = Message(texts[0], "long", "last")
+        before = await memory.recall(door.question(last))
+        reply = await door.ask(last)
+        if reply["outcome"] != "answered":
+            raise SystemExit(f"expected an answer, found {reply}")
+        journal = await post.broker.journal(door.question(last))
+    return {
+        "text": last.text,
+        "history": [turn.model_dump(mode="json") for turn in before.history],
+        "history_summary": before.summary,
+        "writes": {
+            str(entry.fields["role"]): entry.fields["writes"]
+            for entry in journal
+            if entry.kind == "wrote" and entry.fields["role"] in ROLES
+        },
+    }
+
+
+def _questions() -> list[str]:
+    lines = [json.loads(line) for line in QUESTIONS.read_text("utf-8").splitlines()]
+    return [
+        line["question"]
+        for line in lines
+        if line["language"] == "en" and line["expected"] == "answered"
+    ]
+
+
+def main() -> int:
+    """Write the file."""
+    with tempfile.TemporaryDirectory(prefix="refdesk-recording-") as folder:
+        found = asyncio.run(recorded(Path(folder)))
+    CONVERSATION.write_text(json.dumps(found, ensure_ascii=False, indent=1) + "\n", "utf-8")
+    print(f"{CONVERSATION.name}: {CONVERSATION.stat().st_size} bytes")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

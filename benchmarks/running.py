@@ -1,0 +1,123 @@
+"""Runs the parts for every system, side by side, and gathers the report."""
+
+import os
+import platform
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from benchmarks.commanding import SilentProcessError
+from benchmarks.figures import Report, Row
+from benchmarks.parts import (
+    Spans,
+    hear_recovery,
+    measure_speed,
+    measure_trips,
+    start_recovery,
+)
+from benchmarks.payload import Payload, payloads
+from benchmarks.server import private_server
+from benchmarks.systems.catalogue import installed, versions
+from benchmarks.systems.port import System
+
+Pair = tuple[Row, System]
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """How much is measured, and how long."""
+
+    name: str
+    payloads: Sequence[str]
+    processes: Sequence[int]
+    spans: Spans
+
+    @property
+    def whole(self) -> bool:
+        """Whether round trips and recovery are measured too."""
+        return self.spans.idle > 0
+
+
+MODES = {
+    mode.name: mode
+    for mode in (
+        Mode("speed", ("4 kB",), (1,), Spans(1.5, 200, 1.0, 3.0)),
+        Mode("quick", ("4 kB",), (1, 4), Spans(0.8, 100, 0.5, 1.2, 4.0, 10.0, 2)),
+        Mode("full", ("4 kB", "conversation"), (1, 2, 4), Spans(3.0, 500, 1.0, 4.0, 10.0, 60.0, 3)),
+    )
+}
+
+
+def run(mode: Mode, systems: Sequence[System]) -> Report:
+    """Measure; systems take turns within each part, so that a busy minute meets all of them."""
+    known = payloads()
+    report = _report(mode, [known[name] for name in mode.payloads])
+    for name in mode.payloads:
+        pairs = _rows(report, systems, name)
+        for number in mode.processes:
+            for row, system in pairs:
+                _tell(f"{system.name}: {name}, {number} process(es)")
+                with _noted(row):
+                    measure_speed(row, system, known[name], number, mode.spans)
+    if mode.whole:
+        first = mode.payloads[0]
+        queued = _queued(report, systems, first)
+        _recover([pair for pair in queued if pair[1].recovers], mode.spans)
+        _tell("round trips")
+        measure_trips(queued, known[first], mode.spans)
+    return report
+
+
+def _rows(report: Report, systems: Sequence[System], payload: str) -> list[Pair]:
+    """Add a row for every system; return those that can be measured."""
+    pairs = []
+    for system in systems:
+        there = installed(system)
+        row = Row(system.name, payload, versions(system) if there else "not installed")
+        report.rows.append(row)
+        if there:
+            pairs.append((row, system))
+    return pairs
+
+
+def _queued(report: Report, systems: Sequence[System], payload: str) -> list[Pair]:
+    """Return the systems on Redis whose speed could be measured."""
+    found = ((report.row(system.name, payload), system) for system in systems if system.broker)
+    return [(row, system) for row, system in found if row is not None and row.speeds]
+
+
+def _recover(pairs: Sequence[Pair], spans: Spans) -> None:
+    _tell("recovery: " + ", ".join(system.name for _, system in pairs))
+    killing = [(row, start_recovery(system, spans)) for row, system in pairs]
+    for row, process in killing:
+        row.recovery = hear_recovery(process)
+
+
+@contextmanager
+def _noted(row: Row) -> Iterator[None]:
+    """Keep what went wrong with one system from the others; the table tells it."""
+    try:
+        yield
+    except (SilentProcessError, ValueError) as error:
+        row.error = (str(error).strip().splitlines() or ["ended without a word"])[-1]
+        _tell(f"{row.system} failed: {error}")
+
+
+def _report(mode: Mode, carried: Sequence[Payload]) -> Report:
+    with private_server() as server:
+        redis = server.version()
+    return Report(
+        mode=mode.name,
+        date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        machine=f"{os.cpu_count()} processors, Python {platform.python_version()}",
+        redis=redis,
+        load=os.getloadavg()[0],
+        sizes={payload.name: payload.size() for payload in carried},
+    )
+
+
+def _tell(what: str) -> None:
+    sys.stderr.write(f"{time.strftime('%H:%M:%S')} {what}\n")
