@@ -13,7 +13,7 @@ from typing import Protocol
 from broker.port import Broker, Lost
 from worker.port import Handler, Leases, Meter
 from worker.settling import Settler
-from worker.shutdown import drain, end, leave
+from worker.shutdown import GRACE_SECONDS, drain, end, leave
 from worker.worker import Worker
 
 
@@ -55,7 +55,7 @@ class WorkerProcess:
         renewal: Renewal,
         meter: Meter,
         attempts: int = 3,
-        grace_seconds: float = 25.0,
+        grace_seconds: float = GRACE_SECONDS,
         consumer: str | None = None,
     ) -> None:
         self.consumer = consumer if consumer is not None else consumer_name()

@@ -39,7 +39,7 @@ class Worker:
         leases: Leases,
         meter: Meter,
         attempts: int = 3,
-        block_seconds: float = 2.0,
+        block_seconds: float = 8.0,
     ) -> None:
         self.role = handler.role.value
         self.running: dict[Key, asyncio.Task[None]] = {}
@@ -130,6 +130,8 @@ class Worker:
                 settlement = await self._settlement(delivery)
             self._settling.add(key)
             kept = await self._settle(delivery, settlement)
+            if not kept:
+                self._meter.lost(self.role)
             outcome = type(settlement).__name__.lower() if kept else "lost"
             self._meter.handled(self.role, outcome, time.perf_counter() - started)
         finally:

@@ -1,0 +1,69 @@
+"""The dashboard asks for nothing that a worker does not show, and shows all that it tells."""
+
+import json
+import re
+from decimal import Decimal
+from typing import Any
+
+from tests.deploy.house import ROOT
+from worker.depths import SHOWN
+from worker.metrics import PrometheusMeter
+
+DASHBOARD: dict[str, Any] = json.loads((ROOT / "deploy/dashboards/workers.json").read_text())
+DEPLOYMENT = (ROOT / "docs" / "deployment.md").read_text()
+QUERIES = [target["expr"] for panel in DASHBOARD["panels"] for target in panel["targets"]]
+METRIC = re.compile(r"\b(?:refdesk|process)_[a-z_]+\b")
+
+
+def shown() -> dict[str, set[str]]:
+    """Every metric of a worker with its labels, as its samples and its families are called."""
+    meter = PrometheusMeter()
+    meter.handled("lang", "forward", 0.1)
+    meter.staffed("lang", places=1, running=lambda: 0)
+    meter.lost("lang")
+    meter.redelivered("lang")
+    meter.failed("lang", "failed")
+    meter.fell_back("lang", "level")
+    meter.called("lang", "model", failed=False, cost_usd=None)
+    meter.called("lang", "model", failed=False, cost_usd=Decimal(1))
+    found = {
+        sample.name: set(sample.labels)
+        for family in meter.registry.collect()
+        for sample in family.samples
+        if not sample.name.endswith("_created")
+    }
+    depths = {metric: {"role"} for metric, _ in SHOWN.values()}
+    return {**found, **depths, "refdesk_depths_known": set()}
+
+
+def test_every_query_asks_for_metrics_that_a_worker_shows() -> None:
+    known = shown()
+
+    for query in QUERIES:
+        asked = METRIC.findall(query)
+        assert asked, query
+        assert set(asked) <= set(known), query
+
+
+def test_every_query_groups_by_labels_that_its_metrics_have() -> None:
+    known = shown()
+
+    for query in QUERIES:
+        labels = set(re.findall(r"\w+", " ".join(re.findall(r"by \(([^)]*)\)", query))))
+        for metric in METRIC.findall(query):
+            assert labels <= known[metric], query
+
+
+def test_whatever_a_worker_tells_of_its_work_is_on_the_dashboard_and_in_the_docs() -> None:
+    stems = {re.sub(r"_(sum|count|bucket)$", "", name) for name in shown() if "refdesk" in name}
+
+    for stem in stems:
+        assert any(stem in query for query in QUERIES), stem
+        assert f"`{stem}`" in DEPLOYMENT, stem
+
+
+def test_panels_have_ids_titles_and_places_of_their_own() -> None:
+    panels = DASHBOARD["panels"]
+
+    for key in (lambda one: one["id"], lambda one: one["title"], lambda one: str(one["gridPos"])):
+        assert len({key(panel) for panel in panels}) == len(panels)

@@ -1,0 +1,208 @@
+"""A worker process tells what it did: in `/metrics`, each role apart, and in its log."""
+
+import asyncio
+import json
+import multiprocessing
+import os
+import signal
+import socket
+import urllib.request
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from broker.connecting import connect
+from deploy.assembly import desk, posted
+from gateway.desk import Message
+from tests.deploy import observed
+from tests.deploy.house import eventually, settings_of
+
+pytestmark = [pytest.mark.slow, pytest.mark.redis, pytest.mark.timeout(180)]
+
+ROLES = ("manager", "lang", "command", "translation", "essence")
+QUESTION = "How do I configure SMS routing rules?"
+DEAD = "rd:{0}:dead"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@dataclass
+class Pod:
+    """A running worker process, its port and its log."""
+
+    process: Any
+    port: int
+    log: Path
+
+    def page(self, path: str) -> str:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=10) as answer:
+            told: bytes = answer.read()
+        return told.decode()
+
+    async def metric(self, name: str, **labels: str) -> float | None:
+        """One value of `/metrics`, or None where it is not shown."""
+        page = await asyncio.to_thread(self.page, "/metrics")
+        for family in text_string_to_metric_families(page):
+            for sample in family.samples:
+                if sample.name == name and labels.items() <= sample.labels.items():
+                    return float(sample.value)
+        return None
+
+    async def reaches(self, value: float, name: str, **labels: str) -> float:
+        """Wait until a value is shown that is at least so large."""
+
+        async def large() -> float | None:
+            found = await self.metric(name, **labels)
+            return found if found is not None and found >= value else None
+
+        reached: float = await eventually(large)
+        return reached
+
+    def lines(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.log.read_text().splitlines()]
+
+
+@dataclass
+class Pods:
+    """Starts worker processes on one Redis."""
+
+    url: str
+    client: Any
+    desk: Any
+    folder: Path
+    started: list[Pod] = field(default_factory=list)
+
+    async def start(self) -> Pod:
+        port = free_port()
+        pod = Pod(None, port, self.folder / f"{port}.log")
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(["tests.deploy.observed"])
+        pod.process = context.Process(
+            target=observed.main, args=(self.url, str(self.folder), ROLES, port, str(pod.log))
+        )
+        pod.process.start()
+        self.started.append(pod)
+        assert await self.client.blpop(observed.READY, timeout=9) is not None
+        return pod
+
+    async def submit(self, message_id: str, text: str = QUESTION) -> None:
+        command = "help" if text == "/help" else None
+        await self.desk.submit(Message(text, f"talk-{message_id}", message_id, command))
+
+    async def hanging(self) -> None:
+        assert await self.client.blpop(observed.HANGING, timeout=9) is not None
+
+
+@pytest.fixture
+async def running(redis_url: str, tmp_path: Path) -> AsyncIterator[Pods]:
+    client: Any = connect(redis_url)
+    await client.flushall()
+    async with posted(settings_of(tmp_path, redis_url=redis_url)) as post:
+        pods = Pods(redis_url, client, desk(post, "test"), tmp_path)
+        try:
+            yield pods
+        finally:
+            for pod in pods.started:
+                pod.process.kill()
+                pod.process.join()
+    await client.aclose()
+
+
+async def test_work_that_goes_well_is_counted_by_role(running: Pods) -> None:
+    pod = await running.start()
+    await running.submit("help-1", "/help")
+    await running.submit("plain-1")
+
+    await pod.reaches(1, "refdesk_handled_total", role="command")
+    await pod.reaches(1, "refdesk_handled_total", role="essence", outcome="forward")
+
+    assert await pod.metric("refdesk_handling_seconds_count", role="essence") == 1
+    calls = {"role": "essence", "model": "gpt@test"}
+    assert await pod.metric("refdesk_model_calls_total", outcome="answered", **calls) == 1
+    assert await pod.metric("refdesk_model_cost_usd_total", **calls) == float(observed.COST)
+    assert await pod.metric("refdesk_places", role="essence") == 32
+    assert [json.loads(pod.page(page))["status"] for page in ("/healthz", "/readyz")] == [
+        "alive",
+        "ready",
+    ]
+
+
+async def test_what_waits_and_what_runs_is_what_redis_says(running: Pods) -> None:
+    pod = await running.start()
+    await running.submit("slow-1")
+    await running.hanging()
+
+    assert await pod.reaches(1, "refdesk_in_flight", role="translation") == 1
+    assert await pod.metric("refdesk_depth", role="translation") == 1
+    assert await pod.metric("refdesk_running", role="translation") == 1
+    assert await pod.reaches(0.5, "refdesk_oldest_seconds", role="translation") < 30
+    assert await pod.metric("refdesk_depth", role="lang") == 0
+
+
+async def test_retries_and_dead_letters_are_counted(running: Pods) -> None:
+    pod = await running.start()
+    await running.submit("shaky-1")
+    await running.submit("broken-1")
+
+    await pod.reaches(1, "refdesk_dead_letters", role="essence")
+
+    assert await pod.metric("refdesk_handled_total", role="essence", outcome="retry") == 3
+    assert await pod.metric("refdesk_handled_total", role="essence", outcome="bury") == 1
+    assert await pod.metric("refdesk_failures_total", role="essence", what="failed") == 4
+    assert await pod.metric("refdesk_dead_letters", role="essence") == 1
+    assert await pod.metric("refdesk_redelivered_total", role="essence") == 0
+
+
+async def test_what_a_killed_worker_left_is_counted_where_it_goes_on(running: Pods) -> None:
+    killed = await running.start()
+    await running.submit("slow-1")
+    await running.hanging()
+    other = await running.start()
+
+    killed.process.kill()
+
+    assert await other.reaches(1, "refdesk_redelivered_total", role="translation") == 1
+    await other.reaches(1, "refdesk_handled_total", role="translation", outcome="forward")
+
+
+async def test_a_lease_that_a_paused_worker_lost_is_counted(running: Pods) -> None:
+    paused = await running.start()
+    await running.submit("slow-1")
+    await running.hanging()
+    other = await running.start()
+
+    os.kill(paused.process.pid, signal.SIGSTOP)
+    await other.reaches(1, "refdesk_handled_total", role="translation", outcome="forward")
+    os.kill(paused.process.pid, signal.SIGCONT)
+
+    assert await paused.reaches(1, "refdesk_leases_lost_total", role="translation") == 1
+    assert await paused.metric("refdesk_handled_total", role="translation") is None
+
+
+async def test_every_line_about_work_names_its_message_and_shows_no_secret(running: Pods) -> None:
+    pod = await running.start()
+    names = ["plain-1", "shaky-1", "broken-1"]
+    for name in names:
+        await running.submit(name)
+    await pod.reaches(1, "refdesk_dead_letters", role="essence")
+    await pod.reaches(2, "refdesk_handled_total", role="essence", outcome="forward")
+
+    lines = pod.lines()
+
+    work = [line for line in lines if line["logger"] in {"llm", "vendor", "worker"}]
+    told = {line["event"] for line in work}
+    assert told >= {"asked", "sent from a thread", "in a task", "hop_failed"}
+    assert {(line.get("conversation_id"), line.get("message_id")) for line in work} == {
+        (f"talk-{name}", name) for name in names
+    }
+    assert "[hidden]" in pod.log.read_text()
+    assert observed.KEY not in pod.log.read_text()
