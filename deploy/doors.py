@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+from broker.transcripts import Said, Transcripts
 from config.texts import load_texts
 from deploy.assembly import Post, desk
 from envelope.conversation import Pause, Turn
@@ -71,7 +72,11 @@ class StoredConversations:
         self._memory = RedisMemory(
             client, shards=shards, window=KEPT_TURNS, ttl_seconds=ttl_seconds
         )
+        self._transcripts = Transcripts(client, shards=shards)
         self._door = RedisDoorMemory(client, shards=shards, ttl_seconds=ttl_seconds)
+
+    async def said(self, question: Question, *, limit: int) -> Sequence[Said]:
+        return await self._transcripts.of(question, limit=limit)
 
     async def turns(self, question: Question) -> Sequence[Turn]:
         return (await self._memory.recall(question)).history
@@ -124,10 +129,10 @@ async def http_door(
             guard=guard,
             conversations=conversations,
             superseded=lambda language: texts.text("superseded", language),
+            meter=DoorMeter(),
         )
-        yield make_app(
-            door, meter=DoorMeter(), stopping=stopping, unavailable=(MemoryUnavailableError,)
-        )
+        made = make_app(door, stopping=stopping, unavailable=(MemoryUnavailableError,))
+        yield made.app
     finally:
         await client.aclose()
 

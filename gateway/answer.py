@@ -8,6 +8,8 @@ from pydantic import BaseModel, Field
 from broker.port import Fields
 from envelope.outcome import Outcome
 
+FORGOTTEN = "forgotten"
+"""The `termination_reason` of a message of which only the outcome is left."""
 SupersededText = Callable[[str], str]
 
 
@@ -62,8 +64,13 @@ class Answer(BaseModel, frozen=True, extra="ignore"):
 
 
 def answer_of(reply: Fields, *, superseded: SupersededText, language: str = "en") -> Answer:
-    """Return what is shown of a reply; words are found for one that came without."""
+    """Return what is shown of a reply; words are found for one that came without.
+
+    A message that was forgotten while somebody waited for it counts as superseded.
+    """
     shown = {name: value for name, value in reply.items() if value is not None}
+    if shown.get("termination_reason") == FORGOTTEN:
+        shown["outcome"] = Outcome.SUPERSEDED.value
     answer = Answer.model_validate(shown)
     if answer.outcome is not Outcome.SUPERSEDED or answer.text:
         return answer

@@ -24,6 +24,7 @@ from envelope.envelope import Envelope
 from envelope.outcome import Outcome
 from envelope.question import Question
 from envelope.role import Role
+from gateway.answer import FORGOTTEN
 from gateway.errors import BusyError, StoppingError
 from gateway.text import checked_name, cleaned
 
@@ -201,6 +202,11 @@ class Desk:
     def _accepted(self, message: Message, payload: dict[str, JsonValue]) -> Fields:
         noted: Fields = {"text": payload["text"], "channel": self._channel}
         return {**noted, "request_id": message.request_id} if message.request_id else noted
+
+    async def forgotten(self, question: Question) -> bool:
+        """Whether a message that was accepted was forgotten: nothing more comes of it."""
+        reply = await self._broker.outcome(question, block_seconds=0)
+        return reply is not None and reply.get("termination_reason") == FORGOTTEN
 
     def last_resort(self, question: Question, language: str) -> Fields:
         """Return the reply of a question that nothing came of."""

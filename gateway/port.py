@@ -9,6 +9,7 @@ from typing import Protocol
 
 from pydantic import BaseModel, Field
 
+from broker.transcripts import Said
 from envelope.conversation import Pause, Turn
 from envelope.question import Question
 from gateway.keys import Key
@@ -59,6 +60,10 @@ class Rates(Protocol):
 
 class Conversations(Protocol):
     """Remembers what the doors need of conversations."""
+
+    async def said(self, question: Question, *, limit: int) -> Sequence[Said]:
+        """Return the last messages whose journals are still kept, oldest first."""
+        ...
 
     async def turns(self, question: Question) -> Sequence[Turn]:
         """Return what was said, oldest first."""

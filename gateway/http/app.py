@@ -2,15 +2,19 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from fastapi import APIRouter, FastAPI
+from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
 from gateway.http.door import Door
 from gateway.http.failures import Failure, tell_failures
 from gateway.http.messages import Messages
 from gateway.http.opening import opening_router
-from gateway.http.reception import BodyLimit, Meter, Reception
+from gateway.http.origins import Origins
+from gateway.http.reading import Reading
+from gateway.http.reception import BodyLimit, Reception
 
 BODY_BYTES = 512 * 1024
 DESCRIPTION = """\
@@ -19,14 +23,21 @@ See docs/http.md for events, keys and limits.
 """
 
 
+@dataclass(frozen=True, slots=True)
+class HttpDoor:
+    """The application, and the routes it has."""
+
+    app: ASGIApp
+    routes: Sequence[BaseRoute]
+
+
 def make_app(
     door: Door,
     *,
-    meter: Meter,
     stopping: asyncio.Event,
     unavailable: Sequence[type[Exception]] = (),
     others: Sequence[APIRouter] = (),
-) -> ASGIApp:
+) -> HttpDoor:
     """Return the application; `others` are routes of further doors.
 
     `unavailable` are errors of stores that do not answer. When `stopping` is set, what waits ends,
@@ -41,7 +52,14 @@ def make_app(
         responses={"default": {"model": Failure, "description": "an error"}},
     )
     tell_failures(app, unavailable=unavailable)
-    for router in (opening_router(door), Messages(door, stopping).router(), *others):
+    routers = (
+        opening_router(door),
+        Messages(door, stopping).router(),
+        Reading(door).router(),
+        *others,
+    )
+    for router in routers:
         app.include_router(router)
+    routes = [route for router in routers for route in router.routes]
     limited = BodyLimit(app, bytes_=BODY_BYTES)
-    return Reception(limited, meter=meter)
+    return HttpDoor(Reception(Origins(limited, door.guard), meter=door.meter), routes)

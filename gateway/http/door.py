@@ -4,7 +4,7 @@ import hmac
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Protocol
 
 import structlog
 from fastapi import Depends, Header, Path, Query, Request
@@ -22,6 +22,28 @@ ID = r"^[A-Za-z0-9][A-Za-z0-9._:~-]{0,127}$"
 """An id of a conversation or a message that a client chooses."""
 
 Texts = Callable[[str], str]
+
+
+class Meter(Protocol):
+    """Counts what happens at the door."""
+
+    def answered(self, route: str, status: int, seconds: float) -> None:
+        """Count one request; an unknown address is the route ``."""
+        ...
+
+    def streaming(self, change: int) -> None:
+        """Count a stream that opens (1) or ends (-1)."""
+        ...
+
+    def ended(self, outcome: str) -> None:
+        """Count an outcome that was shown."""
+        ...
+
+    def thumbed(self, thumb: str) -> None:
+        """Count feedback."""
+        ...
+
+
 AssistantName = Annotated[
     str | None,
     Query(
@@ -52,6 +74,7 @@ class Door:
     guard: Guard
     conversations: Conversations
     superseded: Texts
+    meter: Meter
 
     def assistants(self, caller: Caller) -> list[str]:
         """Return the assistants that the caller may talk to."""

@@ -111,6 +111,7 @@ class Messages:
             return self._stream(place, question, Place(), message.language)
         reply = await self._outcome(place, question, message.language)
         answer = answer_of(reply, superseded=self._door.superseded, language=message.language)
+        self._door.meter.ended(answer.outcome.value)
         return JSONResponse(
             answer.model_dump(mode="json", exclude_none=True),
             headers={"X-Message-Id": question.message_id},
@@ -152,6 +153,7 @@ class Messages:
             question,
             superseded=self._door.superseded,
             stopping=self._stopping,
+            meter=self._door.meter,
             after=after,
             language=language,
         )

@@ -5,7 +5,7 @@
 | refdesk_http_requests_total  | route, status | requests that were answered         |
 | refdesk_http_seconds         | route         | until the answer's last byte        |
 | refdesk_http_streams         |               | event streams that are open         |
-| refdesk_door_outcomes_total  | door, outcome | messages that ended here            |
+| refdesk_http_outcomes_total  | outcome       | answers that were shown             |
 | refdesk_feedback_total       | thumb         | what people think of answers        |
 """
 
@@ -28,7 +28,7 @@ class DoorMeter:
         )
         self._streams = Gauge("refdesk_http_streams", "Open event streams.", registry=own)
         self._outcomes = Counter(
-            "refdesk_door_outcomes", "Messages that ended.", ["door", "outcome"], registry=own
+            "refdesk_http_outcomes", "Outcomes that were shown.", ["outcome"], registry=own
         )
         self._feedback = Counter("refdesk_feedback", "Thumbs.", ["thumb"], registry=own)
 
@@ -41,9 +41,9 @@ class DoorMeter:
         """Count a stream that opens (1) or ends (-1)."""
         self._streams.inc(change)
 
-    def ended(self, door: str, outcome: str) -> None:
-        """Count a message that ended."""
-        self._outcomes.labels(door, outcome).inc()
+    def ended(self, outcome: str) -> None:
+        """Count an outcome that was shown."""
+        self._outcomes.labels(outcome).inc()
 
     def thumbed(self, thumb: str) -> None:
         """Count feedback."""

@@ -5,22 +5,26 @@ of keys are no secrets.
 """
 
 import asyncio
+import contextlib
 import re
 import time
 from collections.abc import MutableMapping
-from typing import Any, Protocol
+from typing import Any
 from uuid import uuid4
 
 import structlog
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from gateway.http.door import Meter
 from gateway.http.errors import HttpError, InvalidRequestError
 from gateway.http.failures import failure
 
 log = structlog.get_logger("gateway")
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
+DRAINED_BYTES = 8 * 1024 * 1024
+DRAINED_SECONDS = 2.0
 BODY_SECONDS = 20.0
 """How long a request's body may take to arrive."""
 QUIET = frozenset({"/healthz", "/readyz", "/metrics"})
@@ -29,14 +33,6 @@ SECURITY = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
-
-
-class Meter(Protocol):
-    """Counts requests."""
-
-    def answered(self, route: str, status: int, seconds: float) -> None:
-        """Count one request; an unknown address is the route ``."""
-        ...
 
 
 class Reception:
@@ -129,10 +125,21 @@ class BodyLimit:
         )
 
     async def _refuse(self, error: HttpError, scope: Scope, receive: Receive, send: Send) -> None:
+        await _drained(receive)
         answer = failure(error, str(scope["state"]["request_id"]))
-        # What still comes of the body is not read: the connection is of no more use.
         answer.headers["Connection"] = "close"
         await answer(scope, receive, send)
+
+
+async def _drained(receive: Receive) -> None:
+    """Read on for a while: many clients hear nothing before they have said everything."""
+    left, more = DRAINED_BYTES, True
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(DRAINED_SECONDS):
+            while more and left > 0:
+                message = await receive()
+                left -= len(message.get("body", b""))
+                more = bool(message.get("more_body", False))
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:

@@ -8,13 +8,17 @@ from collections.abc import AsyncIterator, Sequence
 from starlette.responses import StreamingResponse
 
 from broker.errors import BrokerUnavailableError
-from broker.port import JournalEntry
+from broker.port import Fields, JournalEntry
+from envelope.outcome import Outcome
 from envelope.question import Question
 from gateway.answer import SupersededText, answer_of
 from gateway.desk import Desk
 from gateway.events import Event, Place, answer_events, events_of
+from gateway.http.door import Meter
 
 HEARTBEAT_SECONDS = 10.0
+IDLE_LOOKS = 4
+"""After so many looks that found nothing it is asked whether the message was forgotten."""
 RETRY_MS = 1000
 """How long a reader waits before it comes back."""
 PADDING = ":" + " " * 2048 + "\n"
@@ -32,6 +36,7 @@ class EventStream:
         *,
         superseded: SupersededText,
         stopping: asyncio.Event,
+        meter: Meter,
         after: Place,
         language: str = "en",
     ) -> None:
@@ -39,6 +44,7 @@ class EventStream:
         self._question = question
         self._superseded = superseded
         self._stopping = stopping
+        self._meter = meter
         self._after = after
         self._language = language
 
@@ -50,34 +56,40 @@ class EventStream:
 
     async def lines(self) -> AsyncIterator[str]:
         """Yield the stream as it is written; when the process stops it ends early."""
-        yield f"retry: {RETRY_MS}\n{PADDING}\n"
-        said = time.monotonic()
-        async for events in self.events():
-            for event in events:
-                yield written(event)
-            now = time.monotonic()
-            if not events and now - said >= HEARTBEAT_SECONDS:
-                yield ": still here\n\n"
-            elif not events:
-                continue
-            said = now
+        self._meter.streaming(1)
+        try:
+            yield f"retry: {RETRY_MS}\n{PADDING}\n"
+            said = time.monotonic()
+            async for events in self.events():
+                if events:
+                    yield "".join(written(event) for event in events)
+                elif time.monotonic() - said < HEARTBEAT_SECONDS:
+                    continue
+                else:
+                    yield ": still here\n\n"
+                said = time.monotonic()
+        finally:
+            self._meter.streaming(-1)
 
     async def events(self) -> AsyncIterator[Sequence[Event]]:
         """Yield events as they happen, and at least once a second what may be nothing."""
-        last = self._after.before
+        last, idle = self._after.before, 0
         try:
             async for entries in self._desk.watch(self._question, after=last):
-                events = self.shown(entries)
-                yield events
-                last = entries[-1].id if entries else last
-                if any(entry.kind == "finished" for entry in entries):
+                yield self.shown(entries)
+                if entries and entries[-1].kind == "finished":
+                    self._meter.ended(str(entries[-1].fields.get("outcome")))
                     return
+                last, idle = (entries[-1].id, 0) if entries else (last, idle + 1)
                 if self._stopping.is_set():
+                    return
+                if idle % IDLE_LOOKS == IDLE_LOOKS - 1 and await self._forgotten():
+                    yield self._superseded_now(last)
                     return
         except BrokerUnavailableError:
             # Past its deadline, and Redis still away: the apology is all that is left.
             pass
-        yield list(self._last_resort(last))
+        yield self._last_resort(last)
 
     def shown(self, entries: Sequence[JournalEntry]) -> list[Event]:
         """Return the events of these entries that the reader does not have."""
@@ -90,9 +102,24 @@ class EventStream:
         )
         return [event for event in shown if not self._after.covers(event)]
 
+    async def _forgotten(self) -> bool:
+        return await self._desk.forgotten(self._question)
+
+    def _superseded_now(self, last: str) -> Sequence[Event]:
+        reply: Fields = {
+            "outcome": Outcome.SUPERSEDED.value,
+            "conversation_id": self._question.conversation_id,
+            "message_id": self._question.message_id,
+        }
+        return self._made_up(reply, last)
+
     def _last_resort(self, last: str) -> Sequence[Event]:
-        reply = self._desk.last_resort(self._question, self._language)
-        answer = answer_of(reply, superseded=self._superseded)
+        return self._made_up(self._desk.last_resort(self._question, self._language), last)
+
+    def _made_up(self, reply: Fields, last: str) -> Sequence[Event]:
+        """Return the events of a reply that stands in no journal."""
+        answer = answer_of(reply, superseded=self._superseded, language=self._language)
+        self._meter.ended(answer.outcome.value)
         return list(answer_events(last if "-" in last else "0-0", answer))
 
 

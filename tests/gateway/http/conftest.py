@@ -1,5 +1,5 @@
-from collections.abc import AsyncIterator, Callable
-from typing import Any
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 from fakeredis import FakeAsyncRedis, FakeServer
@@ -9,10 +9,30 @@ from tests.gateway.http.rig import Booth, open_booth
 from tests.worker.cast import House
 
 
+@asynccontextmanager
+async def played() -> AsyncIterator[House]:
+    server = FakeServer()
+    made = House(lambda: FakeAsyncRedis(server=server, protocol=2), played=True)
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+async def house() -> AsyncIterator[House]:
+    """A desk on an empty Redis, played in the process."""
+    async with played() as made:
+        yield made
+
+
 @pytest.fixture(params=["played", pytest.param("real", marks=pytest.mark.redis)])
-async def house(request: pytest.FixtureRequest) -> AsyncIterator[House]:
-    """A desk on an empty Redis: played in the process, and a real one."""
-    made = House(_clients(request), played=request.param == "played")
+async def any_house(request: pytest.FixtureRequest) -> AsyncIterator[House]:
+    """A desk on an empty Redis, played and a real one: for what several processes share."""
+    if request.param == "played":
+        async with played() as made:
+            yield made
+        return
+    url = request.getfixturevalue("redis_url")
+    made = House(lambda: connect(url), played=False)
     await made.client.flushall()
     yield made
     await made.close()
@@ -23,11 +43,3 @@ async def booth(house: House) -> AsyncIterator[Booth]:
     """An open door before a desk that works."""
     async with house.open(), open_booth(house) as opened:
         yield opened
-
-
-def _clients(request: pytest.FixtureRequest) -> Callable[[], Any]:
-    if request.param == "played":
-        server = FakeServer()
-        return lambda: FakeAsyncRedis(server=server, protocol=2)
-    url = request.getfixturevalue("redis_url")
-    return lambda: connect(url)

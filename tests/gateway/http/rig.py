@@ -2,12 +2,13 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
+from starlette.routing import BaseRoute
 
 from broker.port import Fields
 from deploy.doors import StoredConversations, StoredKeys, StoredRates
@@ -45,6 +46,7 @@ class Booth:
     stopping: asyncio.Event
     meter: DoorMeter
     door: Door
+    routes: Sequence[BaseRoute]
     clients: list[httpx.AsyncClient] = field(default_factory=list)
 
     def client(self, token: str = "", **headers: str) -> httpx.AsyncClient:
@@ -119,13 +121,14 @@ async def open_booth(
         guard=Guard(keys, StoredRates(house.client), open_tenant=open_tenant),
         conversations=StoredConversations(house.client, shards=1, ttl_seconds=3600),
         superseded=lambda language: f"superseded/{language}",
+        meter=meter,
     )
-    app = make_app(door, meter=meter, stopping=stopping, unavailable=(MemoryUnavailableError,))
+    made = make_app(door, stopping=stopping, unavailable=(MemoryUnavailableError,))
     listener = listening("127.0.0.1", 0)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    booth = Booth(house, url, keys, stopping, meter, door)
+    booth = Booth(house, url, keys, stopping, meter, door, made.routes)
     try:
-        async with serving(app, listener, stopping):
+        async with serving(made.app, listener, stopping):
             yield booth
             for client in booth.clients:
                 await client.aclose()

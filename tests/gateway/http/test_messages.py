@@ -95,9 +95,9 @@ async def test_a_stream_says_that_no_proxy_may_hold_it_back(booth: Booth) -> Non
         assert len(first) > 2048
 
 
-async def test_a_reader_goes_on_after_any_event_also_at_another_process(house: House) -> None:
-    house.script.next(Role.RESPONSE, {"response": LONG})
-    async with house.open(), open_booth(house) as first, open_booth(house) as second:
+async def test_a_reader_goes_on_after_any_event_also_at_another_process(any_house: House) -> None:
+    any_house.script.next(Role.RESPONSE, {"response": LONG})
+    async with any_house.open(), open_booth(any_house) as first, open_booth(any_house) as second:
         sent = {**QUESTION, "message_id": "m1"}
         every = await events(first.client(), "POST", MESSAGES, json=sent)
         other = second.client()
@@ -182,8 +182,8 @@ async def test_a_question_that_nobody_works_on_ends_with_an_apology(house: House
     assert text_of(seen) == answer.json()["text"] == "apology/de"
 
 
-async def test_what_waits_ends_when_the_process_stops(house: House) -> None:
-    async with open_booth(house) as booth:
+async def test_what_waits_ends_when_the_process_stops(any_house: House) -> None:
+    async with open_booth(any_house) as booth:
         client = booth.client()
         seen: list[Seen] = []
         headers = {"Accept": "text/event-stream"}
@@ -196,7 +196,7 @@ async def test_what_waits_ends_when_the_process_stops(house: House) -> None:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(follow())
             asked = tasks.create_task(waiting)
-            await eventually(lambda: both_wait(house))
+            await eventually(lambda: both_wait(any_house))
             booth.stopping.set()
 
     assert [event.name for event in seen] in (["accepted"], [])

@@ -1,0 +1,128 @@
+"""Whole conversations over HTTP: read, forgotten, rated."""
+
+import asyncio
+from typing import Any
+
+from envelope.role import Role
+from tests.gateway.http.rig import Booth, events, eventually
+from tests.worker.cast import House
+
+CONVERSATION = "/v1/conversations/c1"
+MESSAGES = f"{CONVERSATION}/messages"
+QUESTION = {"text": "How do I add a rule?"}
+
+
+async def test_a_conversation_tells_what_was_said_with_its_answers(booth: Booth) -> None:
+    client = booth.client()
+    first = await client.post(MESSAGES, json={**QUESTION, "message_id": "m1"})
+    second = await client.post(MESSAGES, json={"text": "And delete it?", "message_id": "m2"})
+
+    told = (await client.get(CONVERSATION)).json()
+
+    assert [message["message_id"] for message in told["messages"]] == ["m1", "m2"]
+    assert [message["text"] for message in told["messages"]] == [QUESTION["text"], "And delete it?"]
+    assert [message["answer"] for message in told["messages"]] == [first.json(), second.json()]
+    assert told["earlier"] == []
+
+
+async def test_turns_outlive_their_journals(booth: Booth) -> None:
+    client = booth.client()
+    await client.post(MESSAGES, json={**QUESTION, "message_id": "m1"})
+    await client.post(MESSAGES, json={"text": "And delete it?", "message_id": "m2"})
+    journals = [key async for key in booth.house.client.scan_iter("rd:*:journal:*m1")]
+    await booth.house.client.delete(*journals)
+
+    told = (await client.get(CONVERSATION)).json()
+
+    assert [turn["text"] for turn in told["earlier"]] == [QUESTION["text"], "Open Routing [1]."]
+    assert [message["message_id"] for message in told["messages"]] == ["m2"]
+
+
+async def test_a_message_under_way_is_told_as_running_and_can_be_followed(booth: Booth) -> None:
+    gate = asyncio.Event()
+    booth.house.script.next(Role.ESSENCE, lambda _reads: _after(gate))
+    client = booth.client()
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(client.post(MESSAGES, json={**QUESTION, "message_id": "m1"}))
+        running = await eventually(lambda: _read(booth, client))
+        assert [message["status"] for message in running["messages"]] == ["running"]
+        following = tasks.create_task(events(client, "GET", f"{MESSAGES}/m1/events"))
+        gate.set()
+
+    assert following.result()[-1].name == "done"
+
+
+async def test_a_forgotten_conversation_leaves_no_word_behind(booth: Booth) -> None:
+    client = booth.client()
+    word = "xylophone"
+    booth.house.script.next(Role.COMMAND, {"forget": "all"})
+    await client.post(MESSAGES, json={"text": f"What is a {word}?", "message_id": "m1"})
+    await client.post(f"{MESSAGES}/m1/feedback", json={"thumb": "down", "reason": word})
+    assert await _words(booth.house, word)
+
+    answer = await client.delete(CONVERSATION)
+
+    assert (answer.status_code, answer.content) == (204, b"")
+    assert await _words(booth.house, word) == []
+    assert (await client.get(CONVERSATION)).status_code == 404
+    assert (await client.get(f"{MESSAGES}/m1/events")).status_code == 404
+    again = await client.post(MESSAGES, json={"text": f"What is a {word}?", "message_id": "m1"})
+    assert (again.status_code, again.json()["error"]["code"]) == (410, "message_forgotten")
+
+
+async def test_forgetting_ends_what_is_under_way(booth: Booth) -> None:
+    gate = asyncio.Event()
+    booth.house.script.next(Role.ESSENCE, lambda _reads: _after(gate))
+    client = booth.client()
+    async with asyncio.TaskGroup() as tasks:
+        asked = tasks.create_task(client.post(MESSAGES, json={**QUESTION, "message_id": "m1"}))
+        following = tasks.create_task(
+            events(client, "POST", MESSAGES, json={"text": "And?", "message_id": "m2"})
+        )
+        await eventually(lambda: _read(booth, client, 2))
+        forgetting = tasks.create_task(client.delete(CONVERSATION))
+        answer = await asked
+        gate.set()
+
+    assert answer.json()["outcome"] == "superseded"
+    assert answer.json()["text"] == "superseded/en"
+    assert following.result()[-1].data["outcome"] == "superseded"
+    assert forgetting.result().status_code == 204
+
+
+async def test_the_last_thumb_given_counts(booth: Booth) -> None:
+    client = booth.client()
+    await client.post(MESSAGES, json={**QUESTION, "message_id": "m1"})
+
+    for thumb, reason in (("up", ""), ("down", "It misses a step.")):
+        answer = await client.post(
+            f"{MESSAGES}/m1/feedback", json={"thumb": thumb, "reason": reason}
+        )
+        assert answer.status_code == 204
+
+    [message] = (await client.get(CONVERSATION)).json()["messages"]
+    assert message["feedback"]["thumb"] == "down"
+    assert message["feedback"]["reason"] == "It misses a step."
+
+
+async def test_what_was_not_answered_cannot_be_rated(booth: Booth) -> None:
+    answer = await booth.client().post(f"{MESSAGES}/m1/feedback", json={"thumb": "up"})
+
+    assert answer.status_code == 404
+
+
+async def _after(gate: asyncio.Event) -> dict[str, object]:
+    await gate.wait()
+    return {}
+
+
+async def _read(booth: Booth, client: Any, messages: int = 1) -> Any:
+    answer = await client.get(CONVERSATION)
+    told = answer.json()
+    return told if len(told.get("messages", ())) == messages else None
+
+
+async def _words(house: House, word: str) -> list[str]:
+    """The keys under which a word stands anywhere in Redis."""
+    keys = [key async for key in house.client.scan_iter("*")]
+    return [key.decode() for key in keys if word.encode() in (await house.client.dump(key) or b"")]

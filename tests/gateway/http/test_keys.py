@@ -1,0 +1,290 @@
+"""Who may come in, and where to: keys, tenants, visitors, origins, limits."""
+
+import json
+import re
+from typing import Any
+
+import httpx
+import pytest
+from fastapi.routing import APIRoute
+
+from gateway.keys import DEFAULT_SCOPES, Scope
+from tests.gateway.http.rig import WEBSITE, Booth, open_booth
+from tests.worker.cast import House
+
+MESSAGES = "/v1/conversations/c1/messages"
+QUESTION = {"text": "How do I add a rule?"}
+OPEN = {"/healthz", "/readyz"}
+"""Routes that say nothing of anybody."""
+BODIES: dict[str, object] = {
+    "/v1/conversations/{conversation_id}/messages": QUESTION,
+    "/v1/conversations/{conversation_id}/messages/{message_id}/feedback": {"thumb": "up"},
+    "/v1/chat/completions": {"model": "docs", "messages": [{"role": "user", "content": "Hi?"}]},
+}
+
+
+def every_route(booth: Booth) -> list[tuple[str, str]]:
+    """Method and path of every route of the application but the open ones."""
+    found = [
+        (method, route.path)
+        for route in booth.routes
+        if isinstance(route, APIRoute) and route.path not in OPEN
+        for method in sorted(route.methods or ())
+    ]
+    assert len(found) >= 6
+    return found
+
+
+async def call(client: httpx.AsyncClient, method: str, path: str, **names: str) -> httpx.Response:
+    """Call a route, its names filled in."""
+    names = {"conversation_id": "c1", "message_id": "m1", "model": "docs", **names}
+    body = BODIES.get(path) if method == "POST" else None
+    return await client.request(method, path.format(**names), json=body)
+
+
+async def test_no_route_answers_without_a_key_once_there_is_one(booth: Booth) -> None:
+    await booth.key()
+    for client in (booth.client(), booth.client("nonsense"), booth.client("refdesk_secret_x_y")):
+        for method, path in every_route(booth):
+            answer = await call(client, method, path)
+
+            assert answer.status_code == 401, (method, path)
+            assert answer.headers["www-authenticate"] == "Bearer"
+
+
+async def test_a_revoked_key_and_a_forged_one_open_nothing(booth: Booth) -> None:
+    token = await booth.key()
+    [key] = await booth.keys.all()
+    assert (await booth.client(token).post(MESSAGES, json=QUESTION)).status_code == 200
+
+    forged = await booth.client(f"{token[:-1]}{'A' if token[-1] != 'A' else 'B'}").get(
+        MESSAGES[:19]
+    )
+    await booth.keys.put(key.model_copy(update={"revoked_at": 1.0}))
+    revoked = await booth.client(token).post(MESSAGES, json=QUESTION)
+    await booth.keys.put(key.model_copy(update={"expires_at": 1.0}))
+    expired = await booth.client(token).post(MESSAGES, json=QUESTION)
+
+    assert [forged.status_code, revoked.status_code, expired.status_code] == [401] * 3
+
+
+async def test_only_a_hash_of_a_key_is_stored(booth: Booth) -> None:
+    token = await booth.key()
+
+    stored = await booth.house.client.hgetall("rd:keys")
+
+    assert token.rsplit("_", 1)[-1] not in str(stored)
+
+
+@pytest.mark.parametrize("scope", sorted(DEFAULT_SCOPES))
+async def test_a_key_without_a_scope_cannot_use_its_routes(booth: Booth, scope: Scope) -> None:
+    client = await booth.secret(scopes=frozenset(Scope) - {scope})
+
+    refused = [
+        answer.json()["error"]["code"]
+        for method, path in every_route(booth)
+        if (answer := await call(client, method, path)).status_code == 403
+    ]
+
+    assert refused
+    assert set(refused) == {"missing_scope"}
+
+
+async def test_no_route_shows_a_tenant_what_is_anothers(booth: Booth) -> None:
+    word = "xylophone"
+    owner, stranger = await booth.secret("acme"), await booth.secret("other")
+    sent = {"text": f"What is a {word}?", "message_id": "m1"}
+    await owner.post(MESSAGES, json=sent)
+    await owner.post(f"{MESSAGES}/m1/feedback", json={"thumb": "up", "reason": word})
+    before = (await owner.get("/v1/conversations/c1")).json()
+
+    for method, path in every_route(booth):
+        answer = await call(stranger, method, path)
+
+        assert word not in answer.text, (method, path)
+        assert "acme" not in answer.text, (method, path)
+    assert (await owner.get("/v1/conversations/c1")).json() == before
+
+
+async def test_a_key_reaches_only_its_own_assistants(booth: Booth) -> None:
+    client = await booth.secret(assistants=("api",))
+
+    own = await client.post(MESSAGES, json={**QUESTION, "message_id": "m1"})
+    other = await client.post(f"{MESSAGES}?assistant=docs", json=QUESTION)
+    elsewhere = await client.get("/v1/conversations/c1?assistant=docs")
+
+    assert own.status_code == 200
+    assert (other.status_code, elsewhere.status_code) == (404, 404)
+    [question] = await booth.house.broker.find("m1")
+    assert (question.tenant, question.assistant) == ("acme", "api")
+
+
+async def test_two_visitors_of_one_widget_see_nothing_of_each_other(booth: Booth) -> None:
+    token = await booth.public()
+    ann, ben = await booth.visitor(token), await booth.visitor(token)
+    sent = {"text": "What is a xylophone?", "message_id": "m1"}
+    assert (await ann.client.post(f"{ann.path}/messages", json=sent)).status_code == 200
+
+    for method, path in every_route(booth):
+        if "{conversation_id}" not in path:
+            continue
+        answer = await call(ben.client, method, path, conversation_id=ann.conversation_id)
+        assert answer.status_code == 404, (method, path)
+        tokenless = booth.client(token, Origin=WEBSITE)
+        without = await call(tokenless, method, path, conversation_id=ann.conversation_id)
+        assert (without.status_code, without.json()["error"]["code"]) == (
+            403,
+            "missing_conversation_token",
+        )
+
+    [message] = (await ann.client.get(ann.path)).json()["messages"]
+    assert message["text"] == sent["text"]
+    assert (await ben.client.get(ben.path)).json()["messages"] == []
+
+
+async def test_a_public_key_opens_no_conversation_of_a_secret_one(booth: Booth) -> None:
+    owner = await booth.secret()
+    await owner.post(MESSAGES, json=QUESTION)
+    visitor = await booth.visitor(await booth.public())
+
+    answer = await visitor.client.get("/v1/conversations/c1")
+
+    assert answer.status_code == 404
+
+
+async def test_a_forgotten_visit_is_over(booth: Booth) -> None:
+    visitor = await booth.visitor(await booth.public())
+    await visitor.client.post(f"{visitor.path}/messages", json=QUESTION)
+
+    forgotten = await visitor.client.delete(visitor.path)
+
+    assert forgotten.status_code == 204
+    assert (await visitor.client.get(visitor.path)).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "origin", ["https://evil.test", "http://www.acme.test", f"{WEBSITE}.evil.test", "null", None]
+)
+async def test_a_public_key_works_from_its_websites_alone(booth: Booth, origin: str | None) -> None:
+    headers = {} if origin is None else {"Origin": origin}
+
+    answer = await booth.client(await booth.public(), **headers).post("/v1/conversations")
+
+    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "origin_not_allowed")
+    assert "access-control-allow-origin" not in answer.headers
+
+
+async def test_browsers_may_read_answers_on_the_websites_of_public_keys_alone(
+    booth: Booth,
+) -> None:
+    await booth.public()
+    asked = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "x"}
+
+    allowed = await booth.client(Origin=WEBSITE, **asked).options(MESSAGES)
+    foreign = await booth.client(Origin="https://evil.test", **asked).options(MESSAGES)
+    opened = await booth.client(await booth.public(), Origin=WEBSITE).post("/v1/conversations")
+    secret = await booth.client(await booth.key(), Origin=WEBSITE).get("/v1/conversations/c1")
+
+    assert (allowed.status_code, allowed.headers["access-control-allow-origin"]) == (204, WEBSITE)
+    assert "X-Conversation-Token" in allowed.headers["access-control-allow-headers"]
+    assert "access-control-allow-credentials" not in allowed.headers
+    assert "access-control-allow-origin" not in foreign.headers
+    assert opened.headers["access-control-allow-origin"] == WEBSITE
+    assert "Origin" in opened.headers["vary"]
+    assert "access-control-allow-origin" not in secret.headers
+
+
+async def test_a_limit_holds_over_two_processes(any_house: House) -> None:
+    async with any_house.open(), open_booth(any_house) as first, open_booth(any_house) as second:
+        token = await first.key(requests_per_minute=4)
+        clients = [first.client(token), second.client(token)]
+
+        answers = [await clients[n % 2].get("/v1/conversations/c1") for n in range(6)]
+
+    assert [answer.status_code for answer in answers] == [404] * 4 + [429] * 2
+    assert 1 <= int(answers[-1].headers["retry-after"]) <= 15
+    assert answers[-1].json()["error"]["type"] == "rate_limit_error"
+
+
+async def test_one_visitor_cannot_use_up_a_widgets_questions(booth: Booth) -> None:
+    token = await booth.public(visitor_questions_per_day=2, questions_per_day=3)
+    ann = await booth.visitor(token)
+
+    answers = [await ann.client.post(f"{ann.path}/messages", json=QUESTION) for _ in range(3)]
+
+    assert [answer.status_code for answer in answers] == [200, 200, 429]
+    assert int(answers[-1].headers["retry-after"]) > 3600
+
+
+async def test_without_keys_the_machine_itself_is_let_in_and_no_website(booth: Booth) -> None:
+    for headers in (
+        {"Host": "evil.test"},
+        {"Origin": "https://evil.test"},
+        {"Origin": "http://127.0.0.1:1"},
+        {"Host": "127.0.0.1.evil.test"},
+    ):
+        answer = await booth.client(**headers).post(MESSAGES, json=QUESTION)
+
+        assert (answer.status_code, answer.json()["error"]["code"]) == (403, "not_local")
+    assert (await booth.client().post(MESSAGES, json=QUESTION)).status_code == 200
+
+
+async def test_a_door_to_the_network_lets_nobody_in_without_a_key(house: House) -> None:
+    async with open_booth(house, open_tenant=None) as booth:
+        for method, path in every_route(booth):
+            answer = await call(booth.client(), method, path)
+
+            assert answer.status_code == 401, (method, path)
+
+
+async def test_no_log_line_names_a_key_a_token_or_a_text(
+    booth: Booth, capsys: pytest.CaptureFixture[str]
+) -> None:
+    token = await booth.public()
+    ann = await booth.visitor(token)
+    sent = {"text": "What is a xylophone?", "message_id": "m1"}
+    capsys.readouterr()
+
+    await ann.client.post(f"{ann.path}/messages?assistant=docs&x=marimba", json=sent)
+    await booth.client("refdesk_secret_marimba").get("/v1/conversations/marimba")
+    await booth.client(token, Origin="https://marimba.test").get("/marimba")
+
+    said = capsys.readouterr()
+    logged = said.out + said.err
+    assert len(re.findall(r"request_id=", logged)) == 3
+    for word in (token, token[-20:], ann.client.headers["X-Conversation-Token"], "xylo", "marimba"):
+        assert word not in logged
+
+
+async def test_every_answer_has_a_request_id(booth: Booth) -> None:
+    client = booth.client()
+
+    given = await client.get("/v1/conversations/c1", headers={"X-Request-Id": "abc-1"})
+    odd = await client.get("/nowhere", headers={"X-Request-Id": "a b"})
+
+    assert given.headers["x-request-id"] == given.json()["error"]["request_id"] == "abc-1"
+    assert re.fullmatch(r"[0-9a-f]{32}", odd.headers["x-request-id"])
+
+
+async def test_the_journal_names_the_request(booth: Booth) -> None:
+    client = booth.client(**{"X-Request-Id": "abc-1"})
+    await client.post(MESSAGES, json={**QUESTION, "message_id": "m1"})
+
+    [question] = await booth.house.broker.find("m1")
+    [first, *_] = await booth.house.broker.journal(question)
+
+    assert first.fields["request_id"] == "abc-1"
+
+
+async def test_a_body_that_is_too_large_is_not_even_read(booth: Booth) -> None:
+    client = booth.client()
+
+    async def endless() -> Any:
+        for _ in range(20):
+            yield b" " * 100_000
+
+    told = await client.post(MESSAGES, content=b"{" + b" " * 600_000)
+    streamed = await client.post(MESSAGES, content=endless())
+
+    assert [told.status_code, streamed.status_code] == [413, 413]
+    assert json.loads(told.text)["error"]["code"] == "too_large"
