@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 AT_ONCE = 128
 LONGEST_WAIT_SECONDS = 30.0
 """So long nobody sleeps who waits for what is due, should an alarm be lost."""
+AWAY_SECONDS = 0.25
 STAND_BY_SECONDS = (0.06, 0.14)
 """How long after its time somebody else sends what is due, when who did so last does not."""
 
@@ -45,7 +46,9 @@ class Endings:
     async def due(self) -> float:
         """Send what is due on every shard; return seconds until it is worth looking again."""
         await self._set_cursors()
-        return min([await self._due(shard) for shard in range(self._space.shards)])
+        looks = await self._space.over([self._due(shard) for shard in range(self._space.shards)])
+        # A shard that is away is looked at again soon.
+        return min(look if isinstance(look, float) else AWAY_SECONDS for look in looks)
 
     async def alarm(self, block_seconds: float) -> float | None:
         """Wait for alarms; return seconds until the earliest thing that they tell is due."""
@@ -80,7 +83,6 @@ class Endings:
             return 0.0
         alarms = keys.alarms.encode()
         wait = (float(nearest) - float(now)) / 1000 if nearest else LONGEST_WAIT_SECONDS
-
         self._stands_by.discard(alarms)
         if timer not in (b"", self._name) and not (delayed or overdue):
             self._stands_by.add(alarms)
@@ -123,15 +125,17 @@ class Endings:
         if self._alarms:
             return
         keys = [shard_keys(shard).alarms.encode() for shard in range(self._space.shards)]
+        found = await self._space.over([self._last(key) for key in keys])
+        self._alarms = {
+            key: last if isinstance(last, bytes) else b"$"
+            for key, last in zip(keys, found, strict=True)
+        }
+
+    async def _last(self, key: bytes) -> bytes:
         client: Any = self._space.client
         with reachable():
-            last = [
-                await client.execute_command("XREVRANGE", key, "+", "-", "COUNT", 1) for key in keys
-            ]
-        self._alarms = {
-            key: entries[0][0] if entries else b"0-0"
-            for key, entries in zip(keys, last, strict=True)
-        }
+            entries = await client.execute_command("XREVRANGE", key, "+", "-", "COUNT", 1)
+        return bytes(entries[0][0]) if entries else b"0-0"
 
 
 def _seconds_left(alarm: Entry) -> float:

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Sequence
 
+from broker.idling import IdleReader
 from broker.keys import stream_key
 from broker.port import Delivery, Lost, Settlement, Want
 from broker.reading import Entry, Known, Malformed, delivery_of, taken_on_the_way
@@ -17,6 +18,7 @@ class Leases:
     def __init__(self, space: Space) -> None:
         self._space = space
         self._reader = Reader(space)
+        self._reads = IdleReader(space, self._reader)
 
     async def make_groups(self, role: str) -> None:
         """Make the streams and groups of a role; what is there stays as it is."""
@@ -27,7 +29,7 @@ class Leases:
         self, role: str, consumer: str, *, places: int, block_seconds: float
     ) -> Sequence[Delivery]:
         """Read new entries; what is more than there are places goes back at once."""
-        read, clocks = await self._reader.read(role, consumer, places, block_seconds)
+        read, clocks = await self._reads.read(role, consumer, places, block_seconds)
         shards = self._reader.streams_of(role)
         found = [
             delivery_of(

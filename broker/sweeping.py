@@ -24,6 +24,7 @@ MOVES = 100
 SILENT_LEASES = 20
 """A consumer that holds nothing and was silent for so many leases is removed."""
 LEAST_SECONDS = 0.005
+AWAY_SECONDS = 0.25
 
 Settle = Callable[[Sequence[tuple[Delivery, Settlement]]], Awaitable[Sequence[bool]]]
 Tell = Callable[[Delivery, str], Send | None]
@@ -43,7 +44,10 @@ class Sweeping:
 
     async def sweep(self) -> float:
         """Sweep, where nobody else does; return seconds until it is worth doing again."""
-        return min([await self._sweep(shard) for shard in range(self._space.shards)])
+        sweeps = [self._sweep(shard) for shard in range(self._space.shards)]
+        waits = await self._space.over(sweeps)
+        # A shard that is away is swept as soon as it may answer again.
+        return min(wait if isinstance(wait, float) else AWAY_SECONDS for wait in waits)
 
     async def _sweep(self, shard: int) -> float:
         lease_ms, roles = self._space.lease_ms, tuple(self._space.roles)

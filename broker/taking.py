@@ -68,6 +68,14 @@ class Reader:
             after = {stream: look.ends.get(stream, b"$") for stream in look.clocks}
             await next_entries(self._space, after, seconds=seconds, count=1)
 
+    async def first_of(
+        self, roles: Sequence[str], consumer: str, block_seconds: float
+    ) -> tuple[Read, Clocks]:
+        """Return what comes first for any of these roles, at most one entry of each stream."""
+        streams = [stream for role in roles for stream in self.streams_of(role)]
+        look = await self._healing(streams, consumer, 1, block_seconds)
+        return look.found, look.clocks
+
     async def _look(self, role: str, consumer: str, places: int, block_seconds: float) -> Look:
         groups = self._groups(role)
         # COUNT is meant for each stream, not for all.

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from worker.process import WorkerProcess
 
 DEAF_SECONDS = 12.0
-"""Without a successful read for so long, a worker is deaf: reads block two seconds at most."""
+"""Without a successful read for so long, a worker is deaf: reads block eight seconds at most."""
 PULSE_SECONDS = 1.0
 
 
