@@ -10,6 +10,7 @@ a vector does not depend on its neighbours: in a batch of an int8 model, it woul
 """
 
 import asyncio
+import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -32,6 +33,10 @@ THREADS = 2
 BATCH = 8
 # Chunks have about 150 tokens with their place; a long code block is known by its beginning.
 MOST_TOKENS = 256
+
+# Without this, `onnxruntime` writes an id of the machine into the home folder and sends telemetry
+# to its vendor; it looks when it is imported, and only whoever sets it to 0 wants that.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 _FOLDER = Path(__file__).parent / "models" / "all-MiniLM-L6-v2-int8"
 _DIMENSIONS = 384
