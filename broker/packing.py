@@ -55,6 +55,12 @@ _PACKING: dict[type, type] = {
 }
 
 
+def is_open(connection: Any) -> bool:
+    """Return whether a connection is made and was not ended by the server."""
+    reader = connection._reader  # noqa: SLF001 - redis-py tells it only by reading, which may wait
+    return reader is not None and not reader.at_eof()
+
+
 def pack_fast(pool: "ConnectionPool") -> None:
     """Let the pool's connections, none of which is open yet, use the C packer."""
     pool.connection_class = _PACKING.get(pool.connection_class, pool.connection_class)

@@ -13,6 +13,8 @@ import hiredis
 from redis.asyncio import Redis
 from redis.exceptions import ResponseError
 
+from broker.packing import is_open
+
 if TYPE_CHECKING:
     from redis.asyncio import Connection
 
@@ -33,6 +35,7 @@ class SharingRedis(Redis):
         self._waiting: list[_Waiting] = []
         self._travelling = 0
         self._lanes: set[asyncio.Task[None]] = set()
+        self._kept: list[Connection] = []
 
     async def evalsha(self, sha: str, numkeys: int, *keys_and_args: Any) -> Any:
         """Return what the script returns; raises what the server or the connection raises."""
@@ -83,9 +86,7 @@ class SharingRedis(Redis):
 
     async def _trip(self, calls: Sequence[Call]) -> list[Any]:
         """Send calls and return what each was told; an answer nobody waits for is never left."""
-        await self.initialize()
-        pool: Any = self.connection_pool
-        connection: Connection = await pool.get_connection()
+        connection = await self._connection()
         try:
             await connection.send_packed_command([hiredis.pack_command(call) for call in calls])
             return [await _answer(connection) for _ in calls]
@@ -93,7 +94,25 @@ class SharingRedis(Redis):
             await connection.disconnect(nowait=True)
             raise
         finally:
-            await pool.release(connection)
+            self._kept.append(connection)
+
+    async def _connection(self) -> "Connection":
+        """Return a connection that was kept, or one of the pool's: each lane keeps its own."""
+        await self.initialize()
+        if not self._kept:
+            pool: Any = self.connection_pool
+            made: Connection = await pool.get_connection()
+            return made
+        connection = self._kept.pop()
+        if not is_open(connection):
+            await connection.disconnect(nowait=True)
+        return connection
+
+    async def aclose(self, close_connection_pool: bool | None = None) -> None:
+        """Close the connections that were kept, and the client."""
+        while self._kept:
+            await self.connection_pool.release(self._kept.pop())
+        await super().aclose(close_connection_pool)
 
 
 async def _answer(connection: "Connection") -> Any:

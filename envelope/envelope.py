@@ -59,7 +59,13 @@ class Envelope(BaseModel, frozen=True, extra="forbid"):
 
     def changed(self, **changes: object) -> "Envelope":
         """Return a copy with these attributes changed; values are trusted, not validated."""
-        return self.model_copy(update=changes)
+        # What `model_copy(update=changes)` does, at a third of its price: every hop copies twice.
+        copy = Envelope.__new__(Envelope)
+        object.__setattr__(copy, "__dict__", {**self.__dict__, **changes})
+        object.__setattr__(copy, "__pydantic_fields_set__", self.model_fields_set | changes.keys())
+        object.__setattr__(copy, "__pydantic_extra__", None)
+        object.__setattr__(copy, "__pydantic_private__", None)
+        return copy
 
     def encode(self) -> bytes:
         """Return the frame: JSON in UTF-8."""

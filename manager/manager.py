@@ -205,7 +205,7 @@ def _routed(envelope: Envelope, stage: Stage, did: Did, decision: Decision) -> J
     read: Fields = {
         name: envelope.payload[name]
         for name in wrote
-        if name in envelope.payload and len(str(envelope.payload[name])) <= READ_CHARACTERS
+        if name in envelope.payload and _is_short(envelope.payload[name])
     }
     fields: Fields = {
         "row": decision.row,
@@ -220,6 +220,12 @@ def _routed(envelope: Envelope, stage: Stage, did: Did, decision: Decision) -> J
     if decision.termination_reason:
         fields["termination_reason"] = decision.termination_reason
     return JournalEntry("routed", fields)
+
+
+def _is_short(value: JsonValue) -> bool:
+    if isinstance(value, str):
+        return len(value) <= READ_CHARACTERS
+    return not isinstance(value, list | dict) or len(str(value)) <= READ_CHARACTERS
 
 
 def _counters(envelope: Envelope) -> Counters:
