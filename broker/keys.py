@@ -42,6 +42,7 @@ SHARDS = "rd:shards"
 CACHED = 8192
 
 
+@lru_cache(CACHED)
 def stream_key(role: str, shard: int) -> str:
     """Return the stream that frames for `role` travel on."""
     return f"rd:{shard_tag(shard)}:stream:{_safe(role)}"

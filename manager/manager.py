@@ -1,5 +1,6 @@
 """Decides where each envelope goes next, and ends questions: the only role that does."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from pydantic import JsonValue
@@ -22,6 +23,7 @@ READ_CHARACTERS = 200
 """Longer values are not repeated in the journal: the hop that wrote them has them there."""
 
 
+MANAGER = Role.MANAGER.value
 _CHANGES_LAST_RESORT = frozenset({None, Stage.LANG, Stage.ESSENCE, Stage.QUALITY})
 
 
@@ -47,6 +49,16 @@ class Manager:
 
     async def handle(self, delivery: Delivery, envelope: Envelope) -> Settlement:
         """Return what is to be done with this envelope."""
+        return await self.decide(delivery, envelope, delivery.remaining_seconds)
+
+    async def decide(
+        self,
+        delivery: Delivery,
+        envelope: Envelope,
+        remaining_seconds: float,
+        journal: Sequence[JournalEntry] = (),
+    ) -> Forward | Finish:
+        """Return what is to be done; `journal` is what is told before the decision."""
         stage = Stage(str(envelope.payload.get("stage") or Stage.START.value))
         if stage is Stage.START:
             envelope = await self._started(delivery, _with_merged(envelope, delivery))
@@ -54,14 +66,14 @@ class Manager:
             stage, envelope.hop, envelope.payload, quality_threshold=self._quality_threshold
         )
         envelope = _noted(envelope, stage, did)
-        facts = _facts(envelope, delivery, did, stage)
+        facts = _facts(envelope, remaining_seconds, did, stage)
         counters = _counters(envelope)
         decision = decide(self._flow, stage, did, counters, self._limits, facts)
-        routed = _routed(envelope, stage, did, decision)
+        told = (*journal, _routed(envelope, stage, did, decision))
         action = decision.actions[0]
         if isinstance(action, Send):
-            return self._forward(delivery, envelope, decision, action, routed)
-        return await self._finish(delivery, envelope, decision, action, routed)
+            return self._forward(delivery, envelope, decision, action, told)
+        return await self._finish(delivery, envelope, decision, action, told)
 
     async def _started(self, delivery: Delivery, envelope: Envelope) -> Envelope:
         """Copy what the agents may need of the conversation, so that redelivery sees the same."""
@@ -85,11 +97,12 @@ class Manager:
         envelope: Envelope,
         decision: Decision,
         send: Send,
-        routed: JournalEntry,
+        told: Sequence[JournalEntry],
     ) -> Forward:
+        role = send.role.value
         payload: dict[str, JsonValue] = {
             **envelope.payload,
-            "stage": send.role.value,
+            "stage": role,
             "counters": dict(decision.counters),
             "attempt": sum(n for name, n in decision.counters.items() if name != Counter.ROUND),
         }
@@ -104,15 +117,15 @@ class Manager:
             hop=None,
             retries=0,
             process_count=envelope.process_count + 1,
-            sender_role=Role.MANAGER.value,
-            target_role=send.role.value,
-            target_list=stream_key(send.role.value, delivery.shard),
+            sender_role=MANAGER,
+            target_role=role,
+            target_list=stream_key(role, delivery.shard),
         )
         return Forward(
-            sends=(BrokerSend(send.role.value, target.encode(), target),),
-            journal=(routed,),
+            sends=(BrokerSend(role, target.encode(), target),),
+            journal=told,
             last_resort=self._last_resort(envelope, target),
-            stage=send.role.value,
+            stage=role,
         )
 
     def _last_resort(self, before: Envelope, target: Envelope) -> Fields | None:
@@ -127,7 +140,7 @@ class Manager:
         envelope: Envelope,
         decision: Decision,
         end: End,
-        routed: JournalEntry,
+        told: Sequence[JournalEntry],
     ) -> Finish:
         if decision.termination_reason == "":
             noted = str(envelope.payload.get("termination_reason") or "")
@@ -138,7 +151,7 @@ class Manager:
         return Finish(
             outcome=Outcome(str(reply["outcome"])),
             reply=reply,
-            journal=(routed,),
+            journal=told,
             remember=self._memory.writes(delivery.question, ended),
             forget="all" if forget == "all" else "history" if forget == "history" else "",
         )
@@ -179,11 +192,11 @@ def _noted(envelope: Envelope, stage: Stage, did: Did) -> Envelope:
     return envelope
 
 
-def _facts(envelope: Envelope, delivery: Delivery, did: Did, stage: Stage) -> Facts:
+def _facts(envelope: Envelope, remaining_seconds: float, did: Did, stage: Stage) -> Facts:
     return Facts(
         process_count=envelope.process_count,
         total_seconds=envelope.total_processing_time,
-        remaining_seconds=delivery.remaining_seconds,
+        remaining_seconds=remaining_seconds,
         has_best_answer=isinstance(envelope.payload.get("best_answer"), dict),
         reason=_reason(envelope, did, stage),
     )

@@ -1,6 +1,5 @@
 """Runs an agent on an envelope: typed reads in, typed writes merged, handed back to the manager."""
 
-import asyncio
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -15,9 +14,9 @@ from envelope.envelope import Envelope, Hop, decode
 from envelope.errors import ContractError, DecodeError
 from envelope.outcome import GaveUp, RetryAfter, Wrote
 from envelope.payload import CATALOGUE
-from envelope.role import Role
-from worker.deciding import OnTheSpot, to_manager
+from worker.deciding import MANAGER, OnTheSpot, to_manager
 from worker.errors import HandlerTimeoutError, RunFailedError
+from worker.limiting import limited
 
 RESERVE_SECONDS = 0.5
 """Left of a question's time for handing back."""
@@ -62,6 +61,7 @@ class AgentHandler:
         manager: OnTheSpot | None = None,
     ) -> None:
         self.role = agent.role
+        self._name = agent.role.value
         self._agent = agent
         self._manager = manager
         self._limit_seconds = limit_seconds
@@ -81,7 +81,7 @@ class AgentHandler:
         limit = min(
             self._limit_seconds, max(delivery.remaining_seconds - RESERVE_SECONDS, LEAST_SECONDS)
         )
-        with self._recorded(envelope, self.role.value, attempt, limit) as calls:
+        with self._recorded(envelope, self._name, attempt, limit) as calls:
             try:
                 outcome = await self._run(reads, limit)
             except Exception as error:
@@ -100,18 +100,17 @@ class AgentHandler:
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             raise ContractError(
-                f"{self.role.value} expected {'.'.join(map(str, first['loc']))!r} in the payload: "
+                f"{self._name} expected {'.'.join(map(str, first['loc']))!r} in the payload: "
                 f"{first['msg']}"
             ) from error
         return reads
 
     async def _run(self, reads: BaseModel, limit: float) -> object:
         try:
-            async with asyncio.timeout(limit):
-                return await self._agent.work(reads)
+            return await limited(self._agent.work(reads), limit)
         except TimeoutError as error:
             raise HandlerTimeoutError(
-                f"{self.role.value} took longer than {limit:.1f} seconds"
+                f"{self._name} took longer than {limit:.1f} seconds"
             ) from error
 
     async def _hand_back(
@@ -123,10 +122,10 @@ class AgentHandler:
         calls: Sequence[JournalEntry],
     ) -> Settlement:
         writes, hop = self._judge(outcome)
-        self._on_written(self.role.value, writes)
+        self._on_written(self._name, writes)
         handed = handed_back(delivery, envelope, hop, writes, seconds)
         fields: Fields = {
-            "role": self.role.value,
+            "role": self._name,
             "status": hop.status,
             "writes": writes,
             "milliseconds": round(seconds * 1000, 2),
@@ -139,7 +138,7 @@ class AgentHandler:
         return await self._manager.decide(delivery, handed, journal, seconds)
 
     def _judge(self, outcome: object) -> tuple[dict[str, JsonValue], Hop]:
-        role = self.role.value
+        role = self._name
         match outcome:
             case Wrote(writes=writes) if isinstance(writes, self._agent.writes):
                 # Attributes that were not set are left out; what was set is written whole.
@@ -158,9 +157,7 @@ class AgentHandler:
     def _check(self, written: dict[str, JsonValue]) -> None:
         foreign = sorted(set(written) - self._may_write)
         if foreign:
-            raise ContractError(
-                f"{self.role.value} wrote what is not its own: {', '.join(foreign)}"
-            )
+            raise ContractError(f"{self._name} wrote what is not its own: {', '.join(foreign)}")
 
 
 def handed_back(
@@ -179,13 +176,13 @@ def handed_back(
         process_count=envelope.process_count + 1,
         total_processing_time=envelope.total_processing_time + seconds,
         sender_role=hop.role,
-        target_list=stream_key(Role.MANAGER.value, delivery.shard),
+        target_list=stream_key(MANAGER, delivery.shard),
     )
 
 
 def told_of_poison(delivery: Delivery, error: str) -> Send | None:
     """Return the manager's frame for an entry that killed its workers; None for its own."""
-    if delivery.role == Role.MANAGER.value:
+    if delivery.role == MANAGER:
         return None
     try:
         envelope = decode(delivery.frame)
@@ -193,4 +190,4 @@ def told_of_poison(delivery: Delivery, error: str) -> Send | None:
         # The last resort of the record answers for it.
         return None
     hop = Hop(role=delivery.role, status="failed", reason=error)
-    return Send(Role.MANAGER.value, handed_back(delivery, envelope, hop, {}, 0.0).encode())
+    return Send(MANAGER, handed_back(delivery, envelope, hop, {}, 0.0).encode())

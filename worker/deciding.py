@@ -7,14 +7,14 @@ envelope takes that way after all, where it has its attempts and its dead letter
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from typing import Protocol
 
 import structlog
 
 from broker.port import Delivery, Finish, Forward, JournalEntry, Send, Settlement
 from envelope.envelope import Envelope
 from envelope.role import Role
-from worker.port import Handler, Meter
+from worker.port import Meter
 
 log = structlog.get_logger("worker")
 
@@ -22,10 +22,24 @@ MANAGER = Role.MANAGER.value
 LONGEST_REASON = 500
 
 
+class Decides(Protocol):
+    """The manager, as far as it is needed here."""
+
+    async def decide(
+        self,
+        delivery: Delivery,
+        envelope: Envelope,
+        remaining_seconds: float,
+        journal: Sequence[JournalEntry] = (),
+    ) -> Forward | Finish:
+        """Return what is to be done; `journal` is what is told before the decision."""
+        ...
+
+
 class OnTheSpot:
     """The manager beside the agents of one process."""
 
-    def __init__(self, manager: Handler, meter: Meter) -> None:
+    def __init__(self, manager: Decides, meter: Meter) -> None:
         self._manager = manager
         self._meter = meter
 
@@ -34,19 +48,17 @@ class OnTheSpot:
     ) -> Settlement:
         """Return the manager's settlement of `handed`, which an agent made in `seconds`."""
         began = time.perf_counter()
-        now = replace(delivery, remaining_seconds=delivery.remaining_seconds - seconds)
+        remaining = delivery.remaining_seconds - seconds
         try:
-            decided = await self._manager.handle(now, handed)
+            decided = await self._manager.decide(delivery, handed, remaining, journal)
         except Exception as error:  # noqa: BLE001 - whatever it raises, its stream gives it another try
             reason = f"{type(error).__name__}: {error}"[:LONGEST_REASON]
             log.warning("decided_elsewhere", role=MANAGER, error=reason)
             self._meter.failed(MANAGER, "on_the_spot")
             note = JournalEntry("decided_elsewhere", {"role": MANAGER, "reason": reason})
             return to_manager(handed, (*journal, note))
-        if not isinstance(decided, Forward | Finish):
-            return to_manager(handed, journal)
         self._meter.handled(MANAGER, "on_the_spot", time.perf_counter() - began)
-        return replace(decided, journal=(*journal, *decided.journal))
+        return decided
 
 
 def to_manager(handed: Envelope, journal: Sequence[JournalEntry]) -> Forward:

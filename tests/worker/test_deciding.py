@@ -1,10 +1,11 @@
 """The manager beside the agents: it decides inside their settlements."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from broker.port import Delivery, Settlement
+from broker.port import Delivery, Finish, Forward, JournalEntry
 from envelope.envelope import Envelope
 from envelope.role import Role
 from gateway.desk import Message
@@ -38,12 +39,18 @@ class ForgetfulManager(Manager):
 
     asked = 0
 
-    async def handle(self, delivery: Delivery, envelope: Envelope) -> Settlement:
+    async def decide(
+        self,
+        delivery: Delivery,
+        envelope: Envelope,
+        remaining_seconds: float,
+        journal: Sequence[JournalEntry] = (),
+    ) -> Forward | Finish:
         if envelope.payload.get("stage") == "search":
             self.asked += 1
             if self.asked == 1:
                 raise RuntimeError("lost the table")
-        return await super().handle(delivery, envelope)
+        return await super().decide(delivery, envelope, remaining_seconds, journal)
 
 
 async def journal_of(house: House, process: WorkerProcess) -> list[Any]:
