@@ -18,6 +18,7 @@ from deploy.assembly import INGESTION, ROLES
 from deploy.pods import FOLDER, GROUPS, deployment, pages, scaled_object
 from envelope.outcome import Outcome
 from envelope.question import Question
+from tests.deploy.test_pods_compose import understood
 from worker.shutdown import GRACE_SECONDS
 
 Manifest = dict[str, Any]
@@ -112,6 +113,11 @@ def test_no_container_may_do_more_than_it_needs(container: Manifest) -> None:
     }
     assert {"requests", "limits"} == set(container["resources"])
     assert {"/data", "/tmp"} == {each["mountPath"] for each in container["volumeMounts"]}  # noqa: S108
+
+
+@pytest.mark.parametrize("container", CONTAINERS, ids=lambda one: " ".join(one["args"][:3]))
+def test_a_container_runs_what_the_command_understands(container: Manifest) -> None:
+    assert understood(container["args"])
 
 
 @pytest.mark.parametrize("one", DEPLOYMENTS, ids=lambda one: one["metadata"]["name"])
