@@ -17,7 +17,7 @@ from broker.scripts import SWEEP, Argument
 from broker.settling import STARTS
 from broker.space import Space
 
-LOOKS = 2000
+LOOKS = 1000
 """Entries that one sweep of a shard looks at, of however many are pending."""
 MOVES = 100
 """Entries that one sweep gives back; where there are more, the next follows at once."""

@@ -1,0 +1,206 @@
+"""Measures recovery, due times, deadlines and what poison does to others: one table.
+
+`python -m tests.faults.timing [recovery] [due] [deadlines] [poison] [sweep]`, with real processes
+on a redis-server of its own; without a name, everything (some minutes).
+"""
+
+import asyncio
+import os
+import random
+import signal
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.conftest import started_redis
+from tests.faults.timing import member
+from tests.faults.timing.crew import Crew, crew
+
+SEED = 2026
+KILLS = 60
+LEASE_SECONDS = 2.0
+PENDING = 1_000_000
+
+
+def say(line: str) -> None:
+    """Print a line at once: a run takes minutes."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def row(name: str, figures: Sequence[float], unit: str, factor: float = 1.0) -> None:
+    """Print one row of the table."""
+    cuts = statistics.quantiles(figures, n=100, method="inclusive")
+    median, near, most = (value * factor for value in (cuts[49], cuts[98], max(figures)))
+    say(f"| {name} | {len(figures)} | {median:.2f} | {near:.2f} | {most:.2f} | {unit} |")
+
+
+async def recovery(url: str) -> None:
+    """From `kill -9` on an idle system to the start elsewhere, in leases."""
+    chance = random.Random(SEED)
+    figures = []
+    async with crew(url, LEASE_SECONDS, "worker", "worker", "worker") as system:
+        for _ in range(KILLS):
+            await system.ask("wait")
+            started = await system.start()
+            await asyncio.sleep(chance.uniform(0.0, LEASE_SECONDS))
+            killed_at = await member.redis_time(system.client)
+            await system.kill(started["pid"])
+            again = await system.start()
+            figures.append((again["at"] - killed_at) / LEASE_SECONDS)
+            await system.hire()
+    row("recovery after kill -9, idle", figures, "leases")
+
+
+async def due(url: str) -> None:
+    """From the due time of a delay to the start of its handler."""
+    chance = random.Random(SEED)
+    figures = []
+    async with crew(url, LEASE_SECONDS, "worker", "worker", "timekeeper") as system:
+        for _ in range(400):
+            seconds = chance.uniform(0.05, 2.0)
+            await system.ask(f"later {seconds}")
+            first = await system.start()
+            if chance.random() < 0.5:
+                # Idle between: everybody sleeps when the next is put off.
+                second = await system.start()
+                figures.append(second["at"] - first["at"] - seconds)
+                continue
+            other = chance.uniform(0.05, 2.0)
+            await system.ask(f"later {other}")
+            starts = [first] + [await system.start() for _ in range(3)]
+            by_message: dict[str, list[float]] = {}
+            for start in starts:
+                by_message.setdefault(start["message"], []).append(start["at"])
+            pairs = zip(by_message.values(), (seconds, other), strict=True)
+            figures += [times[1] - times[0] - wanted for times, wanted in pairs]
+    row("start after its due time", figures, "ms", 1000)
+
+
+async def deadlines(url: str) -> None:
+    """From a deadline to the outcome, with the workers stopped and one process alive."""
+    figures: list[float] = []
+    async with crew(url, LEASE_SECONDS, "worker", "worker", "timekeeper") as system:
+        stopped = list(system.members)[:2]
+        for _ in range(15):
+            asked = [await system.ask("wait", deadline_seconds=1.0) for _ in range(10)]
+            behind = [
+                await system.ask("work", deadline_seconds=1.0, conversation=one.conversation_id)
+                for one in asked
+            ]
+            for pid in stopped:
+                os.kill(pid, signal.SIGSTOP)
+            figures += [await system.lateness(one) for one in (*asked, *behind)]
+            for pid in stopped:
+                os.kill(pid, signal.SIGCONT)
+    row("outcome after its deadline, workers stopped", figures, "ms", 1000)
+
+
+async def poison(url: str) -> None:
+    """What others wait for, beside poison and without, with processes that are replaced."""
+    figures = {kind: await _latencies(url, kind) for kind in ("without", "beside", "without again")}
+    for kind, found in figures.items():
+        row(f"a question {kind} poison", found, "ms", 1000)
+    base = [*figures["without"], *figures["without again"]]
+    ratio = _near(figures["beside"]) / _near(base)
+    say(f"p99 beside poison / without: {ratio:.3f}")
+
+
+def _near(figures: Sequence[float]) -> float:
+    return statistics.quantiles(figures, n=100, method="inclusive")[98]
+
+
+async def _latencies(url: str, kind: str) -> list[float]:
+    async with crew(url, LEASE_SECONDS, *["worker"] * 3) as system:
+        asked, began = [], time.monotonic()
+        for number in range(1500):
+            await asyncio.sleep(max(0.0, began + number / 50 - time.monotonic()))
+            asked.append(await system.ask("work"))
+            if kind == "beside" and number in (300, 900):
+                await system.ask("kill")
+            if number % 25 == 0:
+                await system.replace_the_dead()
+        figures, again = [], 0
+        for one in asked:
+            ended = await system.end(one)
+            figures.append(ended.at - (await system.broker.journal(one))[0].at)
+            again += figures[-1] > LEASE_SECONDS / 2
+        letters = await system.broker.dead_letters()
+        say(f"{kind} poison: {again} delivered again, dead letters {_told(letters)}")
+        return figures
+
+
+def _told(letters: Sequence[Any]) -> list[tuple[str, int]]:
+    return [(letter.reason, letter.attempts) for letter in letters]
+
+
+async def sweep(url: str) -> None:
+    """The time of Redis for one sweep beside a million entries that living workers hold."""
+    system = Crew(url, 3600.0)
+    await system.client.flushall()
+    await system.broker.prepare([member.ROLE.value])
+    stream = "rd:{0}:stream:search"
+    for _ in range(PENDING // 10_000):
+        pipeline = system.client.pipeline(transaction=False)
+        for _ in range(10_000):
+            pipeline.xadd(stream, {"q": "a/b/c/d", "f": "x", "d": "0", "l": "", "n": "0"})
+        pipeline.execute_command(
+            "XREADGROUP", "GROUP", "workers", "alive", "COUNT", 10_000, "STREAMS", stream, ">"
+        )
+        await pipeline.execute()
+    figures = await _sweeps(system)
+    row(f"a sweep beside {PENDING} pending", figures, "ms", 1000)
+    left = ["XCLAIM", stream, "workers", "dead", 0, *await _first(system, stream, 5000)]
+    script = "return #redis.call(unpack(ARGV))"
+    await system.client.eval(script, 0, *left, "IDLE", 7_200_000, "JUSTID")
+    figures = await _sweeps(system)
+    row(f"a sweep that gives back, beside {PENDING}", figures, "ms", 1000)
+    await system.client.flushall()
+    await system.broker.close()
+    await system.client.aclose()
+
+
+async def _first(system: Crew, stream: str, number: int) -> list[bytes]:
+    return [entry_id for entry_id, _ in await system.client.xrange(stream, count=number)]
+
+
+async def _sweeps(system: Crew, number: int = 50) -> list[float]:
+    figures = []
+    for _ in range(number):
+        await system.client.config_resetstat()
+        await system.broker.sweep()
+        stats = await system.client.info("commandstats")
+        scripts = [stats.get(f"cmdstat_{name}", {}).get("usec", 0) for name in ("evalsha", "eval")]
+        figures.append(sum(scripts) / 1e6)
+    return figures
+
+
+PARTS: dict[str, Callable[[str], Coroutine[Any, Any, None]]] = {
+    "recovery": recovery,
+    "due": due,
+    "deadlines": deadlines,
+    "poison": poison,
+    "sweep": sweep,
+}
+
+
+def main(names: Sequence[str]) -> None:
+    """Measure the named parts."""
+    say("| what | times | p50 | p99 | most | unit |\n|---|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "r.sock"
+        server = started_redis(path)
+        try:
+            for name in names or PARTS:
+                asyncio.run(PARTS[name](f"unix://{path}"))
+        finally:
+            server.terminate()
+            server.wait(10)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
