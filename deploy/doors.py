@@ -84,6 +84,12 @@ class StoredConversations:
     async def pause(self, question: Question) -> Pause | None:
         return (await self._memory.recall(question)).pause
 
+    async def put_thread(self, question: Question, digest: str) -> None:
+        await self._door.put_thread(question, digest)
+
+    async def thread(self, question: Question, digest: str) -> str | None:
+        return await self._door.thread(question, digest)
+
     async def open_visit(self, question: Question, digest: str) -> None:
         await self._door.open_visit(question, digest)
 
@@ -131,7 +137,12 @@ async def http_door(
             superseded=lambda language: texts.text("superseded", language),
             meter=DoorMeter(),
         )
-        made = make_app(door, stopping=stopping, unavailable=(MemoryUnavailableError,))
+        made = make_app(
+            door,
+            stopping=stopping,
+            turns=settings.history_turns,
+            unavailable=(MemoryUnavailableError,),
+        )
         yield made.app
     finally:
         await client.aclose()

@@ -20,6 +20,7 @@ from broker.port import (
     JournalEntry,
     Submission,
 )
+from envelope.conversation import Pause, Turn
 from envelope.envelope import Envelope
 from envelope.outcome import Outcome
 from envelope.question import Question
@@ -44,7 +45,8 @@ class Message:
     """What somebody sent: a text, or a command with its arguments.
 
     `language` (ISO 639-1) is that of an apology, should nothing ever find out the text's own;
-    `request_id` is noted in the journal.
+    `request_id` is noted in the journal. `history` and `pause` are told by clients that keep the
+    conversation themselves; otherwise None: the desk remembers it.
     """
 
     text: str
@@ -54,6 +56,8 @@ class Message:
     arguments: tuple[str, ...] = ()
     language: str = "en"
     request_id: str = ""
+    history: tuple[Turn, ...] | None = None
+    pause: Pause | None = None
 
 
 class Desk:
@@ -254,4 +258,11 @@ def _payload(message: Message) -> dict[str, JsonValue]:
     if message.command is not None:
         payload["command"] = message.command
         payload["arguments"] = list(message.arguments)
+    if message.history is not None:
+        payload["history"] = [
+            turn.model_dump(mode="json", exclude_none=True) for turn in message.history
+        ]
+        payload["open_pause"] = (
+            None if message.pause is None else message.pause.model_dump(mode="json")
+        )
     return payload

@@ -73,6 +73,14 @@ class Conversations(Protocol):
         """Return the desk's open question to the user."""
         ...
 
+    async def put_thread(self, question: Question, digest: str) -> None:
+        """Keep that a client which was shown `digest` stands at the question's conversation."""
+        ...
+
+    async def thread(self, question: Question, digest: str) -> str | None:
+        """Return the conversation, of the question's assistant, that was shown so."""
+        ...
+
     async def open_visit(self, question: Question, digest: str) -> None:
         """Keep the digest of the token that a visitor's conversation was opened with."""
         ...

@@ -76,17 +76,20 @@ class Manager:
         return await self._finish(delivery, envelope, decision, action, told)
 
     async def _started(self, delivery: Delivery, envelope: Envelope) -> Envelope:
-        """Copy what the agents may need of the conversation, so that redelivery sees the same."""
+        """Copy what the agents may need of the conversation, so that redelivery sees the same.
+
+        A door whose client keeps the conversation gives history and pause itself: they stay.
+        """
         remembered = await self._memory.recall(delivery.question)
         history = [_json(turn) for turn in remembered.history]
         pause = remembered.pause
         payload: dict[str, JsonValue] = {
-            **envelope.payload,
             "history": history,
+            "open_pause": _json(pause) if pause is not None else None,
+            **envelope.payload,
             "history_summary": remembered.summary,
             "history_kept": remembered.kept,
             "preferences": _json(remembered.preferences),
-            "open_pause": _json(pause) if pause is not None else None,
             "statistics": dict(remembered.statistics),
         }
         return envelope.changed(payload=payload)

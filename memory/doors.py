@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from redis.asyncio import Redis
 
 DAY_SECONDS = 86_400
+THREAD_SECONDS = DAY_SECONDS
 
 _ADMIT = """
 -- KEYS: the buckets of one owner, one per demand; ARGV: a day in seconds, then per demand the uses
@@ -130,11 +131,13 @@ class RedisDoorMemory:
     async def put_thread(self, question: Question, digest: str) -> None:
         """Keep under what a client was shown where its conversation stands."""
         key = thread_key(question.tenant, question.assistant, digest)
-        await answered(self._client.set(key, question.conversation_id, ex=self._ttl_seconds))
+        ttl_seconds = min(THREAD_SECONDS, self._ttl_seconds)
+        await answered(self._client.set(key, question.conversation_id, ex=ttl_seconds))
 
-    async def thread(self, tenant: str, assistant: str, digest: str) -> str | None:
-        """Return the conversation that a client was shown."""
-        found = await answered(self._client.get(thread_key(tenant, assistant, digest)))
+    async def thread(self, question: Question, digest: str) -> str | None:
+        """Return the conversation, of the question's assistant, that a client was shown."""
+        key = thread_key(question.tenant, question.assistant, digest)
+        found = await answered(self._client.get(key))
         return None if found is None else found.decode()
 
     def _visit(self, question: Question) -> str:

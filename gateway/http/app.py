@@ -8,6 +8,7 @@ from fastapi import APIRouter, FastAPI
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
+from gateway.http.completions import Completions
 from gateway.http.door import Door
 from gateway.http.failures import Failure, tell_failures
 from gateway.http.messages import Messages
@@ -35,13 +36,14 @@ def make_app(
     door: Door,
     *,
     stopping: asyncio.Event,
+    turns: int = 6,
     unavailable: Sequence[type[Exception]] = (),
     others: Sequence[APIRouter] = (),
 ) -> HttpDoor:
     """Return the application; `others` are routes of further doors.
 
-    `unavailable` are errors of stores that do not answer. When `stopping` is set, what waits ends,
-    so that clients go on elsewhere.
+    `turns` of a request's own history are read; `unavailable` are errors of stores that do not
+    answer. When `stopping` is set, what waits ends, so that clients go on elsewhere.
     """
     app = FastAPI(
         title="Refdesk",
@@ -56,6 +58,7 @@ def make_app(
         opening_router(door),
         Messages(door, stopping).router(),
         Reading(door).router(),
+        Completions(door, stopping, turns=turns).router(),
         *others,
     )
     for router in routers:

@@ -96,7 +96,7 @@ def _invalid(error: RequestValidationError) -> HttpError:
     where = [str(part) for part in first["loc"]]
     param = ".".join(where[1:]) or where[0]
     return InvalidRequestError(
-        f"{param[:100]}: {first['msg']}", code="invalid_request", param=param[:100], status=422
+        f"{param[:100]}: {first['msg']}", code="invalid_request", param=param[:100]
     )
 
 

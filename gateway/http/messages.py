@@ -106,7 +106,7 @@ class Messages:
         question = place.desk.question(message)
         result = await place.desk.submit(message)
         if isinstance(result, Duplicate):
-            await self._check_same(question, message)
+            await check_same(self._door, question, message)
         if EVENT_STREAM in request.headers.get("accept", ""):
             return self._stream(place, question, Place(), message.language)
         reply = await self._outcome(place, question, message.language)
@@ -158,21 +158,22 @@ class Messages:
             language=language,
         )
 
-    async def _check_same(self, question: Question, message: Message) -> None:
-        """Refuse another text under the id of a message that was accepted before."""
-        journal = await self._door.broker.journal(question)
-        if not journal:
-            raise InvalidRequestError(
-                f"the message {question.message_id!r} was forgotten: send it under another id",
-                code="message_forgotten",
-                status=410,
-            )
-        if journal[0].fields.get("text") != message.text:
-            raise InvalidRequestError(
-                f"the message {question.message_id!r} was sent before with another text",
-                code="message_id_reused",
-                status=409,
-            )
+
+async def check_same(door: Door, question: Question, message: Message) -> None:
+    """Refuse another text under the id of a message that was accepted before."""
+    journal = await door.broker.journal(question)
+    if not journal:
+        raise InvalidRequestError(
+            f"the message {question.message_id!r} was forgotten: send it under another id",
+            code="message_forgotten",
+            status=410,
+        )
+    if journal[0].fields.get("text") != message.text:
+        raise InvalidRequestError(
+            f"the message {question.message_id!r} was sent before with another text",
+            code="message_id_reused",
+            status=409,
+        )
 
 
 _STREAMED: dict[int | str, dict[str, object]] = {

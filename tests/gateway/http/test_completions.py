@@ -1,0 +1,200 @@
+"""OpenAI's own client at the desk, unchanged."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import openai
+import pytest
+
+from broker.port import JournalEntry
+from envelope.role import Role
+from gateway.http.completion_form import usage_of
+from tests.gateway.http.rig import Booth
+
+QUESTION: Any = {"role": "user", "content": "How do I add a rule?"}
+SOURCE = {
+    "number": 1,
+    "chunk_id": "c",
+    "title": "Rules",
+    "path": "routing/rules.md",
+    "anchor": "add",
+}
+OPTIONS = [
+    {"label": "Set up a webhook", "value": "Set up a webhook", "kind": "option"},
+    {"label": "Set up an account", "value": "Set up an account", "kind": "option"},
+    {"label": "Cancel", "value": "Cancel", "kind": "exit"},
+]
+
+
+@pytest.fixture
+async def desk(booth: Booth) -> AsyncIterator[openai.AsyncOpenAI]:
+    """The official client."""
+    token = await booth.key()
+    async with openai.AsyncOpenAI(
+        base_url=f"{booth.url}/v1", api_key=token, max_retries=0
+    ) as client:
+        yield client
+
+
+def asks_back(booth: Booth) -> None:
+    booth.house.script.next(
+        Role.ESSENCE,
+        {"needs_clarification": True, "clarification_reason": "ambiguous_query",
+         "canonical_question": "How do I set it up?"},
+    )  # fmt: skip
+    booth.house.script.next(
+        Role.CLARIFICATION, {"response": "Which one?", "suggested_actions": OPTIONS}
+    )
+
+
+async def test_the_official_client_gets_an_answer_with_its_sources(
+    booth: Booth, desk: openai.AsyncOpenAI
+) -> None:
+    booth.house.script.next(Role.RESPONSE, {"sources_used": [SOURCE]})
+
+    told: Any = await desk.chat.completions.create(model="docs", messages=[QUESTION])
+
+    [choice] = told.choices
+    assert choice.finish_reason == "stop"
+    assert choice.message.role == "assistant"
+    assert choice.message.content == "Open Routing [1]."
+    [note] = choice.message.annotations
+    cited = note.url_citation
+    assert choice.message.content[cited.start_index : cited.end_index] == "[1]"
+    assert (cited.title, cited.url) == ("Rules", "routing/rules.md#add")
+    assert told.sources[0]["title"] == "Rules"
+    assert told.refdesk["outcome"] == "answered"
+    assert told.usage.total_tokens == 0
+    assert told.id.startswith("chatcmpl-")
+
+
+async def test_the_official_client_gets_a_stream(booth: Booth, desk: openai.AsyncOpenAI) -> None:
+    text = "One word after the other makes a long answer, cited [1]. " * 5
+    booth.house.script.next(Role.RESPONSE, {"response": text, "sources_used": [SOURCE]})
+
+    stream = await desk.chat.completions.create(
+        model="docs", messages=[QUESTION], stream=True, stream_options={"include_usage": True}
+    )
+    chunks: list[Any] = [chunk async for chunk in stream]
+
+    deltas = [choice.delta for chunk in chunks for choice in chunk.choices]
+    reasons = [choice.finish_reason for chunk in chunks for choice in chunk.choices]
+    assert len({(chunk.id, chunk.created, chunk.model) for chunk in chunks}) == 1
+    assert deltas[0].role == "assistant"
+    assert "".join(delta.content or "" for delta in deltas) == text
+    assert len(deltas) > 4
+    assert reasons == [None] * (len(reasons) - 1) + ["stop"]
+    assert len(deltas[-1].annotations) == 5
+    assert chunks[-2].sources[0]["title"] == "Rules"
+    assert (chunks[-1].choices, chunks[-1].usage.total_tokens) == ([], 0)
+
+
+async def test_assistants_are_models(booth: Booth, desk: openai.AsyncOpenAI) -> None:
+    models = [model.id async for model in desk.models.list()]
+
+    assert models == ["docs", "api"]
+    assert (await desk.models.retrieve("api")).owned_by == "refdesk"
+    await desk.chat.completions.create(model="api", messages=[QUESTION])
+    with pytest.raises(openai.NotFoundError) as raised:
+        await desk.chat.completions.create(model="gpt-5", messages=[QUESTION])
+    assert raised.value.code == "model_not_found"
+
+
+async def test_the_history_is_what_the_request_says(booth: Booth, desk: openai.AsyncOpenAI) -> None:
+    messages: Any = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "What is a rule?"},
+        {"role": "assistant", "content": "A way."},
+        {"role": "user", "content": [{"type": "text", "text": "How do I add it?"}]},
+    ]
+
+    await desk.chat.completions.create(model="docs", messages=messages)
+    await desk.chat.completions.create(model="docs", messages=[QUESTION])
+
+    first, second = booth.house.script.seen[Role.ESSENCE]
+    assert first["text"] == "How do I add it?"
+    assert [turn["text"] for turn in first["history"]] == ["What is a rule?", "A way."]
+    assert second["history"] == ()
+
+
+@pytest.mark.parametrize("streams", [False, True])
+async def test_a_reply_to_a_question_back_is_recognised(
+    booth: Booth, desk: openai.AsyncOpenAI, streams: bool
+) -> None:
+    vague: Any = {"role": "user", "content": "How do I set it up?"}
+    asks_back(booth)
+
+    asked = await _content(desk, [vague], streams=streams)
+
+    assert asked == "Which one?\n\n1. Set up a webhook\n2. Set up an account"
+    reply: Any = [vague, {"role": "assistant", "content": asked}, {"role": "user", "content": "1"}]
+    await _content(desk, reply, streams=streams)
+    await _content(desk, [*reply[:2], {"role": "user", "content": "2"}], streams=streams)
+    _, first, second = booth.house.script.seen[Role.ESSENCE]
+    for seen in (first, second):
+        assert seen["open_pause"]["original_question"] == "How do I set it up?"
+        assert seen["open_pause"]["options"] == ("Set up a webhook", "Set up an account")
+
+
+async def test_another_key_is_not_taken_for_who_was_asked_back(
+    booth: Booth, desk: openai.AsyncOpenAI
+) -> None:
+    vague: Any = {"role": "user", "content": "How do I set it up?"}
+    asks_back(booth)
+    asked = await _content(desk, [vague], streams=False)
+    other = desk.with_options(api_key=await booth.key())
+
+    reply: Any = [vague, {"role": "assistant", "content": asked}, {"role": "user", "content": "1"}]
+    await _content(other, reply, streams=False)
+
+    assert booth.house.script.seen[Role.ESSENCE][-1]["open_pause"] is None
+
+
+async def test_a_conversation_may_be_remembered_by_the_desk(
+    booth: Booth, desk: openai.AsyncOpenAI
+) -> None:
+    for text in ("What is a rule?", "How do I add it?"):
+        messages: Any = [{"role": "user", "content": text}]
+        await desk.chat.completions.create(
+            model="docs", messages=messages, extra_body={"conversation_id": "c1"}
+        )
+
+    said = [turn["text"] for turn in booth.house.script.seen[Role.ESSENCE][-1]["history"]]
+    assert said == ["What is a rule?", "Open Routing [1]."]
+
+
+async def test_errors_are_those_the_client_knows(booth: Booth, desk: openai.AsyncOpenAI) -> None:
+    picture: Any = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}
+    answer: Any = {"role": "assistant", "content": "Hello."}
+    for messages in ([picture], [answer], []):
+        with pytest.raises(openai.BadRequestError) as raised:
+            await desk.chat.completions.create(model="docs", messages=messages)
+        assert raised.value.type == "invalid_request_error"
+        assert raised.value.param is not None
+    with pytest.raises(openai.AuthenticationError):
+        await desk.with_options(api_key="sk-x").models.list()
+    limited = desk.with_options(api_key=await booth.key(questions_per_day=1))
+    await limited.chat.completions.create(model="docs", messages=[QUESTION])
+    with pytest.raises(openai.RateLimitError) as refused:
+        await limited.chat.completions.create(model="docs", messages=[QUESTION])
+    assert int(refused.value.response.headers["retry-after"]) > 0
+
+
+def test_usage_adds_up_every_model_call() -> None:
+    calls = [
+        JournalEntry("model_call", {"input_tokens": 10, "output_tokens": 2}),
+        JournalEntry("wrote", {"input_tokens": 999}),
+        JournalEntry("model_call", {"input_tokens": 30, "output_tokens": 4}),
+    ]
+
+    used = usage_of(calls)
+
+    assert (used.prompt_tokens, used.completion_tokens, used.total_tokens) == (40, 6, 46)
+
+
+async def _content(desk: openai.AsyncOpenAI, messages: Any, *, streams: bool) -> str:
+    if not streams:
+        told = await desk.chat.completions.create(model="docs", messages=messages)
+        return told.choices[0].message.content or ""
+    stream = await desk.chat.completions.create(model="docs", messages=messages, stream=True)
+    return "".join([chunk.choices[0].delta.content or "" async for chunk in stream])
