@@ -49,7 +49,6 @@ class Crew:
         """Kill a process for good."""
         process = self.members.pop(pid)
         os.kill(pid, signal.SIGKILL)
-        os.kill(pid, signal.SIGCONT)
         await asyncio.to_thread(process.join)
 
     async def replace_the_dead(self) -> int:
