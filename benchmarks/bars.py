@@ -56,7 +56,7 @@ def _head(title: str, series: Sequence[str]) -> list[str]:
 
 def _bar(top: float, number: int, value: float | None, scale: float, form: str) -> list[str]:
     length = (value or 0.0) * scale
-    told = "not measured" if value is None else form.format(value)
+    told = "-" if value is None else form.format(value)
     return [
         f'<rect x="{LEFT}" y="{top}" width="{length:.1f}" height="{BAR - 2}" '
         f'fill="{COLOURS[number]}"/>',

@@ -57,7 +57,7 @@ nothing happened for six leases."""
 
 
 def _how(report: Report) -> str:
-    sizes = ", ".join(f"{name} {size} bytes" for name, size in report.sizes.items())
+    sizes = "; ".join(f"*{name}* {size} bytes" for name, size in report.sizes.items())
     return f"""\
 This run: {report.date}, `--{report.mode}`, {report.machine}, Redis {report.redis} with an
 append-only file synced every second, on a Unix socket, load average {report.load:.1f} as it began.

@@ -44,7 +44,7 @@ def measure_speed(row: Row, system: System, payload: Payload, number: int, spans
         with processes(system, setting, number) as started:
             if number == 1:
                 row.alone = _alone(started[0], spans)
-            row.speeds[number] = _many(started, server, spans)
+            row.speeds[number] = _many(system, started, server, spans)
 
 
 def _alone(one: Commanded, spans: Spans) -> Alone:
@@ -56,18 +56,17 @@ def _alone(one: Commanded, spans: Spans) -> Alone:
     return Alone(len(times), quantile(times, 0.5), quantile(times, 0.99), quantile(picked_up, 0.95))
 
 
-def _many(started: Sequence[Commanded], server: Server, spans: Spans) -> Speed:
+def _many(system: System, started: Sequence[Commanded], server: Server, spans: Spans) -> Speed:
+    # The more questions there are, the longer it takes until the crowd moves evenly.
+    warm = spans.warm * len(started)
     for one in started:
-        one.tell(
-            "many",
-            at_once=AT_ONCE,
-            warm_seconds=spans.warm,
-            seconds=spans.window,
-        )
-    time.sleep(spans.warm)
+        one.tell("many", at_once=AT_ONCE, warm_seconds=warm, seconds=spans.window)
+    time.sleep(warm)
     began, used = time.perf_counter(), server.processor_seconds()
     found = [one.hear() for one in started]
     redis_share = (server.processor_seconds() - used) / (time.perf_counter() - began)
+    if not system.broker:
+        redis_share = 0.0
     rate = sum(one["answered"] / one["seconds"] for one in found)
     client_share = sum(one["processor_seconds"] / one["seconds"] for one in found)
     return Speed(

@@ -52,7 +52,7 @@ def _client(row: Row) -> float | None:
 
 
 def _redis(row: Row) -> float | None:
-    return row.speeds[1].redis_ms if 1 in row.speeds else None
+    return row.speeds[1].redis_ms or None if 1 in row.speeds else None
 
 
 def _p50(row: Row) -> float | None:

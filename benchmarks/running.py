@@ -45,8 +45,8 @@ MODES = {
     mode.name: mode
     for mode in (
         Mode("speed", ("4 kB",), (1,), Spans(1.5, 200, 1.0, 3.0)),
-        Mode("quick", ("4 kB",), (1, 4), Spans(0.8, 100, 0.5, 1.2, 4.0, 10.0, 2)),
-        Mode("full", ("4 kB", "conversation"), (1, 2, 4), Spans(3.0, 500, 1.0, 4.0, 10.0, 60.0, 3)),
+        Mode("quick", ("4 kB",), (1, 4), Spans(0.6, 100, 0.4, 1.0, 3.0, 7.0, 2)),
+        Mode("full", ("4 kB", "conversation"), (1, 2, 4), Spans(2.5, 500, 0.8, 3.0, 8.0, 50.0, 3)),
     )
 }
 

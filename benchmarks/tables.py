@@ -56,7 +56,7 @@ def _speed(row: Row, numbers: Sequence[int], raw: float | None) -> list[str]:
         _number(_of(alone, "p99"), "{:.2f}"),
         _number(_of(alone, "picked_up_p95"), "{:.2f}"),
         _number(_of(one, "client_ms"), "{:.2f}"),
-        _number(_of(one, "redis_ms"), "{:.2f}"),
+        _number(_of(one, "redis_ms") or None, "{:.2f}"),
         _number(_of(one, "megabytes"), "{:.0f}"),
     ]
 

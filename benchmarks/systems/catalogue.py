@@ -31,11 +31,19 @@ SYSTEMS = (
     System(
         "faststream", "faststream_house", ("faststream",),
         "A stream and a consumer group for each role, 64 records a read, 64 workers a subscriber.",
-        _says("yes", "no", "no", "none", "no: never taken again", "no: entries stay"),
+        _says(
+            "yes, and after an error", "no", "no", "none", "no: never taken again",
+            "no: entries stay",
+        ),
     ),
     System(
         "taskiq-redis", "taskiq_house", ("taskiq-redis", "taskiq"),
         "`RedisStreamBroker`, its receiver run in the process with 256 tasks at once; no results.",
+        _says("yes", "no", "no", "while it runs", "no", "no: entries stay"),
+    ),
+    System(
+        "taskiq-streams", "taskiq_streams_house", ("taskiq-redis-streams", "taskiq"),
+        "`RedisStreamsBroker` with 256 pending at most; else as taskiq-redis.",
         _says("yes", "no", "no", "while it runs", "no", "no: entries stay"),
     ),
     System(

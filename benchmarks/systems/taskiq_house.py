@@ -3,9 +3,10 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
+from taskiq import AsyncBroker
 from taskiq.api import run_receiver_task
 from taskiq_redis import RedisStreamBroker
 
@@ -13,13 +14,27 @@ from benchmarks.payload import ROLES, Fields
 from benchmarks.systems.port import Ask, Setting, Watch
 
 AT_ONCE = 256
+MakeBroker = Callable[[Setting, str], AsyncBroker]
+
+
+def house(setting: Setting, watch: Watch) -> AbstractAsyncContextManager[Ask]:
+    """Open the house."""
+    return house_of(_broker, setting, watch)
+
+
+def _broker(setting: Setting, url: str) -> AsyncBroker:
+    options: dict[str, Any] = {}
+    if setting.lease_seconds:
+        options["idle_timeout"] = int(setting.lease_seconds * 1000)
+        options["unacknowledged_lock_timeout"] = setting.lease_seconds
+    return RedisStreamBroker(url, consumer_id="0", **options)
 
 
 @asynccontextmanager
-async def house(setting: Setting, watch: Watch) -> AsyncIterator[Ask]:
-    """Open the house."""
+async def house_of(make: MakeBroker, setting: Setting, watch: Watch) -> AsyncIterator[Ask]:
+    """Open a house on a broker of taskiq."""
     logging.getLogger("taskiq").setLevel(logging.ERROR)
-    door = _broker(setting, setting.door_url)
+    door = make(setting, setting.door_url)
     manage = _tasks(door, setting, watch)
 
     async def ask(name: str) -> None:
@@ -31,15 +46,15 @@ async def house(setting: Setting, watch: Watch) -> AsyncIterator[Ask]:
             yield ask
             return
         async with asyncio.TaskGroup() as tasks:
-            worker = tasks.create_task(_work(setting, watch))
+            worker = tasks.create_task(_work(make(setting, setting.worker_url), setting, watch))
             yield ask
             worker.cancel()
     finally:
         await door.shutdown()
 
 
-async def _work(setting: Setting, watch: Watch) -> None:
-    broker = _broker(setting, setting.worker_url)
+async def _work(broker: AsyncBroker, setting: Setting, watch: Watch) -> None:
+    broker.is_worker_process = True
     _tasks(broker, setting, watch)
     await broker.startup()
     try:
@@ -48,16 +63,8 @@ async def _work(setting: Setting, watch: Watch) -> None:
         await broker.shutdown()
 
 
-def _broker(setting: Setting, url: str) -> RedisStreamBroker:
-    options: dict[str, Any] = {}
-    if setting.lease_seconds:
-        options["idle_timeout"] = int(setting.lease_seconds * 1000)
-        options["unacknowledged_lock_timeout"] = setting.lease_seconds
-    return RedisStreamBroker(url, consumer_id="0", **options)
-
-
 def _tasks(
-    broker: RedisStreamBroker, setting: Setting, watch: Watch
+    broker: AsyncBroker, setting: Setting, watch: Watch
 ) -> Callable[[Fields], Awaitable[object]]:
     """Register manager and roles; return how the manager is called."""
     called: dict[str, Callable[[Fields], Awaitable[object]]] = {}
