@@ -25,12 +25,15 @@ from envelope.role import Role
 from llm.call_scope import present_scope
 from llm.port import Answer, I, Model, O, Task, Usage
 from llm.stored import CallKey, CallStore
+from memory.errors import MemoryUnavailableError
 from tests.faults.ledger import Ledger
 from tests.worker.cast import WRITES, Writes
 from worker.port import Handler
 
 ASKING = (Role.ESSENCE, Role.RESPONSE, Role.QUALITY)
 """The roles that ask a model, once per run."""
+KEEPS_TURNS = 6
+"""So few that a conversation of four questions outgrows its history."""
 LONGEST_CALL_SECONDS = 0.004
 FLAKY_SHARE = 0.3
 WAIT_SECONDS = 0.05
@@ -156,6 +159,7 @@ class NotingHandler:
         run = {
             "name": envelope.message_id,
             "role": self.role.value,
+            "hop": f"{envelope.process_count}.{envelope.retries}",
             "entry": delivery.entry_id,
             "count": delivery.count,
         }
@@ -164,6 +168,10 @@ class NotingHandler:
             return await self._handler.handle(delivery, envelope)
         except asyncio.CancelledError:
             self._ledger.note("cancelled", **run)
+            raise
+        except MemoryUnavailableError:
+            # The worker keeps the entry, and starts its handler again once Redis answers.
+            self._ledger.note("set back", **run)
             raise
 
 
@@ -198,14 +206,9 @@ class NotingRenewal:
         return self._renewal.running(on_lost)
 
     def hold(self, delivery: Delivery) -> None:
-        if delivery.count > 1:
-            self._ledger.note(
-                "held",
-                name=delivery.question.message_id,
-                role=delivery.role,
-                entry=delivery.entry_id,
-                count=delivery.count,
-            )
+        if delivery.starts > 1:
+            name, role = delivery.question.message_id, delivery.role
+            self._ledger.note("held", name=name, role=role, starts=delivery.starts)
         self._renewal.hold(delivery)
 
     def release(self, delivery: Delivery) -> None:

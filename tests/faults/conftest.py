@@ -1,5 +1,4 @@
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,8 +13,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def seed() -> Iterator[int]:
-    """Seeds what is random; a failure prints it, and `REFDESK_FAULT_SEED` takes another."""
+def seed() -> int:
+    """Seeds what is random; a failure shows it, and `REFDESK_FAULT_SEED` takes another."""
     chosen = int(os.environ.get("REFDESK_FAULT_SEED", SEED))
-    print(f"REFDESK_FAULT_SEED={chosen}")
-    yield chosen
+    os.write(1, f"REFDESK_FAULT_SEED={chosen}\n".encode())
+    return chosen

@@ -1,8 +1,12 @@
 """The door of the fault suite: the real desk, and a ledger of what it accepted and what it told."""
 
+import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from typing import TypeVar
 
 from broker.connecting import connect
+from broker.errors import BrokerUnavailableError
 from broker.port import Accepted, Busy, Duplicate, Fields, Submission
 from broker.redis_broker import RedisBroker
 from envelope.question import Question
@@ -10,25 +14,31 @@ from gateway.desk import Desk, Message
 from tests.faults.ledger import Ledger
 
 DEADLINE_SECONDS = 30.0
+AGAIN_SECONDS = 0.05
+
+T = TypeVar("T")
 
 
 class NotingBroker(RedisBroker):
-    """Notes what became of each submission."""
+    """Notes each message that is in, also when that was told only to a second try."""
 
     ledger: Ledger
     not_before_seconds = 0.0
+    known: set[str]
 
     async def submit(self, submission: Submission) -> Accepted | Duplicate | Busy:
         submission = replace(submission, not_before_seconds=self.not_before_seconds)
         result = await super().submit(submission)
-        if isinstance(result, Accepted):
+        name = submission.question.message_id
+        if not isinstance(result, Busy) and name not in self.known:
+            self.known.add(name)
             self.ledger.note(
                 "accepted",
-                name=submission.question.message_id,
+                name=name,
                 conversation=submission.question.conversation_id,
                 text=submission.accepted["text"],
                 deadline_seconds=submission.deadline_seconds,
-                merged_into=result.merged_into,
+                merged_into=_merged_into(result),
             )
         return result
 
@@ -48,6 +58,7 @@ class Door:
         self._ledger = ledger
         self._broker = NotingBroker(connect(url))
         self._broker.ledger = ledger
+        self._broker.known = set()
         self._broker.not_before_seconds = not_before_seconds
         self._desk = Desk(
             self._broker,
@@ -60,9 +71,12 @@ class Door:
         )
 
     async def ask(self, text: str, *, conversation: str) -> Fields:
-        """Ask `<what> <number>`, which is also the message's name, and return the reply."""
+        """Ask `<what> <number>`, which is also the message's name, and return the reply.
+
+        While Redis does not answer, the same message is handed in again and again.
+        """
         message = self._message(text, conversation)
-        reply = await self._desk.ask(message)
+        reply = await answered(lambda: self._desk.ask(message))
         told = {key: reply.get(key) for key in ("outcome", "text", "merged_into")}
         self._ledger.note("told", name=message.message_id, **told)
         return reply
@@ -70,7 +84,7 @@ class Door:
     async def cancel(self, text: str, *, conversation: str, forget: bool = False) -> bool:
         """Cancel a message; True when it was still open."""
         question = self.question(text, conversation)
-        ended = await self._broker.cancel(question, forget=forget)
+        ended = await answered(lambda: self._broker.cancel(question, forget=forget))
         self._ledger.note(
             "cancelled_at_the_door",
             name=question.message_id,
@@ -92,3 +106,19 @@ class Door:
         what, number = text.split()
         command = what if what in ("forget", "note") else None
         return Message(text, conversation, f"{what}-{number}", command)
+
+
+async def answered(ask: Callable[[], Awaitable[T]]) -> T:
+    """Return what is answered, asking again while Redis is away."""
+    while True:
+        try:
+            return await ask()
+        except BrokerUnavailableError:
+            await asyncio.sleep(AGAIN_SECONDS)
+
+
+def _merged_into(result: Accepted | Duplicate | Busy) -> object:
+    if isinstance(result, Accepted):
+        return result.merged_into
+    reply = result.reply if isinstance(result, Duplicate) else None
+    return None if reply is None else reply.get("merged_into")

@@ -20,8 +20,8 @@ from broker.port import JournalEntry
 from broker.reading import Entry, fields_of, journal_entry_of
 from envelope.question import Question
 from memory.keys import conversation_keys
+from tests.faults.finding import Evidence
 from tests.faults.ledger import Noted, noted
-from tests.faults.oracle import Evidence
 from tests.faults.staff import ALL_ROLES
 
 AT_ONCE = 500

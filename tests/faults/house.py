@@ -17,11 +17,15 @@ from broker.connecting import connect
 from tests.conftest import started_redis
 from tests.faults.door import Door
 from tests.faults.labels import ROOT
-from tests.faults.ledger import Ledger
+from tests.faults.ledger import Ledger, Noted, noted
 from tests.faults.staff import ALL_ROLES, Staff, broker_of
 
 AOF = ("--appendonly", "yes", "--appendfsync", "everysec")
+OLD_AOF = "appendonly.aof"
+"""Before Redis 7 one file has everything."""
 LINE_BYTES = 2**20
+PATIENCE_SECONDS = 30.0
+LOOK_SECONDS = 0.02
 
 
 class Server:
@@ -33,15 +37,25 @@ class Server:
         self._options = AOF if durable else ()
         self._process = self._started()
 
-    def kill(self) -> None:
-        """SIGKILL it; what it had not written is gone."""
+    def kill(self, *, loses_bytes_after: int | None = None) -> None:
+        """SIGKILL it; with `loses_bytes_after` what its file gained after that size is gone too."""
         self._process.kill()
         self._process.wait()
         self.path.unlink(missing_ok=True)
+        if loses_bytes_after is not None:
+            os.truncate(self._file(), loses_bytes_after)
+
+    def written(self) -> int:
+        """Return the size of the file that is appended to, in bytes."""
+        return self._file().stat().st_size
 
     def start_again(self) -> None:
         """Start it on its files; returns once it answers."""
         self._process = self._started()
+
+    def _file(self) -> Path:
+        folder = self.path.parent / "appendonlydir"
+        return max(folder.glob("*.incr.aof")) if folder.exists() else folder.with_name(OLD_AOF)
 
     def _started(self) -> "subprocess.Popen[bytes]":
         return started_redis(self.path, *self._options)
@@ -122,7 +136,11 @@ class Workers:
     def _send(self, pid: int, number: signal.Signals) -> bool:
         if pid not in self.alive:
             return False
-        os.kill(pid, number)
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            # It died, and the nursery's word of it is still on the way.
+            return False
         return True
 
 
@@ -136,6 +154,16 @@ class House:
         self.ledger = ledger
         self.client = connect(server.url)
         self.broker = broker_of(workers.staff)
+
+    async def noted(self, kind: str, **fields: object) -> Noted:
+        """Return the first line with these fields, as soon as it stands in the ledger."""
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while True:
+                for line in noted(self.ledger.path):
+                    known = {"pid": line.pid, **line.fields}
+                    if line.kind == kind and fields.items() <= known.items():
+                        return line
+                await asyncio.sleep(LOOK_SECONDS)
 
     def door(self, **options: Any) -> Door:
         """Return a door; `deadline_seconds`, `not_before_seconds`, `result_list`."""

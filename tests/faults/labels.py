@@ -10,10 +10,9 @@ import asyncio
 import gc
 import os
 import signal
-import threading
-from collections import Counter
-from collections.abc import Callable, Coroutine, Generator, Iterator
+from collections.abc import Callable, Coroutine, Generator, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from types import AsyncGeneratorType, CoroutineType, FrameType, GeneratorType
 from types import coroutine as generator_coroutine
@@ -25,7 +24,8 @@ OUTER = (f"{ROOT / 'broker' / 'renewal.py'}",)
 """A task of the renewal thread has no frame of the worker: it is named after its own file."""
 
 Phase = Literal["goes", "returns"]
-Watch = Callable[[str, Phase], None]
+Watch = Callable[[Sequence[str], Phase], None]
+"""Is told the labels of a chain, the innermost last, and whether its task goes or returns."""
 Awaited = object
 
 
@@ -41,17 +41,12 @@ class Plan:
 
 def carry_out(plan: Plan) -> Watch:
     """Return a watch that carries out the plan, in whichever thread the label is passed."""
-    passed: Counter[tuple[str, Phase]] = Counter()
-    lock = threading.Lock()
+    passings = count(1)
     ends = signal.SIGKILL if plan.do == "kill" else signal.SIGSTOP
 
-    def watch(label: str, phase: Phase) -> None:
-        if label != plan.label or phase != plan.phase:
-            return
-        with lock:
-            passed[label, phase] += 1
-            reached = passed[label, phase] == plan.passing
-        if reached:
+    def watch(labels: Sequence[str], phase: Phase) -> None:
+        here = labels[-1] == plan.label and phase == plan.phase
+        if here and next(passings) == plan.passing:
             os.kill(os.getpid(), ends)
 
     return watch
@@ -75,20 +70,21 @@ class WatchedPolicy(asyncio.DefaultEventLoopPolicy):
         return asyncio.Task(_driven(awaited, self._watch), loop=loop, **options)
 
 
-def label_of(awaited: Awaited) -> str | None:
-    """Return the innermost line of worker or manager in a chain of awaits."""
-    inner = outer = None
-    for frame in _frames(awaited):
-        name = frame.f_code.co_filename
-        if name.startswith(INNER):
-            inner = frame
-        elif name in OUTER:
-            outer = frame
-    found = inner if inner is not None else outer
-    if found is None:
-        return None
-    place = os.path.relpath(found.f_code.co_filename, ROOT)
-    return f"{place}:{found.f_code.co_name}:{found.f_lineno}"
+def labels_of(awaited: Awaited) -> list[str]:
+    """Return the lines of worker and manager in a chain of awaits, the innermost last."""
+    frames = list(_frames(awaited))
+    found = [frame for frame in frames if frame.f_code.co_filename.startswith(INNER)]
+    return [_label(frame) for frame in found or frames if _is_ours(frame)]
+
+
+def _is_ours(frame: FrameType) -> bool:
+    name = frame.f_code.co_filename
+    return name.startswith(INNER) or name in OUTER
+
+
+def _label(frame: FrameType) -> str:
+    place = os.path.relpath(frame.f_code.co_filename, ROOT)
+    return f"{place}:{frame.f_code.co_name}:{frame.f_lineno}"
 
 
 async def _driven(awaited: Coroutine[Any, Any, Any], watch: Watch) -> Any:
@@ -104,9 +100,9 @@ def _steps(awaited: Coroutine[Any, Any, Any], watch: Watch) -> Generator[Any, An
             waits_for = step()
         except StopIteration as stop:
             return stop.value
-        label = label_of(awaited)
-        if label is not None:
-            watch(label, "goes")
+        labels = labels_of(awaited)
+        if labels:
+            watch(labels, "goes")
         try:
             sent = yield waits_for
         except GeneratorExit:
@@ -116,8 +112,8 @@ def _steps(awaited: Coroutine[Any, Any, Any], watch: Watch) -> Generator[Any, An
             step = _throwing(awaited, error)
         else:
             step = _sending(awaited, sent)
-        if label is not None:
-            watch(label, "returns")
+        if labels:
+            watch(labels, "returns")
 
 
 def _sending(awaited: Coroutine[Any, Any, Any], sent: object) -> Callable[[], Any]:

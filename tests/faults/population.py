@@ -2,7 +2,8 @@
 
 import asyncio
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from tests.faults.door import Door
@@ -37,19 +38,24 @@ class Doors:
     patient: Door
     hurried: Door
 
-    @classmethod
-    def of(cls, house: House, **options: float) -> "Doors":
-        """Open the doors of a house."""
-        return cls(
-            house.door(**options),
-            house.door(not_before_seconds=DELAY_SECONDS, **options),
-            house.door(deadline_seconds=HURRY_SECONDS),
-        )
-
     async def close(self) -> None:
         """Close them."""
         for door in (self.plain, self.patient, self.hurried):
             await door.close()
+
+
+@asynccontextmanager
+async def doors_of(house: House, deadline_seconds: float) -> AsyncIterator[Doors]:
+    """Open the doors of a house while inside."""
+    doors = Doors(
+        house.door(deadline_seconds=deadline_seconds),
+        house.door(deadline_seconds=deadline_seconds, not_before_seconds=DELAY_SECONDS),
+        house.door(deadline_seconds=HURRY_SECONDS),
+    )
+    try:
+        yield doors
+    finally:
+        await doors.close()
 
 
 class Population:

@@ -7,14 +7,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.faults.door import DEADLINE_SECONDS
 from tests.faults.evidence import gathered, leftovers
+from tests.faults.finding import Evidence, Finding
 from tests.faults.house import House
-from tests.faults.oracle import Evidence, Finding, findings, lateness
-from tests.faults.population import Doors, Population
+from tests.faults.labels import Plan
+from tests.faults.oracle import findings, lateness
+from tests.faults.outages import excusing
+from tests.faults.population import Population, doors_of
 from tests.faults.trouble import Amount, Trouble
 
 QUIET_LEASES = 10
 """By then whatever the dead had held has been taken over, three times if need be."""
+
+
+CAUSED = {
+    "pauses past the lease": "stop",
+    "connections cut": "cut",
+    "Redis killed": "outage",
+    "Redis killed and its last second cut": "power cut",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +36,14 @@ class Round:
     questions: int
     kills: int
     pauses: int = 0
+    cuts: int = 0
+    outages: int = 0
+    power_cuts: int = 0
+    deadline_seconds: float = DEADLINE_SECONDS
     workers: int = 8
     at_once: int = 40
     poison: bool = True
+    plans: tuple[Plan, ...] = ()
     hiring: dict[str, Any] = field(default_factory=dict)
 
 
@@ -39,39 +56,51 @@ class Report:
     counts: dict[str, int]
     latest_seconds: float
     findings: tuple[Finding, ...]
+    missed: tuple[Plan, ...] = ()
 
 
 async def held(house: House, size: Round, seed: int, labels: Sequence[str]) -> Report:
     """Hold one round in an empty house."""
     began, after = time.monotonic(), house.ledger.path.stat().st_size
-    amount = Amount(size.kills, size.pauses)
+    amount = Amount(size.kills, size.pauses, size.cuts, size.outages, size.power_cuts, size.plans)
     trouble = Trouble(house, seed, amount, workers=size.workers, labels=labels, hiring=size.hiring)
     dead_before = set(house.workers.died)
-    doors, progress = Doors.of(house), asyncio.Queue[int]()
-    people = Population(
-        doors, seed, questions=size.questions, at_once=size.at_once, poison=size.poison
+    try:
+        await _lived_through(house, size, seed, trouble)
+    finally:
+        killed = {pid: how for pid, how in house.workers.died.items() if pid not in dead_before}
+        await house.workers.dismiss()
+    evidence = await gathered(
+        house.client,
+        house.ledger.path,
+        faulty=trouble.faulty | set(killed),
+        stopped=trouble.stopped,
+        after=after,
     )
-    async with asyncio.TaskGroup() as tasks:
+    found, excused = excusing(findings(evidence), evidence, trouble.outages)
+    return Report(
+        seed=seed,
+        seconds=time.monotonic() - began,
+        counts={**_counts(evidence, trouble, killed), **excused},
+        latest_seconds=_latest(evidence),
+        findings=tuple(found),
+        missed=tuple(trouble.missed),
+    )
+
+
+async def _lived_through(house: House, size: Round, seed: int, trouble: Trouble) -> None:
+    """Let people ask and trouble come, until everybody was told and nothing is left."""
+    progress = asyncio.Queue[int]()
+    async with doors_of(house, size.deadline_seconds) as doors, asyncio.TaskGroup() as tasks:
+        people = Population(
+            doors, seed, questions=size.questions, at_once=size.at_once, poison=size.poison
+        )
         staffing = tasks.create_task(trouble.keep_staffed())
         async with asyncio.TaskGroup() as busy:
             busy.create_task(trouble.spread(progress, size.questions))
             busy.create_task(people.live(lambda: progress.put_nowait(1)))
         await _quiet(house)
         staffing.cancel()
-    killed = {pid: how for pid, how in house.workers.died.items() if pid not in dead_before}
-    faulty = trouble.faulty | set(killed)
-    evidence = await gathered(
-        house.client, house.ledger.path, faulty=faulty, stopped=trouble.stopped, after=after
-    )
-    await house.workers.dismiss()
-    await doors.close()
-    return Report(
-        seed=seed,
-        seconds=time.monotonic() - began,
-        counts=_counts(evidence, trouble, killed),
-        latest_seconds=_latest(evidence),
-        findings=tuple(findings(evidence)),
-    )
 
 
 async def _quiet(house: House) -> None:
@@ -87,7 +116,8 @@ def _counts(evidence: Evidence, trouble: Trouble, killed: dict[int, int]) -> dic
     counts: Counter[str] = Counter()
     counts["messages accepted"] = sum(1 for _ in evidence.lines("accepted"))
     counts["processes killed"] = sum(1 for how in killed.values() if how == 9)
-    counts["pauses past the lease"] = trouble.caused["stop"]
+    for what, do in CAUSED.items():
+        counts[what] = trouble.caused[do]
     for kind in ("started", "billed", "stored", "refused", "cancelled", "lost", "redelivered"):
         counts[kind] = sum(1 for _ in evidence.lines(kind))
     for line in evidence.lines("told"):

@@ -1,6 +1,7 @@
 """One worker process of the suite: the real worker, broker and manager, on scripted agents."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from manager.manager import Manager
 from memory.answers import RedisCallStore
 from memory.conversation import RedisMemory
 from tests.faults.cast import (
+    KEEPS_TURNS,
     Bill,
     FollowingAgent,
     NotingCalls,
@@ -97,7 +99,7 @@ def _process(staff: Staff, ledger: Ledger) -> WorkerProcess:
 
 def _handlers(staff: Staff, ledger: Ledger, meter: Meter) -> list[Handler]:
     client = connect(staff.url)
-    flow, memory = Flow(ASSISTANT), RedisMemory(client, shards=1)
+    flow, memory = Flow(ASSISTANT), RedisMemory(client, shards=1, keep=KEEPS_TURNS)
     manager = Manager(flow, memory, Words(), limits=Limits(), quality_threshold=0.7)
     model = StoredModel(
         Bill(ledger), NotingCalls(RedisCallStore(client, shards=1), ledger), prompts=None
@@ -120,9 +122,10 @@ def _handlers(staff: Staff, ledger: Ledger, meter: Meter) -> list[Handler]:
 def _noting_labels(ledger: Ledger) -> Watch:
     known: set[str] = set()
 
-    def watch(label: str, _phase: str) -> None:
-        if label not in known:
-            known.add(label)
-            ledger.note("label", label=label)
+    def watch(labels: Sequence[str], _phase: str) -> None:
+        for label in labels:
+            if label not in known:
+                known.add(label)
+                ledger.note("label", label=label, innermost=label == labels[-1])
 
     return watch

@@ -2,30 +2,44 @@
 
 import asyncio
 import random
+import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from tests.faults.house import House
 from tests.faults.labels import Phase, Plan
 
 PASSINGS = 30
 """A process is to die at one of so many passings of its label."""
-PATIENCE_SECONDS = 4.0
-"""A process that has not passed its label by then is killed where it stands."""
+HIRED_AT_ONCE = 8
+PATIENCE_SECONDS = 3.0
+"""A process that has not passed its label by then is killed or stopped where it stands."""
+ON_THE_WAY_OUT = "worker/shutdown.py"
 PAUSES = (1.15, 1.6)
 """A pause lasts between so many leases."""
 LABELLED_SHARE = 0.5
+UNSYNCED_SECONDS = 1.0
+"""What `appendfsync everysec` may lose when the power fails."""
+Do = Literal["kill", "stop", "cut", "outage", "power cut"]
 PHASES: tuple[Phase, Phase] = ("goes", "returns")
 
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """How much of what; about half of it at named places."""
+    """How much of what, besides `plans` that name their places.
+
+    A cut ends every connection. An outage is a SIGKILL of Redis and a new start on its file; a
+    power cut besides takes the last second of that file, as `appendfsync everysec` allows.
+    """
 
     kills: int
     pauses: int = 0
+    cuts: int = 0
+    outages: int = 0
+    power_cuts: int = 0
+    plans: tuple[Plan, ...] = ()
 
 
 class Trouble:
@@ -46,12 +60,25 @@ class Trouble:
         self._workers = workers
         self._labels = labels
         self._hiring = hiring or {}
-        self._left: Counter[str] = Counter(kill=amount.kills, stop=amount.pauses)
+        self._left: Counter[str] = Counter(
+            {
+                "kill": amount.kills,
+                "stop": amount.pauses,
+                "cut": amount.cuts,
+                "outage": amount.outages,
+                "power cut": amount.power_cuts,
+            }
+        )
+        self._plans = list(amount.plans)
+        self._left.update(plan.do for plan in self._plans)
         self.caused: Counter[str] = Counter()
-        self.missed_labels = 0
+        self.missed: list[Plan] = []
+        self.outages: list[float] = []
         self.faulty: set[int] = set()
         self.stopped: set[int] = set()
         self._tasks: asyncio.TaskGroup | None = None
+        self._cutting = asyncio.Lock()
+        self._hired_at_once = asyncio.Semaphore(HIRED_AT_ONCE)
         self._staff: set[int] = set()
 
     async def keep_staffed(self) -> None:
@@ -74,18 +101,27 @@ class Trouble:
 
     def _cause(self) -> None:
         assert self._tasks is not None
-        do = self._choice()
+        plan = self._plans.pop() if self._plans else None
+        do: Do = plan.do if plan is not None else self._choice()
         self._left[do] -= 1
         self.caused[do] += 1
-        if self._labels and self._random.random() < LABELLED_SHARE:
-            self._tasks.create_task(self._at_a_label(do))
-        elif do == "kill":
-            self._tasks.create_task(self._kill_somebody())
-        else:
-            self._tasks.create_task(self._stop_somebody())
+        if plan is None and do in ("kill", "stop") and self._random.random() < LABELLED_SHARE:
+            plan = self._plan(do)
+        self._tasks.create_task(self._carried_out(plan) if plan is not None else self._act(do))
 
-    def _choice(self) -> Literal["kill", "stop"]:
-        kinds: tuple[Literal["kill", "stop"], ...] = ("kill", "stop")
+    async def _act(self, do: Do) -> None:
+        match do:
+            case "kill":
+                await self._kill_somebody()
+            case "stop":
+                await self._stop_somebody()
+            case "cut":
+                await self._cut()
+            case "outage" | "power cut":
+                await self._outage(power_cut=do == "power cut")
+
+    def _choice(self) -> Do:
+        kinds: tuple[Do, ...] = get_args(Do)
         [do] = self._random.choices(kinds, [self._left[kind] for kind in kinds])
         return do
 
@@ -93,6 +129,23 @@ class Trouble:
         victim = await self._somebody()
         self._house.workers.kill(victim)
         await self._house.workers.until(lambda: victim in self._house.workers.died)
+
+    async def _cut(self) -> None:
+        """Let the server end every connection but ours, whatever is on the way."""
+        async with self._cutting:
+            await self._house.client.client_kill_filter(_type="normal", skipme=True)
+
+    async def _outage(self, *, power_cut: bool) -> None:
+        """Kill Redis, and start it again on what its file has."""
+        server, client = self._house.server, self._house.client
+        async with self._cutting:
+            before = server.written()
+            await asyncio.sleep(UNSYNCED_SECONDS)
+            self.outages.append(time.time())
+            after = before if power_cut else None
+            await asyncio.to_thread(lambda: server.kill(loses_bytes_after=after))
+            await asyncio.to_thread(server.start_again)
+            await client.connection_pool.disconnect()
 
     async def _stop_somebody(self) -> None:
         victim = await self._somebody()
@@ -111,28 +164,39 @@ class Trouble:
         self.faulty.add(victim)
         return victim
 
-    async def _at_a_label(self, do: Literal["kill", "stop"]) -> None:
+    def _plan(self, do: Literal["kill", "stop"]) -> Plan | None:
+        if not self._labels:
+            return None
+        label, phase = self._random.choice(self._labels), self._random.choice(PHASES)
+        return Plan(label, phase, self._random.randint(1, PASSINGS), do)
+
+    async def _carried_out(self, plan: Plan) -> None:
         """Hire one more, who dies or stops at a place of its own."""
         workers = self._house.workers
-        plan = Plan(
-            self._random.choice(self._labels),
-            self._random.choice(PHASES),
-            self._random.randint(1, PASSINGS),
-            do,
-        )
-        pid = await workers.hire(**{**self._hiring, "plan": plan})
-        self.faulty.add(pid)
+        async with self._hired_at_once:
+            pid = await workers.hire(**{**self._hiring, "plan": plan})
+            self.faulty.add(pid)
+            if plan.label.startswith(ON_THE_WAY_OUT):
+                await self._house.noted("working", pid=pid)
+                workers.end(pid)
+            if not await self._reached(pid):
+                self.missed.append(plan)
+                if plan.do == "stop":
+                    workers.stop(pid)
+                    await self._reached(pid)
+            if pid in workers.stopped:
+                await self._pause(pid)
+            workers.kill(pid)
+
+    async def _reached(self, pid: int) -> bool:
+        workers = self._house.workers
         try:
             await workers.until(
                 lambda: pid in workers.died or pid in workers.stopped, seconds=PATIENCE_SECONDS
             )
         except TimeoutError:
-            self.missed_labels += 1
-            if do == "stop":
-                workers.stop(pid)
-        if do == "stop" and pid not in workers.died:
-            await self._pause(pid)
-        workers.kill(pid)
+            return False
+        return True
 
     async def _pause(self, pid: int) -> None:
         """Wait until its leases are gone, let it go on, and send it home for the next."""

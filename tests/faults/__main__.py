@@ -1,0 +1,117 @@
+"""The long run: `python -m tests.faults`. Kills for half an hour, and writes docs/faults.md.
+
+Every finished round stands in the progress file at once: a run that is broken off has told what is
+true so far, and goes on where it stopped when it is started again with the same arguments.
+"""
+
+import argparse
+import asyncio
+import os
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from shutil import rmtree
+
+from tests.faults.discovering import discovered, ends, unpassed
+from tests.faults.house import opened
+from tests.faults.labels import ROOT, Plan
+from tests.faults.page import written
+from tests.faults.progress import Goals, Progress
+from tests.faults.rounds import Report, Round, held
+
+POWER_CUT_EVERY = 2
+"""Every second outage takes the last second of the file with it."""
+QUESTIONS_AROUND_AN_OUTAGE = 120
+OUTAGE_DEADLINE_SECONDS = 6.0
+
+
+def main() -> int:
+    """Run until every goal is reached; 1 when a promise was broken."""
+    goals, progress = _told()
+    asyncio.run(_run(goals, progress))
+    return 1 if progress.findings else 0
+
+
+async def _run(goals: Goals, progress: Progress) -> None:
+    labels = await _labels(progress)
+    plans = ends(labels)
+    while (number := len(progress.reports)) < goals.rounds_in_all:
+        size = _round_of(goals, progress, plans)
+        report = await _one(size, goals.seed + number, [plan.label for plan in plans])
+        progress.add(report)
+        written(goals, progress)
+        _say(f"{number + 1}/{goals.rounds_in_all}: {report.seconds:.0f} s, {len(report.findings)}")
+
+
+async def _labels(progress: Progress) -> dict[str, bool]:
+    with tempfile.TemporaryDirectory(prefix="faults") as folder:
+        async with opened(Path(folder)) as house:
+            labels = await discovered(house, seed=1)
+    missing = unpassed(labels)
+    progress.labels = [label for label, innermost in labels.items() if innermost]
+    progress.unpassed = [str(place) for place in missing]
+    _say(f"{len(progress.labels)} places to die at, {len(missing)} not passed")
+    return labels
+
+
+def _round_of(goals: Goals, progress: Progress, plans: list[Plan]) -> Round:
+    """Rounds of kills and pauses first, every other one over the manager's stream; then outages."""
+    number = len(progress.reports)
+    if number < goals.rounds:
+        share = progress.share(goals)
+        size = Round(
+            questions=share["messages accepted"],
+            kills=max(0, share["processes killed"] - (len(plans) if number == 0 else 0)),
+            pauses=share["pauses past the lease"],
+            workers=goals.workers,
+            hiring={"on_the_spot": number % 2 == 0},
+        )
+        return replace(size, plans=tuple(plans), cuts=20) if number == 0 else size
+    cut = number % POWER_CUT_EVERY
+    return Round(
+        questions=QUESTIONS_AROUND_AN_OUTAGE,
+        kills=2,
+        outages=1 - cut,
+        power_cuts=cut,
+        workers=4,
+        poison=False,
+        deadline_seconds=OUTAGE_DEADLINE_SECONDS,
+    )
+
+
+async def _one(size: Round, seed: int, labels: list[str]) -> Report:
+    folder = Path(tempfile.mkdtemp(prefix="faults"))
+    async with opened(folder, durable=size.outages + size.power_cuts > 0) as house:
+        report = await held(house, size, seed, labels)
+    if report.findings:
+        _say(f"seed {seed}: {len(report.findings)} broken promises; its ledger is in {folder}")
+        for finding in report.findings[:20]:
+            _say(str(finding)[:300])
+    else:
+        rmtree(folder)
+    return report
+
+
+def _told() -> tuple[Goals, Progress]:
+    parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
+    seed = int(os.environ.get("REFDESK_FAULT_SEED", "1"))
+    parser.add_argument("--seed", type=int, default=seed)
+    parser.add_argument("--scale", type=float, default=1.0, help="a part of the whole, as 0.02")
+    parser.add_argument("--rounds", type=int, default=25, help="rounds of kills and pauses")
+    parser.add_argument("--workers", type=int, default=8)
+    parser.add_argument("--progress", type=Path, default=ROOT / ".faults" / "progress.jsonl")
+    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "faults.md")
+    told = parser.parse_args()
+    goals = Goals.scaled(
+        told.scale, seed=told.seed, rounds=told.rounds, workers=told.workers, page=told.page
+    )
+    return goals, Progress.read(told.progress, goals)
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
