@@ -34,6 +34,7 @@ class Outcomes:
         self._waiting: dict[str, list[Waiting]] = {}
         self._cursors: dict[bytes, bytes] = {}
         self._being_read = False
+        self._first = asyncio.Lock()
         self._not_yet_waiting: set[Waiting] = set()
 
     @asynccontextmanager
@@ -122,13 +123,18 @@ class Outcomes:
         """Begin after the last notice, when nobody has read here yet."""
         if self._cursors:
             return
+        async with self._first:
+            if not self._cursors:
+                self._cursors = await self._last_notices()
+
+    async def _last_notices(self) -> dict[bytes, bytes]:
         keys = [shard_keys(shard).notices.encode() for shard in range(self._space.shards)]
         client: Any = self._space.client
         with reachable():
             last = [
                 await client.execute_command("XREVRANGE", key, "+", "-", "COUNT", 1) for key in keys
             ]
-        self._cursors = {
+        return {
             key: entries[0][0] if entries else b"0-0"
             for key, entries in zip(keys, last, strict=True)
         }

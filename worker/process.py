@@ -36,7 +36,7 @@ class Staffing:
 
 def collect_rarely() -> None:
     """Let the garbage collector look less often: envelopes come and go, and hold no cycles."""
-    gc.set_threshold(50_000, 50, 50)
+    gc.set_threshold(100_000, 50, 50)
 
 
 def consumer_name() -> str:
