@@ -39,9 +39,9 @@ test: lint types imports  ## every test, on a real Redis too; what CI calls
 
 check: test  ## everything that must be green before a commit
 
-bench: install  ## measure the broker beside others, in one run
+bench: install  ## measure the broker beside others, in one run; writes docs/benchmarks.md
 	$(BIN)/pip install --quiet --group bench
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks --full --write
 
 faults: install  ## kill processes for real and count what was lost
 	$(BIN)/pytest -m redis tests/broker tests/worker tests/deploy
