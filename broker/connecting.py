@@ -26,11 +26,12 @@ from redis.exceptions import (
 
 from broker.cluster import Address, ClusterClient
 from broker.errors import BrokerUnavailableError, UnsuitableServerError
-from broker.packing import pack_fast
+from broker.packing import Line, use_ours
 from broker.trips import SharingRedis
 
 CONNECTIONS = 512
-TIMEOUT_SECONDS = 10.0
+POOL_SECONDS = 10.0
+"""How long somebody waits for one of the connections to be free."""
 LONGEST_BLOCK_SECONDS = 8.0
 """A blocking read ends before its connection is taken for dead."""
 
@@ -53,8 +54,7 @@ UNABLE = ("OOM command", "MISCONF", "READONLY", "LOADING", "MASTERDOWN", "NOREPL
 _OPTIONS: dict[str, Any] = {
     # A command whose answer was lost is never sent again blindly: the caller knows what is safe.
     "socket_keepalive": True,
-    "socket_timeout": TIMEOUT_SECONDS,
-    "socket_connect_timeout": 2.0,
+    "socket_connect_timeout": 1.0,
     "protocol": 2,
 }
 
@@ -63,23 +63,31 @@ CLUSTER = "+cluster"
 """Ends the scheme of a cluster's address: `redis+cluster://host:port,host:port`."""
 
 
-def connect(url: str) -> "aioredis.Redis":
-    """Return a client for the broker's port: of one server, or of a cluster of many."""
+Lines = dict[str, Line]
+"""What is known of the lines to each server, by its address."""
+
+
+def connect(url: str, lines: Lines | None = None) -> "aioredis.Redis":
+    """Return a client for the broker's port: of one server, or of a cluster of many.
+
+    Clients of one process should share `lines`: what one of them notices, all know.
+    """
+    known = {} if lines is None else lines
     parts = urlsplit(url)
     if not parts.scheme.endswith(CLUSTER):
-        return _connect(url)
-    return ClusterClient(_seeds(parts), lambda address: _connect(_node_url(parts, address)))
+        return _connect(url, known)
+    return ClusterClient(_seeds(parts), lambda address: _connect(_node_url(parts, address), known))
 
 
-def _connect(url: str) -> "aioredis.Redis":
+def _connect(url: str, lines: Lines) -> "aioredis.Redis":
     pool = aioredis.BlockingConnectionPool.from_url(
         url,
         max_connections=CONNECTIONS,
-        timeout=TIMEOUT_SECONDS,
+        timeout=POOL_SECONDS,
         retry=Retry(NoBackoff(), 0),
         **_options(url),
     )
-    pack_fast(pool)
+    use_ours(pool, lines.setdefault(url, Line()))
     return SharingRedis.from_pool(pool)
 
 

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from broker.connecting import CONNECTIONS, connect
+from broker.connecting import CONNECTIONS, Lines, connect
 from broker.errors import EmbeddedServerError
 from broker.preparing import OLDEST, version_numbers
 
@@ -46,6 +46,7 @@ class Endpoint:
     url: str
     durable: bool
     played: "FakeServer | None" = field(default=None, repr=False)
+    lines: Lines = field(default_factory=dict, repr=False, compare=False)
 
     def client(self) -> "Redis":
         """Return a client of its own for the running event loop."""
@@ -53,7 +54,7 @@ class Endpoint:
             from fakeredis import FakeAsyncRedis
 
             return FakeAsyncRedis(server=self.played, protocol=2, max_connections=CONNECTIONS)
-        return connect(self.url)
+        return connect(self.url, self.lines)
 
 
 def find_server() -> Path | None:

@@ -1,15 +1,18 @@
 """Takes entries, keeps their leases, and returns them."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from broker.idling import IdleReader
 from broker.keys import stream_key
 from broker.port import Delivery, Lost, Settlement, Want
 from broker.reading import Entry, Known, Malformed, delivery_of, taken_on_the_way
-from broker.scripts import DISCARD, LEAVE, RENEW, RETURN, Argument
+from broker.scripts import DISCARD, LEAVE, RECOVER, RENEW, RETURN, Argument
 from broker.space import Space
 from broker.taking import Reader
+
+ON_THE_WAY_MS = 100
+"""What was delivered so lately may be in an answer that is about to arrive."""
 
 
 class Leases:
@@ -77,6 +80,18 @@ class Leases:
         for group in _by_shard(held):
             keys, args = renewal(group)
             await self._space.run(RETURN, keys, args)
+
+    async def recover(self, role: str, consumer: str, known: Collection[tuple[int, str]]) -> bool:
+        """Return what a consumer owns without knowing; False while some is too new to tell."""
+        calls = [
+            self._space.run(
+                RECOVER,
+                [stream.decode()],
+                [consumer, ON_THE_WAY_MS, *(entry for place, entry in known if place == shard)],
+            )
+            for stream, shard in self._reader.streams_of(role).items()
+        ]
+        return not any(await self._space.over(calls))
 
     async def leave(self, role: str, consumer: str) -> None:
         """Remove a consumer, handing back what it still owns."""

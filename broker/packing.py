@@ -1,16 +1,57 @@
-"""Writes commands with the C packer: a batch of settlements has thousands of arguments."""
+"""The broker's connections: they pack with C, and notice soon that nobody answers any more.
 
+A batch of settlements has thousands of arguments, which redis-py packs one by one in Python. And a
+connection of its has one time limit for everything: here a command that waits in Redis may take
+its time, any other must be answered soon, and who did not answer before must greet even sooner.
+"""
+
+import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import hiredis
 from redis.asyncio import Connection, SSLConnection, UnixDomainSocketConnection
+from redis.exceptions import ResponseError
+from redis.exceptions import TimeoutError as RedisTimeoutError
 
 if TYPE_CHECKING:
     from redis.asyncio import ConnectionPool
 
+GREETING_SECONDS = 1.25
+"""For the greeting on a new connection to a server that was silent: it is tried again and again."""
+ANSWER_SECONDS = 10.0
+"""For any command; a line on which nothing comes back is given up then."""
+LATE_SECONDS = 1.0
+"""How much longer than it was asked to wait a blocking read may take."""
+BLOCKING = frozenset({"XREAD", "XREADGROUP"})
+
+
+@dataclass(slots=True)
+class Line:
+    """What the connections of a process to one server know of it together.
+
+    When one of them hears nothing any more, the others that wait in pools are likely to be half
+    open as well: each is made anew before it is used.
+    """
+
+    heard_at: float = float("-inf")
+    suspected_at: float = float("-inf")
+
+    @property
+    def silent(self) -> bool:
+        """Whether nothing was heard since somebody waited in vain."""
+        return self.heard_at < self.suspected_at
+
 
 class _Packing:
-    """Overrides how a connection packs and sends; what is out of the ordinary is redis-py's."""
+    """Overrides how a connection packs, sends and waits; the rest is redis-py's."""
+
+    socket_timeout: float | None
+
+    def __init__(self, *, line: Line, **options: Any) -> None:
+        super().__init__(**{**options, "socket_timeout": ANSWER_SECONDS})
+        self._line = line
+        self._heard_at = float("-inf")
 
     async def send_packed_command(self, command: Any, check_health: bool = True) -> None:
         """Write at once; only when the socket takes no more is there something to wait for.
@@ -30,10 +71,48 @@ class _Packing:
 
     def pack_command(self, *args: Any) -> list[bytes]:
         name = args[0]
+        if name in BLOCKING and "BLOCK" in args:
+            blocked = int(args[args.index("BLOCK") + 1]) / 1000
+            self.socket_timeout = blocked + LATE_SECONDS
+        # A command of several words is left to redis-py.
         if (" " if isinstance(name, str) else b" ") in name:
             packed: list[bytes] = super().pack_command(*args)  # type: ignore[misc] # of the connection
             return packed
         return [hiredis.pack_command(args)]
+
+    async def read_response(self, *args: Any, **options: Any) -> Any:
+        try:
+            answer = await super().read_response(*args, **options)  # type: ignore[misc] # as above
+        except RedisTimeoutError:
+            self._line.suspected_at = time.monotonic()
+            raise
+        except ResponseError:
+            self._heard()
+            raise
+        self._heard()
+        return answer
+
+    @property
+    def suspected(self) -> bool:
+        """Whether somebody waited in vain on this line since anything was heard here."""
+        return self._heard_at < self._line.suspected_at
+
+    async def can_read(self) -> bool:
+        """Return True for a connection that its pool shall make anew before it is used."""
+        if self.suspected:
+            return True
+        readable: bool = await super().can_read()  # type: ignore[misc] # as above
+        return readable
+
+    def _heard(self) -> None:
+        self.socket_timeout = ANSWER_SECONDS
+        self._heard_at = self._line.heard_at = time.monotonic()
+
+    async def connect_check_health(self, *args: Any, **options: Any) -> None:
+        """Make the connection; a server that was silent has little time to greet."""
+        if not self.is_connected:  # type: ignore[attr-defined] # of the connection
+            self.socket_timeout = GREETING_SECONDS if self._line.silent else ANSWER_SECONDS
+        await super().connect_check_health(*args, **options)  # type: ignore[misc] # as above
 
 
 class _PackingConnection(_Packing, Connection):
@@ -56,11 +135,12 @@ _PACKING: dict[type, type] = {
 
 
 def is_open(connection: Any) -> bool:
-    """Return whether a connection is made and was not ended by the server."""
+    """Return whether a connection is made, was not ended by the server, and is not suspected."""
     reader = connection._reader  # noqa: SLF001 - redis-py tells it only by reading, which may wait
-    return reader is not None and not reader.at_eof()
+    return reader is not None and not reader.at_eof() and not connection.suspected
 
 
-def pack_fast(pool: "ConnectionPool") -> None:
-    """Let the pool's connections, none of which is open yet, use the C packer."""
-    pool.connection_class = _PACKING.get(pool.connection_class, pool.connection_class)
+def use_ours(pool: "ConnectionPool", line: Line) -> None:
+    """Let the pool's connections, none of which is open yet, be the broker's own."""
+    pool.connection_class = _PACKING[pool.connection_class]
+    pool.connection_kwargs["line"] = line

@@ -5,7 +5,7 @@ consumer *and* its delivery count together; a settle by anybody else changes not
 False. Times are told as remaining seconds, counted by the clock of Redis.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
@@ -282,6 +282,13 @@ class Broker(Protocol):
 
     async def give_back(self, held: Sequence[Delivery]) -> None:
         """Return unstarted entries at once, without spending an attempt."""
+        ...
+
+    async def recover(self, role: str, consumer: str, known: Collection[tuple[int, str]]) -> bool:
+        """Return at once what was delivered to a consumer and never arrived.
+
+        `known` are shard and entry id of what did. False: ask again, some of it may still arrive.
+        """
         ...
 
     async def leave(self, role: str, consumer: str) -> None:

@@ -9,7 +9,7 @@ the old owner settles then is refused.
 
 import random
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, cast
 
@@ -186,6 +186,9 @@ class RedisBroker:
 
     async def give_back(self, held: Sequence[Delivery]) -> None:
         await self._leases.give_back(held)
+
+    async def recover(self, role: str, consumer: str, known: Collection[tuple[int, str]]) -> bool:
+        return await self._leases.recover(role, consumer, known)
 
     async def leave(self, role: str, consumer: str) -> None:
         await self._leases.leave(role, consumer)

@@ -1,23 +1,23 @@
-"""Waits between attempts to reach Redis, and says so once."""
+"""Waits between attempts to reach Redis, and says so now and then."""
 
 import asyncio
 import random
 
-import structlog
+from broker.outage import Outage
 
 FIRST_SECONDS = 0.05
-LONGEST_SECONDS = 1.0
+LONGEST_SECONDS = 0.5
+"""Together with the time an attempt may take: work goes on two seconds after Redis answers."""
 
 _RANDOM = random.Random()  # noqa: S311 - jitter is no secret
 
-log = structlog.get_logger("worker")
-
 
 class Backoff:
-    """Full-jitter waits from 50 ms to 1 s; logs when the trouble starts and when it ends."""
+    """Full-jitter waits from 50 ms to half a second; `outage` tells of the trouble of all."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, outage: Outage) -> None:
         self._what = what
+        self._outage = outage
         self._failures = 0
 
     @property
@@ -27,14 +27,12 @@ class Backoff:
 
     def succeeded(self) -> None:
         """Note that Redis answers."""
-        if self._failures:
-            log.info("broker_reached_again", what=self._what, failures=self._failures)
         self._failures = 0
+        self._outage.succeeded()
 
     async def failed(self, error: Exception) -> None:
         """Note a failure and wait."""
-        if self._failures == 0:
-            log.warning("broker_unreachable", what=self._what, error=str(error))
         longest = min(LONGEST_SECONDS, FIRST_SECONDS * 2 ** min(self._failures, 10))
         self._failures += 1
+        self._outage.failed(self._what, error)
         await asyncio.sleep(_RANDOM.uniform(FIRST_SECONDS / 2, longest))

@@ -10,6 +10,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
+from broker.outage import Outage
 from broker.port import Broker, Lost
 from worker.port import Handler, Leases, Meter
 from worker.settling import Settler
@@ -63,6 +64,7 @@ class WorkerProcess:
         self._renewal = renewal
         self._grace_seconds = grace_seconds
         self._settler = Settler(broker, takers=lambda: self.workers)
+        outage = Outage()
         self.workers = [
             Worker(
                 broker,
@@ -73,6 +75,7 @@ class WorkerProcess:
                 leases=renewal,
                 meter=meter,
                 attempts=attempts,
+                outage=outage,
             )
             for member in staff
             for instance in range(member.instances)

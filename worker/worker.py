@@ -6,6 +6,7 @@ import time
 import structlog
 
 from broker.errors import BrokerUnavailableError
+from broker.outage import Outage
 from broker.port import Broker, Bury, Delivery, Lost, Retry, Send, Settlement
 from envelope.envelope import Envelope, Hop, decode
 from envelope.errors import DecodeError
@@ -40,6 +41,7 @@ class Worker:
         meter: Meter,
         attempts: int = 3,
         block_seconds: float = 8.0,
+        outage: Outage | None = None,
     ) -> None:
         self.role = handler.role.value
         self.running: dict[Key, asyncio.Task[None]] = {}
@@ -53,6 +55,8 @@ class Worker:
         self._meter = meter
         self._attempts = attempts
         self._block_seconds = block_seconds
+        self._outage = Outage() if outage is None else outage
+        self._recovered = 0
         # Entries taken on the way may exceed the places that a blocked read has asked for.
         self._at_once = asyncio.Semaphore(places)
         self._tasks: asyncio.TaskGroup | None = None
@@ -84,10 +88,11 @@ class Worker:
             self._tasks = None
 
     async def _take(self, tasks: asyncio.TaskGroup) -> None:
-        backoff = Backoff(f"take {self.role}")
+        backoff = Backoff(f"take {self.role}", self._outage)
         while True:
             await self._free.wait()
             try:
+                await self._recover()
                 taken = await self._broker.take(
                     self.role,
                     self.consumer,
@@ -102,6 +107,15 @@ class Worker:
             for delivery in taken:
                 self._start(delivery, tasks)
 
+    async def _recover(self) -> None:
+        """Hand back what was delivered in answers that got lost, so that it waits for no lease."""
+        troubles = self._outage.troubles
+        if troubles == self._recovered:
+            return
+        known = [(shard, entry_id) for _, shard, entry_id, _ in self.running]
+        if await self._broker.recover(self.role, self.consumer, known):
+            self._recovered = troubles
+
     def lost(self, lost: Lost) -> None:
         """Cancel the run of an entry that is no longer ours: it could change nothing."""
         key = (lost.role, lost.shard, lost.entry_id, lost.count)
@@ -114,6 +128,9 @@ class Worker:
 
     def _start(self, delivery: Delivery, tasks: asyncio.TaskGroup) -> None:
         key = (delivery.role, delivery.shard, delivery.entry_id, delivery.count)
+        if key in self.running:
+            # A group that was made again delivers everything anew, also to who works on it.
+            return
         if delivery.starts > 1:
             self._meter.redelivered(self.role)
         self._leases.hold(delivery)
@@ -148,7 +165,7 @@ class Worker:
         except DecodeError as error:
             self._tell_failure(delivery, "undecodable", error)
             return Bury(reason="undecodable", error=str(error))
-        backoff = Backoff(f"run {self.role}")
+        backoff = Backoff(f"run {self.role}", self._outage)
         while True:
             try:
                 return await self._handler.handle(delivery, envelope)
@@ -171,7 +188,7 @@ class Worker:
         return Bury("failed", reason, Send(Role.MANAGER.value, handed.encode()), journal)
 
     async def _settle(self, delivery: Delivery, settlement: Settlement) -> bool:
-        backoff = Backoff(f"settle {self.role}")
+        backoff = Backoff(f"settle {self.role}", self._outage)
         while True:
             try:
                 return await self._settler.settle(delivery, settlement)

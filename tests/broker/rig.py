@@ -47,9 +47,11 @@ def forward(frame: bytes = b"next", *, role: str = "search") -> Forward:
     return Forward((Send(role, frame),), journal=(JournalEntry("routed", {"to": role}),))
 
 
-async def eventually(look: Callable[[], Awaitable[Any]]) -> Any:
+async def eventually(
+    look: Callable[[], Awaitable[Any]], *, patience_seconds: float = PATIENCE_SECONDS
+) -> Any:
     """Return what `look` finds, as soon as it finds something."""
-    until = time.monotonic() + PATIENCE_SECONDS
+    until = time.monotonic() + patience_seconds
     while time.monotonic() < until:
         found = await look()
         if found:

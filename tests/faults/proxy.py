@@ -142,6 +142,10 @@ class Proxy:
             line.mute = True
         return len(lines)
 
+    def carrying(self) -> int:
+        """Return how many lines are whole."""
+        return sum(1 for line in list(self._lines) if not line.mute)
+
     async def delay(self) -> None:
         """Wait as long as the line is slow."""
         if self.seconds:

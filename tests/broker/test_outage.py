@@ -1,0 +1,71 @@
+from collections.abc import Iterator
+
+import pytest
+import structlog
+from structlog.testing import LogCapture
+
+from broker.outage import PAUSE_SECONDS, Outage
+
+ERROR = ConnectionError("gone")
+
+
+@pytest.fixture
+def heard() -> LogCapture:
+    return LogCapture()
+
+
+@pytest.fixture(autouse=True)
+def _logging_to(heard: LogCapture) -> Iterator[None]:
+    before = structlog.get_config()
+    structlog.configure(processors=[heard])
+    yield
+    structlog.configure(**before)
+
+
+class Clock:
+    """Stands still until it is moved."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_however_many_fail_it_is_told_once_in_a_while(heard: LogCapture) -> None:
+    clock = Clock()
+    outage = Outage(clock=clock)
+
+    for _ in range(1000):
+        outage.failed("take", ERROR)
+    clock.now = PAUSE_SECONDS
+    outage.failed("settle", ERROR)
+
+    assert [(line["what"], line["failures"]) for line in heard.entries] == [
+        ("take", 1),
+        ("settle", 1001),
+    ]
+
+
+def test_the_end_is_told_once(heard: LogCapture) -> None:
+    outage = Outage(clock=Clock())
+    outage.succeeded()
+    outage.failed("take", ERROR)
+
+    outage.succeeded()
+    outage.succeeded()
+
+    assert [line["event"] for line in heard.entries] == [
+        "broker_unreachable",
+        "broker_reached_again",
+    ]
+
+
+def test_coming_and_going_is_no_reason_to_shout(heard: LogCapture) -> None:
+    outage = Outage(clock=Clock())
+
+    for _ in range(100):
+        outage.failed("take", ERROR)
+        outage.succeeded()
+
+    assert len(heard.entries) == 2
+    assert outage.troubles == 100

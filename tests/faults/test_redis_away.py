@@ -1,0 +1,217 @@
+"""Redis goes away in every way there is: a real worker goes on as soon as it is back."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker.connecting import LONGEST_BLOCK_SECONDS, connect
+from broker.packing import LATE_SECONDS
+from broker.redis_broker import RedisBroker
+from gateway.desk import Desk, Message
+from tests.broker.rig import eventually
+from tests.deploy.house import refdesk
+from tests.faults.employee import Employee
+from tests.faults.proxy import Proxy
+from tests.faults.servers import Server
+
+pytestmark = [pytest.mark.redis, pytest.mark.slow]
+
+AGAIN_SECONDS = 2.0
+"""How soon work goes on once Redis answers."""
+SLACK_SECONDS = 2.0
+"""For a busy machine."""
+NOTICED_SECONDS = LONGEST_BLOCK_SECONDS + LATE_SECONDS
+"""Nobody can miss the answer of a blocking read before its time is over."""
+RED_SECONDS = 15.0
+LINES = 5
+"""At most so many complaints a second."""
+PARTITION_SECONDS = 60.0
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with Server(tmp_path_factory.mktemp("server")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def proxy(server: Server) -> Iterator[Proxy]:
+    with Proxy(server.path) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def employee(proxy: Proxy, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Employee]:
+    """One worker that lives through all of it."""
+    with Employee(tmp_path_factory.mktemp("employee"), proxy.url) as made:
+        yield made
+        assert made.lives
+        assert made.dismiss() == 0
+
+
+@pytest.fixture
+async def client(server: Server, employee: Employee) -> AsyncIterator[Any]:
+    """A line to Redis that no proxy stands in."""
+    made: Any = connect(server.url)
+    yield made
+    await made.aclose()
+
+
+NUMBERS = count(1)
+
+
+async def answered(client: Any) -> float:
+    """Ask something, and return how many seconds the answer took."""
+    desk = Desk(
+        RedisBroker(client), tenant="refdesk", assistant="refdesk", channel="test",
+        deadline_seconds=30.0, apology=lambda _language: "sorry",
+    )  # fmt: skip
+    number = next(NUMBERS)
+    started = time.monotonic()
+    reply = await desk.ask(Message("/language", f"c{number}", f"m{number}", "language", ("de",)))
+    assert reply["outcome"] == "answered"
+    return time.monotonic() - started
+
+
+@asynccontextmanager
+async def told_calmly(employee: Employee) -> AsyncIterator[None]:
+    """Do something bad while inside: work goes on at once after it, and nobody is shouted at."""
+    before = len(employee.complaints())
+    yield
+    assert employee.most_complaints_in_a_second() <= LINES
+    assert len(employee.complaints()) - before < 100
+
+
+async def goes_on(client: Any) -> None:
+    assert await answered(client) < AGAIN_SECONDS + SLACK_SECONDS
+
+
+async def test_redis_is_killed_and_started_again(
+    server: Server, employee: Employee, client: Any
+) -> None:
+    await answered(client)
+    async with told_calmly(employee):
+        server.kill()
+        await eventually(_complained(employee))
+        await asyncio.to_thread(server.start)
+        await goes_on(client)
+
+
+async def test_everything_is_flushed(employee: Employee, client: Any) -> None:
+    async with told_calmly(employee):
+        await client.flushall()
+        await goes_on(client)
+
+
+async def test_a_group_is_destroyed(employee: Employee, client: Any) -> None:
+    await answered(client)
+    async with told_calmly(employee):
+        for role in ("manager", "command"):
+            await client.xgroup_destroy(f"rd:{{0}}:stream:{role}", "workers")
+        await goes_on(client)
+
+
+async def test_a_stream_is_deleted(employee: Employee, client: Any) -> None:
+    await answered(client)
+    async with told_calmly(employee):
+        for role in ("manager", "command"):
+            await client.delete(f"rd:{{0}}:stream:{role}")
+        await goes_on(client)
+
+
+async def test_the_scripts_are_forgotten(employee: Employee, client: Any) -> None:
+    async with told_calmly(employee):
+        await client.script_flush()
+        await goes_on(client)
+
+
+async def test_every_line_is_reset(proxy: Proxy, employee: Employee, client: Any) -> None:
+    async with told_calmly(employee):
+        proxy.reset()
+        await goes_on(client)
+
+
+async def test_every_line_is_half_open(proxy: Proxy, employee: Employee, client: Any) -> None:
+    await answered(client)
+    async with told_calmly(employee):
+        assert proxy.freeze() > 1
+        assert await answered(client) < NOTICED_SECONDS + AGAIN_SECONDS + SLACK_SECONDS
+
+
+@pytest.mark.timeout(120)
+async def test_a_partition_turns_readiness_red_and_work_goes_on_after_it(
+    proxy: Proxy, employee: Employee, client: Any
+) -> None:
+    await answered(client)
+    assert employee.unready() == ""
+    async with told_calmly(employee):
+        proxy.part()
+        async with asyncio.timeout(RED_SECONDS):
+            await eventually(lambda: _red(employee), patience_seconds=2 * RED_SECONDS)
+        proxy.heal()
+        await goes_on(client)
+        await eventually(lambda: _green(employee))
+
+
+@pytest.mark.faults
+@pytest.mark.timeout(180)
+async def test_a_partition_of_a_minute_is_told_calmly_and_ends(
+    proxy: Proxy, employee: Employee, client: Any
+) -> None:
+    await answered(client)
+    async with told_calmly(employee):
+        proxy.part()
+        await asyncio.sleep(PARTITION_SECONDS)
+        proxy.heal()
+        await goes_on(client)
+
+
+@pytest.mark.faults
+@pytest.mark.timeout(120)
+async def test_a_server_that_stands_still_is_noticed_and_work_goes_on_after_it(
+    server: Server, employee: Employee, client: Any
+) -> None:
+    await answered(client)
+    async with told_calmly(employee):
+        server.stop()
+        try:
+            await asyncio.sleep(RED_SECONDS)
+            assert await _red(employee)
+        finally:
+            server.go_on()
+        await goes_on(client)
+        await eventually(lambda: _green(employee))
+
+
+def test_a_start_with_a_server_that_evicts_says_why(tmp_path: Path) -> None:
+    (tmp_path / "server").mkdir()
+    with Server(tmp_path / "server", "--maxmemory-policy", "allkeys-lru") as server:
+        ended = refdesk(tmp_path, "worker", "--role", "command", redis_url=server.url)
+
+    assert ended.returncode == 1
+    assert "expected maxmemory-policy noeviction" in ended.stderr
+    assert "found allkeys-lru" in ended.stderr
+    assert ended.stderr.count("\n") == 1
+
+
+def _complained(employee: Employee) -> Callable[[], Any]:
+    before = len(employee.complaints())
+
+    async def look() -> bool:
+        return len(employee.complaints()) > before
+
+    return look
+
+
+async def _red(employee: Employee) -> bool:
+    return "no answer from Redis" in await asyncio.to_thread(employee.unready)
+
+
+async def _green(employee: Employee) -> bool:
+    return not await asyncio.to_thread(employee.unready)
