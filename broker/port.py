@@ -31,7 +31,10 @@ class JournalEntry:
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A message at the door. `result_list` names a push channel, or is empty for pull doors."""
+    """A message at the door. `result_list` names a push channel, or is empty for pull doors.
+
+    `retry_of` is the message that this one runs again, when its dead letter is.
+    """
 
     question: Question
     frame: bytes
@@ -41,6 +44,7 @@ class Submission:
     result_list: str = ""
     not_before_seconds: float = 0.0
     accepted: Fields = field(default_factory=dict)
+    retry_of: str = ""
 
 
 @dataclass(frozen=True, slots=True)

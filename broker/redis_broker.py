@@ -139,6 +139,7 @@ class RedisBroker:
             self._quota,
             self._longest_queue,
             to_json(superseded(question)),
+            submission.retry_of,
             self._pace.share,
             max(1, self._pace.at_least),
             int(self._retry_after_seconds * 1000),

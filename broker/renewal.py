@@ -97,7 +97,7 @@ class LeaseRenewal:
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._renew(broker, stop, on_lost))
-                tasks.create_task(Timekeeper(broker, self._unavailable).run(stop))
+                tasks.create_task(Timekeeper(broker, self._heard).run(stop))
         finally:
             await broker.close()
 
@@ -110,9 +110,10 @@ class LeaseRenewal:
             try:
                 lost = await broker.renew(held) if held else ()
             except BrokerUnavailableError as error:
-                self._unavailable(error)
+                self._heard(error)
                 continue
-            self._away = False
+            if held:
+                self._heard(None)
             self.last_renewal = time.monotonic()
             for entry in lost:
                 self._lose(entry, on_lost)
@@ -124,10 +125,10 @@ class LeaseRenewal:
         if held is not None:
             on_lost(entry)
 
-    def _unavailable(self, error: BrokerUnavailableError) -> None:
-        if not self._away:
+    def _heard(self, error: BrokerUnavailableError | None) -> None:
+        if error is not None and not self._away:
             log.warning("renewal_unavailable", error=str(error))
-        self._away = True
+        self._away = error is not None
 
 
 class PlayedRenewal(LeaseRenewal):

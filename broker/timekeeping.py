@@ -19,15 +19,18 @@ GATHER_SECONDS = 0.02
 """Alarms and looks follow each other no faster: many retries are sent at once."""
 CANCEL_AGAIN_SECONDS = 0.05
 
-OnAway = Callable[[BrokerUnavailableError], None]
+Heard = Callable[[BrokerUnavailableError | None], None]
 
 
 class Timekeeper:
-    """Runs what is due, sweeps, and listens for alarms; `on_away` hears of a silent Redis."""
+    """Runs what is due, sweeps, and listens for alarms.
 
-    def __init__(self, broker: Broker, on_away: OnAway) -> None:
+    `heard` is told how each call went: the error of a silent Redis, or None.
+    """
+
+    def __init__(self, broker: Broker, heard: Heard) -> None:
         self._broker = broker
-        self._on_away = on_away
+        self._heard = heard
         self._look_at = 0.0
         self._sooner = asyncio.Event()
 
@@ -50,10 +53,12 @@ class Timekeeper:
             try:
                 await work()
             except BrokerUnavailableError as error:
-                self._on_away(error)
+                self._heard(error)
                 # What rang meanwhile was not heard: look, once Redis answers.
                 self._ring(0.0)
                 await asyncio.sleep(AWAY_SECONDS)
+            else:
+                self._heard(None)
 
     async def _listen(self) -> None:
         seconds = await self._broker.alarm(block_seconds=LONGEST_BLOCK_SECONDS)

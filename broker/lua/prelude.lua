@@ -4,7 +4,7 @@
 -- Fields of a record:
 --   at accepted (us), d deadline (ms), t tenant, l result list, lr/lo last resort and its outcome,
 --   st stage, o outcome (absent while open), ri the entry on the result list, di the
---   dead letters.
+--   dead letters, of the message that this one is a retry of.
 
 local GROUP = 'workers'
 

@@ -8,6 +8,7 @@ local name, tenant, role, frame = arg(), arg(), arg(), arg()
 local seconds_ms, resort, resort_outcome = arg(), arg(), arg()
 local result_list, delay_ms, accepted = arg(), tonumber(arg()), arg()
 local quota, longest, merged_reply = tonumber(arg()), tonumber(arg()), arg()
+local retry_of = arg()
 -- A share of 0 keeps no pace: the quota alone bounds the shard.
 local share, at_least, unknown = tonumber(arg()), tonumber(arg()), tonumber(arg())
 local lanes = {}
@@ -77,6 +78,9 @@ end
 
 redis.call('HSET', question.record, 'at', at, 'd', whole(deadline), 't', tenant, 'l', result_list,
   'lr', resort, 'lo', resort_outcome)
+if retry_of ~= '' then
+  redis.call('HSET', question.record, 'of', retry_of)
+end
 redis.call('XADD', question.journal, '*', 'k', 'accepted', 'j', accepted)
 redis.call('RPUSH', messages, name)
 redis.call('LTRIM', messages, -1000, -1)

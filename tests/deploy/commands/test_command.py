@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
+from broker.keys import question_keys
 from broker.port import Bury
+from broker.redis_broker import RedisBroker
 from config.settings import load_settings
-from deploy.assembly import connected
+from deploy.assembly import connected, posted
 from deploy.command import VERBS
 from envelope.role import Role
 from gateway.desk import Desk, Message
@@ -299,6 +301,7 @@ def test_a_dead_letter_is_shown_run_again_whole_and_dropped(served: Run, library
     assert (letter["reason"], letter["role"]) == ("failed", "manager")
     assert letter["id"] in served("dead", "list").out
     assert CLEAR in served("dead", "show", letter["id"]).out
+    assert letter["accepted_at"] <= letter["queued_at"] <= letter["at"]
 
     again = served("dead", "retry", letter["id"])
 
@@ -311,6 +314,21 @@ def test_a_dead_letter_is_shown_run_again_whole_and_dropped(served: Run, library
 
     assert served("dead", "drop", letter["id"]).out == f"dropped {letter['id']}\n"
     assert _letters_of(original, served) == []
+
+
+def test_a_dead_letter_that_is_run_again_delivers_only_when_told(
+    served: Run, library: Path
+) -> None:
+    original = _bury(library, CLEAR, result_list="chat")
+    (letter,) = _letters_of(original, served)
+
+    quiet = served("dead", "retry", letter["id"]).out.split("message ")[1].split(";")[0]
+    told = served("dead", "retry", letter["id"], "--deliver").out.split("message ")[1].split(";")[0]
+    _finished(quiet, served)
+    _finished(told, served)
+
+    assert _delivered(library, "chat") == [original, told]
+    assert _record_of(library, told)[b"of"].decode() == original
 
 
 def _letters_of(message_id: str, served: Run) -> list[Any]:
@@ -328,8 +346,34 @@ def _finished(message_id: str, served: Run) -> Any:
     pytest.fail(f"{message_id} was not worked through")
 
 
-def _bury(data: Path, text: str) -> str:
+def _delivered(data: Path, name: str) -> list[str]:
+    """The messages whose replies stand on a result list, oldest first."""
+
+    async def read() -> list[str]:
+        async with posted(load_settings(refdesk_data=data)) as post:
+            assert isinstance(post.broker, RedisBroker)
+            results = post.broker.result_list(name, "w-1")
+            found = await results.take(places=10, block_seconds=0.0)
+            return [result.question.message_id for result in found]
+
+    return asyncio.run(read())
+
+
+def _record_of(data: Path, message_id: str) -> dict[bytes, bytes]:
+    async def read() -> dict[bytes, bytes]:
+        async with posted(load_settings(refdesk_data=data)) as post:
+            (question,) = await post.broker.find(message_id)
+            client: Any = post.endpoint.client()
+            found: dict[bytes, bytes] = await client.hgetall(question_keys(question, 0).record)
+            await client.aclose()
+            return found
+
+    return asyncio.run(read())
+
+
+def _bury(data: Path, text: str, *, result_list: str = "") -> str:
     """Accept a question, and give it up as a worker does whose agent failed thrice."""
+    name = f"m-dead-{result_list}" if result_list else "m-dead"
 
     async def act() -> str:
         settings = load_settings(refdesk_data=data)
@@ -341,11 +385,12 @@ def _bury(data: Path, text: str) -> str:
                 channel="cli",
                 deadline_seconds=60.0,
                 apology=lambda _language: "sorry",
+                result_list=result_list,
             )
-            await desk.submit(Message(text, "c-dead", "m-dead"))
+            await desk.submit(Message(text, "c-dead", name))
             taken = await broker.take(Role.MANAGER.value, "w-1", places=1, block_seconds=1.0)
             settled = await broker.settle([(taken[0], Bury("failed", "ValueError: no rule"))])
             assert list(settled) == [True]
-        return "m-dead"
+        return name
 
     return asyncio.run(act())
