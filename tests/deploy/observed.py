@@ -63,7 +63,11 @@ class EventfulModel:
 
 async def work(url: str, data: str, roles: Sequence[str], port: int) -> None:
     settings = settings_of(
-        Path(data), redis_url=url, openai_api_key=KEY, lease_seconds=LEASE_SECONDS
+        Path(data),
+        redis_url=url,
+        openai_api_key=KEY,
+        lease_seconds=LEASE_SECONDS,
+        instances={"translation": 1},  # each read that a paused one has left open takes an entry
     )
     configure_logging("debug", secrets=secrets_of(settings))
     logging.getLogger("vendor").setLevel(logging.DEBUG)
