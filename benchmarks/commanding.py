@@ -28,8 +28,11 @@ class Commanded:
         """Ask for a measurement; several processes may be told before the first is heard."""
         if self.process.stdin is None:
             raise RuntimeError("expected a pipe")
-        self.process.stdin.write(json.dumps([name, arguments]) + "\n")
-        self.process.stdin.flush()
+        try:
+            self.process.stdin.write(json.dumps([name, arguments]) + "\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            raise self._silent() from None
 
     def hear(self) -> Any:
         """Return what it found."""
@@ -37,9 +40,12 @@ class Commanded:
             raise RuntimeError("expected a pipe")
         line = self.process.stdout.readline()
         if not line:
-            self.journal.seek(0)
-            raise SilentProcessError(self.journal.read()[-2000:])
+            raise self._silent()
         return json.loads(line)
+
+    def _silent(self) -> SilentProcessError:
+        self.journal.seek(0)
+        return SilentProcessError(self.journal.read()[-2000:])
 
     def resident_megabytes(self) -> float:
         """Return its resident memory, in units of 1,000,000 bytes."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from benchmarks.commanding import Commanded, processes
+from benchmarks.commanding import Commanded, SilentProcessError, processes
 from benchmarks.counting_proxy import Count, counting_proxy
 from benchmarks.figures import Alone, Recovery, Row, Speed, Trips, quantile
 from benchmarks.payload import Payload
@@ -35,6 +35,23 @@ class Spans:
     idle: float = 0.0
     recovery: float = 0.0
     lanes: int = 1
+
+
+@contextmanager
+def noted(row: Row) -> Iterator[None]:
+    """Keep what went wrong with one system from the others; the table tells it."""
+    try:
+        yield
+    except (SilentProcessError, ValueError) as error:
+        row.error = _reason(str(error))
+        sys.stderr.write(f"{row.system} failed: {error}\n")
+
+
+def _reason(told: str) -> str:
+    """Return the line of a traceback that names the error."""
+    lines = [line.strip(" |+-") for line in told.splitlines()]
+    named = [line for line in lines if "Error" in line.split(":")[0]] or lines
+    return named[-1] if named else "ended without a word"
 
 
 def measure_speed(row: Row, system: System, payload: Payload, number: int, spans: Spans) -> None:
@@ -90,8 +107,9 @@ def measure_trips(rows: Sequence[tuple[Row, System]], payload: Payload, spans: S
         time.sleep(spans.idle)
         idle = [count.turns - so_far for (_, _, count), so_far in zip(watched, before, strict=True)]
         for (row, one, count), turns in zip(watched, idle, strict=True):
-            sparse = _sparse(one, count)
-            row.trips = Trips(sparse, _saturated(one, count, spans), turns / spans.idle)
+            with noted(row):
+                sparse = _sparse(one, count)
+                row.trips = Trips(sparse, _saturated(one, count, spans), turns / spans.idle)
 
 
 @contextmanager

@@ -4,18 +4,17 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from benchmarks.commanding import SilentProcessError
 from benchmarks.figures import Report, Row
 from benchmarks.parts import (
     Spans,
     hear_recovery,
     measure_speed,
     measure_trips,
+    noted,
     start_recovery,
 )
 from benchmarks.payload import Payload, payloads
@@ -60,7 +59,7 @@ def run(mode: Mode, systems: Sequence[System]) -> Report:
         for number in mode.processes:
             for row, system in pairs:
                 _tell(f"{system.name}: {name}, {number} process(es)")
-                with _noted(row):
+                with noted(row):
                     measure_speed(row, system, known[name], number, mode.spans)
     if mode.whole:
         first = mode.payloads[0]
@@ -94,16 +93,6 @@ def _recover(pairs: Sequence[Pair], spans: Spans) -> None:
     killing = [(row, start_recovery(system, spans)) for row, system in pairs]
     for row, process in killing:
         row.recovery = hear_recovery(process)
-
-
-@contextmanager
-def _noted(row: Row) -> Iterator[None]:
-    """Keep what went wrong with one system from the others; the table tells it."""
-    try:
-        yield
-    except (SilentProcessError, ValueError) as error:
-        row.error = (str(error).strip().splitlines() or ["ended without a word"])[-1]
-        _tell(f"{row.system} failed: {error}")
 
 
 def _report(mode: Mode, carried: Sequence[Payload]) -> Report:

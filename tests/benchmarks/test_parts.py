@@ -3,7 +3,9 @@ import pytest
 from benchmarks.figures import Row
 from benchmarks.parts import Spans, measure_speed, measure_trips
 from benchmarks.payload import HOPS, payloads
+from benchmarks.running import Mode, run
 from benchmarks.systems.catalogue import SYSTEMS
+from benchmarks.systems.port import System
 
 pytestmark = [pytest.mark.redis, pytest.mark.slow]
 
@@ -35,3 +37,14 @@ def test_the_raw_limit_takes_two_round_trips_a_hop_and_shares_them_in_a_crowd() 
     assert trips is not None
     assert 2 * HOPS <= trips.sparse < 3 * HOPS
     assert 0 < trips.saturated < HOPS
+
+
+def test_a_system_that_does_not_start_is_told_with_its_reason() -> None:
+    broken = System("broken", "no_such_house", ("redis",), "", {})
+
+    report = run(Mode("speed", ("4 kB",), (1,), SHORT), [broken])
+
+    row = report.row("broken", "4 kB")
+    assert row is not None
+    assert not row.speeds
+    assert "no_such_house" in row.error
