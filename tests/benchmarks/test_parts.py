@@ -35,7 +35,8 @@ def test_the_raw_limit_takes_two_round_trips_a_hop_and_shares_them_in_a_crowd() 
 
     trips = row.trips
     assert trips is not None
-    assert 2 * HOPS <= trips.sparse < 3 * HOPS
+    # The last pipeline may still be on its way when the answer is already known.
+    assert 2 * HOPS - 1 < trips.sparse < 3 * HOPS
     assert 0 < trips.saturated < HOPS
 
 
