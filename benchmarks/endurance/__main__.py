@@ -1,0 +1,50 @@
+"""Runs one of the long runs: `python -m benchmarks.endurance overload --minutes 10`."""
+
+import argparse
+import asyncio
+import shlex
+import sys
+
+from benchmarks.endurance import bounded, overload, rolling
+from benchmarks.endurance.told import Told
+
+
+def main(words: list[str]) -> int:
+    """Run, print table and JSON, and return 1 when a goal was missed."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.endurance")
+    runs = parser.add_subparsers(dest="run", required=True)
+    over = runs.add_parser("overload", help="three times the capacity")
+    over.add_argument("--minutes", type=float, default=10.0)
+    over.add_argument("--ease-minutes", type=float, default=2.0)
+    over.add_argument("--seed", type=int, default=1)
+    many = runs.add_parser("bounded", help="very many questions, and workers that come and go")
+    many.add_argument("--questions", type=int, default=1_000_000)
+    many.add_argument("--restarts", type=int, default=1_000)
+    roll = runs.add_parser("rolling", help="a rolling restart of all workers at half load")
+    roll.add_argument("--seconds", type=float, default=20.0)
+    roll.add_argument("--rounds", type=int, default=3)
+    roll.add_argument("--seed", type=int, default=1)
+    for run in runs.choices.values():
+        run.add_argument("--write", action="store_true", help="into docs/endurance.md")
+    wanted = parser.parse_args(words)
+    told = asyncio.run(_run(wanted))
+    print(told.text())
+    print(told.json())
+    if wanted.write:
+        told.write(f"python -m benchmarks.endurance {shlex.join(words)}")
+    return 0 if told.met else 1
+
+
+async def _run(wanted: argparse.Namespace) -> Told:
+    match wanted.run:
+        case "overload":
+            seconds, ease = 60 * wanted.minutes, 60 * wanted.ease_minutes
+            return await overload.run(overload.Overload(seconds, ease, seed=wanted.seed))
+        case "bounded":
+            return await bounded.run(bounded.Bounded(wanted.questions, wanted.restarts))
+        case _:
+            return await rolling.run(rolling.Rolling(wanted.seconds, wanted.rounds, wanted.seed))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

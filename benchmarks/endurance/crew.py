@@ -1,0 +1,183 @@
+"""Worker processes of the whole flow, quick to start: forked from one that has imported all."""
+
+import asyncio
+import multiprocessing
+import random
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from multiprocessing.context import ForkServerProcess
+
+from pydantic import BaseModel
+
+from agents.agent import Agent
+from benchmarks.idle_agents import WRITES, IdleAgent, Reads
+from benchmarks.refdesk_flow import NoTexts
+from broker.admission import NO_PACE, Pace
+from broker.connecting import connect
+from broker.port import Delivery, Settlement
+from broker.redis_broker import RedisBroker
+from broker.renewal import LeaseRenewal
+from envelope.envelope import Envelope
+from envelope.outcome import HopOutcome
+from envelope.role import Role
+from manager.flow import ASSISTANT, Flow
+from manager.machine import Limits
+from manager.manager import Manager
+from memory.conversation import RedisMemory
+from worker.agent_handler import AgentHandler, told_of_poison
+from worker.deciding import OnTheSpot
+from worker.port import Handler, SilentMeter
+from worker.process import Staffing, WorkerProcess, collect_rarely
+from worker.shutdown import stop_on_signals
+
+AGAIN = "endurance:again"
+"""Counts what a handler was given that was not its first start."""
+READY = "endurance:ready"
+STOP_SECONDS = 30.0
+SPREAD = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Crew:
+    """How a worker process works; times are seconds.
+
+    `waits`: how long each role's handler waits, give or take a tenth; `places`: on how many each
+    role works at once in a process, `tight` those of single roles.
+    """
+
+    url: str
+    waits: Mapping[str, float] = field(default_factory=dict)
+    places: int = 64
+    tight: Mapping[str, int] = field(default_factory=dict)
+    lease_seconds: float = 5.0
+    ttl_seconds: float = 3600.0
+    grace_seconds: float = 20.0
+    pace: Pace = NO_PACE
+
+    def broker(self) -> RedisBroker:
+        """Return a broker as every process of this crew uses it."""
+        return RedisBroker(
+            connect(self.url),
+            lease_seconds=self.lease_seconds,
+            ttl_seconds=self.ttl_seconds,
+            pace=self.pace,
+            tell=told_of_poison,
+        )
+
+
+class WaitingAgent(IdleAgent):
+    """Wait, as for a model, then write the stage's fixed attributes."""
+
+    def __init__(self, role: Role, seconds: float) -> None:
+        super().__init__(role)
+        self._seconds = seconds
+
+    async def work(self, reads: Reads) -> HopOutcome[BaseModel]:
+        """Return the fixed writes, after a while."""
+        if self._seconds > 0:
+            await asyncio.sleep(self._seconds * random.uniform(1 - SPREAD, 1 + SPREAD))
+        return await super().work(reads)
+
+
+class Watched:
+    """Does what its handler does, and counts in Redis what is not a first start."""
+
+    def __init__(self, handler: Handler, url: str) -> None:
+        self.role = handler.role
+        self._handler = handler
+        self._client = connect(url)
+
+    async def handle(self, delivery: Delivery, envelope: Envelope) -> Settlement:
+        """Handle it."""
+        if delivery.count > 1 or delivery.starts > 1 or delivery.failures > 0:
+            await self._client.incr(AGAIN)
+        return await self._handler.handle(delivery, envelope)
+
+
+def process_of(crew: Crew) -> WorkerProcess:
+    """Return the workers of one process."""
+    memory = RedisMemory(connect(crew.url), shards=1, ttl_seconds=int(crew.ttl_seconds))
+    manager = Manager(Flow(ASSISTANT), memory, NoTexts(), limits=Limits(), quality_threshold=0.7)
+    here = OnTheSpot(manager, SilentMeter())
+    agents: list[Agent[Reads, BaseModel]] = [
+        WaitingAgent(role, crew.waits.get(role.value, 0.0)) for role in WRITES
+    ]
+    staff = [Staffing(Watched(manager, crew.url), 4 * crew.places)]
+    staff += [
+        Staffing(
+            Watched(AgentHandler(agent, limit_seconds=30, manager=here), crew.url),
+            crew.tight.get(agent.role.value, crew.places),
+        )
+        for agent in agents
+    ]
+    return WorkerProcess(
+        crew.broker(),
+        staff,
+        renewal=LeaseRenewal(crew.broker, lease_seconds=crew.lease_seconds),
+        meter=SilentMeter(),
+        grace_seconds=crew.grace_seconds,
+    )
+
+
+async def _work(crew: Crew) -> None:
+    collect_rarely()
+    stop = asyncio.Event()
+    async with stop_on_signals(stop), process_of(crew).running():
+        await connect(crew.url).incr(READY)
+        await stop.wait()
+
+
+def work(crew: Crew) -> None:
+    """Work until SIGTERM."""
+    with suppress(KeyboardInterrupt):
+        asyncio.run(_work(crew))
+
+
+class Workers:
+    """The worker processes that run now."""
+
+    def __init__(self, crew: Crew) -> None:
+        self._crew = crew
+        self._context = multiprocessing.get_context("forkserver")
+        self._context.set_forkserver_preload(["benchmarks.endurance.crew"])
+        self._client = connect(crew.url)
+        self._started = 0
+        self.running: list[ForkServerProcess] = []
+
+    async def start(self) -> ForkServerProcess:
+        """Start one more, and return it once it works."""
+        process = self._context.Process(target=work, args=(self._crew,), daemon=True)
+        self._started += 1
+        await asyncio.to_thread(process.start)
+        while int(await self._client.get(READY) or 0) < self._started:
+            if not process.is_alive():
+                raise SystemExit(f"expected a worker that works, found exit {process.exitcode}")
+            await asyncio.sleep(0.01)
+        self.running.append(process)
+        return process
+
+    async def stop(self, process: ForkServerProcess, *, kill: bool = False) -> None:
+        """Stop one with SIGTERM, or SIGKILL; returns once it is gone."""
+        self.running.remove(process)
+        if kill:
+            process.kill()
+        else:
+            process.terminate()
+        await asyncio.to_thread(process.join, STOP_SECONDS)
+        if process.exitcode is None:
+            process.kill()
+            raise SystemExit(f"expected a worker that ends on SIGTERM within {STOP_SECONDS:g} s")
+        process.close()
+
+    async def replace_oldest(self, *, kill: bool = False) -> None:
+        """Start a new one, then stop the oldest."""
+        oldest = self.running[0]
+        await self.start()
+        await self.stop(oldest, kill=kill)
+
+    async def close(self) -> None:
+        """Stop all."""
+        for process in list(self.running):
+            await self.stop(process)
+        await self._client.aclose()

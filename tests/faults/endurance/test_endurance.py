@@ -1,0 +1,36 @@
+"""The long runs of `benchmarks/endurance`, short: what they find, not how fast this machine is."""
+
+import pytest
+
+from benchmarks.endurance import overload, rolling
+from benchmarks.endurance.overload import Overload
+from benchmarks.endurance.rolling import Rolling
+from benchmarks.endurance.told import Told
+
+pytestmark = [pytest.mark.redis, pytest.mark.slow]
+
+
+def found(told: Told) -> dict[str, float]:
+    return {check.name: check.found for check in told.checks}
+
+
+async def test_three_times_what_workers_can_do_is_refused_at_the_door_and_the_rest_answered() -> (
+    None
+):
+    told = await overload.run(Overload(seconds=6, ease_seconds=2))
+
+    goals = found(told)
+    assert goals["accepted without an answer"] == 0
+    assert told.figures["refused"] > told.figures["accepted"]  # type: ignore[operator] # both are numbers
+    # With no door the last of six seconds would wait for twelve more.
+    assert told.figures["longest under overload (s)"] < 6  # type: ignore[operator] # a number
+    assert goals["a quiet tenant's questions accepted"] > 0.6
+
+
+async def test_a_rolling_restart_spends_no_attempt_and_delays_nobody_for_long() -> None:
+    told = await rolling.run(Rolling(seconds=2, rounds=1))
+
+    goals = found(told)
+    # The goal is one second; a machine that does much else at once gets five.
+    assert goals.pop("added p99 (s)") < 5
+    assert set(goals.values()) == {0}

@@ -1,0 +1,113 @@
+"""What a desk leaves in Redis, against the tables of keys of the broker and of the memory."""
+
+import asyncio
+import re
+from dataclasses import dataclass
+
+import pytest
+
+from broker import keys as broker_keys
+from envelope.outcome import GaveUp, RetryAfter
+from envelope.role import Role
+from gateway.desk import Message
+from memory import keys as memory_keys
+from tests.broker.rig import eventually
+from tests.worker.cast import House
+
+ROW = re.compile(r"^\| (rd:.+?) +\| (\w+) +\|.+\| (.+?) +\|$", re.MULTILINE)
+ENDS_WITH_WORK = ("members:", "fields:")
+"""Has no time to live, and is gone as soon as nothing is open."""
+STAYS = re.compile(r"never|entries: settled|capped$")
+"""Streams, and what a Redis is set up with once."""
+
+
+@dataclass(frozen=True)
+class Row:
+    name: re.Pattern[str]
+    kind: str
+    dies: str
+
+
+@dataclass(frozen=True)
+class Key:
+    name: str
+    kind: str
+    lives_ms: int
+
+
+def rows() -> list[Row]:
+    text = f"{broker_keys.__doc__}\n{memory_keys.__doc__}"
+    return [
+        Row(_pattern(name), {"str": "string"}.get(kind, kind), dies)
+        for name, kind, dies in ROW.findall(text)
+    ]
+
+
+def _pattern(name: str) -> re.Pattern[str]:
+    escaped = re.sub(r"<[^>]+>|\{\w+\}", "@", name)
+    return re.compile(re.escape(escaped).replace("@", "[^:]+"))
+
+
+def row_of(key: Key) -> Row:
+    found = [row for row in rows() if row.name.fullmatch(key.name)]
+    assert len(found) == 1, f"{key} stands in {len(found)} rows"
+    return found[0]
+
+
+async def keys_of(house: House) -> list[Key]:
+    return [
+        Key(name.decode(), (await house.client.type(name)).decode(), await house.client.pttl(name))
+        for name in await house.client.keys("*")
+    ]
+
+
+async def nothing_open(house: House) -> bool:
+    return not await house.client.exists("rd:{0}:deadlines")
+
+
+@pytest.fixture
+async def worked(house: House) -> House:
+    """A desk that has answered, asked back, failed, waited, forgotten, and is idle now."""
+    house.script.next(Role.LANG, RetryAfter(0.01, "away"))
+    house.script.next(Role.ESSENCE, {}, {}, ValueError("broken"))
+    house.script.next(Role.SEARCH, {"search_quality": "poor"})
+    house.script.next(Role.RESPONSE, GaveUp("no words"))
+    texts = ["How do I add a rule?"] * 5
+    async with house.open():
+        pushing = house.desk(result_list="chat")
+        async with asyncio.TaskGroup() as tasks:
+            for number, text in enumerate(texts):
+                tasks.create_task(pushing.ask(Message(text, f"c{number % 3}", f"m{number}")))
+        await pushing.ask(Message("/clear_all", "c1", "m9", "clear_all"))
+        await eventually(lambda: nothing_open(house))
+    return house
+
+
+async def test_every_key_that_a_desk_leaves_stands_in_a_table_with_its_type(worked: House) -> None:
+    found = await keys_of(worked)
+
+    assert [key for key in found if row_of(key).kind != key.kind] == []
+    assert len({row_of(key).name for key in found}) > 10
+
+
+async def test_every_key_that_a_desk_leaves_ends_unless_it_is_a_stream_or_made_once(
+    worked: House,
+) -> None:
+    found = await keys_of(worked)
+
+    endless = {key.name for key in found if key.lives_ms < 0}
+    assert endless == {key.name for key in found if STAYS.match(row_of(key).dies)}
+
+
+async def test_what_has_no_end_of_its_own_is_gone_when_nothing_is_open(worked: House) -> None:
+    found = await keys_of(worked)
+
+    assert [key for key in found if row_of(key).dies.startswith(ENDS_WITH_WORK)] == []
+
+
+async def test_workers_that_left_leave_no_consumer_behind(worked: House) -> None:
+    streams = [key.name for key in await keys_of(worked) if ":stream:" in key.name]
+
+    left = [await worked.client.xinfo_consumers(stream, broker_keys.GROUP) for stream in streams]
+
+    assert left == [[]] * len(streams)
