@@ -16,7 +16,7 @@ from broker.renewal import LeaseRenewal, PlayedRenewal
 from config.settings import Settings
 from config.texts import load_texts
 from deploy.command import CommandError
-from deploy.quarantine import with_quarantine
+from deploy.quarantine import made_quarantine, warming, with_quarantine
 from deploy.staff import handlers
 from envelope.role import Role
 from gateway.desk import Desk
@@ -86,7 +86,9 @@ async def working(
 
             knowledge = await stack.enter_async_context(opened_knowledge(settings))
             await stack.enter_async_context(knowledge.warming())
-        await stack.enter_async_context(staffed(post, roles, knowledge, health_port=health_port))
+        await stack.enter_async_context(
+            staffed(post, roles, knowledge, health_port=health_port, warm=True)
+        )
         yield post
 
 
@@ -199,8 +201,12 @@ async def staffed(
     *,
     health_port: int = 0,
     models: Callable[[str], Model] | None = None,
+    warm: bool = False,
 ) -> AsyncIterator[None]:
-    """Have workers of `roles` while inside; `models` by task, else those that settings name."""
+    """Have workers of `roles` while inside; `models` by task, else those that settings name.
+
+    `warm` gets ready for the first suspect, which costs a process and pays for who works long.
+    """
     settings = post.settings
     meter = _meter() if health_port else None
     async with AsyncExitStack() as stack:
@@ -216,7 +222,10 @@ async def staffed(
             models=models,
         )
         if models is None and post.endpoint.played is None:
-            staffing = with_quarantine(staffing, settings, post.endpoint, KNOWING)
+            quarantine = made_quarantine(roles, settings, post.endpoint, KNOWING)
+            staffing = with_quarantine(staffing, quarantine)
+            if warm:
+                await stack.enter_async_context(warming(quarantine))
         renewal = _renewal(post)
         process = _process(post, staffing, renewal, meter)
         if meter is not None:

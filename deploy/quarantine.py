@@ -1,5 +1,6 @@
 """Puts a handler together in a process of its own, for suspects; see `worker.quarantine`."""
 
+import asyncio
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
@@ -15,24 +16,35 @@ from worker.process import Staffing
 from worker.quarantine import Quarantine, Quarantined
 
 
-def with_quarantine(
-    staffing: Sequence[Staffing], settings: Settings, endpoint: Endpoint, knowing: Collection[str]
-) -> list[Staffing]:
-    """Return the staffing with handlers that run their suspects in quarantine.
+def made_quarantine(
+    roles: Collection[str], settings: Settings, endpoint: Endpoint, knowing: Collection[str]
+) -> Quarantine:
+    """Return the quarantine of a process that works for `roles`.
 
     Of the roles that need the index (`knowing`) only where it is a server's: the embedded one
     belongs to this process alone, and their suspects run here.
     """
     here = () if settings.qdrant_url is not None else knowing
-    roles = {one.handler.role.value for one in staffing} - {*here, "ingestion"}
     make = partial(made_handler, settings, endpoint, frozenset(knowing))
-    quarantine = Quarantine(make, roles, told_of_poison, preload=[__name__])
+    return Quarantine(make, set(roles) - set(here), told_of_poison, preload=[__name__])
+
+
+def with_quarantine(staffing: Sequence[Staffing], quarantine: Quarantine) -> list[Staffing]:
+    """Return the staffing with handlers that run their suspects in quarantine."""
     return [
         replace(one, handler=Quarantined(one.handler, quarantine))
-        if one.handler.role.value in roles
+        if one.handler.role.value in quarantine.roles
         else one
         for one in staffing
     ]
+
+
+@asynccontextmanager
+async def warming(quarantine: Quarantine) -> AsyncIterator[None]:
+    """Get ready for the first suspect while something else is done inside."""
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(quarantine.warm())
+        yield
 
 
 @asynccontextmanager

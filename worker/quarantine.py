@@ -4,7 +4,8 @@ An entry whose worker died may have killed it, or only have been beside the one 
 again, it runs in a child of this process: a child that dies convicts its own entry alone, neither
 holds nor harms what runs here, and tells at once, without waiting for a lease. After three starts
 in all the entry is buried. Children come from a fork server, which has no threads and no
-connections that a fork would break; it starts with the first suspect.
+connections that a fork would break; it starts with the first suspect, or before when `warm` is
+called.
 """
 
 import asyncio
@@ -71,6 +72,12 @@ class Quarantine:
         self._at_once = asyncio.Semaphore(CHILDREN)
         self._context = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload([__name__, *preload])
+
+    async def warm(self) -> None:
+        """Start the fork server, so that the first suspect need not wait for it."""
+        process: Any = self._context.Process(target=_nothing, name="quarantine", daemon=True)
+        await asyncio.to_thread(process.start)
+        await asyncio.to_thread(process.join)
 
     async def run(self, delivery: Delivery) -> Settlement:
         """Return the settlement of a suspect, which is buried when its last start kills too."""
@@ -174,6 +181,10 @@ def _work(make: MakeHandler, delivery: Delivery, answer: "connection.Connection"
     threading.Thread(target=_end_with_parent, daemon=True).start()
     PRESENT.set(delivery)
     answer.send(asyncio.run(_handled(make, delivery)))
+
+
+def _nothing() -> None:
+    """End."""
 
 
 def _end_with_parent() -> None:

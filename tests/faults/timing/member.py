@@ -90,6 +90,7 @@ async def work(url: str, lease_seconds: float, kind: str) -> None:
             quarantine = Quarantine(
                 partial(actor, url), [ROLE.value], nobody_told, preload=[__name__]
             )
+            await quarantine.warm()
             process = WorkerProcess(
                 broker_of(url, lease_seconds),
                 [Staffing(Quarantined(Actor(client), quarantine), PLACES)],
