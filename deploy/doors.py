@@ -116,7 +116,7 @@ async def http_door(
 
     `open_to_all`: whoever reaches the door needs no key until the first one is made.
     """
-    settings, texts = post.settings, load_texts()
+    settings, texts, meter = post.settings, load_texts(), DoorMeter()
     client = post.endpoint.client()
     try:
         guard = Guard(
@@ -135,11 +135,12 @@ async def http_door(
             guard=guard,
             conversations=conversations,
             superseded=lambda language: texts.text("superseded", language),
-            meter=DoorMeter(),
+            meter=meter,
         )
         made = make_app(
             door,
             stopping=stopping,
+            registry=meter.registry,
             turns=settings.history_turns,
             unavailable=(MemoryUnavailableError,),
         )

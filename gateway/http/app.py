@@ -5,12 +5,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fastapi import APIRouter, FastAPI
+from prometheus_client import CollectorRegistry
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
 from gateway.http.completions import Completions
+from gateway.http.description import described
 from gateway.http.door import Door
 from gateway.http.failures import Failure, tell_failures
+from gateway.http.health import health_router
 from gateway.http.messages import Messages
 from gateway.http.opening import opening_router
 from gateway.http.origins import Origins
@@ -36,6 +39,7 @@ def make_app(
     door: Door,
     *,
     stopping: asyncio.Event,
+    registry: CollectorRegistry,
     turns: int = 6,
     unavailable: Sequence[type[Exception]] = (),
     others: Sequence[APIRouter] = (),
@@ -59,10 +63,12 @@ def make_app(
         Messages(door, stopping).router(),
         Reading(door).router(),
         Completions(door, stopping, turns=turns).router(),
+        health_router(door, registry, stopping),
         *others,
     )
     for router in routers:
         app.include_router(router)
+    app.openapi = lambda: described(app)  # type: ignore[method-assign] # as FastAPI wants it
     routes = [route for router in routers for route in router.routes]
     limited = BodyLimit(app, bytes_=BODY_BYTES)
     return HttpDoor(Reception(Origins(limited, door.guard), meter=door.meter), routes)

@@ -33,6 +33,7 @@ class HttpError(GatewayError):
         self.code = code
         self.param = param
         self.retry_after_seconds = retry_after_seconds
+        self.headers: dict[str, str] = {}
 
 
 class InvalidRequestError(HttpError):

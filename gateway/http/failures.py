@@ -45,7 +45,7 @@ def failure(error: HttpError, request_id: str) -> Response:
         code=error.code,
         request_id=request_id,
     )
-    headers = {}
+    headers = dict(error.headers)
     if error.retry_after_seconds is not None:
         headers["Retry-After"] = str(max(1, math.ceil(error.retry_after_seconds)))
     if error.status == 401:
@@ -102,7 +102,9 @@ def _invalid(error: RequestValidationError) -> HttpError:
 
 def _of_framework(error: HTTPException) -> HttpError:
     code = f"http_{error.status_code}"
-    return InvalidRequestError(str(error.detail), code=code, status=error.status_code)
+    told = InvalidRequestError(str(error.detail), code=code, status=error.status_code)
+    told.headers.update(error.headers or {})
+    return told
 
 
 def _busy(error: BusyError) -> HttpError:

@@ -123,7 +123,9 @@ async def open_booth(
         superseded=lambda language: f"superseded/{language}",
         meter=meter,
     )
-    made = make_app(door, stopping=stopping, unavailable=(MemoryUnavailableError,))
+    made = make_app(
+        door, registry=meter.registry, stopping=stopping, unavailable=(MemoryUnavailableError,)
+    )
     listener = listening("127.0.0.1", 0)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     booth = Booth(house, url, keys, stopping, meter, door, made.routes)

@@ -1,0 +1,92 @@
+"""What those who run the door see of it."""
+
+from structlog.testing import capture_logs
+
+from envelope.role import Role
+from gateway.keys import Scope
+from tests.gateway.http.rig import Booth, open_booth
+from tests.worker.cast import House
+
+MESSAGES = "/v1/conversations/c1/messages"
+
+
+async def test_a_door_tells_that_it_lives_and_can_take_messages(booth: Booth) -> None:
+    await booth.key()
+    client = booth.client()
+
+    alive, ready = await client.get("/healthz"), await client.get("/readyz")
+
+    assert (alive.status_code, alive.json()) == (200, {"status": "alive"})
+    assert (ready.status_code, ready.json()) == (200, {"status": "ready"})
+
+
+async def test_a_door_that_stops_is_not_ready_any_more(house: House) -> None:
+    async with open_booth(house) as booth:
+        booth.stopping.set()
+
+        ready = await booth.client().get("/readyz")
+
+    assert (ready.status_code, ready.json()) == (503, {"status": "stopping"})
+
+
+async def test_metrics_count_what_was_shown_for_keys_that_may_see_it(booth: Booth) -> None:
+    client = await booth.secret(scopes=frozenset(Scope))
+    await client.post(MESSAGES, json={"text": "How do I add a rule?", "message_id": "m1"})
+    await client.post(f"{MESSAGES}/m1/feedback", json={"thumb": "down"})
+
+    told = (await client.get("/metrics")).text
+    refused = await (await booth.secret()).get("/metrics")
+
+    assert 'refdesk_http_outcomes_total{outcome="answered"} 1.0' in told
+    assert 'refdesk_feedback_total{thumb="down"} 1.0' in told
+    assert (
+        'refdesk_http_requests_total{route="/v1/conversations/{conversation_id}/messages",'
+        'status="200"} 1.0' in told
+    )
+    assert refused.status_code == 403
+
+
+async def test_the_description_shows_every_route_with_an_example(booth: Booth) -> None:
+    told = (await booth.client().get("/openapi.json")).json()
+
+    paths = set(told["paths"])
+    assert paths == {route.path for route in booth.routes if hasattr(route, "path")}
+    for path, operations in told["paths"].items():
+        for operation in operations.values():
+            assert "422" not in operation["responses"], path
+            assert operation["summary"]
+    schemas = told["components"]["schemas"]
+    assert schemas["NewMessage"]["properties"]["text"]["examples"]
+    assert schemas["Answer"]["properties"]["text"]["examples"]
+    assert "HTTPValidationError" not in schemas
+
+
+async def test_a_failure_of_ours_tells_the_caller_nothing_of_it(house: House) -> None:
+    with capture_logs() as logged:
+        async with open_booth(house) as booth:
+            await house.client.set("rd:{0}:messages:acme/docs/c1", b"not a list")
+
+            answer = await booth.client().get("/v1/conversations/c1")
+
+    assert [line["event"] for line in logged] == ["request_failed", "request"]
+    assert answer.status_code == 500
+    assert answer.json()["error"]["code"] == "internal_error"
+    assert "WRONGTYPE" not in answer.text
+
+
+async def test_a_busy_desk_says_when_to_come_back(house: House) -> None:
+    async with open_booth(house) as booth:
+        client = booth.client()
+        headers = {"Accept": "text/event-stream"}
+        refused = None
+        for number in range(30):
+            sent = {"text": "How?", "message_id": f"m{number}"}
+            async with client.stream("POST", MESSAGES, json=sent, headers=headers) as answer:
+                if answer.status_code != 200:
+                    refused = answer
+                    break
+
+        assert refused is not None
+        assert refused.status_code == 429
+        assert int(refused.headers["retry-after"]) >= 1
+        assert (await house.broker.status([Role.MANAGER.value]))[0].depth == 1
