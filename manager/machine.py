@@ -37,7 +37,7 @@ class Limits:
                 return self.rounds
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Facts:
     """What the machine is told besides stage and outcome; all of it was read by the manager."""
 
@@ -48,7 +48,7 @@ class Facts:
     reason: ClarificationReason | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Send:
     """Send the envelope to a role."""
 
@@ -63,7 +63,7 @@ class End:
     outcome: Outcome | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Decision:
     """What the engine performs: a list of actions, and what the manager notes."""
 

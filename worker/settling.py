@@ -7,8 +7,8 @@ from typing import Protocol
 
 from broker.port import Broker, Delivery, Forward, Settlement, Want
 
-LANES = 2
-"""Batches that travel at once: while Redis settles one, this process makes the next."""
+LANES = 1
+"""Batches that travel at once: with more they are smaller, and each costs more."""
 
 
 class Taker(Protocol):
@@ -44,7 +44,7 @@ class Settler:
         broker: Broker,
         *,
         takers: Callable[[], Sequence[Taker]] = nobody,
-        batch: int = 256,
+        batch: int = 128,
     ) -> None:
         self._takers = takers
         self._broker = broker

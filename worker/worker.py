@@ -165,11 +165,12 @@ class Worker:
         except DecodeError as error:
             self._tell_failure(delivery, "undecodable", error)
             return Bury(reason="undecodable", error=str(error))
-        backoff = Backoff(f"run {self.role}", self._outage)
+        backoff: Backoff | None = None
         while True:
             try:
                 return await self._handler.handle(delivery, envelope)
             except UNAVAILABLE as error:
+                backoff = backoff or Backoff(f"run {self.role}", self._outage)
                 await backoff.failed(error)
             except Exception as error:  # noqa: BLE001 - an agent may raise anything; it is a failure
                 self._tell_failure(delivery, "failed", error)
@@ -188,11 +189,12 @@ class Worker:
         return Bury("failed", reason, Send(Role.MANAGER.value, handed.encode()), journal)
 
     async def _settle(self, delivery: Delivery, settlement: Settlement) -> bool:
-        backoff = Backoff(f"settle {self.role}", self._outage)
+        backoff: Backoff | None = None
         while True:
             try:
                 return await self._settler.settle(delivery, settlement)
             except BrokerUnavailableError as error:
+                backoff = backoff or Backoff(f"settle {self.role}", self._outage)
                 await backoff.failed(error)
 
     def _tell_failure(self, delivery: Delivery, what: str, error: Exception) -> None:
