@@ -62,23 +62,15 @@ async def due(url: str) -> None:
     chance = random.Random(SEED)
     figures = []
     async with crew(url, LEASE_SECONDS, "worker", "worker", "timekeeper") as system:
-        for _ in range(400):
-            seconds = chance.uniform(0.05, 2.0)
-            await system.ask(f"later {seconds}")
-            first = await system.start()
-            if chance.random() < 0.5:
-                # Idle between: everybody sleeps when the next is put off.
-                second = await system.start()
-                figures.append(second["at"] - first["at"] - seconds)
-                continue
-            other = chance.uniform(0.05, 2.0)
-            await system.ask(f"later {other}")
-            starts = [first] + [await system.start() for _ in range(3)]
-            by_message: dict[str, list[float]] = {}
-            for start in starts:
-                by_message.setdefault(start["message"], []).append(start["at"])
-            pairs = zip(by_message.values(), (seconds, other), strict=True)
-            figures += [times[1] - times[0] - wanted for times, wanted in pairs]
+        for _ in range(25):
+            wanted = [chance.uniform(0.05, 2.0) for _ in range(8)]
+            asked = [await system.ask(f"later {seconds}") for seconds in wanted]
+            times: dict[str, list[float]] = {}
+            for start in [await system.start() for _ in range(2 * len(asked))]:
+                times.setdefault(start["message"], []).append(start["at"])
+            for one, seconds in zip(asked, wanted, strict=True):
+                first, second = times[one.message_id]
+                figures.append(second - first - seconds)
     row("start after its due time", figures, "ms", 1000)
 
 

@@ -2,12 +2,15 @@
 
 import asyncio
 import json
+import multiprocessing
 import os
 import signal
+import threading
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
+from multiprocessing import connection
 from typing import Any
 
 from broker.connecting import connect
@@ -103,4 +106,13 @@ async def work(url: str, lease_seconds: float, kind: str) -> None:
 
 
 def main(url: str, lease_seconds: float, kind: str) -> None:
+    threading.Thread(target=end_with_parent, daemon=True).start()
     asyncio.run(work(url, lease_seconds, kind))
+
+
+def end_with_parent() -> None:
+    """Leave nothing behind when whoever hired this process is gone."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        connection.wait([parent.sentinel])
+        os._exit(1)

@@ -1,0 +1,95 @@
+"""Sweeping: one process at a time, a bounded amount of work, and nothing overlooked."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from broker.sweeping import LOOKS, MOVES
+from tests.broker.rig import SHORT_LEASE, Rig, eventually, finish
+
+STREAM = "rd:{0}:stream:manager"
+GROUP = "workers"
+
+
+async def pending(rig: Rig, number: int, consumer: str = "w1") -> None:
+    """Have so many entries delivered to a consumer."""
+    pipeline = rig.client.pipeline(transaction=False)
+    for place in range(number):
+        fields = {"q": f"acme/desk/c{place}/m1", "f": "x", "d": "0", "l": "", "n": "0"}
+        pipeline.xadd(STREAM, fields)
+    await pipeline.execute()
+    await rig.client.xreadgroup(GROUP, consumer, {STREAM: ">"}, count=number)
+
+
+async def test_one_process_sweeps_at_a_time_and_the_others_stand_by(rig: Rig) -> None:
+    rig.broker = rig.make(lease_seconds=16)
+    other = rig.make(lease_seconds=16)
+
+    first, stands_by, again = [await broker.sweep() for broker in (rig.broker, other, rig.broker)]
+
+    # Whoever stands by asks again a sixteenth of a lease or two after the sweeper's next sweep.
+    assert 15 < first <= 16 < stands_by <= 18.1
+    assert 15 < again <= 16
+
+
+async def test_who_stands_by_sweeps_when_the_sweeper_does_not(rig: Rig) -> None:
+    rig.broker, other = rig.make(lease_seconds=0.3), rig.make(lease_seconds=0.3)
+    await rig.broker.sweep()
+    await rig.submit()
+    held = await rig.take()
+
+    async def taken_over() -> Any:
+        await asyncio.sleep(min(await other.sweep(), 0.05))
+        return await rig.take_all(consumer="w2")
+
+    (again,) = await eventually(taken_over)
+
+    assert again.starts == 2
+    assert not await rig.settle(held, finish())
+
+
+async def test_the_next_sweep_is_due_when_the_next_lease_ends(rig: Rig) -> None:
+    rig.broker = rig.make(lease_seconds=10)
+    await rig.submit()
+    held = await rig.take()
+    await rig.client.xclaim(STREAM, GROUP, "w1", 0, [held.entry_id], idle=4000, justid=True)
+
+    assert 5 < await rig.broker.sweep() <= 6.1
+
+
+@pytest.mark.slow
+async def test_a_sweep_looks_at_a_bounded_number_of_entries_and_goes_on_next_time(
+    rig: Rig,
+) -> None:
+    rig.broker = rig.make(lease_seconds=60)
+    await pending(rig, 2 * LOOKS + 10)
+    entries = await rig.client.xrange(STREAM)
+    last = entries[-1][0]
+    # The answer that delivered it was lost: its consumer lives, and does not know of it.
+    await rig.client.xclaim(STREAM, GROUP, "w1", 0, [last], idle=90_000, justid=True)
+
+    waits = [await rig.broker.sweep() for _ in range(2)]
+    overlooked = await rig.take_all(consumer="w2")
+    await rig.broker.sweep()
+
+    assert all(wait <= 60 / 16 for wait in waits)  # it goes on soon
+    assert overlooked == []
+    assert (await rig.take(consumer="w2")).starts == 2
+
+
+@pytest.mark.slow
+async def test_a_sweep_gives_back_a_bounded_number_and_the_rest_at_once(rig: Rig) -> None:
+    rig.broker = rig.make(lease_seconds=SHORT_LEASE)
+    await pending(rig, MOVES + 5)
+
+    async def dead() -> bool:
+        return bool(await rig.client.xpending_range(STREAM, GROUP, "-", "+", 1, idle=60))
+
+    await eventually(dead)
+    wait = await rig.broker.sweep()
+    first = (await rig.client.xpending(STREAM, GROUP))["pending"]
+    await rig.broker.sweep()
+
+    assert (wait < 0.01, first) == (True, 5)
+    assert (await rig.client.xpending(STREAM, GROUP))["pending"] == 0
