@@ -1,5 +1,6 @@
 """Keeps model answers in Redis: those of a running question, and those that all may share."""
 
+import asyncio
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from redis.asyncio import Redis
 
 T = TypeVar("T")
+WAITS_SECONDS = (0.05, 0.2, 0.8, 2.0)
 RUNNING_SECONDS = 3600
 """Longer than any question runs; a question's end deletes its calls anyway."""
 
@@ -60,12 +62,19 @@ class RedisCallStore:
         return found
 
     async def put(self, key: Call, answer: bytes) -> None:
-        """Store the answer of this call."""
+        """Store the answer of this call; it is paid, so a short absence of Redis is waited out."""
         calls = conversation_keys(key.question, self._shards).calls
-        pipeline = self._client.pipeline(transaction=False)
-        pipeline.hset(calls, _field(key), answer)
-        pipeline.expire(calls, RUNNING_SECONDS)
-        await answered(pipeline.execute())
+        for wait in (*WAITS_SECONDS, None):
+            pipeline = self._client.pipeline(transaction=False)
+            pipeline.hset(calls, _field(key), answer)
+            pipeline.expire(calls, RUNNING_SECONDS)
+            try:
+                await answered(pipeline.execute())
+                return
+            except MemoryUnavailableError:
+                if wait is None:
+                    raise
+                await asyncio.sleep(wait)
 
 
 class RedisCacheStore:

@@ -1,4 +1,4 @@
-"""Losing an entry while its settlement travels."""
+"""What is no failure: an entry that is gone because it is settled, a Redis that was away."""
 
 import asyncio
 from collections.abc import Sequence
@@ -6,7 +6,9 @@ from typing import Any
 
 from broker.port import Delivery, Lost, Settled, Settlement, Want
 from broker.redis_broker import RedisBroker
+from envelope.role import Role
 from gateway.desk import Message
+from memory.errors import MemoryUnavailableError
 from tests.worker.cast import House
 
 
@@ -42,3 +44,18 @@ async def test_an_entry_that_is_gone_because_it_is_settled_is_not_lost(house: Ho
         # What was taken on the way of that settlement goes on at once, not after its lease.
         async with asyncio.timeout(20.0):
             assert (await reply)["outcome"] == "answered"
+
+
+async def test_an_agent_whose_memory_is_away_runs_again_without_spending_an_attempt(
+    house: House,
+) -> None:
+    house.script.next(Role.SEARCH, *(MemoryUnavailableError("away") for _ in range(4)))
+
+    async with house.open() as desk:
+        message = Message("How?", "c1", "m1")
+        reply = await desk.ask(message)
+
+        kinds = [each.kind for each in await house.broker.journal(desk.question(message))]
+    assert reply["outcome"] == "answered"
+    assert len(house.script.seen[Role.SEARCH]) == 5
+    assert "retried" not in kinds
