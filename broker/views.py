@@ -15,6 +15,8 @@ from broker.scripts import DEAD
 from broker.space import Space
 from envelope.question import Question
 
+LOST = "lost"
+"""Why a question ended that Redis knows nothing of any more."""
 FOLLOWERS = 200
 """How many may block a connection each, following a journal."""
 LOOK_SECONDS = 0.25
@@ -48,17 +50,18 @@ class Views:
         """Return how many questions ended, in one round trip; those that did not are None.
 
         Of one that was forgotten only its outcome is left: whoever waits for it need not any more.
+        Nor for one that Redis knows nothing of: it was lost with what Redis had not kept.
         """
         with reachable():
             pipeline: Any = self._space.client.pipeline(transaction=False)
             for question in questions:
                 _, names = self._space.place(question)
                 pipeline.execute_command("XREVRANGE", names.journal, "+", "-", "COUNT", 1)
-                pipeline.hget(names.record, "o")
+                pipeline.hmget(names.record, "at", "o")
             found = await pipeline.execute()
         return [
-            _reply_of(entries) if entries else _wordless(question, outcome)
-            for question, entries, outcome in zip(questions, found[::2], found[1::2], strict=True)
+            _reply_of(entries) if entries else _wordless(question, *record)
+            for question, entries, record in zip(questions, found[::2], found[1::2], strict=True)
         ]
 
     async def journal(
@@ -208,13 +211,13 @@ def _reply_of(entries: Sequence[Any]) -> Fields | None:
     return None
 
 
-def _wordless(question: Question, outcome: bytes | None) -> Fields | None:
-    if outcome is None:
+def _wordless(question: Question, at: bytes | None, outcome: bytes | None) -> Fields | None:
+    if outcome is None and at is not None:
         return None
     return {
-        "outcome": outcome.decode(),
+        "outcome": "failed" if outcome is None else outcome.decode(),
         "text": "",
-        "termination_reason": "forgotten",
+        "termination_reason": LOST if outcome is None else "forgotten",
         "conversation_id": question.conversation_id,
         "message_id": question.message_id,
     }

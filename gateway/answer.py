@@ -10,6 +10,8 @@ from envelope.outcome import Outcome
 
 FORGOTTEN = "forgotten"
 """The `termination_reason` of a message of which only the outcome is left."""
+LOST = "lost"
+"""That of a message of which nothing is left: Redis lost what it had not kept yet."""
 SupersededText = Callable[[str], str]
 
 

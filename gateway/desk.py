@@ -10,6 +10,7 @@ import structlog
 from pydantic import JsonValue
 
 from broker.errors import BrokerUnavailableError
+from broker.outage import Outage
 from broker.port import (
     Accepted,
     Broker,
@@ -25,7 +26,7 @@ from envelope.envelope import Envelope
 from envelope.outcome import Outcome
 from envelope.question import Question
 from envelope.role import Role
-from gateway.answer import FORGOTTEN
+from gateway.answer import FORGOTTEN, LOST
 from gateway.errors import BusyError, StoppingError
 from gateway.text import checked_name, cleaned
 
@@ -81,6 +82,7 @@ class Desk:
         self._channel = channel
         self._deadline_seconds = deadline_seconds
         self._apology = apology
+        self._outage = Outage()
         self._result_list = result_list
         self._patience_seconds = deadline_seconds + grace_seconds
 
@@ -142,8 +144,10 @@ class Desk:
                     question, after=last, block_seconds=BLOCK_SECONDS
                 )
             except BrokerUnavailableError as error:
-                await _waited(error, waited_until)
+                await self._waited(error, waited_until)
                 entries = ()
+            if not entries:
+                entries = await self._end_of_lost(question)
             yield entries
             if entries:
                 last = entries[-1].id
@@ -158,8 +162,8 @@ class Desk:
             if isinstance(result, Duplicate) and result.reply is not None:
                 return result.reply
             # What was submitted before may have ended before anybody here expected it.
-            reply = await _first_look(expected) if isinstance(result, Accepted) else None
-        if reply is not None:
+            reply = await self._first_look(expected) if isinstance(result, Accepted) else None
+        if reply is not None and not _is_lost(reply):
             return reply
         return await self.outcome(question, language=message.language)
 
@@ -180,11 +184,37 @@ class Desk:
                     question, block_seconds=min(seconds, LOOK_SECONDS)
                 )
             except BrokerUnavailableError as error:
-                await _waited(error, until)
+                await self._waited(error, until)
                 continue
+            self._outage.succeeded()
             if reply is not None:
-                return reply
+                return reply if not _is_lost(reply) else self.lost(question, language)
         return self.last_resort(question, language)
+
+    async def _first_look(self, expected: Expected) -> Fields | None:
+        try:
+            return await expected.outcome(block_seconds=LOOK_SECONDS)
+        except BrokerUnavailableError as error:
+            # It was accepted: whoever looks again hears of it when Redis is back.
+            self._outage.failed("outcome", error)
+            return None
+
+    async def _waited(self, error: BrokerUnavailableError, until: float) -> None:
+        """Wait before asking again: what was accepted is worked on as soon as Redis is back."""
+        if time.monotonic() >= until:
+            raise error
+        self._outage.failed("outcome", error)
+        await asyncio.sleep(AWAY_SECONDS)
+
+    async def _end_of_lost(self, question: Question) -> Sequence[JournalEntry]:
+        """Return the end of a question that Redis has lost, which stands in no journal."""
+        try:
+            reply = await self._broker.outcome(question, block_seconds=0)
+        except BrokerUnavailableError:
+            return ()
+        if reply is None or not _is_lost(reply):
+            return ()
+        return (JournalEntry("finished", self.lost(question, "en")),)
 
     def _envelope(self, question: Question, payload: dict[str, JsonValue]) -> Envelope:
         now = time.time()
@@ -212,6 +242,15 @@ class Desk:
         reply = await self._broker.outcome(question, block_seconds=0)
         return reply is not None and reply.get("termination_reason") == FORGOTTEN
 
+    def lost(self, question: Question, language: str) -> Fields:
+        """Return the reply of an accepted question that Redis knows nothing of any more."""
+        log.error(
+            "question_lost",
+            conversation_id=question.conversation_id,
+            message_id=question.message_id,
+        )
+        return {**self.last_resort(question, language), "termination_reason": LOST}
+
     def last_resort(self, question: Question, language: str) -> Fields:
         """Return the reply of a question that nothing came of."""
         return {
@@ -226,21 +265,8 @@ class Desk:
         }
 
 
-async def _first_look(expected: Expected) -> Fields | None:
-    try:
-        return await expected.outcome(block_seconds=LOOK_SECONDS)
-    except BrokerUnavailableError as error:
-        # It was accepted: whoever looks again hears of it when Redis is back.
-        log.warning("broker_unreachable", what="outcome", error=str(error))
-        return None
-
-
-async def _waited(error: BrokerUnavailableError, until: float) -> None:
-    """Wait before asking again: what was accepted is worked on as soon as Redis is back."""
-    if time.monotonic() >= until:
-        raise error
-    log.warning("broker_unreachable", what="outcome", error=str(error))
-    await asyncio.sleep(AWAY_SECONDS)
+def _is_lost(reply: Fields) -> bool:
+    return reply.get("termination_reason") == LOST
 
 
 def parsed(text: str, commands: Sequence[str]) -> tuple[str | None, tuple[str, ...]]:

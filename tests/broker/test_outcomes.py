@@ -15,7 +15,17 @@ async def test_waiting_for_an_open_question_ends_in_time_with_nothing(rig: Rig) 
     await rig.submit()
 
     assert await rig.broker.outcome(question(), block_seconds=0.03) is None
-    assert await rig.broker.outcome(question("unknown"), block_seconds=0.03) is None
+
+
+async def test_whoever_waits_for_a_question_that_redis_lost_is_told_so(rig: Rig) -> None:
+    await rig.submit()
+    await rig.client.flushall()
+
+    reply = await rig.broker.outcome(question(), block_seconds=30.0)
+
+    assert reply is not None
+    assert (reply["outcome"], reply["termination_reason"]) == ("failed", "lost")
+    assert reply["message_id"] == "m1"
 
 
 async def test_who_waits_for_a_message_that_is_forgotten_hears_how_it_ended(rig: Rig) -> None:

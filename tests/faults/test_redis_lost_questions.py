@@ -1,0 +1,127 @@
+"""What Redis had not written down when it died is gone: whoever asked for it hears so, once."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker.connecting import connect
+from broker.port import Accepted
+from broker.redis_broker import RedisBroker
+from gateway.desk import Desk, Message
+from tests.broker.rig import ROLES, Rig, eventually, finish, forward
+from tests.faults.servers import Server
+
+pytestmark = [pytest.mark.redis, pytest.mark.slow]
+
+DEADLINE_SECONDS = 60.0
+SOON_SECONDS = 15.0
+"""Well before the deadline, also on a busy machine."""
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    with Server(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+async def rig(server: Server) -> AsyncIterator[Rig]:
+    client: Any = connect(server.url)
+    broker = RedisBroker(client)
+    await broker.prepare(ROLES)
+    yield Rig(broker, client, RedisBroker)
+    await client.aclose()
+
+
+@pytest.fixture
+def desk(rig: Rig) -> Desk:
+    return Desk(
+        rig.broker, tenant="acme", assistant="desk", channel="test",
+        deadline_seconds=DEADLINE_SECONDS, apology=lambda language: f"sorry/{language}",
+    )  # fmt: skip
+
+
+def message(name: str) -> Message:
+    return Message("How do I add a rule?", f"c-{name}", name)
+
+
+async def died_and_forgot(server: Server, rig: Rig, size: int) -> None:
+    """Let the machine lose its power: only the first `size` bytes had reached the disk."""
+    server.kill()
+    server.forget_after(size)
+    await asyncio.to_thread(server.start)
+    await eventually(rig.client.ping)
+
+
+async def test_a_flush_is_told_to_everybody_who_waits(rig: Rig, desk: Desk) -> None:
+    async with asyncio.timeout(SOON_SECONDS), asyncio.TaskGroup() as tasks:
+        asking = [tasks.create_task(desk.ask(message(f"m{number}"))) for number in range(20)]
+        await eventually(lambda: _open(rig, 20))
+        await rig.client.flushall()
+
+    for number, task in enumerate(asking):
+        reply = task.result()
+        assert (reply["outcome"], reply["termination_reason"]) == ("failed", "lost")
+        assert (reply["message_id"], reply["text"]) == (f"m{number}", "sorry/en")
+
+
+async def test_whoever_follows_a_lost_question_sees_its_end(rig: Rig, desk: Desk) -> None:
+    await desk.submit(message("m1"))
+    seen: list[str] = []
+    async with asyncio.timeout(SOON_SECONDS):
+        async for entry in desk.follow(desk.question(message("m1"))):
+            seen.append(entry.kind)
+            if entry.kind == "accepted":
+                await rig.client.flushall()
+
+    assert seen == ["accepted", "finished"]
+
+
+async def test_what_was_accepted_in_the_last_moment_is_reported_and_may_be_asked_again(
+    server: Server, rig: Rig, desk: Desk
+) -> None:
+    await desk.submit(message("kept"))
+    size = server.written()
+    await desk.submit(message("gone"))
+    await died_and_forgot(server, rig, size)
+
+    async with asyncio.timeout(SOON_SECONDS):
+        gone = await desk.outcome(desk.question(message("gone")))
+
+    assert gone["termination_reason"] == "lost"
+    (kept,) = await _taken(rig)
+    assert kept.question.message_id == "kept"
+    assert await rig.settle(kept, finish())
+    assert (await desk.outcome(kept.question))["text"] == "found it"
+    assert await desk.submit(message("gone")) == Accepted()
+
+
+async def test_what_was_done_in_the_last_moment_is_done_again_and_ends_once(
+    server: Server, rig: Rig, desk: Desk
+) -> None:
+    await desk.submit(message("m1"))
+    size = server.written()
+    (first,) = await _taken(rig)
+    assert await rig.settle(first, forward())
+    (last,) = await _taken(rig, "search")
+    await died_and_forgot(server, rig, size)
+
+    # What the forgotten hop had led to changes nothing any more.
+    assert not await rig.settle(last, finish("by who was forgotten"))
+    (again,) = await _taken(rig, consumer="w2")
+    assert not await rig.settle(first, finish("by the old owner"))
+    assert await rig.settle(again, finish())
+
+    assert await rig.kinds(again.question) == ["accepted", "finished"]
+    assert (await desk.outcome(again.question))["text"] == "found it"
+
+
+async def _open(rig: Rig, number: int) -> bool:
+    return int(await rig.client.zcard("rd:{0}:deadlines")) == number
+
+
+async def _taken(rig: Rig, role: str = "manager", consumer: str = "w1") -> Any:
+    return await eventually(lambda: rig.broker.take(role, consumer, places=9, block_seconds=0.2))
