@@ -43,5 +43,5 @@ bench: install  ## measure the broker beside others, in one run; writes docs/ben
 	$(BIN)/pip install --quiet --group bench
 	$(BIN)/python -m benchmarks --full --write
 
-faults: install  ## kill processes for real and count what was lost
-	$(BIN)/pytest -m redis tests/broker tests/worker tests/deploy
+faults: install  ## kill processes for half an hour and count what was lost, into docs/faults.md
+	$(BIN)/python -m tests.faults

@@ -24,7 +24,7 @@ AOF = ("--appendonly", "yes", "--appendfsync", "everysec")
 OLD_AOF = "appendonly.aof"
 """Before Redis 7 one file has everything."""
 LINE_BYTES = 2**20
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 50.0
 LOOK_SECONDS = 0.02
 
 
@@ -102,7 +102,9 @@ class Workers:
         """SIGTERM a worker."""
         return self._send(pid, signal.SIGTERM)
 
-    async def until(self, true: Callable[[], bool], *, seconds: float | None = 30.0) -> None:
+    async def until(
+        self, true: Callable[[], bool], *, seconds: float | None = PATIENCE_SECONDS
+    ) -> None:
         """Wait until a worker was born, died or stopped so that it is true."""
         async with asyncio.timeout(seconds), self.changed:
             await self.changed.wait_for(true)

@@ -64,7 +64,7 @@ def _live(asked: Staff) -> None:
     code = 1
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
+        signal.pthread_sigmask(signal.SIG_SETMASK, staff.UNTIL_IT_WORKS)
         if sys.platform.startswith("linux"):
             ctypes.CDLL(None).prctl(PARENT_DEATH_SIGNAL, signal.SIGKILL)
         staff.main(asked)

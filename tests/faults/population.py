@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -24,6 +24,7 @@ KINDS = {
 POISON_SHARE = 0.001
 CANCEL_SHARE = 0.05
 MERGE_SHARE = 0.05
+"""Of conversations; all messages of such a one come at once and start late."""
 LONGEST_CONVERSATION = 4
 LONGEST_CANCEL_SECONDS = 0.1
 DELAY_SECONDS = 0.3
@@ -62,13 +63,23 @@ class Population:
     """Asks `questions` messages in conversations, `at_once` of these side by side."""
 
     def __init__(
-        self, doors: Doors, seed: int, *, questions: int, at_once: int, poison: bool = True
+        self,
+        doors: Doors,
+        seed: int,
+        *,
+        questions: int,
+        at_once: int,
+        poison: bool = True,
+        merge_share: float = MERGE_SHARE,
+        kinds: Mapping[str, int] = KINDS,
     ) -> None:
         self._doors = doors
         self._random = random.Random(seed)
         self._left = questions
         self._at_once = at_once
         self._poison_share = POISON_SHARE if poison else 0.0
+        self._merge_share = merge_share
+        self._kinds = kinds
         self._number = 0
         self.told = 0
 
@@ -121,7 +132,7 @@ class Population:
             yield (
                 f"c{self._number}",
                 [self._text() for _ in range(length)]
-                if (self._random.random() > MERGE_SHARE)
+                if (self._random.random() >= self._merge_share)
                 else [self._named("merge") for _ in range(length)],
             )
 
@@ -130,7 +141,7 @@ class Population:
             return self._named("poison")
         if self._random.random() < CANCEL_SHARE:
             return self._named("cancel")
-        [kind] = self._random.choices(list(KINDS), list(KINDS.values()))
+        [kind] = self._random.choices(list(self._kinds), list(self._kinds.values()))
         return self._named(kind)
 
     def _named(self, what: str) -> str:

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +14,7 @@ from tests.faults.house import House
 from tests.faults.labels import Plan
 from tests.faults.oracle import findings, lateness
 from tests.faults.outages import excusing
-from tests.faults.population import Population, doors_of
+from tests.faults.population import KINDS, MERGE_SHARE, Population, doors_of
 from tests.faults.trouble import Amount, Trouble
 
 QUIET_LEASES = 10
@@ -43,6 +43,8 @@ class Round:
     workers: int = 8
     at_once: int = 40
     poison: bool = True
+    merge_share: float = MERGE_SHARE
+    kinds: Mapping[str, int] = field(default_factory=lambda: KINDS)
     plans: tuple[Plan, ...] = ()
     hiring: dict[str, Any] = field(default_factory=dict)
 
@@ -93,7 +95,14 @@ async def _lived_through(house: House, size: Round, seed: int, trouble: Trouble)
     progress = asyncio.Queue[int]()
     async with doors_of(house, size.deadline_seconds) as doors, asyncio.TaskGroup() as tasks:
         people = Population(
-            doors, seed, questions=size.questions, at_once=size.at_once, poison=size.poison
+            doors,
+            seed,
+            questions=size.questions,
+            at_once=size.at_once,
+            poison=size.poison,
+            # Whoever hands a message in again does not hear what it was merged into.
+            merge_share=0.0 if size.cuts + size.outages + size.power_cuts else size.merge_share,
+            kinds=size.kinds,
         )
         staffing = tasks.create_task(trouble.keep_staffed())
         async with asyncio.TaskGroup() as busy:

@@ -1,6 +1,7 @@
 """One worker process of the suite: the real worker, broker and manager, on scripted agents."""
 
 import asyncio
+import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +36,8 @@ from worker.process import Staffing, WorkerProcess, collect_rarely
 from worker.shutdown import stop_on_signals
 
 ALL_ROLES = (Role.MANAGER, *WRITES)
+UNTIL_IT_WORKS = (signal.SIGTERM,)
+"""Signals that wait until the process does its work, and can end it in an orderly way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,7 @@ def broker_of(staff: Staff) -> RedisBroker:
 async def _work(staff: Staff, ledger: Ledger) -> None:
     stop = asyncio.Event()
     async with stop_on_signals(stop), _process(staff, ledger).running():
-        ledger.note("working")
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, UNTIL_IT_WORKS)
         await stop.wait()
 
 

@@ -177,7 +177,6 @@ class Trouble:
             pid = await workers.hire(**{**self._hiring, "plan": plan})
             self.faulty.add(pid)
             if plan.label.startswith(ON_THE_WAY_OUT):
-                await self._house.noted("working", pid=pid)
                 workers.end(pid)
             if not await self._reached(pid):
                 self.missed.append(plan)
@@ -206,5 +205,12 @@ class Trouble:
         self._house.workers.go_on(pid)
         # Long enough for what it had finished before to be refused.
         await asyncio.sleep(lease / 2)
-        self._house.workers.end(pid)
-        await self._house.workers.until(lambda: pid in self._house.workers.died)
+        await self._sent_home(pid)
+
+    async def _sent_home(self, pid: int) -> None:
+        """Let it end by itself, also when it passes the place where it is to stop only now."""
+        workers = self._house.workers
+        workers.end(pid)
+        while pid not in workers.died:
+            await workers.until(lambda: pid in workers.died or pid in workers.stopped)
+            workers.go_on(pid)

@@ -1,0 +1,25 @@
+"""Cancelling, superseding, merging and forgetting while processes are killed."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.faults.house import opened
+from tests.faults.rounds import Round, held
+
+pytestmark = [pytest.mark.redis, pytest.mark.slow]
+
+KINDS = {"ask": 4, "cancel": 4, "forget": 2}
+
+
+async def test_cancel_supersede_merge_and_forget_hold_while_processes_are_killed(
+    folder: Path, seed: int
+) -> None:
+    size = Round(questions=150, kills=20, workers=6, kinds=KINDS, merge_share=0.3)
+
+    async with opened(folder) as house:
+        report = await held(house, size, seed, labels=())
+
+    assert [str(finding) for finding in report.findings] == []
+    assert report.counts["told superseded"] > 20
+    assert report.counts["processes killed"] >= 20

@@ -1,0 +1,28 @@
+"""Kills at every place where worker or manager waits."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.faults.discovering import discovered, ends, unpassed
+from tests.faults.house import opened
+from tests.faults.rounds import Round, held
+
+pytestmark = [pytest.mark.redis, pytest.mark.slow]
+
+FEW = 12
+"""So many places are chosen by the seed; `make faults` takes them all, many times."""
+
+
+async def test_a_process_may_die_wherever_worker_or_manager_waits(folder: Path, seed: int) -> None:
+    async with opened(folder) as house:
+        labels = await discovered(house, seed)
+        plans = tuple(random.Random(seed).sample(ends(labels), FEW))
+        size = Round(questions=100, kills=0, cuts=10, workers=3, plans=plans)
+
+        report = await held(house, size, seed, labels=())
+
+    assert [str(place) for place in unpassed(labels)] == []
+    assert [str(finding) for finding in report.findings] == []
+    assert report.missed == ()

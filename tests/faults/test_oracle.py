@@ -1,0 +1,211 @@
+"""The oracle accepts what may happen, and refuses every kind of broken promise."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from broker.port import JournalEntry
+from tests.faults.finding import Evidence
+from tests.faults.ledger import Noted
+from tests.faults.oracle import findings
+from tests.faults.outages import excusing
+
+KILLED, HEALTHY, OTHER = 7, 8, 9
+NAME = "ask-1"
+
+
+def line(kind: str, pid: int = HEALTHY, at: float = 1.0, **fields: Any) -> Noted:
+    return Noted(kind, pid, at, fields)
+
+
+def entry(kind: str, at: float = 1.0, **fields: Any) -> JournalEntry:
+    return JournalEntry(kind, fields, id=f"{at}", at=at)
+
+
+def routed(after: str, did: str, to: str, **more: Any) -> JournalEntry:
+    return entry("routed", row=f"{after}: {did}", after=after, did=did, to=to, **more)
+
+
+def wrote(role: str) -> JournalEntry:
+    return entry("wrote", role=role, status="wrote")
+
+
+ACCEPTED = line(
+    "accepted",
+    name=NAME,
+    conversation="c1",
+    text="ask 1",
+    deadline_seconds=30.0,
+    merged_into=None,
+)
+TOLD = line("told", name=NAME, outcome="answered", text="ask 1")
+STARTED = line("started", name=NAME, role="lang", hop="1.0", entry="5-0", count=1)
+FINISHED = entry("finished", at=2.0, outcome="answered", text="ask 1", termination_reason="")
+JOURNAL = [
+    entry("accepted"),
+    routed("start", "a question", "lang"),
+    wrote("lang"),
+    routed("lang", "done", "translation"),
+    wrote("translation"),
+    routed("translation", "done", "essence"),
+    wrote("essence"),
+    routed("essence", "the user leaves", "final"),
+    FINISHED,
+]
+GOOD = Evidence(
+    ledger=[ACCEPTED, STARTED, TOLD],
+    journals={NAME: JOURNAL},
+    results={NAME: 1},
+    histories={"c1": [("user", "ask 1"), ("assistant", "ask 1")]},
+    statistics={"c1": 1},
+    faulty=frozenset({KILLED}),
+)
+
+
+def journaled(*entries: JournalEntry) -> Evidence:
+    return replace(GOOD, journals={NAME: list(entries)})
+
+
+def noted(*lines: Noted) -> Evidence:
+    return replace(GOOD, ledger=[ACCEPTED, *lines, TOLD])
+
+
+def kinds(evidence: Evidence) -> set[str]:
+    return {finding.kind for finding in findings(evidence)}
+
+
+def test_a_good_run_has_no_findings() -> None:
+    assert findings(GOOD) == []
+
+
+def test_a_question_without_an_outcome_is_lost() -> None:
+    silent = replace(GOOD, ledger=[ACCEPTED, STARTED])
+
+    assert [str(finding) for finding in findings(silent)] == [
+        "lost: ask-1 was told 0 outcomes at the door"
+    ]
+    assert "lost" in kinds(journaled(*JOURNAL[:-1]))
+    assert "lost" in kinds(replace(GOOD, results={}))
+
+
+def test_a_second_outcome_is_found_wherever_it_is() -> None:
+    assert kinds(replace(GOOD, ledger=[*GOOD.ledger, TOLD])) == {"doubled"}
+    assert kinds(replace(GOOD, results={NAME: 2})) == {"doubled"}
+    assert "doubled" in kinds(journaled(*JOURNAL, FINISHED))
+
+
+def test_another_outcome_at_the_door_than_in_the_journal_is_illegal() -> None:
+    told = line("told", name=NAME, outcome="failed", text="sorry")
+
+    assert kinds(replace(GOOD, ledger=[ACCEPTED, STARTED, told])) == {"illegal"}
+
+
+@pytest.mark.parametrize("place", range(1, 8))
+def test_a_step_that_is_there_twice_is_doubled(place: int) -> None:
+    assert "doubled" in kinds(journaled(*JOURNAL[: place + 1], *JOURNAL[place:]))
+
+
+@pytest.mark.parametrize("place", range(2, 7))
+def test_a_step_that_was_left_out_is_found(place: int) -> None:
+    assert kinds(journaled(*JOURNAL[:place], *JOURNAL[place + 1 :])) != set()
+
+
+def test_a_way_that_the_table_does_not_have_is_illegal() -> None:
+    assert "illegal" in kinds(
+        journaled(*JOURNAL[:3], routed("lang", "done", "search"), *JOURNAL[4:])
+    )
+    assert "illegal" in kinds(
+        journaled(*JOURNAL[:3], routed("lang", "exploded", "final"), FINISHED)
+    )
+
+
+def test_a_limit_may_end_a_question_anywhere() -> None:
+    ended = routed("lang", "done", "final", termination_reason="deadline")
+
+    assert findings(journaled(*JOURNAL[:3], ended, FINISHED)) == []
+
+
+def test_an_end_that_nobody_decided_is_illegal_unless_it_is_the_last_resort() -> None:
+    resort = entry("finished", outcome="failed", text="sorry", termination_reason="deadline")
+
+    assert "illegal" in kinds(journaled(*JOURNAL[:3], FINISHED))
+    assert "illegal" not in kinds(journaled(*JOURNAL[:3], resort)) - {"illegal"}
+
+
+def test_work_after_the_end_is_doubled() -> None:
+    assert "doubled" in kinds(journaled(*JOURNAL, wrote("search")))
+
+
+def test_an_end_after_the_deadline_is_late() -> None:
+    late = entry("finished", at=31.3, outcome="answered", text="ask 1", termination_reason="")
+
+    assert kinds(journaled(*JOURNAL[:-1], late)) == {"late"}
+
+
+def test_a_delivery_that_is_started_twice_is_doubled_unless_redis_was_away() -> None:
+    set_back = replace_kind(STARTED, "set back")
+
+    assert kinds(noted(STARTED, STARTED)) == {"doubled"}
+    assert kinds(noted(STARTED, set_back, STARTED)) == set()
+
+
+def test_a_hop_is_started_three_times_at_most() -> None:
+    starts = [
+        line("started", name=NAME, role="lang", hop="1.0", entry=f"{number}-0", count=1)
+        for number in range(4)
+    ]
+
+    assert kinds(noted(*starts[:3])) == set()
+    assert kinds(noted(*starts)) == {"overspent"}
+
+
+def call(kind: str, pid: int) -> Noted:
+    return line(kind, pid, call=f"{NAME}/essence/0")
+
+
+def test_a_call_in_flight_at_a_kill_may_be_billed_again() -> None:
+    dies = [call("looked", KILLED), call("billed", KILLED)]
+    again = [call("looked", HEALTHY), call("billed", HEALTHY), call("stored", HEALTHY)]
+
+    assert kinds(noted(*dies, *again)) == set()
+
+
+def test_a_call_is_not_billed_twice_without_a_fault() -> None:
+    once = [call("looked", HEALTHY), call("billed", HEALTHY)]
+    twice = [call("looked", OTHER), call("billed", OTHER)]
+
+    assert kinds(noted(*once, *twice)) == {"overspent"}
+
+
+def test_a_call_is_not_billed_once_its_answer_is_stored() -> None:
+    paid = [call("looked", KILLED), call("billed", KILLED), call("stored", KILLED)]
+    again = [call("looked", HEALTHY), call("billed", HEALTHY)]
+
+    assert kinds(noted(*paid, *again)) == {"overspent"}
+    assert kinds(replace(noted(*paid, *again), stopped=frozenset({HEALTHY}))) == set()
+
+
+def test_a_memory_that_is_missing_or_there_twice_is_found() -> None:
+    turns = list(GOOD.histories["c1"])
+
+    assert kinds(replace(GOOD, histories={"c1": []})) == {"lost"}
+    assert kinds(replace(GOOD, histories={"c1": [*turns, *turns]})) == {"doubled"}
+    assert kinds(replace(GOOD, statistics={"c1": 2})) == {"illegal"}
+
+
+def test_whatever_is_left_over_is_found() -> None:
+    assert kinds(replace(GOOD, leftovers={"rd:{0}:parked": 1})) == {"left over"}
+
+
+def test_an_outage_excuses_what_it_may_lose_and_nothing_else() -> None:
+    gone = replace(GOOD, journals={NAME: []}, results={}, histories={}, statistics={})
+    twice = replace(GOOD, ledger=[*GOOD.ledger, TOLD])
+
+    assert excusing(findings(gone), gone, outages=[1.5])[0] == []
+    assert excusing(findings(gone), gone, outages=[0.5])[0] != []
+    assert excusing(findings(twice), twice, outages=[1.5])[0] != []
+
+
+def replace_kind(noted_line: Noted, kind: str) -> Noted:
+    return replace(noted_line, kind=kind)
