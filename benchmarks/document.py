@@ -74,6 +74,8 @@ clients, Redis and whatever else runs share the processors.
   eighths, by roles that worked, for crowds that move in step would fall into a window or out of it.
   *Alone*: one after the other. *Pick-up*: from handing in to the start of the manager.
 - *client CPU* is the processor time of the processes, *Redis CPU* that of the server, by question.
+  *waited* is the part of the one process's time in which it had work and no processor: with nothing
+  else on the machine it is near 0.
 - Refdesk's door waits for a reply that Redis keeps. The others' doors hear of the end in the
   process, and pay no trip for it, which favours them."""
 

@@ -8,7 +8,8 @@ from typing import Any
 class Speed:
     """Many questions at once, by so many processes; milliseconds of processor a question.
 
-    `redis_share` is the part of one processor that Redis used.
+    `redis_share` is the part of one processor that Redis used, `waited_share` the part of the time
+    that the clients had work and no processor: how much the machine was disturbed.
     """
 
     processes: int
@@ -16,6 +17,7 @@ class Speed:
     client_ms: float
     redis_ms: float
     redis_share: float
+    waited_share: float
     megabytes: float
 
 

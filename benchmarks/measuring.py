@@ -4,9 +4,13 @@ import asyncio
 import time
 from dataclasses import dataclass, field
 from itertools import count
+from pathlib import Path
 
 from benchmarks.payload import ROLES
 from benchmarks.systems.port import Ask, Watch
+
+SCHEDULED = Path("/proc/self/schedstat")
+"""Linux: nanoseconds run, nanoseconds waited, times run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +26,14 @@ class Many:
     """What one process did while a window was open; seconds.
 
     `answered` counts questions in eighths: every role that worked is one. Questions that started
-    together often end together, and a window would catch a whole crowd or none.
+    together often end together, and a window would catch a whole crowd or none. `waited_seconds`
+    are those in which the process could have run and had no processor.
     """
 
     answered: float
     seconds: float
     processor_seconds: float
+    waited_seconds: float
 
 
 @dataclass
@@ -71,11 +77,13 @@ class Questions:
             self._next()
         await asyncio.sleep(warm_seconds)
         worked, began, used = self._worked, time.perf_counter(), time.process_time()
+        waited = _waited_seconds()
         await asyncio.sleep(seconds)
         found = Many(
             (self._worked - worked) / len(ROLES),
             time.perf_counter() - began,
             time.process_time() - used,
+            _waited_seconds() - waited,
         )
         self._asking = False
         return found
@@ -114,3 +122,11 @@ class Questions:
             ended.set_result(None)
             return
         self._next()
+
+
+def _waited_seconds() -> float:
+    """Return how long the main thread has waited for a processor; 0 where nobody tells."""
+    try:
+        return int(SCHEDULED.read_text("ascii").split()[1]) / 1e9
+    except FileNotFoundError:
+        return 0.0

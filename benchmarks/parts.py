@@ -92,6 +92,7 @@ def _many(system: System, started: Sequence[Commanded], server: Server, spans: S
         client_ms=1000 * client_share / rate if rate else 0.0,
         redis_ms=1000 * redis_share / rate if rate else 0.0,
         redis_share=redis_share,
+        waited_share=sum(one["waited_seconds"] / one["seconds"] for one in found) / len(found),
         megabytes=max(one.resident_megabytes() for one in started),
     )
 

@@ -12,7 +12,7 @@ import os
 import sys
 from contextlib import AsyncExitStack
 from dataclasses import asdict
-from typing import Any
+from typing import IO, Any
 
 from benchmarks.measuring import Questions
 from benchmarks.payload import payloads
@@ -25,7 +25,7 @@ def house_of(module: str) -> House:
     return found
 
 
-async def serve(module: str, told: dict[str, Any]) -> None:
+async def serve(module: str, told: dict[str, Any], figures: IO[str]) -> None:
     """Open the house and do what is asked for."""
     setting = Setting(**{**told, "payload": payloads()[told["payload"]]})
     lines = await _standard_input()
@@ -33,13 +33,13 @@ async def serve(module: str, told: dict[str, Any]) -> None:
         questions = Questions(f"p{os.getpid()}-", tasks)
         house = house_of(module)(setting, questions.watch)
         questions.ask = await AsyncExitStack().enter_async_context(house)
-        _say("ready")
+        print(json.dumps("ready"), file=figures)
         while line := await lines.readline():
             name, arguments = json.loads(line)
             found = await (
                 questions.alone(**arguments) if name == "alone" else questions.many(**arguments)
             )
-            _say(asdict(found))
+            print(json.dumps(asdict(found)), file=figures)
         # What is in flight goes down with its Redis.
         os._exit(0)
 
@@ -51,9 +51,12 @@ async def _standard_input() -> asyncio.StreamReader:
     return reader
 
 
-def _say(value: object) -> None:
-    print(json.dumps(value), flush=True)
+def _own_output() -> IO[str]:
+    """Keep standard output for figures; whatever else is printed goes to standard error."""
+    figures = os.fdopen(os.dup(sys.stdout.fileno()), "w", buffering=1)
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    return figures
 
 
 if __name__ == "__main__":
-    asyncio.run(serve(sys.argv[1], json.loads(sys.argv[2])))
+    asyncio.run(serve(sys.argv[1], json.loads(sys.argv[2]), _own_output()))

@@ -38,13 +38,14 @@ def speed(report: Report, payload: str) -> str:
         "client CPU ms/q",
         "Redis CPU ms/q",
         "resident MB",
+        "waited",
     ]
     return table(head, [_speed(row, numbers, raw) for row in rows])
 
 
 def _speed(row: Row, numbers: Sequence[int], raw: float | None) -> list[str]:
     if not row.speeds:
-        return [row.system, row.error or row.versions, *[NONE] * (len(numbers) + 7 - 1)]
+        return [row.system, row.error or row.versions, *[NONE] * (len(numbers) + 7)]
     one = row.speeds.get(1)
     alone = row.alone
     rate = row.rate()
@@ -58,6 +59,7 @@ def _speed(row: Row, numbers: Sequence[int], raw: float | None) -> list[str]:
         _number(_of(one, "client_ms"), "{:.2f}"),
         _number(_of(one, "redis_ms") or None, "{:.2f}"),
         _number(_of(one, "megabytes"), "{:.0f}"),
+        _number(_of(one, "waited_share"), "{:.0%}"),
     ]
 
 

@@ -15,8 +15,8 @@ def _row(system: str, rate: float) -> Row:
         "4 kB",
         f"{system} 1.0",
         speeds={
-            1: Speed(1, rate, 500 / rate, 0.5, 0.25, 60.0),
-            4: Speed(4, 2 * rate, 600 / rate, 0.5, 0.5, 60.0),
+            1: Speed(1, rate, 500 / rate, 0.5, 0.25, 0.0, 60.0),
+            4: Speed(4, 2 * rate, 600 / rate, 0.5, 0.5, 0.0, 60.0),
         },
         alone=Alone(100, 1000 / rate, 2000 / rate, 0.5),
         trips=Trips(34.0, 17.0, 0.5),
