@@ -7,7 +7,7 @@ import structlog
 
 from broker.errors import BrokerUnavailableError
 from broker.outage import Outage
-from broker.port import Broker, Bury, Delivery, Lost, Retry, Send, Settlement
+from broker.port import Broker, Bury, Delivery, Forward, Lost, Retry, Send, Settlement
 from envelope.envelope import Envelope, Hop, decode
 from envelope.errors import DecodeError
 from envelope.role import Role
@@ -23,6 +23,7 @@ log = structlog.get_logger("worker")
 
 UNAVAILABLE = (BrokerUnavailableError, MemoryUnavailableError)
 LONGEST_ERROR = 500
+ROLES = frozenset(role.value for role in Role)
 Key = tuple[str, int, str, int]
 
 
@@ -168,13 +169,22 @@ class Worker:
         backoff: Backoff | None = None
         while True:
             try:
-                return await self._handler.handle(delivery, envelope)
+                return self._sendable(await self._handler.handle(delivery, envelope))
             except UNAVAILABLE as error:
                 backoff = backoff or Backoff(f"run {self.role}", self._outage)
                 await backoff.failed(error)
             except Exception as error:  # noqa: BLE001 - an agent may raise anything; it is a failure
                 self._tell_failure(delivery, "failed", error)
                 return self._failure(delivery, envelope, error)
+
+    def _sendable(self, settlement: Settlement) -> Settlement:
+        """Bury on first sight what would wait on a stream that nobody reads."""
+        sends = settlement.sends if isinstance(settlement, Forward) else ()
+        for send in sends:
+            if send.role not in ROLES:
+                self._meter.failed(self.role, "unknown_role")
+                return Bury("unknown_role", f"expected a role to send to, found {send.role!r}")
+        return settlement
 
     def _failure(self, delivery: Delivery, envelope: Envelope, error: Exception) -> Settlement:
         reason = told(error)
