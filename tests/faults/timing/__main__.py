@@ -94,37 +94,43 @@ async def deadlines(url: str) -> None:
 
 
 async def poison(url: str) -> None:
-    """What others wait for, beside poison and without, with processes that are replaced."""
-    figures = {kind: await _latencies(url, kind) for kind in ("without", "beside", "without again")}
+    """What others wait for, beside poison and without, in turns, with processes replaced."""
+    figures: dict[str, list[float]] = {"without": [], "beside": []}
+    for _ in range(2):
+        for kind, found in figures.items():
+            found += await _latencies(url, poisonous=kind == "beside")
     for kind, found in figures.items():
         row(f"a question {kind} poison", found, "ms", 1000)
-    base = [*figures["without"], *figures["without again"]]
-    ratio = _near(figures["beside"]) / _near(base)
-    say(f"p99 beside poison / without: {ratio:.3f}")
+    say(f"p99 beside poison / without: {_near(figures['beside']) / _near(figures['without']):.3f}")
 
 
 def _near(figures: Sequence[float]) -> float:
     return statistics.quantiles(figures, n=100, method="inclusive")[98]
 
 
-async def _latencies(url: str, kind: str) -> list[float]:
-    async with crew(url, LEASE_SECONDS, *["worker"] * 3) as system:
+async def _latencies(url: str, *, poisonous: bool) -> list[float]:
+    async with crew(url, LEASE_SECONDS, *["worker"] * 3) as system, asyncio.TaskGroup() as tasks:
+        replacing = tasks.create_task(_replace(system))
         asked, began = [], time.monotonic()
-        for number in range(1500):
+        for number in range(800):
             await asyncio.sleep(max(0.0, began + number / 50 - time.monotonic()))
             asked.append(await system.ask("work"))
-            if kind == "beside" and number in (300, 900):
+            if poisonous and number == 200:
                 await system.ask("kill")
-            if number % 25 == 0:
-                await system.replace_the_dead()
-        figures, again = [], 0
-        for one in asked:
-            ended = await system.end(one)
-            figures.append(ended.at - (await system.broker.journal(one))[0].at)
-            again += figures[-1] > LEASE_SECONDS / 2
+        ends = [await system.end(one) for one in asked]
+        starts = [(await system.broker.journal(one))[0].at for one in asked]
+        figures = [end.at - start for end, start in zip(ends, starts, strict=True)]
         letters = await system.broker.dead_letters()
-        say(f"{kind} poison: {again} delivered again, dead letters {_told(letters)}")
+        replacing.cancel()
+        again = sum(seconds > LEASE_SECONDS / 2 for seconds in figures)
+        say(f"poison {poisonous}: {again} took half a lease or more, buried {_told(letters)}")
         return figures
+
+
+async def _replace(system: Crew) -> None:
+    while True:
+        await asyncio.sleep(0.2)
+        await system.replace_the_dead()
 
 
 def _told(letters: Sequence[Any]) -> list[tuple[str, int]]:

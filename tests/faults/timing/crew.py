@@ -42,7 +42,7 @@ class Crew:
         await asyncio.to_thread(process.start)
         assert process.pid is not None
         self.members[process.pid] = process
-        assert await self.client.blpop(member.READY, timeout=PATIENCE_SECONDS)
+        assert await self._popped(member.READY), "a process did not start"
         return int(process.pid)
 
     async def kill(self, pid: int) -> None:
@@ -86,10 +86,18 @@ class Crew:
 
     async def start(self) -> dict[str, Any]:
         """Return the next start of a handler: message, process and time."""
-        found = await self.client.blpop(member.STARTED, timeout=PATIENCE_SECONDS)
+        found = await self._popped(member.STARTED)
         assert found, "no handler was started"
-        told: dict[str, Any] = json.loads(found[1])
+        told: dict[str, Any] = json.loads(found)
         return told
+
+    async def _popped(self, name: str) -> bytes | None:
+        """Return the next of a list; a long wait looks like a dead server."""
+        for _ in range(PATIENCE_SECONDS):
+            found = await self.client.blpop(name, timeout=1)
+            if found:
+                return bytes(found[1])
+        return None
 
     async def end(self, asked: Question) -> JournalEntry:
         """Return how a question ended, once it did; it ends once."""
