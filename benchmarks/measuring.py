@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -9,6 +10,9 @@ from pathlib import Path
 from benchmarks.payload import ROLES
 from benchmarks.systems.port import Ask, Watch
 
+LONGEST_SECONDS = 6.0
+TOGETHER = 10
+BETWEEN_SECONDS = 0.01
 SCHEDULED = Path("/proc/self/schedstat")
 """Linux: nanoseconds run, nanoseconds waited, times run."""
 
@@ -19,6 +23,13 @@ class Alone:
 
     answered_ms: list[float]
     picked_up_ms: list[float]
+
+
+@dataclass(frozen=True, slots=True)
+class Crowd:
+    """How often a role had worked when the crowd was there."""
+
+    worked: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +60,8 @@ class Questions:
     _numbers: "count[int]" = field(default_factory=count)
     _worked: int = 0
     _asking: bool = False
+    _moves_at: int = 0
+    _moves: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def watch(self) -> Watch:
@@ -66,27 +79,37 @@ class Questions:
             answered.append((time.perf_counter() - began) * 1000)
         return Alone(answered, [seconds * 1000 for seconds in self._picked_up])
 
-    async def many(self, at_once: int, warm_seconds: float, seconds: float) -> Many:
-        """Keep `at_once` questions in flight; count the work done here while a window is open.
+    async def crowd(self, at_once: int, seconds: float) -> Crowd:
+        """Put `at_once` questions in flight, and keep as many there from now on.
 
-        Every question that ends starts the next, in the process where it ended: the number in
-        flight stays the same over all processes. What is in flight at the end is left there.
+        They come few at a time, so that connections are not all made at once. Every question that
+        ends starts the next, in the process where it ended: the number in flight stays the same
+        over all processes. Returns after `seconds`, once as many roles have worked here as there
+        are questions: by then the crowd moves. It is not waited for beyond `LONGEST_SECONDS`.
         """
-        self._asking = True
-        for _ in range(at_once):
+        worked, self._asking = self._worked, True
+        self._moves_at = worked + at_once
+        for number in range(at_once):
             self._next()
-        await asyncio.sleep(warm_seconds)
+            if number % TOGETHER == 0:
+                await asyncio.sleep(BETWEEN_SECONDS)
+        await asyncio.sleep(seconds)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LONGEST_SECONDS):
+                await self._moves.wait()
+        return Crowd(self._worked - worked)
+
+    async def window(self, seconds: float) -> Many:
+        """Count the work that is done here in so many seconds."""
         worked, began, used = self._worked, time.perf_counter(), time.process_time()
         waited = _waited_seconds()
         await asyncio.sleep(seconds)
-        found = Many(
+        return Many(
             (self._worked - worked) / len(ROLES),
             time.perf_counter() - began,
             time.process_time() - used,
             _waited_seconds() - waited,
         )
-        self._asking = False
-        return found
 
     async def _to_its_end(self) -> None:
         name = self._name()
@@ -115,6 +138,8 @@ class Questions:
 
     def _hear_worked(self) -> None:
         self._worked += 1
+        if self._worked == self._moves_at:
+            self._moves.set()
 
     def _hear_finished(self, name: str) -> None:
         ended = self._ended.pop(name, None)

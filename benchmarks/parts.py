@@ -74,11 +74,9 @@ def _alone(one: Commanded, spans: Spans) -> Alone:
 
 
 def _many(system: System, started: Sequence[Commanded], server: Server, spans: Spans) -> Speed:
-    # The more questions there are, the longer it takes until the crowd moves evenly.
-    warm = spans.warm * len(started)
+    _crowd(started, spans)
     for one in started:
-        one.tell("many", at_once=AT_ONCE, warm_seconds=warm, seconds=spans.window)
-    time.sleep(warm)
+        one.tell("window", seconds=spans.window)
     began, used = time.perf_counter(), server.processor_seconds()
     found = [one.hear() for one in started]
     redis_share = (server.processor_seconds() - used) / (time.perf_counter() - began)
@@ -95,6 +93,14 @@ def _many(system: System, started: Sequence[Commanded], server: Server, spans: S
         waited_share=sum(one["waited_seconds"] / one["seconds"] for one in found) / len(found),
         megabytes=max(one.resident_megabytes() for one in started),
     )
+
+
+def _crowd(started: Sequence[Commanded], spans: Spans) -> None:
+    # The more questions there are, the longer it takes until the crowd moves evenly.
+    for one in started:
+        one.tell("crowd", at_once=AT_ONCE, seconds=spans.warm * len(started))
+    for one in started:
+        one.hear()
 
 
 def measure_trips(rows: Sequence[tuple[Row, System]], payload: Payload, spans: Spans) -> None:
@@ -134,9 +140,9 @@ def _sparse(one: Commanded, count: Count) -> float:
 
 
 def _saturated(one: Commanded, count: Count, spans: Spans) -> float:
-    one.tell("many", at_once=AT_ONCE, warm_seconds=spans.warm, seconds=spans.window)
-    time.sleep(spans.warm)
+    _crowd([one], spans)
     before, began = count.turns, time.perf_counter()
+    one.tell("window", seconds=spans.window)
     found = one.hear()
     turns = (count.turns - before) / (time.perf_counter() - began)
     rate = found["answered"] / found["seconds"]

@@ -1,8 +1,9 @@
 """One process of a system, told on standard input what to do; it answers on standard output.
 
-`python -m benchmarks.process SYSTEM SETTING` speaks lines of JSON: `["alone", {...}]` and
-`["many", {...}]` name the methods of `benchmarks.measuring.Questions`; each is answered by its
-figures. It begins with `"ready"` and dies, working or not, with its standard input.
+`python -m benchmarks.process SYSTEM SETTING` speaks lines of JSON: `["alone", {...}]`,
+`["crowd", {...}]` and `["window", {...}]` name the methods of `benchmarks.measuring.Questions`;
+each is answered by its figures. It begins with `"ready"`, and dies with its standard input,
+working or not.
 """
 
 import asyncio
@@ -10,6 +11,7 @@ import importlib
 import json
 import os
 import sys
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import asdict
 from typing import IO, Any
@@ -17,6 +19,12 @@ from typing import IO, Any
 from benchmarks.measuring import Questions
 from benchmarks.payload import payloads
 from benchmarks.systems.port import House, Setting
+
+MEASUREMENTS: dict[str, Callable[..., Awaitable[Any]]] = {
+    "alone": Questions.alone,
+    "crowd": Questions.crowd,
+    "window": Questions.window,
+}
 
 
 def house_of(module: str) -> House:
@@ -36,9 +44,7 @@ async def serve(module: str, told: dict[str, Any], figures: IO[str]) -> None:
         print(json.dumps("ready"), file=figures)
         while line := await lines.readline():
             name, arguments = json.loads(line)
-            found = await (
-                questions.alone(**arguments) if name == "alone" else questions.many(**arguments)
-            )
+            found = await MEASUREMENTS[name](questions, **arguments)
             print(json.dumps(asdict(found)), file=figures)
         # What is in flight goes down with its Redis.
         os._exit(0)
