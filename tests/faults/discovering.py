@@ -21,7 +21,7 @@ ELSEWHERE = {
 async def discovered(house: House, seed: int) -> dict[str, bool]:
     """Return each label, and whether it is ever the innermost of its chain."""
     hiring = {"discovers": True, "places": 2}
-    busy = Round(questions=100, kills=6, pauses=1, cuts=30, workers=3, hiring=hiring)
+    busy = Round(questions=70, kills=4, pauses=1, cuts=30, workers=3, hiring=hiring)
     await held(house, busy, seed, labels=())
     await _one_is_sent_home(house)
     lines = [line for line in noted(house.ledger.path) if line.kind == "label"]

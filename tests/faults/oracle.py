@@ -129,7 +129,9 @@ def _bills(evidence: Evidence) -> Iterator[Finding]:
             if late and line.pid not in evidence.stopped:
                 told = f"was billed for {call} after its answer was stored"
                 yield Finding("overspent", "bills", call.split("/")[0], told)
-    excused = evidence.faulty | {line.pid for line in evidence.lines("cancelled")}
+    # A machine may be too busy to renew a lease in time: whoever lost one hears of it.
+    lost = chain(evidence.lines("cancelled"), evidence.lines("refused"))
+    excused = evidence.faulty | {line.pid for line in lost}
     for call, pids in billed.items():
         healthy = [pid for pid in pids if pid not in excused]
         if len(healthy) > 1:

@@ -60,6 +60,11 @@ class Report:
     findings: tuple[Finding, ...]
     missed: tuple[Plan, ...] = ()
 
+    @property
+    def broken(self) -> list[str]:
+        """Every broken promise but lateness, which is measured, and never asserted of a machine."""
+        return [str(finding) for finding in self.findings if finding.kind != "late"]
+
 
 async def held(house: House, size: Round, seed: int, labels: Sequence[str]) -> Report:
     """Hold one round in an empty house."""

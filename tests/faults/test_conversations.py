@@ -7,7 +7,7 @@ import pytest
 from tests.faults.house import opened
 from tests.faults.rounds import Round, held
 
-pytestmark = [pytest.mark.redis, pytest.mark.slow]
+pytestmark = [pytest.mark.redis, pytest.mark.slow, pytest.mark.timeout(240)]
 
 KINDS = {"ask": 4, "cancel": 4, "forget": 2}
 
@@ -20,6 +20,6 @@ async def test_cancel_supersede_merge_and_forget_hold_while_processes_are_killed
     async with opened(folder) as house:
         report = await held(house, size, seed, labels=())
 
-    assert [str(finding) for finding in report.findings] == []
+    assert report.broken == []
     assert report.counts["told superseded"] > 20
     assert report.counts["processes killed"] >= 20

@@ -9,7 +9,7 @@ from tests.faults.discovering import discovered, ends, unpassed
 from tests.faults.house import opened
 from tests.faults.rounds import Round, held
 
-pytestmark = [pytest.mark.redis, pytest.mark.slow]
+pytestmark = [pytest.mark.redis, pytest.mark.slow, pytest.mark.timeout(240)]
 
 FEW = 12
 """So many places are chosen by the seed; `make faults` takes them all, many times."""
@@ -19,10 +19,10 @@ async def test_a_process_may_die_wherever_worker_or_manager_waits(folder: Path, 
     async with opened(folder) as house:
         labels = await discovered(house, seed)
         plans = tuple(random.Random(seed).sample(ends(labels), FEW))
-        size = Round(questions=100, kills=0, cuts=10, workers=3, plans=plans)
+        size = Round(questions=70, kills=0, cuts=10, workers=3, plans=plans)
 
         report = await held(house, size, seed, labels=())
 
     assert [str(place) for place in unpassed(labels)] == []
-    assert [str(finding) for finding in report.findings] == []
+    assert report.broken == []
     assert report.missed == ()
