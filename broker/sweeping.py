@@ -21,7 +21,7 @@ LOOKS = 1000
 """Entries that one sweep of a shard looks at, of however many are pending."""
 MOVES = 100
 """Entries that one sweep gives back; where there are more, the next follows at once."""
-SILENT_LEASES = 20
+SILENT_LEASES = 4
 """A consumer that holds nothing and was silent for so many leases is removed."""
 LEAST_SECONDS = 0.005
 AWAY_SECONDS = 0.25
