@@ -14,6 +14,9 @@ from broker.taking import Reader
 ON_THE_WAY_MS = 100
 """What was delivered so lately may be in an answer that is about to arrive."""
 
+LEFT_AT_ONCE = 200
+"""Entries that one step hands back when a consumer leaves, so that nobody waits for long."""
+
 
 class Leases:
     """Who holds which entry."""
@@ -96,7 +99,8 @@ class Leases:
     async def leave(self, role: str, consumer: str) -> None:
         """Remove a consumer, handing back what it still owns."""
         for stream in self._reader.streams_of(role):
-            await self._space.run(LEAVE, [stream.decode()], [consumer])
+            while await self._space.run(LEAVE, [stream.decode()], [consumer, LEFT_AT_ONCE]):
+                pass
 
     async def _without_malformed(self, found: Sequence[Delivery | Malformed]) -> list[Delivery]:
         for entry in found:

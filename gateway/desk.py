@@ -1,6 +1,7 @@
 """The desk as its doors see it: submit a message, follow its journal, get its one reply."""
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
@@ -118,7 +119,7 @@ class Desk:
         if isinstance(result, Busy):
             raise BusyError(
                 f"the desk is busy ({result.reason}): "
-                f"try again in {result.retry_after_seconds:.0f} seconds",
+                f"try again in {math.ceil(result.retry_after_seconds)} seconds",
                 result.retry_after_seconds,
             )
         return result

@@ -133,10 +133,8 @@ local function wait_for(pace, now, ended, ahead, unknown)
   if pace.rate <= 0 then
     return unknown
   end
-  local span, rate = now - pace.since, pace.rate
-  if span * rate > pace.turn then
-    -- It takes longer than it took: what was measured is not true any more.
-    rate = math.min(rate, (ended - pace.ended + 1) / span)
-  end
+  -- Where less ends than it did, this phase counts together with one turnover of before.
+  local since = (ended - pace.ended + pace.turn) / (now - pace.since + pace.turn / pace.rate)
+  local rate = math.min(pace.rate, since)
   return math.min(LONGEST_WAIT_MS, math.max(SHORTEST_WAIT_MS, ahead / rate))
 end

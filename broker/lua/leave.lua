@@ -1,7 +1,8 @@
--- Remove a consumer; what it still owns is handed back first. KEYS: stream. ARGV: consumer.
+-- Remove a consumer; what it still owns is handed back first. KEYS: stream. ARGV: consumer, at most
+-- so many at once. Returns 1 while it owns more.
 
-local stream, consumer = KEYS[1], ARGV[1]
-local rows = redis.pcall('XPENDING', stream, GROUP, '-', '+', 1000, consumer)
+local stream, consumer, most = KEYS[1], ARGV[1], tonumber(ARGV[2])
+local rows = redis.pcall('XPENDING', stream, GROUP, '-', '+', most, consumer)
 if rows.err then
   return 0
 end
@@ -14,7 +15,8 @@ for _, row in ipairs(rows) do
     redis.call('XADD', stream, '*', unpack(entry[2]))
   end
 end
-if #rows < 1000 then
-  redis.call('XGROUP', 'DELCONSUMER', stream, GROUP, consumer)
+if #rows == most then
+  return 1
 end
-return #rows
+redis.call('XGROUP', 'DELCONSUMER', stream, GROUP, consumer)
+return 0

@@ -193,6 +193,20 @@ async def test_a_consumer_that_leaves_hands_back_what_it_owns(rig: Rig) -> None:
     assert not await rig.settle(held, finish())
 
 
+async def test_a_consumer_that_leaves_hands_back_however_much_it_owns(rig: Rig) -> None:
+    for number in range(450):
+        await rig.submit(question(conversation=f"c{number}"))
+    await rig.broker.take("manager", "w1", places=450, block_seconds=0.0)
+
+    await rig.broker.leave("manager", "w1")
+
+    again = await rig.broker.take("manager", "w2", places=1000, block_seconds=0.0)
+    assert len(again) == 450
+    assert {one.starts for one in again} == {1}
+    consumers = await rig.client.xinfo_consumers("rd:{0}:stream:manager", "workers")
+    assert [consumer["name"] for consumer in consumers] == [b"w2"]
+
+
 async def test_a_suspect_of_a_consumer_that_leaves_is_not_lost(rig: Rig) -> None:
     await rig.submit()
     await rig.take(consumer="w1")
