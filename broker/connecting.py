@@ -48,7 +48,10 @@ UNREACHABLE = (
 )
 """What passes; a slot that moves while it is asked for (MOVED, ASK) among it."""
 
-UNABLE = ("OOM command", "MISCONF", "READONLY", "LOADING", "MASTERDOWN", "NOREPLICAS")
+UNABLE = (
+    "OOM command", "MISCONF", "READONLY", "LOADING", "MASTERDOWN", "NOREPLICAS",
+    "instance state changed",
+)  # fmt: skip
 """What a server that cannot write just now says; before 7.0 inside the error of a script."""
 
 _OPTIONS: dict[str, Any] = {

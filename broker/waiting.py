@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from redis.exceptions import ClusterCrossSlotError
+
 from broker.connecting import reachable
 from broker.errors import BrokerUnavailableError
 from broker.reading import Entry
@@ -23,7 +25,11 @@ async def next_entries(
     as one has something.
     """
     if not space.slots_apart:
-        return await _read(space, after, seconds, count)
+        try:
+            return await _read(space, after, seconds, count)
+        except ClusterCrossSlotError:
+            # Only who prepares a server looks whether it is a cluster; others find out here.
+            space.slots_apart = True
     async with asyncio.TaskGroup() as tasks:
         waiting = {
             tasks.create_task(_read_or_error(space, {stream: place}, seconds, count))
