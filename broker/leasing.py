@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 
+from broker.errors import BrokerUnavailableError
 from broker.idling import IdleReader
 from broker.keys import stream_key
 from broker.port import Delivery, Lost, Settlement, Want
@@ -71,12 +72,15 @@ class Leases:
 
     async def renew(self, held: Sequence[Delivery]) -> Sequence[Lost]:
         """Renew what is still held."""
-        lost: list[Lost] = []
-        for group in _by_shard(held):
-            keys, args = renewal(group)
-            places = await self._space.run(RENEW, keys, args)
-            lost += (lost_of(group[int(place)]) for place in places)
-        return lost
+        groups = _by_shard(held)
+        calls = [self._space.run(RENEW, *renewal(group)) for group in groups]
+        return [
+            lost_of(group[int(place)])
+            for group, places in zip(groups, await self._space.over(calls), strict=True)
+            # What a shard that is away holds is renewed when it is back, or was lost by then.
+            if not isinstance(places, BrokerUnavailableError)
+            for place in places
+        ]
 
     async def give_back(self, held: Sequence[Delivery]) -> None:
         """Return entries that were not started."""

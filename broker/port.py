@@ -8,13 +8,14 @@ Nobody changes these values. Those that every hop makes are not frozen all the s
 cost 6 % of a question's processor time.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from pydantic import JsonValue
 
+from broker.errors import BrokerUnavailableError
 from envelope.memory_write import MemoryWrite
 from envelope.outcome import Outcome
 from envelope.question import Question
@@ -186,10 +187,15 @@ class Want:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """For each settlement whether the entry was still held; and what was taken in the same trip."""
+    """For each settlement whether the entry was still held; and what was taken in the same trip.
+
+    `away` tells by place which ones nobody can tell of, since their shard did not answer: settle
+    those again. When no shard answers it is raised instead.
+    """
 
     kept: Sequence[bool]
     taken: Sequence[Delivery] = ()
+    away: Mapping[int, BrokerUnavailableError] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from pydantic_core import to_json
 
 from broker.admission import NO_PACE, Pace
 from broker.ending import Endings, superseded
+from broker.errors import BrokerUnavailableError
 from broker.forgetting import Forgetting
 from broker.keys import named_key, pace_key, question_of, results_key
 from broker.leasing import Leases
@@ -155,7 +156,10 @@ class RedisBroker:
         return await self._leases.take(role, consumer, places=places, block_seconds=block_seconds)
 
     async def settle(self, settlements: Sequence[tuple[Delivery, Settlement]]) -> Sequence[bool]:
-        return (await self.settle_and_take(settlements, ())).kept
+        settled = await self.settle_and_take(settlements, ())
+        for error in settled.away.values():
+            raise error
+        return settled.kept
 
     async def settle_and_take(
         self, settlements: Sequence[tuple[Delivery, Settlement]], wants: Sequence[Want]
@@ -165,13 +169,19 @@ class RedisBroker:
             places[delivery.shard].append(place)
         kept = [False] * len(settlements)
         taken: list[Delivery] = []
-        for shard, indices in places.items():
-            batch = [settlements[index] for index in indices]
-            done, found = await self._settle(shard, batch, wants)
-            for index, held in zip(indices, done, strict=True):
+        away: dict[int, BrokerUnavailableError] = {}
+        calls = [
+            self._settle(shard, [settlements[index] for index in indices], wants)
+            for shard, indices in places.items()
+        ]
+        for indices, answer in zip(places.values(), await self._space.over(calls), strict=True):
+            if isinstance(answer, BrokerUnavailableError):
+                away.update(dict.fromkeys(indices, answer))
+                continue
+            for index, held in zip(indices, answer[0], strict=True):
                 kept[index] = bool(held)
-            taken += found
-        return Settled(kept, taken)
+            taken += answer[1]
+        return Settled(kept, taken, away)
 
     async def renew(self, held: Sequence[Delivery]) -> Sequence[Lost]:
         return await self._leases.renew(held)

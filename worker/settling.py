@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
+from broker.errors import BrokerUnavailableError
 from broker.port import Broker, Delivery, Forward, Settlement, Want
 
 LANES = 1
@@ -66,6 +67,8 @@ class Settler:
         finally:
             self._travelling -= 1
             self._wake.set()
+        if isinstance(kept, BrokerUnavailableError):
+            raise kept
         return kept
 
     async def run(self) -> None:
@@ -102,17 +105,24 @@ class Settler:
                     done.set_exception(error)
             return
         for (_, _, done), result in zip(batch, results, strict=True):
-            if not done.done():
+            if done.done():
+                continue
+            if isinstance(result, BrokerUnavailableError):
+                done.set_exception(result)
+            else:
                 done.set_result(result)
 
-    async def _settled(self, settlements: Sequence[tuple[Delivery, Settlement]]) -> Sequence[bool]:
+    async def _settled(
+        self, settlements: Sequence[tuple[Delivery, Settlement]]
+    ) -> Sequence[bool | BrokerUnavailableError]:
+        """Return what became of each; an error stands in the place of what must be sent again."""
         wanting = _wanting(self._takers(), (settlement for _, settlement in settlements))
         wants = [Want(taker.role, taker.consumer, places) for taker, places in wanting]
         settled = await self._broker.settle_and_take(settlements, wants)
         by_consumer = {(taker.role, taker.consumer): taker for taker, _ in wanting}
         for delivery in settled.taken:
             by_consumer[delivery.role, delivery.consumer].accept(delivery)
-        return settled.kept
+        return [settled.away.get(place, kept) for place, kept in enumerate(settled.kept)]
 
 
 def _wanting(takers: Sequence[Taker], settlements: Iterable[Settlement]) -> list[tuple[Taker, int]]:

@@ -118,9 +118,9 @@ async def test_waiting_wakes_whichever_node_has_something(rig: Rig) -> None:
             waiting = tasks.create_task(
                 rig.broker.take("manager", "w1", places=9, block_seconds=8.0)
             )
-            answer = tasks.create_task(rig.broker.outcome(each, block_seconds=8.0))
             await eventually(lambda: _blocked(rig))
             await rig.submit(each)
+            answer = tasks.create_task(rig.broker.outcome(each, block_seconds=8.0))
             (found,) = await waiting
             assert await rig.settle(found, finish())
 
@@ -130,7 +130,31 @@ async def test_waiting_wakes_whichever_node_has_something(rig: Rig) -> None:
 
 async def _blocked(rig: Rig) -> bool:
     told = [await node.info("clients") for node in await rig.client.nodes()]
-    return sum(int(info["blocked_clients"]) for info in told) >= 2 * SHARDS
+    return sum(int(info["blocked_clients"]) for info in told) >= SHARDS
+
+
+async def test_who_never_prepared_the_server_hears_alarms_of_all_its_slots(rig: Rig) -> None:
+    assert await RedisBroker(rig.client, shards=SHARDS).alarm(block_seconds=0.05) is None
+
+
+async def test_one_node_that_is_away_keeps_no_other_shard_from_working(
+    cluster: Cluster, rig: Rig
+) -> None:
+    for each in on_every_shard():
+        await rig.submit(each)
+    held = await rig.broker.take("manager", "w1", places=99, block_seconds=2.0)
+    killed = await cluster.master_of("rd:{0}:open")
+    killed.kill()
+    settled = await rig.broker.settle_and_take([(each, finish()) for each in held], ())
+    killed.start()
+    await cluster.healthy()
+
+    away = {held[place].shard for place in settled.away}
+    kept = {each.shard for each, fine in zip(held, settled.kept, strict=True) if fine}
+    assert 0 in away
+    assert away | kept == set(range(SHARDS))
+    assert not away & kept
+    assert len(kept) >= SHARDS // 2
 
 
 async def test_scripts_are_known_to_every_node(rig: Rig) -> None:
@@ -172,12 +196,13 @@ async def test_one_node_of_many_is_no_server_to_work_with(cluster: Cluster) -> N
 
 
 async def test_one_node_that_evicts_is_one_too_many(cluster: Cluster, rig: Rig) -> None:
-    await cluster.nodes[2].ask("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+    one = await cluster.master_of("rd:{0}:open")
+    await one.ask("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
     try:
         with pytest.raises(UnsuitableServerError, match="noeviction"):
             await rig.broker.prepare(ROLES)
     finally:
-        await cluster.nodes[2].ask("CONFIG", "SET", "maxmemory-policy", "noeviction")
+        await one.ask("CONFIG", "SET", "maxmemory-policy", "noeviction")
 
 
 async def test_another_number_of_shards_is_refused(rig: Rig) -> None:
