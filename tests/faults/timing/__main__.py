@@ -95,35 +95,41 @@ async def deadlines(url: str) -> None:
 
 async def poison(url: str) -> None:
     """What others wait for, beside poison and without, in turns, with processes replaced."""
-    figures: dict[str, list[float]] = {"without": [], "beside": []}
+    figures: dict[str, list[float]] = {"without": [], "beside": [], "beside a kill without": []}
     for _ in range(2):
         for kind, found in figures.items():
-            found += await _latencies(url, poisonous=kind == "beside")
+            found += await _latencies(url, kind)
     for kind, found in figures.items():
         row(f"a question {kind} poison", found, "ms", 1000)
-    say(f"p99 beside poison / without: {_near(figures['beside']) / _near(figures['without']):.3f}")
+    beside, killed, without = (
+        _near(figures[kind]) for kind in ("beside", "beside a kill without", "without")
+    )
+    say(f"p99 beside poison: {beside / without:.3f} of that without")
+    say(f"p99 beside poison: {beside / killed:.3f} of that beside a process that is killed once")
 
 
 def _near(figures: Sequence[float]) -> float:
     return statistics.quantiles(figures, n=100, method="inclusive")[98]
 
 
-async def _latencies(url: str, *, poisonous: bool) -> list[float]:
+async def _latencies(url: str, kind: str) -> list[float]:
     async with crew(url, LEASE_SECONDS, *["worker"] * 3) as system, asyncio.TaskGroup() as tasks:
         replacing = tasks.create_task(_replace(system))
         asked, began = [], time.monotonic()
         for number in range(800):
             await asyncio.sleep(max(0.0, began + number / 50 - time.monotonic()))
             asked.append(await system.ask("work"))
-            if poisonous and number == 200:
+            if kind == "beside" and number == 200:
                 await system.ask("kill")
+            if kind == "beside a kill without" and number == 200:
+                os.kill(next(iter(system.members)), signal.SIGKILL)
         ends = [await system.end(one) for one in asked]
         starts = [(await system.broker.journal(one))[0].at for one in asked]
         figures = [end.at - start for end, start in zip(ends, starts, strict=True)]
         letters = await system.broker.dead_letters()
         replacing.cancel()
         again = sum(seconds > LEASE_SECONDS / 2 for seconds in figures)
-        say(f"poison {poisonous}: {again} took half a lease or more, buried {_told(letters)}")
+        say(f"{kind} poison: {again} took half a lease or more, buried {_told(letters)}")
         return figures
 
 

@@ -94,6 +94,17 @@ async def test_with_one_process_left_every_message_ends_at_its_deadline_once(
         assert {question_keys(asked, 0).name.encode() for asked in running} <= set(results)
 
 
+async def test_the_deadline_comes_though_the_only_process_blocks_its_loop(redis_url: str) -> None:
+    async with crew(redis_url, LEASE_SECONDS, "worker") as system:
+        asked = await system.ask("block 3", deadline_seconds=1.0)
+        await system.start()
+
+        late = await system.lateness(asked)
+
+        assert late < 1.0, "generous: the machine is shared"
+        assert (await system.end(asked)).fields == LAST_RESORT
+
+
 async def test_poison_kills_one_process_and_is_buried_after_three_starts(redis_url: str) -> None:
     async with crew(redis_url, LEASE_SECONDS, "worker", "worker") as system:
         poison = await system.ask("kill")
