@@ -10,6 +10,8 @@ from benchmarks.systems.catalogue import SYSTEMS
 
 DOCS = Path(__file__).parent.parent / "docs"
 COMMAND = "make bench"
+DISTURBED = 0.1
+"""From so great a share of waiting on, wall times are not to be relied on."""
 
 
 def write(report: Report) -> None:
@@ -25,6 +27,7 @@ def document(report: Report, plots: dict[str, str]) -> str:
         "# Benchmarks: the broker beside others",
         f"Written by `{COMMAND}` (`python -m benchmarks --full --write`); do not edit.",
         _how(report),
+        _disturbed(report),
         "## What must be reached",
         tables.goals(report, first),
         *_speeds(report),
@@ -78,6 +81,18 @@ clients, Redis and whatever else runs share the processors.
   else on the machine it is near 0.
 - Refdesk's door waits for a reply that Redis keeps. The others' doors hear of the end in the
   process, and pay no trip for it, which favours them."""
+
+
+def _disturbed(report: Report) -> str:
+    """Warn of a run on a busy machine, whose wall times say little."""
+    waited = [row.speeds[1].waited_share for row in report.rows if 1 in row.speeds]
+    if not waited or max(waited) < DISTURBED:
+        return ""
+    return f"""\
+**The machine was busy in this run**: the one process of each system waited {min(waited):.0%} to
+{max(waited):.0%} of its time for a processor, some more than others. Questions a second and
+milliseconds, and ratios of them, are those of a busy machine and say little here; processor times,
+round trips and recovery do."""
 
 
 def _speeds(report: Report) -> list[str]:

@@ -71,6 +71,14 @@ def test_a_report_becomes_json_and_a_document_with_every_part() -> None:
     assert all(f"**{system.name}**" in told for system in SYSTEMS)
 
 
+def test_a_run_on_a_busy_machine_says_so() -> None:
+    quiet, busy = _row("refdesk", 1000.0), _row("refdesk", 1000.0)
+    busy.speeds[1] = Speed(1, 1000.0, 0.5, 0.5, 0.25, 0.6, 60.0)
+
+    assert "was busy" not in document(_report(quiet), {})
+    assert "waited 60% to" in document(_report(busy), {})
+
+
 def test_bars_are_as_long_as_their_values() -> None:
     drawn = drawing("Speed", ["one"], [Bars("a < b", [10.0]), Bars("c", [5.0])], "{:.0f}")
 
