@@ -1,0 +1,97 @@
+"""The scenarios: small ones to be visited whole, and any number of drawn ones."""
+
+import random
+
+from tests.simulation.holdings import MANAGER, SEARCH, Rules
+from tests.simulation.scenario import Scenario, ask, question
+from tests.simulation.trial import PROCESSES
+
+HOUSE = {"A": SEARCH, "B": SEARCH, "M": MANAGER}
+"""Two workers and a manager; the timer and the sweeper are always there."""
+
+ORDERED = Scenario(
+    submissions=(ask(question("m1"), seconds=20.0), ask(question("m2"), seconds=20.0)),
+    actors=HOUSE,
+    times={"lapse": 2},
+)
+"""Two messages of one conversation; leases run out, and so do the deadlines."""
+
+CANCELLED = Scenario(
+    submissions=(ask(question("m1"), seconds=45.0, chat="chat"),),
+    actors=HOUSE,
+    times={"lapse": 3},
+    cancels=((question("m1"), False),),
+)
+"""A message is cancelled while workers lose their leases."""
+
+LATE = Scenario(
+    submissions=(ask(question("m1"), seconds=40.0, chat="chat"),),
+    actors=HOUSE,
+    times={"crash": 1, "lapse": 1, "until_due": 1, "retry": 1},
+)
+"""A worker dies or sleeps past its lease, retries, and meets the deadline."""
+
+POISON = Scenario(
+    submissions=(ask(question("m1"), seconds=100.0),),
+    actors=HOUSE,
+    times={"lapse": 4, "until_due": 1},
+    fused=True,
+)
+"""Leases run out again and again."""
+
+FORGOTTEN = Scenario(
+    submissions=(
+        ask(question("m1"), seconds=40.0, later=5.0, chat="chat"),
+        ask(question("m2"), seconds=40.0, later=5.0, chat="chat"),
+    ),
+    actors=HOUSE,
+    times={"until_due": 2, "lapse": 1},
+    cancels=((question("m1"), True), (question("m2"), True)),
+)
+"""Messages merge, and are cancelled and forgotten while they wait or travel."""
+
+SMALL = {
+    "ordered": ORDERED,
+    "cancelled": CANCELLED,
+    "late": LATE,
+    "poison": POISON,
+    "forgotten": FORGOTTEN,
+}
+
+
+def drawn(seed: str) -> Scenario:
+    """Return the scenario of this seed."""
+    rng = random.Random(seed)
+    tenants = rng.choice((("acme",), ("acme", "umbrella")))
+    later = rng.choice(((0.0,), (0.0, 5.0), (5.0, 30.0)))
+    asked = [
+        ask(
+            question(f"m{rng.randrange(4)}", rng.choice(("c1", "c1", "c2")), rng.choice(tenants)),
+            seconds=rng.choice((20.0, 40.0, 100.0)),
+            later=rng.choice(later),
+            chat=rng.choice(("", "chat")),
+        )
+        for _ in range(rng.randrange(1, 5))
+    ]
+    rare = ("crash", "renew", "give_back", "leave", "retry", "fail", "bury", "bury_alone")
+    cancels = [
+        (rng.choice(asked).question, rng.random() < 0.5) for _ in range(rng.choice((0, 0, 1, 2)))
+    ]
+    return Scenario(
+        submissions=tuple(asked),
+        actors={**HOUSE, **({"N": MANAGER} if rng.random() < 0.3 else {})},
+        times={
+            **{what: rng.randrange(1, 3) for what in rare if rng.random() < 0.4},
+            "die": rng.randrange(2),
+            "lapse": rng.choice((0, 1, 2, 3, 4, 6, 6)),
+            "sweep_early": rng.choice((0, 0, 1)),
+            "doze": rng.choice((0, 0, 2)),
+            "until_due": rng.randrange(3),
+        },
+        cancels=tuple(cancels),
+        processes=PROCESSES[: rng.choice((1, 2))],
+        forgets=rng.random() < 0.2,
+        fused=rng.random() < 0.5,
+        places=rng.choice((1, 1, 2)),
+        rules=Rules(quota=rng.choice((2, 4, 8)), longest_queue=rng.choice((1, 3))),
+    )
