@@ -17,6 +17,7 @@ def main(words: list[str]) -> int:
     over.add_argument("--minutes", type=float, default=10.0)
     over.add_argument("--ease-minutes", type=float, default=2.0)
     over.add_argument("--seed", type=int, default=1)
+    over.add_argument("--slower", type=float, default=1.0, help="times longer handlers wait")
     many = runs.add_parser("bounded", help="very many questions, and workers that come and go")
     many.add_argument("--questions", type=int, default=1_000_000)
     many.add_argument("--restarts", type=int, default=1_000)
@@ -38,12 +39,17 @@ def main(words: list[str]) -> int:
 async def _run(wanted: argparse.Namespace) -> Told:
     match wanted.run:
         case "overload":
-            seconds, ease = 60 * wanted.minutes, 60 * wanted.ease_minutes
-            return await overload.run(overload.Overload(seconds, ease, seed=wanted.seed))
+            return await overload.run(_overload(wanted))
         case "bounded":
             return await bounded.run(bounded.Bounded(wanted.questions, wanted.restarts))
         case _:
             return await rolling.run(rolling.Rolling(wanted.seconds, wanted.rounds, wanted.seed))
+
+
+def _overload(wanted: argparse.Namespace) -> overload.Overload:
+    return overload.Overload(
+        60 * wanted.minutes, 60 * wanted.ease_minutes, seed=wanted.seed, slower=wanted.slower
+    )
 
 
 if __name__ == "__main__":

@@ -18,11 +18,15 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass
 class Gauges:
-    """What was read; `memory` are bytes that Redis uses, in order of time."""
+    """What was read; `memory` are bytes that Redis uses, in order of time.
+
+    `processors` is the share of all processors that the run used, `machine` what every program did.
+    """
 
     memory: list[int] = field(default_factory=list)
     keys: list[int] = field(default_factory=list)
     processors: float = 0.0
+    machine: float = 0.0
 
     def growth(self) -> float:
         """Return the memory of the last third of the time over that of the middle one."""
@@ -42,7 +46,7 @@ async def watching(url: str, workers: Workers, *, every: float = 0.5) -> AsyncIt
     info = await client.info()
     began, pids = time.perf_counter(), [int(info["process_id"]), os.getpid()]
     pids += [process.pid for process in workers.running if process.pid is not None]
-    used = _used(pids)
+    used, (busy, all_ticks) = _used(pids), _machine()
 
     async def read() -> None:
         while True:
@@ -57,7 +61,19 @@ async def watching(url: str, workers: Workers, *, every: float = 0.5) -> AsyncIt
         reading.cancel()
     seconds = (time.perf_counter() - began) * (os.cpu_count() or 1)
     gauges.processors = (_used(pids) - used) / seconds
+    busy_then, all_then = _machine()
+    gauges.machine = (busy_then - busy) / max(1, all_then - all_ticks)
     await client.aclose()
+
+
+def _machine() -> tuple[int, int]:
+    """Return the ticks in which the processors did something, and all ticks; 0 where unknown."""
+    try:
+        line = Path("/proc/stat").read_text("ascii").splitlines()[0]
+    except OSError:
+        return 0, 0
+    ticks = [int(value) for value in line.split()[1:9]]
+    return sum(ticks) - ticks[3] - ticks[4], sum(ticks)
 
 
 def _used(pids: Sequence[int]) -> float:
