@@ -42,6 +42,9 @@ ALWAYS = tuple(role for role in INSTANCES if role not in ("command", "clarificat
 """Roles that every answered question passes."""
 
 
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+
+
 class ModelLimit(BaseModel, frozen=True, extra="forbid"):
     """What one model may be asked in a minute, over all processes; None: no limit."""
 
@@ -50,6 +53,15 @@ class ModelLimit(BaseModel, frozen=True, extra="forbid"):
 
 
 REDIS_SCHEMES = ("redis://", "rediss://", "unix://", "redis+cluster://", "rediss+cluster://")
+
+
+class AssistantSettings(BaseModel, frozen=True, extra="forbid"):
+    """A further assistant; an empty tenant is `TENANT`."""
+
+    assistant: str = Field(pattern=NAME)
+    tenant: str = Field("", pattern=f"^$|{NAME}")
+    domain_name: str
+    domain_scope: str
 
 
 class Settings(BaseSettings):
@@ -132,6 +144,11 @@ class Settings(BaseSettings):
     lease_seconds: float = Field(15.0, ge=1, description="after which a dead worker's work moves")
     tenant: str = Field("default", description="whose documents and conversations")
     assistant: str = Field("default", description="which of the tenant's assistants")
+    assistants: tuple[AssistantSettings, ...] = Field(
+        (),
+        description="further assistants that these processes serve, each with documents of its "
+        "own: a JSON list of `assistant`, `domain_name`, `domain_scope` and, if another, `tenant`",
+    )
     history_turns: int = Field(6, ge=0, le=50, description="turns that agents see")
     memory_ttl_days: float = Field(30.0, gt=0, description="conversations are forgotten after")
     result_ttl_hours: float = Field(24.0, gt=0, description="replies and journals are kept for")
@@ -173,6 +190,23 @@ class Settings(BaseSettings):
                 f"{self.agent_timeout_seconds:g} above {self.deadline_seconds:g}"
             )
         return self
+
+    def of_assistants(self) -> list["Settings"]:
+        """Return the settings of every assistant that is served, this one's first."""
+        further = [
+            self.model_copy(
+                update={
+                    "tenant": one.tenant or self.tenant,
+                    "assistant": one.assistant,
+                    "domain_name": one.domain_name,
+                    "domain_scope": one.domain_scope,
+                }
+            )
+            for one in self.assistants
+        ]
+        named = {(one.tenant, one.assistant): one for one in further}
+        own = (self.tenant, self.assistant)
+        return [named.pop(own, self), *named.values()]
 
     def instances_of(self, role: str) -> int:
         """Return how many instances of a role one `refdesk up` runs."""

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -138,8 +138,17 @@ async def _loading(settings: Settings) -> AsyncIterator[None]:
         yield
 
 
+def desks(post: Post, channel: str, *, result_list: str = "") -> dict[tuple[str, str], Desk]:
+    """Return the desk of every assistant by tenant and assistant, as `channel` sees it."""
+    posts = [replace(post, settings=one) for one in post.settings.of_assistants()]
+    return {
+        (one.settings.tenant, one.settings.assistant): desk(one, channel, result_list=result_list)
+        for one in posts
+    }
+
+
 def desk(post: Post, channel: str, *, result_list: str = "") -> Desk:
-    """Return the desk of this process's tenant and assistant, as the doors of `channel` see it."""
+    """Return the desk of this process's tenant and first assistant, as `channel` sees it."""
     texts = load_texts()
     return Desk(
         post.broker,
@@ -160,7 +169,7 @@ async def ingested(
     from deploy.knowledge import opened_knowledge
 
     try:
-        async with opened_knowledge(settings) as knowledge:
+        async with opened_knowledge(settings, alone=True) as knowledge:
             return await ingest_here(settings, knowledge, paths, report)
     except IndexOwned:
         async with posted(settings) as post, _standing_in(post, ()):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from broker.transcripts import Said, Transcripts
 from config.texts import load_texts
-from deploy.assembly import Post, desk
+from deploy.assembly import Post, desks
 from envelope.conversation import Pause, Turn
 from envelope.question import Question
 from gateway.http.app import make_app
@@ -131,7 +131,7 @@ async def http_door(
         )
         door = Door(
             broker=post.broker,
-            desks={(settings.tenant, settings.assistant): desk(post, "http")},
+            desks=desks(post, "http"),
             guard=guard,
             conversations=conversations,
             superseded=lambda language: texts.text("superseded", language),

@@ -86,16 +86,23 @@ class IngestionHandler:
     def __init__(self, settings: Settings, knowledge: Knowledge) -> None:
         self._settings = settings
         self._knowledge = knowledge
+        first = settings.of_assistants()[0]
+        self._own = (first.tenant, first.assistant)
         self._one_at_a_time = asyncio.Lock()
 
     async def handle(self, delivery: Delivery, envelope: Envelope) -> Settlement:
         """Ingest the paths of the payload."""
         named = envelope.payload.get("paths")
         paths = [Path(str(path)) for path in named] if isinstance(named, list) else []
+        question = delivery.question
+        knowledge = self._knowledge.of(question.tenant, question.assistant, own=self._own)
+        if knowledge is None:
+            error = f"it serves no assistant {question.assistant!r} of {question.tenant!r}"
+            return Finish(Outcome.FAILED, {"outcome": "failed", "error": error})
         quiet = PlainReport(lambda _line: None)
         try:
             async with self._one_at_a_time:
-                result = await ingest_here(self._settings, self._knowledge, paths, quiet)
+                result = await ingest_here(self._settings, knowledge, paths, quiet)
         except KnowledgeError as error:
             return Finish(Outcome.FAILED, {"outcome": "failed", "error": str(error)})
         return Finish(Outcome.ANSWERED, {"outcome": "answered", **_fields(result)})

@@ -1,9 +1,9 @@
 """Opens what the desk knows: the index, the embedder and the search over both."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 
 import structlog
@@ -24,6 +24,12 @@ class Knowledge:
     index: Index
     embedder: Embedder
     searcher: LevelSearcher
+    others: Mapping[tuple[str, str], "Knowledge"] = field(default_factory=dict)
+    """What the further assistants know, by tenant and assistant."""
+
+    def of(self, tenant: str, assistant: str, *, own: tuple[str, str]) -> "Knowledge | None":
+        """Return what an assistant knows; `own` names whose knowledge this is."""
+        return self if (tenant, assistant) == own else self.others.get((tenant, assistant))
 
     async def has_documents(self) -> bool:
         """Whether anything was ingested."""
@@ -57,14 +63,26 @@ def load_libraries(settings: Settings) -> None:
 
 
 @asynccontextmanager
-async def opened_knowledge(settings: Settings) -> AsyncIterator[Knowledge]:
-    """Open the index while inside; raises `IndexOwned` when another process owns it."""
+async def opened_knowledge(settings: Settings, *, alone: bool = False) -> AsyncIterator[Knowledge]:
+    """Open the index of every assistant while inside; `alone`: of the first one only.
+
+    Raises `IndexOwned` when another process owns one.
+    """
     embedder = make_embedder(settings)
+    async with AsyncExitStack() as stack:
+        first, *further = settings.of_assistants()
+        others = {
+            (one.tenant, one.assistant): await _known(one, embedder, stack)
+            for one in (() if alone else further)
+        }
+        known = await _known(first, embedder, stack)
+        yield replace(known, others=others)
+
+
+async def _known(settings: Settings, embedder: Embedder, stack: AsyncExitStack) -> Knowledge:
     index = await open_index(settings, embedder)
-    try:
-        yield Knowledge(index, embedder, make_searcher(settings, index, embedder))
-    finally:
-        await index.close()
+    stack.push_async_callback(index.close)
+    return Knowledge(index, embedder, make_searcher(settings, index, embedder))
 
 
 def make_embedder(settings: Settings) -> Embedder:

@@ -3,11 +3,13 @@
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agents.agent import Agent
 from config.settings import Settings
 from config.texts import load_texts
+from deploy.assistants import ByAssistant, UnservedAgent
 from deploy.languages import language_of, make_detector
 from deploy.recording import HopCalls
 from envelope.role import Role
@@ -138,7 +140,7 @@ async def handlers(
     memory = _memory(settings, client)
     if models is None:
         models = _models(settings, client, stack)
-    staff = Staff(settings, knowledge, models, make_detector(settings))
+    staff = _staff(settings, knowledge, models)
     recorded = HopCalls(meter)
     staffing: list[Staffing] = []
     decides = manager(settings, memory) if Role.MANAGER.value in roles else None
@@ -148,13 +150,15 @@ async def handlers(
         if decides is not None and role == Role.MANAGER.value:
             handler = decides
         else:
-            handler = AgentHandler(
-                staff.agent(role),
+            handled = partial(
+                AgentHandler,
                 limit_seconds=settings.agent_timeout_seconds,
                 recorded=recorded,
                 on_written=recorded.fell_back,
                 manager=beside,
             )
+            agents = {name: handled(member.agent(role)) for name, member in staff.items()}
+            handler = ByAssistant(agents, handled(UnservedAgent(Role(role))))
         places, instances = settings.concurrency_of(role), settings.instances_of(role)
         staffing.append(Staffing(handler, places, instances))
     if knowledge is not None:
@@ -162,6 +166,25 @@ async def handlers(
 
         staffing.append(Staffing(IngestionHandler(settings, knowledge), 1))
     return staffing
+
+
+def _staff(
+    settings: Settings, knowledge: "Knowledge | None", models: Callable[[str], Model]
+) -> dict[tuple[str, str], Staff]:
+    """Return the staff of each assistant: it knows its own documents, and no others."""
+    detector = make_detector(settings)
+    own, *_ = every = settings.of_assistants()
+    return {
+        (one.tenant, one.assistant): Staff(
+            one,
+            knowledge.of(one.tenant, one.assistant, own=(own.tenant, own.assistant))
+            if knowledge is not None
+            else None,
+            models,
+            detector,
+        )
+        for one in every
+    }
 
 
 def _memory(settings: Settings, client: "Redis") -> RedisMemory:
