@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 
 from broker.embedded import answers, find_server
 from llm.guard import forbid_real_requests
@@ -32,6 +33,14 @@ def started_redis(path: Path, *options: str) -> "subprocess.Popen[bytes]":
 
 
 forbid_real_requests()
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_it_was() -> Iterator[None]:
+    """Log after a test as before it, whatever a command or a test has set up."""
+    before = structlog.get_config()
+    yield
+    structlog.configure(**before)
 
 
 @pytest.fixture(scope="session")
