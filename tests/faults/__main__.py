@@ -16,6 +16,7 @@ from shutil import rmtree
 from tests.faults.discovering import discovered, ends, unpassed
 from tests.faults.house import opened
 from tests.faults.labels import ROOT, Plan
+from tests.faults.ledger import noted
 from tests.faults.page import written
 from tests.faults.progress import Goals, Progress
 from tests.faults.rounds import Report, Round, held
@@ -35,13 +36,34 @@ def main() -> int:
 
 async def _run(goals: Goals, progress: Progress) -> None:
     labels = await _labels(progress)
-    plans = ends(labels)
+    async with asyncio.TaskGroup() as tasks:
+        patient = tasks.create_task(_patient(goals))
+        await _rounds(goals, progress, ends(labels))
+        progress.long_starts = await patient
+    written(goals, progress)
+
+
+async def _rounds(goals: Goals, progress: Progress, plans: list[Plan]) -> None:
     while (number := len(progress.reports)) < goals.rounds_in_all:
         size = _round_of(goals, progress, plans)
         report = await _one(size, goals.seed + number, [plan.label for plan in plans])
         progress.add(report)
         written(goals, progress)
         _say(f"{number + 1}/{goals.rounds_in_all}: {report.seconds:.0f} s, {len(report.findings)}")
+
+
+async def _patient(goals: Goals) -> int:
+    """Return how often a handler that takes many leases is started, with a second worker by."""
+    seconds = goals.long_seconds
+    with tempfile.TemporaryDirectory(prefix="faults") as folder:
+        async with opened(Path(folder)) as house:
+            for _ in range(2):
+                await house.workers.hire(takes_seconds=seconds, limit_seconds=2 * seconds)
+            door = house.door(deadline_seconds=3 * seconds)
+            await door.ask("long 1", conversation="c1")
+            await door.close()
+            lines = list(noted(house.ledger.path))
+    return sum(line.kind == "started" and line["role"] == "search" for line in lines)
 
 
 async def _labels(progress: Progress) -> dict[str, bool]:

@@ -113,10 +113,10 @@ class FollowingAgent(Agent[Reads, Writes]):
     reads = Reads
     writes = Writes
 
-    def __init__(self, role: Role, model: Model, *, blocks_seconds: float) -> None:
+    def __init__(self, role: Role, model: Model, *, takes_seconds: float) -> None:
         self.role = role  # type: ignore[misc] # one class plays every role
         self._model = model
-        self._blocks_seconds = blocks_seconds
+        self._takes_seconds = takes_seconds
         self._task = Task(role.value, Asked, Said)
 
     async def work(self, reads: Reads) -> Any:
@@ -135,9 +135,11 @@ class FollowingAgent(Agent[Reads, Writes]):
             case "poison":
                 os.kill(os.getpid(), signal.SIGKILL)
             case "block":
-                time.sleep(self._blocks_seconds)  # noqa: ASYNC251 - a loop that is blocked
+                time.sleep(self._takes_seconds)  # noqa: ASYNC251 - a loop that is blocked
             case "slow":
                 await asyncio.sleep(SLOW_SECONDS)
+            case "long":
+                await asyncio.sleep(self._takes_seconds)
 
     def _writes(self, reads: Reads) -> dict[str, object]:
         if self.role is Role.RESPONSE:

@@ -157,11 +157,11 @@ class House:
         self.client = connect(server.url)
         self.broker = broker_of(workers.staff)
 
-    async def noted(self, kind: str, **fields: object) -> Noted:
-        """Return the first line with these fields, as soon as it stands in the ledger."""
+    async def noted(self, kind: str, *, after: int = 0, **fields: object) -> Noted:
+        """Return the first line with these fields, once it stands behind byte `after`."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             while True:
-                for line in noted(self.ledger.path):
+                for line in noted(self.ledger.path, after=after):
                     known = {"pid": line.pid, **line.fields}
                     if line.kind == kind and fields.items() <= known.items():
                         return line

@@ -62,6 +62,7 @@ def _lines(goals: Goals, progress: Progress) -> list[str]:
         *_findings(progress),
         *_table(("figure", "count"), _figures(counts, progress)),
         "",
+        *_long(goals, progress),
         "## When Redis itself died",
         "",
         "`appendfsync everysec` may lose the last second. Half of the times Redis was killed, and",
@@ -119,6 +120,13 @@ def _figures(counts: Counter[str], progress: Progress) -> list[tuple[str, ...]]:
     ]
     latest = max((report.latest_seconds for report in progress.reports), default=0.0)
     return [*rows, ("latest end of all, against its deadline", f"{latest:+.3f} s")]
+
+
+def _long(goals: Goals, progress: Progress) -> list[str]:
+    if not progress.long_starts:
+        return []
+    told = f"A handler of {goals.long_seconds:.0f} s, {goals.long_seconds / 1.5:.0f} leases long,"
+    return [f"{told} was started {progress.long_starts} times.", ""]
 
 
 def _outages(counts: Counter[str]) -> list[tuple[str, ...]]:

@@ -12,6 +12,8 @@ from tests.faults.rounds import Report
 
 REPORT = TypeAdapter(Report)
 QUESTIONS, KILLS, PAUSES, OUTAGES = 100_000, 10_000, 1_000, 50
+LONG_SECONDS = 300.0
+SHORTEST_LONG_SECONDS = 6.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,7 @@ class Goals:
     outages: int
     rounds: int
     workers: int
+    long_seconds: float
     page: Path
 
     @classmethod
@@ -39,6 +42,7 @@ class Goals:
             outages=max(2, round(OUTAGES * scale)),
             rounds=rounds,
             workers=workers,
+            long_seconds=max(SHORTEST_LONG_SECONDS, LONG_SECONDS * scale),
             page=page,
         )
 
@@ -56,6 +60,7 @@ class Progress:
     reports: list[Report] = field(default_factory=list)
     labels: list[str] = field(default_factory=list)
     unpassed: list[str] = field(default_factory=list)
+    long_starts: int = 0
 
     @classmethod
     def read(cls, path: Path, goals: Goals) -> "Progress":

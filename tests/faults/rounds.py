@@ -73,7 +73,7 @@ async def held(house: House, size: Round, seed: int, labels: Sequence[str]) -> R
     trouble = Trouble(house, seed, amount, workers=size.workers, labels=labels, hiring=size.hiring)
     dead_before = set(house.workers.died)
     try:
-        await _lived_through(house, size, seed, trouble)
+        await _lived_through(house, size, seed, trouble, after)
     finally:
         killed = {pid: how for pid, how in house.workers.died.items() if pid not in dead_before}
         await house.workers.dismiss()
@@ -95,7 +95,9 @@ async def held(house: House, size: Round, seed: int, labels: Sequence[str]) -> R
     )
 
 
-async def _lived_through(house: House, size: Round, seed: int, trouble: Trouble) -> None:
+async def _lived_through(
+    house: House, size: Round, seed: int, trouble: Trouble, after: int
+) -> None:
     """Let people ask and trouble come, until everybody was told and nothing is left."""
     progress = asyncio.Queue[int]()
     async with doors_of(house, size.deadline_seconds) as doors, asyncio.TaskGroup() as tasks:
@@ -110,6 +112,8 @@ async def _lived_through(house: House, size: Round, seed: int, trouble: Trouble)
             kinds=size.kinds,
         )
         staffing = tasks.create_task(trouble.keep_staffed())
+        # A deadline is kept as long as one process lives: people come when there is one.
+        await house.noted("working", after=after)
         async with asyncio.TaskGroup() as busy:
             busy.create_task(trouble.spread(progress, size.questions))
             busy.create_task(people.live(lambda: progress.put_nowait(1)))

@@ -44,6 +44,7 @@ UNTIL_IT_WORKS = (signal.SIGTERM,)
 class Staff:
     """What one process is to be; times in seconds.
 
+    `takes_seconds` is how long its search blocks the loop for "block", or waits for "long".
     `plan` says where it dies or stops; with `discovers` it notes every label it passes instead.
     """
 
@@ -53,7 +54,7 @@ class Staff:
     lease_seconds: float = 1.5
     places: int = 8
     limit_seconds: float = 60.0
-    blocks_seconds: float = 0.0
+    takes_seconds: float = 0.0
     grace_seconds: float = 0.5
     on_the_spot: bool = True
     discovers: bool = False
@@ -85,6 +86,7 @@ async def _work(staff: Staff, ledger: Ledger) -> None:
     stop = asyncio.Event()
     async with stop_on_signals(stop), _process(staff, ledger).running():
         signal.pthread_sigmask(signal.SIG_UNBLOCK, UNTIL_IT_WORKS)
+        ledger.note("working")
         await stop.wait()
 
 
@@ -111,7 +113,7 @@ def _handlers(staff: Staff, ledger: Ledger, meter: Meter) -> list[Handler]:
     beside = OnTheSpot(manager, meter) if staff.on_the_spot else None
     agents = [
         AgentHandler(
-            FollowingAgent(role, model, blocks_seconds=staff.blocks_seconds),
+            FollowingAgent(role, model, takes_seconds=staff.takes_seconds),
             limit_seconds=staff.limit_seconds,
             recorded=recorded,
             manager=beside if Role.MANAGER.value in staff.roles else None,

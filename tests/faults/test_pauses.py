@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,7 +27,7 @@ async def test_the_result_of_a_worker_stopped_past_its_lease_is_refused_and_coun
 ) -> None:
     async with opened(folder, lease_seconds=LEASE_SECONDS) as house:
         workers, door = house.workers, house.door()
-        stopped = await workers.hire(blocks_seconds=LEASE_SECONDS)
+        stopped = await workers.hire(takes_seconds=LEASE_SECONDS)
         async with asyncio.TaskGroup() as tasks:
             asked = tasks.create_task(door.ask("block 1", conversation="c1"))
             await house.noted("started", pid=stopped, role="search")
@@ -51,7 +52,7 @@ async def test_the_handler_of_an_entry_lost_in_a_pause_is_cancelled_and_counted(
         stopped = await workers.hire()
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(door.ask("slow 1", conversation="c1"))
-            run = {"role": "search", "name": "slow-1"}
+            run: dict[str, Any] = {"role": "search", "name": "slow-1"}
             await house.noted("started", pid=stopped, **run)
             workers.stop(stopped)
             other = await workers.hire()
@@ -69,7 +70,7 @@ async def test_a_handler_that_blocks_its_loop_for_ten_leases_is_started_once(fol
     async with opened(folder, lease_seconds=LEASE_SECONDS) as house:
         door = house.door()
         for _ in range(2):
-            await house.workers.hire(blocks_seconds=10 * LEASE_SECONDS)
+            await house.workers.hire(takes_seconds=10 * LEASE_SECONDS)
 
         reply = await door.ask("block 1", conversation="c1")
 
