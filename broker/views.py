@@ -1,6 +1,5 @@
 """Reads what stands in Redis, and changes nothing: journals, replies, status, dead letters."""
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 from redis.exceptions import ResponseError
 
 from broker.connecting import LONGEST_BLOCK_SECONDS, reachable
+from broker.following import Following
 from broker.keys import GROUP, named_key, question_of, shard_keys, stream_key
 from broker.port import DeadLetter, Fields, JournalEntry, RoleStatus
 from broker.reading import dead_letter_of, fields_of, journal_entry_of, json_fields, seconds_of
@@ -17,9 +17,8 @@ from envelope.question import Question
 
 LOST = "lost"
 """Why a question ended that Redis knows nothing of any more."""
-FOLLOWERS = 200
-"""How many may block a connection each, following a journal."""
-LOOK_SECONDS = 0.25
+FOLLOWERS = 8
+"""How many may block a connection each, following a journal; more of them share one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +38,7 @@ class Views:
     def __init__(self, space: Space) -> None:
         self._space = space
         self._followers = 0
+        self._following = Following(space)
 
     async def reply(self, question: Question) -> Fields | None:
         """Return the reply in the journal's last entry, once it is the finished one."""
@@ -71,9 +71,11 @@ class Views:
         if block_seconds <= 0:
             return await self._journal(question, after)
         if self._followers >= FOLLOWERS:
-            # Connections are for those who work: who comes late looks now and then.
-            await asyncio.sleep(min(block_seconds, LOOK_SECONDS))
-            return await self._journal(question, after)
+            shard, names = self._space.place(question)
+            found = await self._following.entries(
+                shard, names.journal, after, block_seconds=block_seconds
+            )
+            return [journal_entry_of(entry) for entry in found]
         self._followers += 1
         try:
             milliseconds = int(min(block_seconds, LONGEST_BLOCK_SECONDS) * 1000)
