@@ -23,8 +23,11 @@ from redis.exceptions import (
 )
 
 Address = tuple[str, int]
+Range = tuple[int, int, Address]
+"""First and last slot, and the master that holds them."""
 Command = tuple[tuple[Any, ...], Mapping[str, Any]]
 
+SLOTS = 16_384
 REDIRECTIONS = 5
 """A slot that moves more often within one command is asked for later."""
 LOOK_SECONDS = 1.0
@@ -46,7 +49,7 @@ class ClusterClient(aioredis.Redis):
         self._seeds = tuple(seeds)
         self._open_node = open_node
         self._nodes: dict[Address, aioredis.Redis] = {}
-        self._ranges: list[tuple[int, int, Address]] = []
+        self._ranges: list[Range] = []
         self._moved: dict[int, Address] = {}
         self._looking = asyncio.Lock()
         super().__init__(connection_pool=self._node(self._seeds[0]).connection_pool)
@@ -158,6 +161,7 @@ class ClusterClient(aioredis.Redis):
             if self._ranges is not before:
                 return
             error: Exception = ClusterDownError("no node was found")
+            largest: Sequence[Range] = ()
             for address in dict.fromkeys((*self._nodes, *self._seeds)):
                 try:
                     async with asyncio.timeout(LOOK_SECONDS):
@@ -167,17 +171,15 @@ class ClusterClient(aioredis.Redis):
                     continue
                 if isinstance(rows, Exception):
                     error = rows
-                elif rows:
-                    self._take_over(rows, address[0])
-                    return
-            raise error
-
-    def _take_over(self, rows: Iterable[Any], host: str) -> None:
-        self._moved = {}
-        self._ranges = [
-            (first, last, (master[0].decode() or host, master[1]))
-            for first, last, master, *_ in rows
-        ]
+                else:
+                    # A node that has just started may know a part of the table only.
+                    largest = max(largest, _ranges(rows, address[0]), key=_covered)
+                if _covered(largest) == SLOTS:
+                    break
+            if not largest:
+                raise error
+            self._moved = {}
+            self._ranges = list(largest)
 
     def _node(self, address: Address) -> aioredis.Redis:
         node = self._nodes.get(address)
@@ -199,6 +201,17 @@ class ClusterPipeline(Pipeline):
         self.command_stack = []
         answers = await self._cluster.many(commands)
         return [_raised(answer) for answer in answers] if raise_on_error else answers
+
+
+def _ranges(rows: Iterable[Any], host: str) -> list[Range]:
+    """Return what a node tells; one that does not know its own name is asked under `host`."""
+    return [
+        (first, last, (master[0].decode() or host, master[1])) for first, last, master, *_ in rows
+    ]
+
+
+def _covered(ranges: Sequence[Range]) -> int:
+    return sum(last - first + 1 for first, last, _ in ranges)
 
 
 def key_of(command: Sequence[Any]) -> str | bytes | None:

@@ -36,14 +36,20 @@ async def next_entries(
             for stream, place in after.items()
         }
         try:
-            return await _first(waiting)
+            first = await _first(waiting)
         finally:
             for task in waiting:
                 task.cancel()
+    # Not inside the group, which would wrap it.
+    if isinstance(first, BrokerUnavailableError):
+        raise first
+    return first
 
 
-async def _first(waiting: "set[asyncio.Task[Read | BrokerUnavailableError]]") -> Read:
-    """Return what comes first; raises only when nobody could wait."""
+async def _first(
+    waiting: "set[asyncio.Task[Read | BrokerUnavailableError]]",
+) -> Read | BrokerUnavailableError:
+    """Return what comes first; an error only when nobody could wait."""
     errors: list[BrokerUnavailableError] = []
     pending, total = waiting, len(waiting)
     while pending:
@@ -57,9 +63,7 @@ async def _first(waiting: "set[asyncio.Task[Read | BrokerUnavailableError]]") ->
                 found += read
         if found:
             return found
-    if len(errors) == total:
-        raise errors[0]
-    return []
+    return errors[0] if len(errors) == total else []
 
 
 async def _read_or_error(

@@ -12,6 +12,9 @@ from broker.errors import BrokerUnavailableError, UnsuitableServerError
 from broker.keys import question_keys, shard_for
 from broker.port import Bury, Retry
 from broker.redis_broker import RedisBroker
+from broker.settling import Limits
+from broker.space import Space
+from broker.waiting import next_entries
 from envelope.memory_write import Append
 from envelope.question import Question
 from memory.conversation import RedisMemory
@@ -217,6 +220,16 @@ async def test_a_cluster_that_is_away_is_told_by_one_error() -> None:
         with pytest.raises(BrokerUnavailableError, match="does not answer"):
             await attempt
     await broker.close()
+
+
+async def test_waiting_for_a_cluster_that_is_away_is_told_by_that_error_too() -> None:
+    client = connect("redis+cluster://127.0.0.1:1")
+    limits = Limits(ttl_ms=1, dead_letters=1, attempts=1, backoff_ms=1, longest_backoff_ms=1)
+    space = Space(client, 2, limits, 1000, slots_apart=True)
+
+    with pytest.raises(BrokerUnavailableError, match="does not answer"):
+        await next_entries(space, {b"rd:{0}:a": b"0", b"rd:{1}:a": b"0"}, seconds=1.0, count=1)
+    await client.aclose()
 
 
 @pytest.mark.parametrize(
