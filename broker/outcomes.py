@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from broker.connecting import LONGEST_BLOCK_SECONDS, reachable
@@ -21,8 +22,24 @@ from broker.waiting import next_entries
 from envelope.question import Question
 
 AT_ONCE = 1000
-Waiting = asyncio.Future[Fields | None]
-"""Ends with the reply, or with None when it is this one's turn to read."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Turn:
+    """It is this one's turn to read; its own reply will be told to `waiting`."""
+
+    waiting: "Waiting"
+
+
+Waiting = asyncio.Future[Fields | Turn]
+"""Ends with the reply, or with the turn to read."""
+
+
+def latest(mine: Waiting) -> Waiting:
+    """Return what stands now in the place of one who was given the turn, perhaps many times."""
+    while mine.done() and not mine.cancelled() and isinstance(turn := mine.result(), Turn):
+        mine = turn.waiting
+    return mine
 
 
 class Outcomes:
@@ -77,15 +94,15 @@ class Outcomes:
         self._not_yet_waiting.discard(mine)
         try:
             while reply is None and time.monotonic() < until:
-                if mine.done() and mine.result() is not None:
-                    return mine.result()
+                mine = latest(mine)
                 if mine.done():
-                    self._leave(name, mine)
-                    mine = self._enter(name)
+                    break
                 await self._wait(mine, until)
-            return reply if not mine.done() or reply is not None else mine.result()
+            mine = latest(mine)
+            told = mine.result() if mine.done() else None
+            return told if isinstance(told, dict) else reply
         finally:
-            self._leave(name, mine)
+            self._leave(name, latest(mine))
             self._hand_on()
 
     async def _wait(self, mine: Waiting, until: float) -> None:
@@ -102,10 +119,11 @@ class Outcomes:
     async def _read(self, seconds: float) -> None:
         read = await next_entries(self._space, self._cursors, seconds=seconds, count=AT_ONCE)
         ended: dict[str, None] = {}
-        for stream, entries in read:
-            self._cursors[stream] = entries[-1][0]
+        for _, entries in read:
             ended.update((fields_of(raw)[b"q"].decode(), None) for _, raw in entries)
         await self._tell([name for name in ended if self._is_awaited(name)])
+        # Only now: when telling failed, whoever reads next reads these notices again.
+        self._cursors.update((stream, entries[-1][0]) for stream, entries in read)
 
     def _is_awaited(self, name: str) -> bool:
         return any(not waiting.done() for waiting in self._waiting.get(name, ()))
@@ -156,9 +174,11 @@ class Outcomes:
         if self._being_read:
             return
         for group in self._waiting.values():
-            for waiting in group:
+            for place, waiting in enumerate(group):
                 if not waiting.done() and waiting not in self._not_yet_waiting:
-                    waiting.set_result(None)
+                    # Whatever ends before this one wakes up is told to what stands in its place.
+                    group[place] = asyncio.get_running_loop().create_future()
+                    waiting.set_result(Turn(group[place]))
                     return
 
 

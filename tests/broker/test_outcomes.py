@@ -1,6 +1,13 @@
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
+from broker.outcomes import Outcomes
+from broker.port import Fields
+from broker.settling import Limits
+from broker.space import Space
+from broker.views import Views
+from envelope.question import Question
 from tests.broker.rig import LAST_RESORT, Rig, finish, question
 
 
@@ -93,3 +100,41 @@ async def test_an_outcome_by_deadline_or_cancel_wakes_who_waits(rig: Rig) -> Non
 
     assert late.result() == LAST_RESORT["text"]
     assert cancelled.result() == ""
+
+
+class Looks(Views):
+    """Tells when somebody has looked, and waits for notices from then on."""
+
+    def __init__(self, space: Space) -> None:
+        super().__init__(space)
+        self.looked = asyncio.Event()
+
+    async def ends(self, questions: Sequence[Question]) -> list[Fields | None]:
+        found = await super().ends(questions)
+        self.looked.set()
+        return found
+
+
+async def test_who_is_just_given_the_turn_to_read_still_hears_of_its_own_question(
+    rig: Rig,
+) -> None:
+    space = Space(rig.client, 1, Limits(1000, 10, 3, 10, 10), 1000)
+    views = Looks(space)
+    outcomes = Outcomes(space, views)
+    first, second = question(conversation="c1"), question(conversation="c2")
+    await rig.submit(first)
+    await rig.submit(second)
+
+    async with asyncio.timeout(8), asyncio.TaskGroup() as tasks:
+        reader = tasks.create_task(outcomes.outcome(first, 9.0))
+        await views.looked.wait()
+        views.looked.clear()
+        waiting = tasks.create_task(outcomes.outcome(second, 9.0))
+        await views.looked.wait()
+        # The turn is given by then, and the one who has it has not woken up yet.
+        reader.add_done_callback(lambda _: outcomes.ended(second, {"outcome": "answered"}))
+        for delivery in await rig.take_all():
+            if delivery.question == first:
+                await rig.settle(delivery, finish())
+
+    assert waiting.result() == {"outcome": "answered"}
