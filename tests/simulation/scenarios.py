@@ -45,7 +45,7 @@ FORGOTTEN = Scenario(
         ask(question("m2"), seconds=40.0, later=5.0, chat="chat"),
     ),
     actors=HOUSE,
-    times={"until_due": 2, "lapse": 1},
+    times={"until_due": 1, "lapse": 1},
     cancels=((question("m1"), True), (question("m2"), True)),
 )
 """Messages merge, and are cancelled and forgotten while they wait or travel."""
