@@ -69,7 +69,7 @@ NUMBERS = count(1)
 async def answered(client: Any) -> float:
     """Ask something, and return how many seconds the answer took."""
     desk = Desk(
-        RedisBroker(client), tenant="refdesk", assistant="refdesk", channel="test",
+        RedisBroker(client), tenant="default", assistant="default", channel="test",
         deadline_seconds=30.0, apology=lambda _language: "sorry",
     )  # fmt: skip
     number = next(NUMBERS)
