@@ -12,6 +12,8 @@ from tests.faults.rounds import Report
 
 REPORT = TypeAdapter(Report)
 QUESTIONS, KILLS, PAUSES, OUTAGES = 100_000, 10_000, 1_000, 50
+SPARE = 1.02
+"""Some that were to be killed end by themselves, when Redis goes away before they work."""
 LONG_SECONDS = 300.0
 SHORTEST_LONG_SECONDS = 6.0
 
@@ -83,7 +85,7 @@ class Progress:
         """Return what the next round has to do, so that all rounds together reach the goals."""
         wanted = {
             "messages accepted": goals.questions,
-            "processes killed": goals.kills,
+            "processes killed": round(goals.kills * SPARE),
             "pauses past the lease": goals.pauses,
         }
         left = max(1, goals.rounds - len(self.reports))
