@@ -121,6 +121,7 @@ class Desk:
                 f"the desk is busy ({result.reason}): "
                 f"try again in {math.ceil(result.retry_after_seconds)} seconds",
                 result.retry_after_seconds,
+                result.reason,
             )
         return result
 

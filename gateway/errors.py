@@ -16,10 +16,11 @@ class MessageError(GatewayError):
 
 
 class BusyError(GatewayError):
-    """Too much waits already."""
+    """Too much waits already; `reason` is the broker's."""
 
-    def __init__(self, message: str, retry_after_seconds: float) -> None:
+    def __init__(self, message: str, retry_after_seconds: float, reason: str = "") -> None:
         super().__init__(message)
+        self.reason = reason
         self.retry_after_seconds = retry_after_seconds
 
 

@@ -17,6 +17,7 @@ from gateway.http.health import health_router
 from gateway.http.messages import Messages
 from gateway.http.opening import opening_router
 from gateway.http.origins import Origins
+from gateway.http.patience import Patience
 from gateway.http.reading import Reading
 from gateway.http.reception import BodyLimit, Reception
 
@@ -40,6 +41,7 @@ def make_app(
     *,
     stopping: asyncio.Event,
     registry: CollectorRegistry,
+    patience_seconds: float = 20.0,
     turns: int = 6,
     unavailable: Sequence[type[Exception]] = (),
     others: Sequence[APIRouter] = (),
@@ -58,11 +60,12 @@ def make_app(
         responses={"default": {"model": Failure, "description": "an error"}},
     )
     tell_failures(app, unavailable=unavailable)
+    patience = Patience(stopping, seconds=patience_seconds)
     routers = (
         opening_router(door),
-        Messages(door, stopping).router(),
+        Messages(door, stopping, patience).router(),
         Reading(door).router(),
-        Completions(door, stopping, turns=turns).router(),
+        Completions(door, stopping, patience, turns=turns).router(),
         health_router(door, registry, stopping),
         *others,
     )

@@ -34,8 +34,9 @@ from gateway.http.door import Door, admits
 from gateway.http.errors import ForbiddenError, InvalidRequestError
 from gateway.http.guard import Caller
 from gateway.http.history import History, cleaned_turn, history_of
-from gateway.http.messages import IdempotencyKey, check_same
-from gateway.http.sse import HEADERS, HEARTBEAT_SECONDS, EventStream
+from gateway.http.messages import IdempotencyKey, check_same, handed_in
+from gateway.http.patience import Patience
+from gateway.http.sse import HEADERS, HEARTBEAT_SECONDS, Admission, EventStream
 from gateway.keys import Scope
 from gateway.text import cleaned
 
@@ -52,6 +53,7 @@ class Asked:
     history: History
     key_id: str
     created: int
+    admission: Admission | None
 
     @property
     def head(self) -> Fields:
@@ -66,9 +68,12 @@ class Asked:
 class Completions:
     """Answers like OpenAI; `turns` of a request's history are read."""
 
-    def __init__(self, door: Door, stopping: asyncio.Event, *, turns: int) -> None:
+    def __init__(
+        self, door: Door, stopping: asyncio.Event, patience: Patience, *, turns: int
+    ) -> None:
         self._door = door
         self._stopping = stopping
+        self._patience = patience
         self._turns = turns
 
     def router(self) -> APIRouter:
@@ -125,9 +130,12 @@ class Completions:
         )
         await self._door.guard.admit_question(caller)
         question = desk.question(message)
-        if isinstance(await desk.submit(message), Duplicate):
+        admission = None
+        if wanted.stream:
+            admission = await handed_in(self._door, self._patience, desk, message)
+        elif isinstance(await self._patience.submit(desk, message), Duplicate):
             await check_same(self._door, question, message)
-        return Asked(wanted, desk, question, history, key_id, int(time.time()))
+        return Asked(wanted, desk, question, history, key_id, int(time.time()), admission)
 
     def _desk(self, caller: Caller, model: str) -> Desk:
         if model not in self._door.assistants(caller):
@@ -189,6 +197,7 @@ class Completions:
             stopping=self._stopping,
             meter=self._door.meter,
             after=Place(),
+            admission=asked.admission,
         )
         yield _chunk(asked, {"role": "assistant", "content": "", "refusal": None})
         said = time.monotonic()

@@ -5,6 +5,7 @@ page of some website that a person there looks at is kept out all the same: its 
 foreign host, or a foreign origin.
 """
 
+import asyncio
 import hashlib
 import math
 import re
@@ -19,6 +20,7 @@ from gateway.keys import Key, Scope, id_of
 from gateway.port import Demand, KeyStore, Rates
 
 LOCAL_HOST = re.compile(r"(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?", re.ASCII)
+AT_ONCE = 16
 BAD_KEY = "invalid_api_key"
 NO_KEY = "expected a key in the header 'Authorization: Bearer KEY'"
 MAKE_ONE = "make one with: refdesk keys create"
@@ -55,12 +57,15 @@ class Guard:
         self._keys = keys
         self._rates = rates
         self._open_tenant = open_tenant
+        # A crowd that comes at once is looked up over so many connections, not over one each.
+        self._turn = asyncio.Semaphore(AT_ONCE)
 
     async def caller(self, request: Request) -> Caller:
         """Return who calls; raises `UnauthorizedError` or `ForbiddenError`."""
-        if self._open_tenant is not None and not await self._keys.any():
-            return _local(request, self._open_tenant)
-        key = await self._known(_token(request))
+        async with self._turn:
+            if self._open_tenant is not None and not await self._keys.any():
+                return _local(request, self._open_tenant)
+            key = await self._known(_token(request))
         if key.kind == "public":
             _check_origin(request, key)
         return Caller(key.tenant, key.scopes, key.assistants, key, _address(request))

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+from functools import partial
 from typing import Annotated
 from uuid import uuid4
 
@@ -13,11 +14,13 @@ from broker.errors import BrokerUnavailableError
 from broker.port import Duplicate, Fields
 from envelope.question import Question
 from gateway.answer import Answer, answer_of
-from gateway.desk import Message, parsed
+from gateway.desk import Desk, Message, parsed
+from gateway.errors import BusyError
 from gateway.events import Place, place_of
 from gateway.http.door import ID, Door, Entered, MessageId, enters
 from gateway.http.errors import InvalidRequestError, unknown
-from gateway.http.sse import EventStream
+from gateway.http.patience import Patience
+from gateway.http.sse import Admission, EventStream
 from gateway.keys import Scope
 from gateway.text import LONGEST_CHARACTERS, cleaned
 
@@ -61,9 +64,10 @@ class NewMessage(BaseModel, frozen=True, extra="forbid"):
 class Messages:
     """Sends and follows messages."""
 
-    def __init__(self, door: Door, stopping: asyncio.Event) -> None:
+    def __init__(self, door: Door, stopping: asyncio.Event, patience: Patience) -> None:
         self._door = door
         self._stopping = stopping
+        self._patience = patience
 
     def router(self) -> APIRouter:
         """Return the routes."""
@@ -104,11 +108,10 @@ class Messages:
         await self._door.guard.admit_question(place.caller)
         message = _message(place, request, sent, idempotency_key)
         question = place.desk.question(message)
-        result = await place.desk.submit(message)
-        if isinstance(result, Duplicate):
-            await check_same(self._door, question, message)
         if EVENT_STREAM in request.headers.get("accept", ""):
-            return self._stream(place, question, Place(), message.language)
+            return await self._streamed(place, question, message)
+        if isinstance(await self._patience.submit(place.desk, message), Duplicate):
+            await check_same(self._door, question, message)
         reply = await self._outcome(place, question, message.language)
         answer = answer_of(reply, superseded=self._door.superseded, language=message.language)
         self._door.meter.ended(answer.outcome.value)
@@ -141,12 +144,18 @@ class Messages:
             return Response(status_code=204)
         return stream.response(message_id=message_id)
 
-    def _stream(self, place: Entered, question: Question, after: Place, language: str) -> Response:
-        stream = self._events(place, question, after, language)
+    async def _streamed(self, place: Entered, question: Question, message: Message) -> Response:
+        admission = await handed_in(self._door, self._patience, place.desk, message)
+        stream = self._events(place, question, Place(), message.language, admission)
         return stream.response(message_id=question.message_id)
 
     def _events(
-        self, place: Entered, question: Question, after: Place, language: str
+        self,
+        place: Entered,
+        question: Question,
+        after: Place,
+        language: str,
+        admission: Admission | None = None,
     ) -> EventStream:
         return EventStream(
             place.desk,
@@ -156,7 +165,22 @@ class Messages:
             meter=self._door.meter,
             after=after,
             language=language,
+            admission=admission,
         )
+
+
+async def handed_in(
+    door: Door, patience: Patience, desk: Desk, message: Message
+) -> Admission | None:
+    """Hand in a message that is to be streamed; return what waits, where the desk is full."""
+    try:
+        if isinstance(await patience.once(desk, message), Duplicate):
+            await check_same(door, desk.question(message), message)
+    except BusyError as busy:
+        if not patience.may_wait(busy):
+            raise
+        return partial(patience.submit, desk, message, busy)
+    return None
 
 
 async def check_same(door: Door, question: Question, message: Message) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 from starlette.responses import StreamingResponse
 
@@ -13,9 +13,12 @@ from envelope.outcome import Outcome
 from envelope.question import Question
 from gateway.answer import SupersededText, answer_of
 from gateway.desk import Desk
+from gateway.errors import BusyError, StoppingError
 from gateway.events import Event, Place, answer_events, events_of
 from gateway.http.door import Meter
 
+Admission = Callable[[], Awaitable[object]]
+"""Hands the message in; raises `BusyError` when the desk stays full, `StoppingError`."""
 HEARTBEAT_SECONDS = 10.0
 IDLE_LOOKS = 4
 """After so many looks that found nothing it is asked whether the message was forgotten."""
@@ -39,6 +42,7 @@ class EventStream:
         meter: Meter,
         after: Place,
         language: str = "en",
+        admission: Admission | None = None,
     ) -> None:
         self._desk = desk
         self._question = question
@@ -47,6 +51,7 @@ class EventStream:
         self._meter = meter
         self._after = after
         self._language = language
+        self._admission = admission
 
     def response(self, *, message_id: str, status: int = 200) -> StreamingResponse:
         """Return the answer to the request."""
@@ -72,9 +77,15 @@ class EventStream:
             self._meter.streaming(-1)
 
     async def events(self) -> AsyncIterator[Sequence[Event]]:
-        """Yield events as they happen, and at least once a second what may be nothing."""
+        """Yield events as they happen, and at least once a second what may be nothing.
+
+        With an `admission` the message is not accepted yet: the reader is told that it waits.
+        """
         last, idle = self._after.before, 0
         try:
+            if self._admission is not None:
+                yield [Event("", "waiting", self._names)]
+                await self._admission()
             async for entries in self._desk.watch(self._question, after=last):
                 yield self.shown(entries)
                 if entries and entries[-1].kind == "finished":
@@ -86,8 +97,10 @@ class EventStream:
                 if idle % IDLE_LOOKS == IDLE_LOOKS - 1 and await self._forgotten():
                     yield self._superseded_now(last)
                     return
-        except BrokerUnavailableError:
-            # Past its deadline, and Redis still away: the apology is all that is left.
+        except StoppingError:
+            return
+        except (BrokerUnavailableError, BusyError):
+            # Past its deadline and Redis still away, or never let in: an apology is what is left.
             pass
         yield self._last_resort(last)
 
@@ -106,12 +119,15 @@ class EventStream:
         return await self._desk.forgotten(self._question)
 
     def _superseded_now(self, last: str) -> Sequence[Event]:
-        reply: Fields = {
-            "outcome": Outcome.SUPERSEDED.value,
-            "conversation_id": self._question.conversation_id,
-            "message_id": self._question.message_id,
+        return self._made_up({"outcome": Outcome.SUPERSEDED.value, **self._names}, last)
+
+    @property
+    def _names(self) -> Fields:
+        question = self._question
+        return {
+            "conversation_id": question.conversation_id,
+            "message_id": question.message_id,
         }
-        return self._made_up(reply, last)
 
     def _last_resort(self, last: str) -> Sequence[Event]:
         return self._made_up(self._desk.last_resort(self._question, self._language), last)
@@ -126,4 +142,5 @@ class EventStream:
 def written(event: Event) -> str:
     """Return an event as it stands in the stream; JSON keeps line breaks out of it."""
     data = json.dumps(event.data, ensure_ascii=False, separators=(",", ":"))
-    return f"id: {event.id}\nevent: {event.name}\ndata: {data}\n\n"
+    named = f"id: {event.id}\n" if event.id else ""
+    return f"{named}event: {event.name}\ndata: {data}\n\n"

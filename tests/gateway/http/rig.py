@@ -99,11 +99,16 @@ class Visitor:
 
 @asynccontextmanager
 async def open_booth(
-    house: House, *, open_tenant: str | None = "acme", deadline_seconds: float = 20.0
+    house: House,
+    *,
+    open_tenant: str | None = "acme",
+    deadline_seconds: float = 20.0,
+    patience_seconds: float = PATIENCE_SECONDS,
+    **broker_options: Any,
 ) -> AsyncIterator[Booth]:
     """Open a door while inside; several may stand before one house."""
     keys, stopping, meter = StoredKeys(house.client), asyncio.Event(), DoorMeter()
-    broker = house.make_broker()
+    broker = house.make_broker(**broker_options)
     door = Door(
         broker=broker,
         desks={
@@ -124,7 +129,11 @@ async def open_booth(
         meter=meter,
     )
     made = make_app(
-        door, registry=meter.registry, stopping=stopping, unavailable=(MemoryUnavailableError,)
+        door,
+        registry=meter.registry,
+        patience_seconds=patience_seconds,
+        stopping=stopping,
+        unavailable=(MemoryUnavailableError,),
     )
     listener = listening("127.0.0.1", 0)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
@@ -151,7 +160,7 @@ async def read_events(answer: httpx.Response) -> AsyncIterator[Seen]:
             fields[name] = value
             continue
         if "event" in fields:
-            yield Seen(fields["id"], fields["event"], json.loads(fields["data"]))
+            yield Seen(fields.get("id", ""), fields["event"], json.loads(fields["data"]))
         fields = {}
 
 

@@ -205,5 +205,54 @@ async def test_what_waits_ends_when_the_process_stops(any_house: House) -> None:
     assert asked.result().headers["retry-after"] == "1"
 
 
+async def test_who_comes_to_a_full_desk_waits_in_front_of_it(house: House) -> None:
+    gate = asyncio.Event()
+    house.script.next(Role.ESSENCE, lambda _reads: after(gate))
+    async with house.open(), open_booth(house, quota=1) as booth, asyncio.TaskGroup() as tasks:
+        client = booth.client()
+        first = tasks.create_task(client.post(MESSAGES, json=QUESTION))
+        await eventually(lambda: is_at(house, Role.ESSENCE))
+        third = tasks.create_task(client.post("/v1/conversations/c3/messages", json=QUESTION))
+        headers = {"Accept": "text/event-stream"}
+        path = "/v1/conversations/c2/messages"
+        seen: list[Seen] = []
+        async with client.stream("POST", path, json=QUESTION, headers=headers) as answer:
+            async for event in read_events(answer):
+                seen.append(event)
+                gate.set()
+        await asyncio.wait([first, third])
+
+    assert [event.name for event in seen][:2] == ["waiting", "accepted"]
+    assert seen[-1].data["outcome"] == "answered"
+    assert first.result().json()["outcome"] == third.result().json()["outcome"] == "answered"
+
+
+async def test_a_desk_that_stays_full_says_so(house: House) -> None:
+    async with open_booth(house, quota=1, patience_seconds=0.3) as booth:
+        client = booth.client()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(client.post(MESSAGES, json=QUESTION))
+            await eventually(lambda: is_at(house, Role.MANAGER))
+            path = "/v1/conversations/c2/messages"
+
+            answer = await client.post(path, json=QUESTION)
+            seen = await events(client, "POST", path, json=QUESTION)
+            booth.stopping.set()
+
+    assert (answer.status_code, answer.json()["error"]["code"]) == (429, "busy")
+    assert int(answer.headers["retry-after"]) >= 1
+    assert [event.name for event in seen] == ["waiting", "text", "done"]
+    assert (seen[-1].data["outcome"], text_of(seen)) == ("failed", "apology/en")
+
+
+async def after(gate: asyncio.Event) -> dict[str, object]:
+    await gate.wait()
+    return {}
+
+
+async def is_at(house: House, role: Role) -> bool:
+    return (await house.broker.status([role.value]))[0].depth > 0
+
+
 async def both_wait(house: House) -> bool:
     return (await house.broker.status([Role.MANAGER.value]))[0].depth == 2

@@ -1,0 +1,237 @@
+"""Measures the HTTP door: a crowd of conversations, a door killed among them, what it adds.
+
+`python -m benchmarks.gateway` starts a Redis, one worker process with offline agents on the example
+documents, and one gateway process, each of its own, and prints
+
+- of 200 conversations at once, each of some messages: errors, lost and doubled outcomes, and when
+  the first event and the outcome came;
+- the same, with the gateway killed (SIGKILL) and started again in the middle of it;
+- what the gateway adds: a command over HTTP beside the same command over the broker, in turns.
+
+Lost and doubled are counted twice: by the clients, and in the journals.
+"""
+
+import argparse
+import asyncio
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+from benchmarks.resuming import ResumingClient, Told, exchanged
+from benchmarks.server import private_redis
+from broker.connecting import connect
+from broker.redis_broker import RedisBroker
+from gateway.desk import Desk, Message
+
+ROOT = Path(__file__).parent.parent
+EXAMPLES = ROOT / "examples" / "sms_platform"
+QUESTIONS = (
+    "How do I configure SMS routing rules?",
+    "What does error 4029 mean?",
+    "How do I set it up?",
+    "How do I rent a number?",
+    "What will the weather be like tomorrow?",
+)
+CONVERSATIONS = 200
+MESSAGES = 2
+TURNS = 300
+START_SECONDS = 60
+KILL_AFTER = 0.3
+"""The gateway is killed once this share of the messages has its outcome."""
+
+
+def main() -> int:
+    """Measure, and print the table."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gateway", description=__doc__)
+    parser.add_argument("--conversations", type=int, default=CONVERSATIONS)
+    parser.add_argument("--messages", type=int, default=MESSAGES, help="of each conversation")
+    parser.add_argument("--turns", type=int, default=TURNS, help="of the latency")
+    chosen = parser.parse_args()
+    with private_redis() as url, tempfile.TemporaryDirectory() as folder:
+        bench = Bench(url, Path(folder))
+        bench.refdesk("ingest", str(EXAMPLES))
+        with bench.running("up", until="working as every role"):
+            print(f"{chosen.conversations} conversations at once, {chosen.messages} messages each")
+            for killed in (False, True):
+                asyncio.run(crowd(bench, chosen.conversations, chosen.messages, killed=killed))
+            with bench.door() as port:
+                asyncio.run(latency(url, port, chosen.turns))
+    return 0
+
+
+class Bench:
+    """Starts processes of one desk."""
+
+    def __init__(self, redis_url: str, data: Path) -> None:
+        self.redis_url = redis_url
+        self._environment = {
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "REDIS_URL": redis_url,
+            "REFDESK_DATA": str(data),
+            "DOMAIN_NAME": "SMS platform documentation",
+            "DOMAIN_SCOPE": "setting up and running an SMS messaging platform",
+        }
+
+    def refdesk(self, *words: str) -> None:
+        """Run a command to its end."""
+        subprocess.run(
+            self._command(words), env=self._environment, check=True, stdout=subprocess.DEVNULL
+        )
+
+    def start(self, *words: str, until: str) -> "tuple[subprocess.Popen[str], str]":
+        """Start a process; return it and the line that says it is ready."""
+        process = subprocess.Popen(
+            self._command(words), env=self._environment, stdout=subprocess.PIPE, text=True
+        )
+        assert process.stdout is not None  # noqa: S101 - we asked for a pipe
+        for line in process.stdout:
+            if until in line:
+                return process, line
+        raise SystemExit(f"refdesk {' '.join(words)} ended before it said {until!r}")
+
+    @contextmanager
+    def running(self, *words: str, until: str) -> Iterator[str]:
+        """Have a process while inside."""
+        process, line = self.start(*words, until=until)
+        try:
+            yield line
+        finally:
+            process.terminate()
+            process.wait(START_SECONDS)
+
+    @contextmanager
+    def door(self, port: int = 0) -> Iterator[int]:
+        """Have a gateway process while inside; yields its port."""
+        with self.running(
+            "serve", "--gateway-only", "--port", str(port), until="serving on"
+        ) as line:
+            yield int(line.split(";")[0].rsplit(":", 1)[1])
+
+    @staticmethod
+    def _command(words: Sequence[str]) -> list[str]:
+        return [sys.executable, "-m", "deploy.command", *words]
+
+
+async def crowd(bench: Bench, conversations: int, messages: int, *, killed: bool) -> None:
+    """Let them all talk at once; print what came of it."""
+    with ExitStack() as doors:
+        process, line = bench.start("serve", "--gateway-only", "--port", "0", until="serving on")
+        port = int(line.split(";")[0].rsplit(":", 1)[1])
+        client = ResumingClient(port, patience_seconds=300)
+        told: list[Told] = []
+        midway = asyncio.Event()
+        run = uuid4().hex[:6]
+        began = time.perf_counter()
+
+        async def talk(number: int) -> None:
+            for turn in range(messages):
+                text = QUESTIONS[(number + turn) % len(QUESTIONS)]
+                name = f"{run}-{number}"
+                told.append(await client.ask(name, f"{name}-{turn}", text))
+                if len(told) >= conversations * messages * KILL_AFTER:
+                    midway.set()
+
+        async def kill() -> None:
+            await midway.wait()
+            process.kill()
+            process.wait()
+            await asyncio.to_thread(doors.enter_context, bench.door(port))
+
+        async with asyncio.TaskGroup() as tasks:
+            for number in range(conversations):
+                tasks.create_task(talk(number))
+            if killed:
+                tasks.create_task(kill())
+        seconds = time.perf_counter() - began
+        process.terminate()
+        process.wait()
+    doubled = await doubled_in_journals(bench.redis_url, told)
+    _print_crowd(told, seconds, doubled, killed=killed)
+
+
+async def doubled_in_journals(url: str, told: Sequence[Told]) -> int:
+    """Count the messages whose journals do not hold exactly one outcome."""
+    broker = RedisBroker(connect(url))
+    wrong = 0
+    for one in told:
+        found = await broker.find(one.message_id)
+        journals = [await broker.journal(question) for question in found]
+        ends = [entry for journal in journals for entry in journal if entry.kind == "finished"]
+        wrong += len(ends) != 1
+    await broker.close()
+    return wrong
+
+
+def _print_crowd(told: Sequence[Told], seconds: float, wrong: int, *, killed: bool) -> None:
+    first = sorted(one.first_seconds for one in told if one.first_seconds)
+    whole = sorted(one.seconds for one in told)
+    errors = [error for one in told for error in one.errors]
+    broken = sum(one.text != one.done[0]["text"] for one in told if one.done)
+    print(f"\n{'gateway killed in the middle' if killed else 'undisturbed'}")
+    print(f"  messages            {len(told)} in {seconds:.1f} s ({len(told) / seconds:.0f}/s)")
+    print(f"  errors              {len(errors)} {sorted(set(errors))}")
+    print(f"  lost                {sum(not one.done for one in told)}")
+    print(f"  doubled             {sum(len(one.done) > 1 for one in told)}")
+    print(f"  texts not whole     {broken}")
+    print(f"  journals not of one {wrong}")
+    print(f"  resumed             {sum(one.resumed > 0 for one in told)} messages")
+    print(f"  waited at the door  {sum(one.waited for one in told)} messages")
+    print(f"  first event         p50 {_at(first, 50):.0f} ms, p95 {_at(first, 95):.0f} ms")
+    print(f"  outcome             p50 {_at(whole, 50):.0f} ms, p95 {_at(whole, 95):.0f} ms")
+
+
+def _at(times: Sequence[float], percent: int) -> float:
+    return times[min(len(times) - 1, len(times) * percent // 100)] * 1000 if times else 0.0
+
+
+async def latency(url: str, port: int, turns: int) -> None:
+    """Ask the same over the broker and over HTTP, in turns; print what HTTP adds."""
+    broker = RedisBroker(connect(url))
+    desk = Desk(
+        broker,
+        tenant="default",
+        assistant="default",
+        channel="bench",
+        deadline_seconds=60,
+        apology=lambda _language: "",
+    )
+    direct, http = [], []
+    for turn in range(turns + 20):
+        name = f"latency-{turn}-{uuid4().hex[:6]}"
+        began = time.perf_counter()
+        await desk.ask(Message("/help", name, "a", "help"))
+        between = time.perf_counter()
+        await _over_http(port, name)
+        if turn >= 20:
+            direct.append(between - began)
+            http.append(time.perf_counter() - between)
+    await broker.close()
+    over_broker, over_http = statistics.median(direct) * 1000, statistics.median(http) * 1000
+    print(f"\none command, {turns} times in turns, medians")
+    print(f"  over the broker     {over_broker:.2f} ms")
+    print(f"  over HTTP           {over_http:.2f} ms")
+    print(f"  added               {over_http - over_broker:.2f} ms")
+
+
+async def _over_http(port: int, name: str) -> None:
+    body = b'{"text":"/help","message_id":"b"}'
+    request = (
+        f"POST /v1/conversations/{name}/messages HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+        "Connection: close\r\n\r\n"
+    ).encode() + body
+    async with exchanged(port, request) as (status, _):
+        if status != 200:
+            raise SystemExit(f"expected an answer, found status {status}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
