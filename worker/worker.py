@@ -98,7 +98,8 @@ class Worker:
                     self.role,
                     self.consumer,
                     places=max(1, self._places - len(self.running)),
-                    block_seconds=self._block_seconds,
+                    # After trouble it looks only, so that it is known at once to hear again.
+                    block_seconds=0.0 if backoff.in_trouble else self._block_seconds,
                 )
             except BrokerUnavailableError as error:
                 await backoff.failed(error)

@@ -22,6 +22,8 @@ SLOTS = 16_384
 MASTERS = 3
 NODE_TIMEOUT_MS = 1_500
 PATIENCE_SECONDS = 40.0
+HANDING_SECONDS = 6.0
+"""Redis gives up handing over after five seconds; then it may be asked again."""
 OPTIONS = (
     "--bind", "127.0.0.1", "--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf",
     "--cluster-node-timeout", str(NODE_TIMEOUT_MS), "--cluster-require-full-coverage", "no",
@@ -136,6 +138,22 @@ class Cluster:
             return now if now is not before and now.lives else None
 
         return await _eventually(look)
+
+    async def hand_over(self, key: str) -> None:
+        """Let the replica take its master's place, and wait until it has it."""
+        master = await self.master_of(key)
+        asked_at = float("-inf")
+
+        async def look() -> bool:
+            nonlocal asked_at
+            if await self.master_of(key) is not master:
+                return True
+            if time.monotonic() - asked_at > HANDING_SECONDS:
+                asked_at = time.monotonic()
+                await (await self.replica_of(master)).ask("CLUSTER", "FAILOVER")
+            return False
+
+        await _eventually(look)
 
     async def healthy(self) -> None:
         """Wait until every master has a replica that has all it has."""

@@ -195,9 +195,7 @@ async def killed_and_back(cluster: Cluster, house: House, key: str, more: int) -
 
 async def handed_over(cluster: Cluster, house: House, key: str, more: int) -> None:
     """Let a replica ask its master for its place."""
-    master = await cluster.master_of(key)
-    await (await cluster.replica_of(master)).ask("CLUSTER", "FAILOVER")
-    await cluster.failed_over(key, master)
+    await cluster.hand_over(key)
     await house.until_answered(more)
     await cluster.healthy()
 

@@ -156,7 +156,7 @@ async def test_a_partition_turns_readiness_red_and_work_goes_on_after_it(
             await eventually(lambda: _red(employee), patience_seconds=2 * RED_SECONDS)
         proxy.heal()
         await goes_on(client)
-        await eventually(lambda: _green(employee))
+        await eventually(lambda: _green(employee), patience_seconds=RED_SECONDS)
 
 
 @pytest.mark.faults
@@ -186,7 +186,7 @@ async def test_a_server_that_stands_still_is_noticed_and_work_goes_on_after_it(
         finally:
             server.go_on()
         await goes_on(client)
-        await eventually(lambda: _green(employee))
+        await eventually(lambda: _green(employee), patience_seconds=RED_SECONDS)
 
 
 def test_a_start_with_a_server_that_evicts_says_why(tmp_path: Path) -> None:
