@@ -17,6 +17,7 @@ from config.settings import Settings
 from config.texts import load_texts
 from deploy.command import CommandError
 from deploy.quarantine import made_quarantine, warming, with_quarantine
+from deploy.recording import HopCalls
 from deploy.staff import handlers
 from envelope.role import Role
 from gateway.desk import Desk
@@ -232,7 +233,7 @@ async def staffed(
         )
         if models is None and post.endpoint.played is None:
             quarantine = made_quarantine(roles, settings, post.endpoint, KNOWING)
-            staffing = with_quarantine(staffing, quarantine)
+            staffing = with_quarantine(staffing, quarantine, HopCalls(meter))
             if warm:
                 await stack.enter_async_context(warming(quarantine))
         renewal = _renewal(post)

@@ -9,6 +9,7 @@ from functools import partial
 from broker.embedded import Endpoint
 from config.settings import Settings
 from deploy.logging_setup import configure_logging, secrets_of
+from deploy.recording import HopCalls
 from deploy.staff import handlers
 from worker.agent_handler import told_of_poison
 from worker.port import Handler
@@ -29,10 +30,15 @@ def made_quarantine(
     return Quarantine(make, set(roles) - set(here), told_of_poison, preload=[__name__])
 
 
-def with_quarantine(staffing: Sequence[Staffing], quarantine: Quarantine) -> list[Staffing]:
-    """Return the staffing with handlers that run their suspects in quarantine."""
+def with_quarantine(
+    staffing: Sequence[Staffing], quarantine: Quarantine, calls: HopCalls
+) -> list[Staffing]:
+    """Return the staffing with handlers that run their suspects in quarantine.
+
+    `calls` counts what the suspects asked of models.
+    """
     return [
-        replace(one, handler=Quarantined(one.handler, quarantine))
+        replace(one, handler=Quarantined(one.handler, quarantine, calls.heard))
         if one.handler.role.value in quarantine.roles
         else one
         for one in staffing

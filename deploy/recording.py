@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from broker.port import Fields, JournalEntry
+from broker.port import Fields, JournalEntry, Settlement
 from envelope.envelope import Envelope
 from llm.call_scope import call_scope
 from llm.port import ModelCall
@@ -40,6 +41,20 @@ class HopCalls:
         if self._meter is not None:
             for what in fallbacks_of(writes):
                 self._meter.fell_back(role, what)
+
+    def heard(self, role: str, settlement: Settlement) -> None:
+        """Count the model calls in the journal of a hop that ran in another process."""
+        if self._meter is None:
+            return
+        for entry in settlement.journal:
+            if entry.kind == "model_call" and not entry.fields.get("from_store"):
+                cost = entry.fields["cost_usd"]
+                self._meter.called(
+                    role,
+                    str(entry.fields["model"]),
+                    failed="error" in entry.fields,
+                    cost_usd=None if cost is None else Decimal(str(cost)),
+                )
 
     def _count(self, role: str, calls: Sequence[ModelCall]) -> None:
         if self._meter is None:

@@ -95,19 +95,32 @@ class Quarantine:
         return Bury("poison", error, tell=self._tell(delivery, error), deaths=tuple(deaths))
 
 
-class Quarantined:
-    """A handler whose suspects run in quarantine, and everything else here."""
+Heard = Callable[[str, Settlement], None]
 
-    def __init__(self, handler: Handler, quarantine: Quarantine) -> None:
+
+def unheard(_role: str, _settlement: Settlement) -> None:
+    """Count nothing."""
+
+
+class Quarantined:
+    """A handler whose suspects run in quarantine, and everything else here.
+
+    `heard` is told how a child settled: what it counted itself has ended with it.
+    """
+
+    def __init__(self, handler: Handler, quarantine: Quarantine, heard: Heard = unheard) -> None:
         self.role: Role = handler.role
         self._handler = handler
         self._quarantine = quarantine
+        self._heard = heard
 
     async def handle(self, delivery: Delivery, envelope: Envelope) -> Settlement:
         """Return the settlement, wherever the run was."""
         if delivery.starts < SUSPECT_STARTS:
             return await self._handler.handle(delivery, envelope)
-        return await self._quarantine.run(delivery)
+        settlement = await self._quarantine.run(delivery)
+        self._heard(self.role.value, settlement)
+        return settlement
 
 
 class _Child:

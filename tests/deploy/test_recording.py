@@ -1,9 +1,10 @@
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
 from prometheus_client import generate_latest
 
-from broker.port import Fields
+from broker.port import Fields, Forward
 from deploy.recording import HopCalls, fallbacks_of, journaled
 from envelope.envelope import Envelope
 from llm.port import ModelCall, Usage
@@ -77,3 +78,17 @@ def test_an_unknown_cost_stays_unknown() -> None:
 )
 def test_fallbacks_are_read_from_what_a_hop_wrote(writes: Fields, told: list[str]) -> None:
     assert fallbacks_of(writes) == told
+
+
+async def test_calls_of_a_hop_that_ran_in_another_process_are_counted_from_its_journal() -> None:
+    meter = PrometheusMeter()
+    stored = journaled(replace(call(), from_store=True))
+    journal = (journaled(call()), journaled(call(error="RateLimited: slow down")), stored)
+
+    HopCalls(meter).heard("response", Forward(sends=(), journal=journal))
+
+    shown = generate_latest(meter.registry).decode()
+    for outcome in ("answered", "failed"):
+        labels = f'model="gpt@openai",outcome="{outcome}",role="response"'
+        assert f"refdesk_model_calls_total{{{labels}}} 1.0" in shown
+    assert 'refdesk_model_cost_usd_total{model="gpt@openai",role="response"} 0.02' in shown
