@@ -36,9 +36,12 @@ class ResumingClient:
         self._headers = {"Authorization": f"Bearer {key}"} if key else {}
         self._patience_seconds = patience_seconds
 
-    async def ask(self, conversation_id: str, message_id: str, text: str) -> Told:
-        """Send a message and return what came of it; sent anew until it was heard of."""
-        told, began = Told(message_id), time.perf_counter()
+    async def ask(
+        self, conversation_id: str, message_id: str, text: str, told: Told | None = None
+    ) -> Told:
+        """Send a message and return what came of it, in `told`; sent anew until it was heard of."""
+        began = time.perf_counter()
+        told = Told(message_id) if told is None else told
         base = f"/v1/conversations/{conversation_id}/messages"
         body = json.dumps({"text": text, "message_id": message_id}).encode()
         try:

@@ -80,9 +80,11 @@ async def _told(post: Post, host: str, port: int, *, local: bool) -> list[str]:
         keyed = await StoredKeys(client).any()
     finally:
         await client.aclose()
-    if not keyed and local:
+    if keyed:
+        lines.append("every request needs a key; see: refdesk keys list")
+    elif local:
         lines.append("no key is needed, because none was made and only this machine can come in")
-    elif not keyed:
+    else:
         lines.append("nobody can come in yet; make a key with: refdesk keys create")
     return lines
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
+from fastapi import APIRouter
 from starlette.routing import BaseRoute
 
 from broker.port import Fields
@@ -104,6 +105,8 @@ async def open_booth(
     open_tenant: str | None = "acme",
     deadline_seconds: float = 20.0,
     patience_seconds: float = PATIENCE_SECONDS,
+    port: int = 0,
+    others: Sequence[APIRouter] = (),
     **broker_options: Any,
 ) -> AsyncIterator[Booth]:
     """Open a door while inside; several may stand before one house."""
@@ -134,8 +137,9 @@ async def open_booth(
         patience_seconds=patience_seconds,
         stopping=stopping,
         unavailable=(MemoryUnavailableError,),
+        others=others,
     )
-    listener = listening("127.0.0.1", 0)
+    listener = listening("127.0.0.1", port)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     booth = Booth(house, url, keys, stopping, meter, door, made.routes)
     try:

@@ -1,0 +1,107 @@
+"""`refdesk serve` and `refdesk keys`, as processes of their own."""
+
+import json
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from subprocess import DEVNULL, PIPE, Popen
+
+import httpx
+import pytest
+
+from tests.deploy.house import command, environment, refdesk
+
+PAGE = "# Reset a password\n\nChoose Forgotten in the portal, and wait for the letter.\n"
+STOP_SECONDS = 40
+
+pytestmark = [pytest.mark.redis, pytest.mark.slow, pytest.mark.timeout(180)]
+
+
+@contextmanager
+def serving(data: Path, *words: str) -> Iterator[tuple[str, list[str]]]:
+    """Have `refdesk serve` while inside; yield its address and what it said."""
+    process = Popen(
+        command("serve", "--port", "0", *words),
+        cwd=data,
+        env=environment(data),
+        stdin=DEVNULL,
+        stdout=PIPE,
+        stderr=DEVNULL,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        said = [process.stdout.readline(), process.stdout.readline()]
+        yield said[0].split(";")[0].split()[-1], said
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(STOP_SECONDS) == 0
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_serve_answers_without_a_key_until_there_is_one(tmp_path: Path) -> None:
+    (tmp_path / "passwords.md").write_text(PAGE)
+    data = tmp_path / "d"
+    data.mkdir()
+    question = {"text": "How do I reset a password?"}
+    path = "/v1/conversations/c1/messages"
+    assert refdesk(data, "ingest", str(tmp_path / "passwords.md")).returncode == 0
+
+    with serving(data) as (url, said), httpx.Client(base_url=url, timeout=60) as client:
+        first = client.post(path, json=question)
+        made = refdesk(data, "keys", "create", "--json", "--note", "shop")
+        key = json.loads(made.stdout)
+        without = client.post(path, json=question)
+        told = {"Authorization": f"Bearer {key['token']}"}
+        with_key = client.get("/v1/models", headers=told)
+        listed = json.loads(refdesk(data, "keys", "list", "--json").stdout)
+        revoked = refdesk(data, "keys", "revoke", key["id"])
+        after = client.get("/v1/models", headers=told)
+        with serving(data, "--gateway-only") as (other, _):
+            elsewhere = httpx.get(f"{other}/readyz", timeout=60)
+
+    assert "no key is needed" in said[1]
+    assert first.json()["outcome"] == "answered"
+    assert without.status_code == 401
+    assert [model["id"] for model in with_key.json()["data"]] == ["default"]
+    assert [(one["id"], one["note"], one["state"]) for one in listed] == [
+        (key["id"], "shop", "good")
+    ]
+    assert "token" not in listed[0]
+    assert "digest" not in listed[0]
+    assert (revoked.returncode, after.status_code) == (0, 401)
+    assert elsewhere.status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("create", "--public"), "a public key needs the origins"),
+        (("create", "--public", "--origin", "acme.com/x"), "expected an origin"),
+        (("create", "--origin", "https://acme.com"), "only public keys have origins"),
+        (("create", "--tenant", "a/b"), "tenant"),
+        (("create", "--per-minute", "0"), "greater than or equal to 1"),
+        (("revoke", "0123456789ab"), "there is no key '0123456789ab'"),
+    ],
+)
+def test_a_key_that_cannot_be_is_refused_in_one_line(
+    tmp_path: Path, words: tuple[str, ...], told: str
+) -> None:
+    ended = refdesk(tmp_path, "keys", *words)
+
+    assert ended.returncode == 1
+    assert told in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
+
+
+def test_a_port_that_is_taken_is_told_at_once(tmp_path: Path) -> None:
+    with serving(tmp_path, "--gateway-only") as (url, _):
+        port = url.rsplit(":", 1)[1]
+
+        ended = refdesk(tmp_path, "serve", "--gateway-only", "--port", port)
+
+    assert ended.returncode == 1
+    assert f"found 127.0.0.1:{port}" in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1

@@ -1,0 +1,86 @@
+"""A door that is killed among its conversations loses none of them, and doubles none."""
+
+import asyncio
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from subprocess import DEVNULL, PIPE, Popen
+
+import pytest
+
+from benchmarks.resuming import ResumingClient, Told
+from broker.connecting import connect
+from broker.redis_broker import RedisBroker
+from tests.gateway.http.mortal import GO, READY
+from tests.gateway.http.rig import eventually
+
+ROOT = Path(__file__).parent.parent.parent.parent
+CONVERSATIONS = 20
+
+pytestmark = [pytest.mark.redis, pytest.mark.slow, pytest.mark.timeout(180)]
+
+
+@contextmanager
+def process(*words: str) -> Iterator["Popen[bytes]"]:
+    """Have a process of `mortal.py` while inside."""
+    started = Popen(
+        [sys.executable, "-m", "tests.gateway.http.mortal", *words],
+        cwd=ROOT,
+        stdin=DEVNULL,
+        stdout=PIPE,
+        stderr=DEVNULL,
+    )
+    try:
+        assert started.stdout is not None
+        assert started.stdout.readline().decode().strip() == READY
+        yield started
+    finally:
+        started.kill()
+        started.communicate()
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        port: int = found.getsockname()[1]
+        return port
+
+
+async def test_a_killed_door_loses_and_doubles_nothing(redis_url: str) -> None:
+    redis, port = connect(redis_url), free_port()
+    await redis.flushall()
+    client = ResumingClient(port, patience_seconds=90)
+    every = [Told(f"m{number}") for number in range(CONVERSATIONS)]
+
+    async def all_wait_for_their_answer() -> bool:
+        return all("response" in told.stages for told in every)
+
+    with ExitStack() as processes:
+        processes.enter_context(process("staff", redis_url))
+        door = process("door", redis_url, str(port))
+        killed = processes.enter_context(door)
+        async with asyncio.TaskGroup() as tasks:
+            for number, told in enumerate(every):
+                tasks.create_task(
+                    client.ask(f"c{number}", told.message_id, "How do I add a rule?", told)
+                )
+            await eventually(all_wait_for_their_answer)
+            killed.kill()
+            killed.wait()
+            await redis.set(GO, 1)
+            door = process("door", redis_url, str(port))
+            await asyncio.to_thread(processes.enter_context, door)
+
+    broker = RedisBroker(redis)
+    for told in every:
+        assert told.errors == []
+        assert told.resumed >= 1
+        [done] = told.done
+        assert (done["outcome"], done["text"]) == ("answered", "Open Routing [1].")
+        assert told.text == done["text"]
+        assert told.stages == list(dict.fromkeys(told.stages))
+        [question] = await broker.find(told.message_id)
+        ends = [entry for entry in await broker.journal(question) if entry.kind == "finished"]
+        assert len(ends) == 1
+    await broker.close()
