@@ -17,6 +17,7 @@ from gateway.http.guard import Guard
 from gateway.http.metrics import DoorMeter
 from gateway.keys import Key
 from gateway.port import Demand, Feedback
+from gateway.widget.routes import widget_router
 from memory.conversation import DAY_SECONDS, RedisMemory
 from memory.doors import RedisDoorKeys, RedisDoorMemory, RedisRates
 from memory.errors import MemoryUnavailableError
@@ -143,6 +144,7 @@ async def http_door(
             registry=meter.registry,
             turns=settings.history_turns,
             unavailable=(MemoryUnavailableError,),
+            others=(widget_router(),),
         )
         yield made.app
     finally:

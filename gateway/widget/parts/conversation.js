@@ -1,0 +1,308 @@
+// One conversation: what was said, what is under way, and how it goes on when connections break.
+
+import { DeskError } from "./desk.js";
+import { newId } from "./keeping.js";
+
+const FIRST_WAIT_MS = 400;
+const LONGEST_WAIT_MS = 10_000;
+const LONGEST_TOLD_WAIT_MS = 60_000;
+
+/** Tells `turns` (the list changed), `turn` (one changed), `ended` (one got its answer while
+ * somebody waited), `connection`, and `forgotten`. A turn is
+ * `{ id, text, stage, attempt, partial, answer, problem, feedback, lastEvent, taken }`. */
+export class Conversation extends EventTarget {
+  constructor(desk, keeping) {
+    super();
+    this.desk = desk;
+    this.keeping = keeping;
+    this.turns = [];
+    this.earlier = [];
+    this.troubled = new Set();
+    this.carried = new Set();
+    this.opening = null;
+    this.life = new AbortController();
+    keeping.addEventListener("said", () => this.refresh());
+    keeping.addEventListener("reset", () => this.#begin());
+  }
+
+  /** Go on where the page was left. */
+  async restore() {
+    const { place, waiting } = this.keeping.load();
+    if (!place) return;
+    for (const { id, text } of waiting) this.#add({ id, text });
+    await this.refresh();
+    for (const turn of this.turns) if (!turn.answer) this.#carry(turn);
+  }
+
+  /** Ask; the message has its id before it leaves, so that it can be sent again. */
+  ask(text) {
+    const turn = this.#add({ id: newId(), text });
+    this.#keepWaiting();
+    this.#carry(turn);
+    return turn;
+  }
+
+  /** Ask again what could not be sent. */
+  again(turn) {
+    turn.problem = null;
+    turn.id = newId();
+    turn.taken = turn.lastEvent = turn.stage = null;
+    this.#tell("turn", turn);
+    this.#carry(turn);
+  }
+
+  async rate(turn, thumb, reason) {
+    const before = turn.feedback;
+    turn.feedback = { thumb, reason };
+    this.#tell("turn", turn);
+    try {
+      await this.desk.rate(await this.#place(), turn.id, thumb, reason);
+      this.keeping.tell("said");
+      return true;
+    } catch (error) {
+      if (!(error instanceof DeskError)) throw error;
+      turn.feedback = before;
+      this.#tell("turn", turn);
+      return false;
+    }
+  }
+
+  /** Forget everything, here and at the desk; false: the desk could not be reached. */
+  async reset() {
+    const { place } = this.keeping.load();
+    try {
+      if (place) await this.desk.forget(place);
+    } catch (error) {
+      if (!(error instanceof DeskError)) throw error;
+      if (![401, 403, 404].includes(error.status)) return false;
+    }
+    this.keeping.clear();
+    this.keeping.tell("reset");
+    this.#begin();
+    return true;
+  }
+
+  /** Do not wait any longer before the next attempt. */
+  hurry() {
+    this.#tell("hurry");
+  }
+
+  /** Read what was said, here or in another tab. */
+  async refresh() {
+    const { place } = this.keeping.load();
+    if (!place) return;
+    const ended = new Set(this.turns.filter((turn) => turn.answer));
+    let told;
+    try {
+      told = await this.desk.read(place);
+    } catch (error) {
+      if (!(error instanceof DeskError)) throw error;
+      if (error.status === 404 || error.code === "missing_conversation_token") this.#lost(place);
+      else if (error.passes) this.#later(() => this.refresh());
+      return;
+    }
+    this.#told("refresh", true);
+    if (this.keeping.load().place?.id === place.id) this.#merge(told, ended);
+  }
+
+  get connection() {
+    if (!navigator.onLine) return "offline";
+    return this.troubled.size ? "reconnecting" : "good";
+  }
+
+  close() {
+    this.life.abort();
+    this.keeping.close();
+  }
+
+  /** Show what the desk told; what had `ended` before it was asked and is not told is past. */
+  #merge(told, ended) {
+    this.earlier = told.earlier ?? [];
+    const known = new Map(this.turns.map((turn) => [turn.id, turn]));
+    const said = told.messages.map((message) => {
+      const turn = known.get(message.message_id) ?? { id: message.message_id, text: message.text };
+      known.delete(turn.id);
+      turn.taken = true;
+      turn.feedback = message.feedback ?? turn.feedback;
+      turn.answer ??= message.answer;
+      return turn;
+    });
+    const unheard = [...known.values()].filter((turn) => !ended.has(turn));
+    this.turns = [...said, ...unheard];
+    this.#keepWaiting();
+    this.#tell("turns");
+    for (const turn of said) if (!turn.answer) this.#carry(turn);
+  }
+
+  /** Carry one message until it has its outcome, whatever breaks on the way. */
+  async #carry(turn) {
+    if (this.carried.has(turn)) return;
+    this.carried.add(turn);
+    const { signal } = this.life;
+    let wait = FIRST_WAIT_MS;
+    while (!turn.answer && !turn.problem && !signal.aborted) {
+      try {
+        await this.#listen(turn, signal, () => (wait = FIRST_WAIT_MS));
+        if (turn.answer) break;
+      } catch (error) {
+        if (!(error instanceof DeskError)) throw error;
+        if (signal.aborted) break;
+        wait = Math.max(wait, await this.#judge(turn, error));
+      }
+      if (turn.problem || turn.answer) break;
+      await this.#pause(wait * (0.7 + 0.6 * Math.random()), signal);
+      wait = Math.min(wait * 1.7, LONGEST_WAIT_MS);
+    }
+    this.carried.delete(turn);
+    if (signal.aborted) return;
+    this.#told(turn, true);
+    this.#keepWaiting();
+    this.#tell("turn", turn);
+    if (!turn.answer) return;
+    this.#tell("ended", turn);
+    this.keeping.tell("said");
+  }
+
+  async #listen(turn, signal, heard) {
+    const place = await this.#place();
+    const events = turn.taken
+      ? this.desk.follow(place, turn.id, turn.lastEvent, signal)
+      : this.desk.send(place, turn, signal);
+    for await (const event of events) {
+      if (signal.aborted) return;
+      heard();
+      this.#told(turn, true);
+      this.#take(turn, event);
+    }
+  }
+
+  #take(turn, { id, name, data }) {
+    turn.lastEvent = id;
+    if (name === "accepted") {
+      turn.taken = true;
+      this.#keepWaiting();
+      this.keeping.tell("said");
+    } else if (name === "stage") {
+      turn.stage = data.stage;
+      turn.attempt = data.attempt;
+    } else if (name === "text") {
+      turn.partial = data.offset ? `${turn.partial ?? ""}${data.text}` : data.text;
+    } else if (name === "done") {
+      turn.answer = data;
+    }
+    this.#tell("turn", turn);
+  }
+
+  /** Decide what an error means for a message; returns how long to wait at least. */
+  async #judge(turn, error) {
+    if (error.passes || error.status === 204) {
+      if (error.passes) this.#told(turn, false);
+      if (error.status === 204) await this.refresh();
+      return told(error);
+    }
+    if (error.status === 429 && told(error) <= LONGEST_TOLD_WAIT_MS) {
+      this.#told(turn, false);
+      return Math.max(told(error), 1000);
+    }
+    if (error.status === 404 && turn.taken) {
+      turn.taken = turn.lastEvent = null; // the desk knows nothing of it: send it again
+      return 0;
+    }
+    if (error.code === "not_found" || error.code === "missing_conversation_token") {
+      if (!turn.moved) {
+        turn.moved = true;
+        this.keeping.clear(); // the conversation is over: the message goes into a new one
+        return 0;
+      }
+    }
+    turn.problem = problemOf(error);
+    return 0;
+  }
+
+  async #place() {
+    const { place } = this.keeping.load();
+    if (place) return place;
+    this.opening ??= this.desk.open().finally(() => (this.opening = null));
+    const opened = await this.opening;
+    this.keeping.save({ place: opened, waiting: [] });
+    this.#keepWaiting();
+    return opened;
+  }
+
+  /** Keep what no desk has taken yet, so that a reload loses nothing. */
+  #keepWaiting() {
+    const { place } = this.keeping.load();
+    const waiting = this.turns.filter((turn) => !turn.taken && !turn.answer && !turn.problem);
+    if (place) this.keeping.save({ place, waiting: waiting.map(({ id, text }) => ({ id, text })) });
+  }
+
+  #add(turn) {
+    this.turns.push(turn);
+    this.#tell("turns");
+    return turn;
+  }
+
+  /** The desk knows no such conversation: what is shown ended, what waits goes into a new one. */
+  #lost(place) {
+    if (this.keeping.load().place?.id !== place.id) return;
+    this.keeping.clear();
+    this.turns = this.turns.filter((turn) => !turn.answer);
+    this.#tell("turns");
+  }
+
+  #begin() {
+    this.life.abort();
+    this.life = new AbortController();
+    this.turns = [];
+    this.earlier = [];
+    this.troubled.clear();
+    this.carried.clear();
+    this.#tell("turns");
+    this.#tell("connection");
+    this.#tell("forgotten");
+  }
+
+  #told(who, good) {
+    const before = this.troubled.size;
+    if (good) this.troubled.delete(who);
+    else this.troubled.add(who);
+    if (before !== this.troubled.size) this.#tell("connection");
+  }
+
+  async #later(act) {
+    this.#told("refresh", false);
+    const { signal } = this.life;
+    await this.#pause(2 * FIRST_WAIT_MS + 2000 * Math.random(), signal);
+    if (!signal.aborted) await act();
+  }
+
+  /** Wait, but not after the network came back, or somebody hurries. */
+  #pause(milliseconds, signal) {
+    return new Promise((resolve) => {
+      const events = new AbortController();
+      const go = () => {
+        clearTimeout(timer);
+        events.abort();
+        resolve();
+      };
+      const timer = setTimeout(go, milliseconds);
+      const once = { signal: events.signal };
+      window.addEventListener("online", go, once);
+      this.addEventListener("hurry", go, once);
+      signal.addEventListener("abort", go, once);
+    });
+  }
+
+  #tell(name, detail = null) {
+    this.dispatchEvent(new CustomEvent(name, { detail }));
+  }
+}
+
+function told(error) {
+  return error.retryAfterMs ?? 0;
+}
+
+function problemOf(error) {
+  if (error.status === 429) return "limited";
+  return [401, 403].includes(error.status) ? "shut" : "unsent";
+}

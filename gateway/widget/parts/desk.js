@@ -1,0 +1,156 @@
+// Speaks with the desk over HTTP, as docs/http.md tells.
+
+const SILENCE_MS = 30_000; // the desk says something every 10 seconds
+const WATCH_MS = 5_000;
+const ANSWER_MS = 60_000; // forgetting waits until the desk has done it
+
+/** An answer that is none: `status` 0 is a network that did not carry. */
+export class DeskError extends Error {
+  constructor(status, code = "", retryAfterMs = null) {
+    super(`the desk answered ${status} ${code}`);
+    this.status = status;
+    this.code = code;
+    this.retryAfterMs = retryAfterMs;
+  }
+
+  /** Whether the same request may well succeed a little later. */
+  get passes() {
+    return this.status === 0 || this.status === 408 || this.status >= 500;
+  }
+}
+
+export class Desk {
+  constructor({ url, key, assistant, language }) {
+    this.url = url.replace(/\/+$/, "");
+    this.key = key;
+    this.assistant = assistant;
+    this.language = language;
+  }
+
+  async open() {
+    const told = await this.#json("POST", "/v1/conversations");
+    return { id: told.conversation_id, token: told.token ?? null };
+  }
+
+  read(place) {
+    return this.#json("GET", path(place), { place });
+  }
+
+  async forget(place) {
+    await this.#json("DELETE", path(place), { place });
+  }
+
+  async rate(place, messageId, thumb, reason) {
+    const body = { thumb, reason };
+    await this.#json("POST", `${path(place)}/messages/${messageId}/feedback`, { place, body });
+  }
+
+  /** Send a message and yield its events; the same id is never answered twice. */
+  send(place, { id, text }, signal) {
+    const body = { text, message_id: id, language: this.language };
+    return this.#events("POST", `${path(place)}/messages`, { place, body, signal });
+  }
+
+  /** Yield the events of a message after the last one that is known. */
+  follow(place, id, lastEvent, signal) {
+    const headers = lastEvent ? { "Last-Event-ID": lastEvent } : {};
+    return this.#events("GET", `${path(place)}/messages/${id}/events`, { place, headers, signal });
+  }
+
+  async #json(method, address, options = {}) {
+    const signal = AbortSignal.timeout(ANSWER_MS);
+    const answer = await this.#ask(method, address, { ...options, signal });
+    try {
+      return answer.status === 204 ? null : await answer.json();
+    } catch {
+      throw new DeskError(0);
+    }
+  }
+
+  async *#events(method, address, { signal, headers = {}, ...options }) {
+    const silence = new AbortController();
+    const either = AbortSignal.any([signal, silence.signal]);
+    let heard = Date.now();
+    const watch = setInterval(() => {
+      if (Date.now() - heard > SILENCE_MS) silence.abort();
+    }, WATCH_MS);
+    try {
+      const wanted = { ...options, headers: { Accept: "text/event-stream", ...headers } };
+      const answer = await this.#ask(method, address, { ...wanted, signal: either });
+      if (answer.status === 204) throw new DeskError(204);
+      const parse = eventParser();
+      for await (const text of pieces(answer.body)) {
+        heard = Date.now();
+        yield* parse(text);
+      }
+    } finally {
+      clearInterval(watch);
+      silence.abort();
+    }
+  }
+
+  async #ask(method, address, { place = null, body, headers = {}, signal }) {
+    const sent = { "Accept-Language": this.language, ...headers };
+    if (body) sent["Content-Type"] = "application/json";
+    if (this.key) sent.Authorization = `Bearer ${this.key}`;
+    if (place?.token) sent["X-Conversation-Token"] = place.token;
+    const assistant = this.assistant ? `?assistant=${encodeURIComponent(this.assistant)}` : "";
+    let answer;
+    try {
+      answer = await fetch(`${this.url}${address}${assistant}`, {
+        method,
+        headers: sent,
+        body: body && JSON.stringify(body),
+        signal,
+        credentials: "omit",
+        cache: "no-store",
+      });
+    } catch {
+      throw new DeskError(0);
+    }
+    if (answer.ok) return answer;
+    const told = await answer.json().catch(() => null);
+    const seconds = Number.parseFloat(answer.headers.get("Retry-After"));
+    const wait = Number.isFinite(seconds) ? seconds * 1000 : null;
+    throw new DeskError(answer.status, told?.error?.code ?? "", wait);
+  }
+}
+
+function path(place) {
+  return `/v1/conversations/${encodeURIComponent(place.id)}`;
+}
+
+/** Yield the text of a body; a body that breaks off is a network that did not carry. */
+async function* pieces(body) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  try {
+    while (true) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      yield value;
+    }
+  } catch {
+    throw new DeskError(0);
+  } finally {
+    reader.cancel().catch(() => {});
+  }
+}
+
+/** Return a function that takes text as it comes and yields the whole events in it. */
+function eventParser() {
+  let rest = "";
+  let fields = {};
+  return function* parse(text) {
+    const lines = (rest + text).split("\n");
+    rest = lines.pop();
+    for (const line of lines) {
+      if (line) {
+        const colon = line.indexOf(": ");
+        if (colon > 0) fields[line.slice(0, colon)] = line.slice(colon + 2);
+        continue;
+      }
+      if (fields.event) yield { id: fields.id, name: fields.event, data: JSON.parse(fields.data) };
+      fields = {};
+    }
+  };
+}

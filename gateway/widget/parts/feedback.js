@@ -1,0 +1,111 @@
+// The row under an answer: copy it, rate it, say why.
+
+import { iconButton, make } from "./elements.js";
+
+const SHOWN_MS = 2500;
+
+/** Return the row; `rate(thumb, reason)` keeps a rating, `say(text)` announces. */
+export function answerTools(turn, { words, rate, say }) {
+  const copy = iconButton("copy", words.copy, () => copied(turn.answer).then(flash));
+  const told = make("span", { class: "told" });
+  const row = make("div", { class: "tools" }, copy);
+  const thumbs = { up: words.helpful, down: words.unhelpful };
+  const buttons = Object.entries(thumbs).map(([thumb, label]) =>
+    iconButton(thumb, label, () => press(thumb), { "data-thumb": thumb, "aria-pressed": "false" }),
+  );
+  const box = make("div", {}, row);
+  row.append(...buttons, told);
+
+  function flash(done) {
+    if (!done) return;
+    show(words.copied);
+  }
+
+  function show(text) {
+    told.textContent = text;
+    say(text);
+    setTimeout(() => (told.textContent = ""), SHOWN_MS);
+  }
+
+  async function press(thumb) {
+    box.querySelector(".reason")?.remove();
+    const kept = rate(thumb, "");
+    if (thumb === "down") ask(thumb);
+    if (!(await kept)) show(words.unsent);
+    else if (thumb === "up") show(words.thanks);
+  }
+
+  function ask(thumb) {
+    const field = make("textarea", { id: "reason", maxlength: "1000", dir: "auto" });
+    const done = (event) => {
+      event?.preventDefault();
+      form.remove();
+      row.querySelector(`[data-thumb="${thumb}"]`).focus();
+    };
+    const submit = async (event) => {
+      done(event);
+      show((await rate(thumb, field.value.trim())) ? words.thanks : words.unsent);
+    };
+    const form = make(
+      "form",
+      { class: "reason", onsubmit: submit },
+      make("label", { for: "reason" }, words.reason),
+      field,
+      make(
+        "div",
+        { class: "row" },
+        make("button", { class: "button main" }, words.send),
+        make("button", { class: "button", type: "button", onclick: () => done() }, words.close),
+      ),
+    );
+    form.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape") return;
+      event.stopPropagation();
+      event.preventDefault();
+      done();
+    });
+    // One form at a time: its label needs a field of its own.
+    box.getRootNode().querySelectorAll(".reason").forEach((other) => other.remove());
+    box.append(form);
+    field.focus();
+  }
+
+  return {
+    node: box,
+    update() {
+      for (const button of buttons) {
+        const pressed = turn.feedback?.thumb === button.dataset.thumb;
+        button.setAttribute("aria-pressed", String(pressed));
+      }
+    },
+  };
+}
+
+/** Put an answer and its sources on the clipboard; false where a browser does not allow it. */
+async function copied({ text, sources = [] }) {
+  const listed = sources.map(({ number, title, url, path, anchor }) => {
+    const where = [url ?? path, anchor].filter(Boolean).join("#");
+    return `[${number}] ${title}${where ? ` ${where}` : ""}`;
+  });
+  const whole = [text, listed.join("\n")].filter(Boolean).join("\n\n");
+  try {
+    await navigator.clipboard.writeText(whole);
+    return true;
+  } catch {
+    return copiedByHand(whole);
+  }
+}
+
+/** Copy where a page has no TLS, and so no clipboard. */
+function copiedByHand(text) {
+  const put = (event) => {
+    event.clipboardData.setData("text/plain", text);
+    event.preventDefault();
+  };
+  document.addEventListener("copy", put, { once: true });
+  try {
+    return document.execCommand("copy");
+  } finally {
+    document.removeEventListener("copy", put);
+  }
+}

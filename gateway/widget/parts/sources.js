@@ -1,0 +1,74 @@
+// Shows where an answer stands: a list of places, and numbers in the text that lead to them.
+
+import { icon, make, unseen } from "./elements.js";
+import { placeOf } from "./links.js";
+
+const OPENS = { target: "_blank", rel: "noopener noreferrer" };
+
+/** The sources of one answer. */
+export class Sources {
+  constructor(sources, { words, template }) {
+    this.words = words;
+    this.places = grouped(sources ?? [], template);
+    this.items = new Map();
+  }
+
+  /** Return the node of a citation in the text, or null for a number that names no source. */
+  cite(number) {
+    const place = this.places.find(({ numbers }) => numbers.includes(number));
+    if (!place) return null;
+    const label = `${this.words.source.replace("{n}", number)}: ${place.title}`;
+    if (place.address) {
+      const told = { class: "cite", href: place.address, title: place.title, ...OPENS };
+      const node = make("a", told, String(number));
+      node.setAttribute("aria-label", `${label} (${this.words.tab})`);
+      return node;
+    }
+    const goes = () => this.items.get(place)?.focus();
+    const named = { type: "button", class: "cite", title: place.title, "aria-label": label };
+    return make("button", { ...named, onclick: goes }, String(number));
+  }
+
+  /** Return the list, or null when nothing is cited. */
+  list() {
+    if (!this.places.length) return null;
+    const items = this.places.map((place) => {
+      const item = make("li", { tabindex: place.address ? null : "-1" }, this.#place(place));
+      this.items.set(place, item);
+      return item;
+    });
+    const list = make("ol", {}, ...items);
+    return make("section", { class: "sources" }, make("p", { class: "label" }, this.words.sources), list);
+  }
+
+  #place({ numbers, title, above, address }) {
+    const shown = [
+      make("span", { class: "numbers" }, numbers.join(" ")),
+      make("span", { class: "what", dir: "auto" }, make("b", {}, title), above && make("small", {}, above)),
+    ];
+    if (!address) return make("div", { class: "place" }, ...shown);
+    const opened = [icon("out"), unseen(` (${this.words.tab})`)];
+    return make("a", { class: "place", href: address, ...OPENS }, ...shown, ...opened);
+  }
+}
+
+/** Return the places, each with all the numbers that cite it. */
+function grouped(sources, template) {
+  const places = new Map();
+  for (const source of sources) {
+    const key = JSON.stringify([source.url, source.path, source.anchor, source.title]);
+    const place = places.get(key) ?? described(source, template);
+    place.numbers.push(source.number);
+    places.set(key, place);
+  }
+  return [...places.values()];
+}
+
+function described(source, template) {
+  const headings = source.heading_path ?? [];
+  const title = headings.at(-1) || source.title || source.path || "";
+  const above = [...new Set([...(source.crumbs ?? []), source.title, ...headings.slice(0, -1)])];
+  const address = placeOf(source, template);
+  const told = above.filter((part) => part && part !== title);
+  return { numbers: [], title, above: told.join(" › ") || source.path || null, address };
+}

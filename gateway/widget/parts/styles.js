@@ -1,0 +1,228 @@
+// How it looks. Every colour and size that a page may want to change is a variable of its own.
+
+export const STYLES = `
+:host {
+  all: initial;
+  color-scheme: inherit;
+  --accent: var(--refdesk-accent, light-dark(#17614f, #7fd4bb));
+  --on-accent: var(--refdesk-on-accent, light-dark(#ffffff, #0b1f19));
+  --surface: var(--refdesk-surface, light-dark(#ffffff, #151a19));
+  --raised: var(--refdesk-raised, light-dark(#f4f7f5, #1e2523));
+  --text: var(--refdesk-text, light-dark(#17211e, #e9efec));
+  --muted: var(--refdesk-muted, light-dark(#55635e, #a3b2ac));
+  --line: var(--refdesk-line, light-dark(#dde5e1, #303a37));
+  --bubble: var(--refdesk-bubble, light-dark(#e5f1ec, #23403a));
+  --problem: var(--refdesk-problem, light-dark(#9a3324, #ffb4a5));
+  --ring: var(--refdesk-ring, light-dark(#0b57d0, #a8c7fa));
+  --radius: var(--refdesk-radius, 18px);
+  --small: calc(var(--radius) * .6);
+  --shadow: var(--refdesk-shadow, 0 1px 2px rgb(9 30 24 / .08), 0 16px 48px rgb(9 30 24 / .18));
+  display: block;
+  font: 400 var(--refdesk-font-size, 16px)/1.6 var(--refdesk-font, ui-sans-serif, system-ui, "Inter",
+    "Segoe UI", Roboto, "Helvetica Neue", "Noto Sans", Arial, sans-serif);
+  color: var(--text);
+  text-align: start;
+  -webkit-text-size-adjust: 100%;
+}
+:host([hidden]) { display: none; }
+:host([theme="light"]) { color-scheme: light; }
+:host([theme="dark"]) { color-scheme: dark; }
+:host([theme="system"]) { color-scheme: light dark; }
+:host(:not([mode="inline"])) {
+  position: fixed;
+  z-index: var(--refdesk-layer, 2147483000);
+  inset-block-end: calc(var(--refdesk-offset, 24px) + env(safe-area-inset-bottom, 0px));
+  inset-inline-end: var(--refdesk-offset, 24px);
+}
+:host([position="start"]:not([mode="inline"])) {
+  inset-inline: var(--refdesk-offset, 24px) auto;
+}
+:host([mode="inline"]) { block-size: var(--refdesk-height, 640px); min-inline-size: 0; }
+:host([mode="inline"]) .outer { block-size: 100%; }
+
+*, *::before, *::after { box-sizing: border-box; }
+button, textarea { font: inherit; color: inherit; letter-spacing: inherit; }
+button { cursor: pointer; border: 0; background: none; padding: 0; touch-action: manipulation; }
+button:disabled { cursor: default; }
+:focus-visible { outline: 2px solid var(--ring); outline-offset: 2px; }
+[hidden] { display: none !important; }
+.icon { inline-size: 20px; block-size: 20px; flex: none; fill: none; stroke: currentColor;
+  stroke-width: 1.7; stroke-linecap: round; stroke-linejoin: round; }
+.unseen { position: absolute; inline-size: 1px; block-size: 1px; margin: -1px; overflow: hidden;
+  clip-path: inset(50%); white-space: nowrap; }
+
+.launcher { display: flex; align-items: center; gap: 10px; block-size: 56px; padding-inline: 20px 24px;
+  border-radius: 28px; background: var(--accent); color: var(--on-accent); font-weight: 600;
+  box-shadow: var(--shadow); transition: transform .18s ease; position: relative;
+  margin-inline-start: auto; }
+.launcher:hover { transform: translateY(-2px); }
+.launcher:focus-visible { outline-width: 3px; outline-offset: 3px; }
+.launcher .icon { inline-size: 24px; block-size: 24px; }
+.launcher.news::after { content: ""; position: absolute; inset-block-start: 2px; inset-inline-end: 6px;
+  inline-size: 14px; block-size: 14px; border-radius: 50%; background: var(--problem);
+  border: 2px solid var(--surface); }
+
+.panel { display: flex; flex-direction: column; overflow: hidden; background: var(--surface);
+  color: var(--text); border: 1px solid var(--line); border-radius: var(--radius); margin: 0;
+  padding: 0; block-size: 100%; inline-size: 100%; max-inline-size: none; max-block-size: none;
+  position: relative; }
+dialog.panel:not([open]) { display: none; }
+dialog.panel { position: fixed; inset: auto; inset-inline-end: var(--refdesk-offset, 24px);
+  inset-block-end: calc(var(--refdesk-offset, 24px) + 72px + env(safe-area-inset-bottom, 0px));
+  inline-size: min(var(--refdesk-width, 432px), calc(100vw - 2 * var(--refdesk-offset, 24px)));
+  block-size: min(var(--refdesk-height, 700px), calc(100dvh - 2 * var(--refdesk-offset, 24px) - 72px));
+  box-shadow: var(--shadow); animation: rise .22s ease; }
+:host([position="start"]) dialog.panel { inset-inline: var(--refdesk-offset, 24px) auto; }
+dialog.panel.full { inset: 0; inline-size: 100vw; block-size: var(--seen-height, 100dvh); border: 0;
+  border-radius: 0; padding: env(safe-area-inset-top, 0px) 0 env(safe-area-inset-bottom, 0px); }
+dialog.panel::backdrop { background: var(--surface); }
+
+header { display: flex; align-items: center; gap: 4px; padding: 12px 12px 12px 20px;
+  padding-inline: 20px 12px; border-block-end: 1px solid var(--line); }
+h2 { font-size: 1.0625em; line-height: 1.35; font-weight: 650; margin: 0; flex: 1; min-inline-size: 0;
+  overflow-wrap: anywhere; letter-spacing: -.005em; }
+header .mark { color: var(--accent); display: flex; margin-inline-end: 10px; }
+.tool { display: grid; place-items: center; inline-size: 40px; block-size: 40px;
+  border-radius: 50%; color: var(--muted); }
+.tool:hover:not(:disabled) { background: var(--raised); color: var(--text); }
+.tool[aria-pressed="true"] { color: var(--accent); }
+.tool[aria-pressed="true"] .icon { fill: color-mix(in srgb, var(--accent) 25%, transparent); }
+
+.log { flex: 1; overflow-y: auto; overscroll-behavior: contain; padding: 20px; display: flex;
+  flex-direction: column; gap: 24px; scrollbar-width: thin; position: relative; }
+.log:focus-visible { outline-offset: -3px; }
+.log ol.turns { list-style: none; margin: 0; padding: 0; display: flex; flex-direction: column;
+  gap: 28px; }
+.hello { margin-block: auto 0; }
+.hello > p { margin: 0 0 20px; font-size: 1.25em; line-height: 1.45; letter-spacing: -.01em;
+  text-wrap: pretty; }
+.label { display: block; margin: 0 0 8px; color: var(--muted); font-size: .8125em; font-weight: 600; }
+.choices { display: flex; flex-wrap: wrap; gap: 8px; }
+.choice { min-block-size: 40px; padding: 8px 16px; border: 1px solid var(--line); border-radius: 20px;
+  text-align: start; line-height: 1.35; background: var(--surface); overflow-wrap: anywhere; }
+.choice:hover:not(:disabled) { border-color: var(--accent); background: var(--bubble); }
+.choice.quiet { color: var(--muted); border-color: transparent; background: var(--raised); }
+.choice:disabled { color: var(--muted); }
+.choice.chosen { border-color: var(--accent); color: var(--text); background: var(--bubble); }
+
+.turn { display: flex; flex-direction: column; gap: 14px; min-inline-size: 0; }
+.question { align-self: flex-end; max-inline-size: min(88%, 44em); margin: 0; padding: 10px 16px;
+  border-radius: var(--radius); border-end-end-radius: 4px; background: var(--bubble);
+  white-space: pre-wrap; overflow-wrap: anywhere; }
+.earlier .said { margin: 0 0 12px; color: var(--muted); white-space: pre-wrap; overflow-wrap: anywhere; }
+.answer { min-inline-size: 0; max-inline-size: 46em; }
+
+.progress { display: flex; align-items: center; gap: 12px; color: var(--muted); min-block-size: 28px; }
+.steps { display: flex; gap: 4px; }
+.steps i { inline-size: 18px; block-size: 4px; border-radius: 2px; background: var(--line);
+  transition: background .3s ease; }
+.steps i.past { background: var(--accent); }
+.steps i.now { background: var(--accent); animation: breathe 1.4s ease-in-out infinite; }
+
+.prose { overflow-wrap: anywhere; }
+.prose > :first-child { margin-block-start: 0; }
+.prose > :last-child { margin-block-end: 0; }
+.prose p, .prose ul, .prose ol, .prose pre, .prose blockquote, .prose .table { margin: 0 0 .85em; }
+.prose ul, .prose ol { padding-inline-start: 1.5em; }
+.prose li { margin-block: .3em; padding-inline-start: .2em; }
+.prose li::marker { color: var(--muted); }
+.prose li > :is(ul, ol, p, pre) { margin-block: .3em; }
+.prose :is(h3, h4, h5, h6) { margin: 1.3em 0 .5em; font-size: 1em; line-height: 1.4; font-weight: 650; }
+.prose h3 { font-size: 1.0625em; }
+.prose a { color: var(--accent); text-decoration: underline; text-underline-offset: .18em;
+  text-decoration-thickness: 1px; }
+.prose a:hover { text-decoration-thickness: 2px; }
+.prose code { font: .9em/1.5 ui-monospace, "SF Mono", "Cascadia Code", Menlo, Consolas, monospace;
+  background: var(--raised); border-radius: 5px; padding: .1em .35em; unicode-bidi: isolate; }
+.prose pre { background: var(--raised); border: 1px solid var(--line); border-radius: var(--small);
+  padding: 12px 14px; overflow-x: auto; text-align: left; }
+.prose pre code { background: none; padding: 0; overflow-wrap: normal; white-space: pre; }
+.prose blockquote { padding-inline-start: 14px; border-inline-start: 3px solid var(--line);
+  color: var(--muted); }
+.prose hr { border: 0; border-block-start: 1px solid var(--line); margin: 1.2em 0; }
+.prose .table { overflow-x: auto; }
+.prose table { border-collapse: collapse; font-size: .9375em; }
+.prose th, .prose td { text-align: start; vertical-align: top; padding: 7px 14px 7px 0;
+  padding-inline: 0 14px; border-block-end: 1px solid var(--line); overflow-wrap: break-word; min-inline-size: 4em; }
+.prose .note { color: var(--muted); font-style: italic; }
+.prose .cite { display: inline-block; min-inline-size: 24px; padding-inline: 5px; margin-inline: 2px 1px;
+  border-radius: 12px; background: var(--bubble); color: var(--accent); font-size: .75em;
+  line-height: 24px; font-weight: 650; text-align: center; text-decoration: none; vertical-align: .12em;
+  unicode-bidi: isolate; }
+.prose .cite:hover { background: var(--accent); color: var(--on-accent); }
+
+.options, .sources { margin-block-start: 14px; }
+.sources ol { list-style: none; margin: 0; padding: 0; border: 1px solid var(--line);
+  border-radius: var(--small); overflow: hidden; }
+.sources li + li { border-block-start: 1px solid var(--line); }
+.place { display: flex; gap: 12px; align-items: flex-start; padding: 10px 14px; color: var(--text);
+  text-decoration: none; min-block-size: 44px; }
+a.place:hover { background: var(--raised); }
+a.place:focus-visible { outline-offset: -2px; border-radius: var(--small); }
+li:focus-visible { outline-offset: -2px; }
+.place .numbers { color: var(--accent); font-weight: 650; font-size: .8125em; line-height: 1.85;
+  min-inline-size: 1.9em; }
+.place .what { flex: 1; min-inline-size: 0; line-height: 1.4; }
+.place b { font-weight: 600; display: block; }
+.place small { display: block; font-size: .8125em; color: var(--muted); margin-block-start: 1px; }
+.place .icon { inline-size: 16px; block-size: 16px; color: var(--muted); margin-block-start: 3px; }
+:is(a.place, .out) .icon:dir(rtl) { transform: scaleX(-1); }
+
+.tools { display: flex; gap: 2px; margin: 8px 0 0; margin-inline-start: -10px; align-items: center;
+  color: var(--muted); font-size: .875em; }
+.tools .tool { inline-size: 36px; block-size: 36px; }
+.tools .icon { inline-size: 18px; block-size: 18px; }
+.reason { margin-block-start: 8px; padding: 14px; border-radius: var(--small); background: var(--raised); }
+.reason label { display: block; margin-block-end: 8px; font-size: .875em; }
+.row { display: flex; gap: 8px; margin-block-start: 10px; flex-wrap: wrap; }
+.button { min-block-size: 40px; padding: 6px 18px; border-radius: 20px; font-weight: 600;
+  border: 1px solid var(--line); background: var(--surface); }
+.button:hover { border-color: var(--accent); }
+.button.main { background: var(--accent); color: var(--on-accent); border-color: transparent; }
+.problem { color: var(--problem); margin: 0 0 10px; }
+
+.notice { display: flex; align-items: center; gap: 8px 16px; flex-wrap: wrap; padding: 10px 20px;
+  font-size: .9375em; line-height: 1.4; background: var(--raised); border-block-start: 1px solid var(--line); }
+.notice p { margin: 0; flex: 1 1 14em; }
+.notice .row { margin: 0; }
+
+form.composer { padding: 12px 16px 16px; }
+.field { display: flex; align-items: flex-end; gap: 6px; padding: 5px; border: 1px solid var(--edge);
+  --edge: light-dark(#82908a, #7d8d87); border-radius: 26px; background: var(--surface); }
+.field:focus-within { border-color: var(--ring); box-shadow: 0 0 0 1px var(--ring); }
+textarea { flex: 1; min-inline-size: 0; resize: none; border: 0; background: none; outline: none;
+  padding: 7px 4px; padding-inline-start: 14px; line-height: 1.5; min-block-size: 40px;
+  max-block-size: 9.5em; field-sizing: content; overflow-y: auto; display: block; }
+.field textarea:focus-visible { outline: none; }
+textarea::placeholder { color: var(--muted); opacity: 1; }
+.reason textarea { inline-size: 100%; border: 1px solid light-dark(#82908a, #7d8d87); border-radius: 10px;
+  background: var(--surface); padding: 8px 12px; min-block-size: 4.5em; }
+.reason textarea:focus-visible { border-color: var(--ring); box-shadow: 0 0 0 1px var(--ring); }
+.send { display: grid; place-items: center; inline-size: 40px; block-size: 40px; border-radius: 50%;
+  background: var(--accent); color: var(--on-accent); flex: none; }
+.send:disabled { background: var(--raised); color: var(--muted); }
+.disclaimer { margin: 8px 8px 0; font-size: .8125em; line-height: 1.4; color: var(--muted);
+  text-align: center; text-wrap: balance; }
+
+@keyframes rise { from { opacity: 0; transform: translateY(12px); } }
+@keyframes breathe { 50% { opacity: .35; } }
+@media (max-width: 360px) {
+  .log { padding: 16px; }
+  form.composer { padding: 8px 10px 12px; }
+}
+@media (max-width: 600px) {
+  :host(:not([mode="inline"])) { inset-inline-end: 16px; inset-block-end: 16px; }
+  .launcher { inline-size: 56px; padding: 0; justify-content: center; }
+  .launcher span { position: absolute; clip-path: inset(50%); inline-size: 1px; overflow: hidden; white-space: nowrap; }
+}
+@media (prefers-reduced-motion: reduce) {
+  *, *::before, *::after { animation: none !important; transition: none !important; }
+}
+@media (forced-colors: active) {
+  .question, .launcher, .send, .choice, .cite { border: 1px solid; }
+  .steps i { background: GrayText; }
+  .steps i:is(.past, .now) { background: Highlight; }
+  .tool[aria-pressed="true"] { outline: 2px solid Highlight; outline-offset: -4px; }
+}
+@media print { :host(:not([mode="inline"])) { display: none; } }
+`;

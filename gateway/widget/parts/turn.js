@@ -1,0 +1,153 @@
+// Shows one message: the question, how far it is, its outcome, and what can be done with it.
+
+import { make, unseen } from "./elements.js";
+import { answerTools } from "./feedback.js";
+import { directionOf } from "./languages.js";
+import { harmless } from "./links.js";
+import { readMarkdown } from "./markdown.js";
+import { Sources } from "./sources.js";
+
+const STEPS = ["understand", "search", "write", "check"];
+const STEP_OF = {
+  lang: 0,
+  translation: 0,
+  essence: 0,
+  guardrails: 0,
+  command: 0,
+  search: 1,
+  augmentation: 1,
+  response: 2,
+  clarification: 2,
+  quality: 3,
+};
+const LONGEST_PREVIEW = 12_000; // what is longer is shown once it is whole
+const LISTED = /^\s*(?:[-*]|\d{1,2}[.)])\s+(.*\S)\s*$/;
+
+export class TurnView {
+  /** `desk`: `ask`, `again`, `rate`, `say`; `template` tells where pages without address stand. */
+  constructor(turn, { words, template, desk }) {
+    this.turn = turn;
+    this.words = words;
+    this.template = template;
+    this.desk = desk;
+    this.answer = make("div", { class: "answer" });
+    const question = make("p", { class: "question", dir: "auto" }, unseen(`${words.you} `), turn.text);
+    this.node = make("li", { class: "turn" }, question, this.answer);
+    this.shown = null;
+  }
+
+  /** Show what the turn has become; `last`: nothing was said after it. */
+  update(last) {
+    const { answer, problem } = this.turn;
+    const state = answer ? "answer" : (problem ?? "progress");
+    this.answer.setAttribute("aria-busy", String(state === "progress"));
+    if (state === "progress") this.#progress();
+    else if (this.shown !== state) (answer ? this.#outcome() : this.#problem(problem));
+    this.shown = state;
+    this.tools?.update();
+    for (const choice of this.choices ?? []) choice.disabled = !last;
+  }
+
+  /** Return what a screen reader should say of the outcome. */
+  spoken() {
+    const sources = this.sources?.places.length;
+    const counted = sources ? `${this.words.sources}: ${sources}.` : "";
+    const offered = (this.choices ?? []).map((choice) => choice.textContent).join("; ");
+    return [this.body.innerText, offered, counted].filter(Boolean).join("\n").slice(0, 6000);
+  }
+
+  #progress() {
+    const { stage, partial } = this.turn;
+    if (partial && partial.length < LONGEST_PREVIEW) return this.#preview();
+    const now = STEP_OF[stage] ?? 0;
+    const steps = STEPS.map((_, at) => make("i", { class: at < now ? "past" : at === now ? "now" : null }));
+    const bar = make("span", { class: "steps", "aria-hidden": "true" }, ...steps);
+    const label = make("span", {}, `${this.words[STEPS[now]]}…`);
+    this.answer.replaceChildren(make("div", { class: "progress" }, bar, label));
+    return undefined;
+  }
+
+  /** Show the pieces that have come, at most once a frame. */
+  #preview() {
+    if (this.frame) return;
+    this.frame = requestAnimationFrame(() => {
+      this.frame = null;
+      if (this.turn.answer || !this.turn.partial) return;
+      this.answer.replaceChildren(this.#prose(this.turn.partial, {}));
+    });
+  }
+
+  #outcome() {
+    const { answer } = this.turn;
+    this.answer.dir = directionOf(answer.language);
+    this.sources = new Sources(answer.sources, { words: this.words, template: this.template });
+    const { text, actions } = untwined(answer);
+    this.body = this.#prose(text, answer);
+    this.tools = answer.outcome === "superseded" ? null : this.#tools();
+    const options = this.#options(actions);
+    this.answer.replaceChildren(
+      ...[this.body, options, this.sources.list(), this.tools?.node].filter(Boolean),
+    );
+  }
+
+  #prose(text, { outcome, language, sources }) {
+    const nodes = readMarkdown(text, {
+      cite: (number) => this.sources?.cite(number) ?? null,
+      breaks: outcome !== undefined && (outcome !== "answered" || !sources?.length),
+      words: this.words,
+    });
+    return make("div", { class: "prose", lang: language, dir: language ? null : "auto" }, nodes);
+  }
+
+  #options(actions) {
+    const pages = actions.filter(({ kind, url }) => kind === "source" && harmless(url));
+    const choices = actions.filter((action) => !pages.includes(action));
+    this.choices = choices.map((action) => this.#choice(action));
+    const links = pages.map(({ label, url }) =>
+      make(
+        "a",
+        { class: "place", href: harmless(url), target: "_blank", rel: "noopener noreferrer" },
+        make("span", { class: "what", dir: "auto" }, make("b", {}, label)),
+        unseen(` (${this.words.tab})`),
+      ),
+    );
+    const listed = links.length ? make("ol", {}, ...links.map((link) => make("li", {}, link))) : null;
+    const row = { class: "choices", role: "group", "aria-label": this.words.options };
+    const offered = choices.length ? make("div", row, ...this.choices) : null;
+    if (!listed && !offered) return null;
+    return make("div", { class: listed ? "options sources" : "options" }, listed, offered);
+  }
+
+  #choice({ label, value, kind }) {
+    const quiet = kind === "skip" || kind === "exit";
+    const button = make("button", { type: "button", class: quiet ? "choice quiet" : "choice", dir: "auto" }, label);
+    button.addEventListener("click", () => {
+      button.classList.add("chosen");
+      this.desk.ask(value, { pressed: true });
+    });
+    return button;
+  }
+
+  #tools() {
+    return answerTools(this.turn, {
+      words: this.words,
+      rate: (thumb, reason) => this.desk.rate(this.turn, thumb, reason),
+      say: this.desk.say,
+    });
+  }
+
+  #problem(problem) {
+    const again = { type: "button", class: "button", onclick: () => this.desk.again(this.turn) };
+    this.answer.replaceChildren(
+      make("p", { class: "problem" }, this.words[problem]),
+      make("button", again, this.words.again),
+    );
+  }
+}
+
+/** Return the text without the lists that the actions show as buttons and links. */
+function untwined({ text, suggested_actions: actions = [] }) {
+  const labels = new Set(actions.map(({ label }) => label.trim()));
+  const lines = text.split("\n").filter((line) => !labels.has(LISTED.exec(line)?.[1]));
+  return { text: lines.join("\n"), actions };
+}

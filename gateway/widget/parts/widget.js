@@ -1,0 +1,216 @@
+// The element `<refdesk-widget>`, and the launcher that one script tag makes.
+
+import { Conversation } from "./conversation.js";
+import { Desk } from "./desk.js";
+import { icon, make } from "./elements.js";
+import { Keeping } from "./keeping.js";
+import { directionOf, known, wordsIn } from "./languages.js";
+import { Panel } from "./panel.js";
+import { STYLES } from "./styles.js";
+
+const NAME = "refdesk-widget";
+const SMALL = "(max-width: 600px), (max-height: 480px)";
+const SCRIPT = document.currentScript;
+const REBUILDS = [
+  "assistant", "desk", "disclaimer", "greeting", "heading", "key", "label", "lang", "mode",
+  "placeholder", "questions", "remember", "source-url",
+];
+
+class RefdeskWidget extends HTMLElement {
+  static observedAttributes = [...REBUILDS, "open"];
+
+  constructor() {
+    super();
+    const sheet = new CSSStyleSheet();
+    sheet.replaceSync(STYLES);
+    this.root = this.attachShadow({ mode: "open" });
+    this.root.adoptedStyleSheets = [sheet];
+  }
+
+  connectedCallback() {
+    this.#build();
+  }
+
+  disconnectedCallback() {
+    this.#unbuild();
+  }
+
+  attributeChangedCallback(name, before, now) {
+    if (!this.panel || before === now) return;
+    if (name !== "open") this.#later();
+    else if (now === null) this.#shut();
+    else this.#show();
+  }
+
+  /** Open the panel of a launcher. */
+  open() {
+    this.setAttribute("open", "");
+  }
+
+  /** Close the panel of a launcher. */
+  close() {
+    this.removeAttribute("open");
+  }
+
+  /** Ask a question, as if it was typed. */
+  ask(text) {
+    const question = String(text).trim();
+    if (!question || !this.panel) return;
+    if (!this.inline) this.open();
+    this.panel.ask(question);
+  }
+
+  /** Forget the conversation; resolves to whether the desk could be reached. */
+  reset() {
+    return this.conversation.reset();
+  }
+
+  get inline() {
+    return this.getAttribute("mode") === "inline";
+  }
+
+  /** Several attributes that change together build once. */
+  #later() {
+    if (this.changed) return;
+    this.changed = true;
+    queueMicrotask(() => {
+      this.changed = false;
+      if (!this.isConnected) return;
+      this.#unbuild();
+      this.#build();
+    });
+  }
+
+  #build() {
+    const page = this.closest("[lang]")?.lang || document.documentElement.lang;
+    const language = known([this.lang, page, ...navigator.languages]);
+    const words = wordsIn(language);
+    this.life = new AbortController();
+    this.conversation = this.#conversation(language);
+    const close = this.inline ? null : () => this.close();
+    this.panel = new Panel(this.conversation, { words, told: this.#told(), close });
+    this.box = this.inline ? this.#section() : this.#dialog();
+    this.box.append(...this.panel.parts);
+    const outer = { lang: language, dir: this.getAttribute("dir") || directionOf(language) };
+    this.launcher = this.inline ? null : this.#launcher(words);
+    this.root.replaceChildren(make("div", { ...outer, class: "outer" }, this.box, this.launcher));
+    this.#listen();
+    this.conversation.restore();
+    if (!this.inline && this.hasAttribute("open")) this.#show({ focus: false });
+  }
+
+  #unbuild() {
+    this.life?.abort();
+    this.panel?.close();
+    this.conversation?.close();
+    this.panel = null;
+  }
+
+  #conversation(language) {
+    const told = (name) => this.getAttribute(name) ?? "";
+    const url = told("desk") || (SCRIPT ? new URL(SCRIPT.src).origin : location.origin);
+    const key = told("key");
+    const assistant = told("assistant");
+    const desk = new Desk({ url, key, assistant, language });
+    // A key's id, not its secret half, names what is kept.
+    const name = [desk.url, key.split("_")[2] ?? "", assistant].join("|");
+    return new Conversation(desk, new Keeping(name, { lasting: told("remember") !== "tab" }));
+  }
+
+  #told() {
+    const told = (name) => this.getAttribute(name) ?? "";
+    const questions = told("questions").split("|").map((text) => text.trim()).filter(Boolean);
+    return {
+      heading: told("heading"),
+      greeting: told("greeting"),
+      placeholder: told("placeholder"),
+      disclaimer: told("disclaimer"),
+      template: told("source-url"),
+      questions,
+    };
+  }
+
+  #section() {
+    return make("section", { class: "panel", "aria-labelledby": "title" });
+  }
+
+  #dialog() {
+    const dialog = make("dialog", { class: "panel", id: "panel", "aria-labelledby": "title" });
+    dialog.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape" || event.isComposing) return;
+      event.preventDefault();
+      event.stopPropagation();
+      this.close();
+    });
+    dialog.addEventListener("cancel", (event) => {
+      event.preventDefault();
+      this.close();
+    });
+    return dialog;
+  }
+
+  #launcher(words) {
+    const label = this.getAttribute("label") || words.ask;
+    const told = { type: "button", class: "launcher", "aria-haspopup": "dialog", "aria-expanded": "false" };
+    const onclick = () => (this.box.open ? this.close() : this.open());
+    return make("button", { ...told, "aria-controls": "panel", onclick }, icon("ask"), make("span", {}, label));
+  }
+
+  #listen() {
+    const { signal } = this.life;
+    const small = matchMedia(SMALL);
+    small.addEventListener("change", () => this.box.open && this.#place(small.matches), { signal });
+    this.conversation.addEventListener("ended", ({ detail: { id, answer } }) => {
+      if (this.launcher && !this.box.open) this.launcher.classList.add("news");
+      const detail = { message_id: id, outcome: answer.outcome };
+      this.dispatchEvent(new CustomEvent("refdesk-answer", { detail, bubbles: true }));
+    });
+    // Where a keyboard covers the page, the panel ends above it.
+    window.visualViewport?.addEventListener(
+      "resize",
+      () => this.box.style.setProperty("--seen-height", `${window.visualViewport.height}px`),
+      { signal },
+    );
+  }
+
+  #show({ focus = true } = {}) {
+    if (this.inline || this.box.open) return;
+    this.#place(matchMedia(SMALL).matches);
+    this.launcher.setAttribute("aria-expanded", "true");
+    this.launcher.classList.remove("news");
+    this.panel.following = true;
+    if (focus) this.panel.focus();
+    this.dispatchEvent(new CustomEvent("refdesk-open", { bubbles: true }));
+  }
+
+  /** Put the panel over the whole of a small page, and beside a large one. */
+  #place(small) {
+    if (this.box.open) this.box.close();
+    this.box.classList.toggle("full", small);
+    if (small) this.box.showModal();
+    else this.box.show();
+  }
+
+  #shut() {
+    if (this.inline || !this.box.open) return;
+    this.box.close();
+    this.launcher.setAttribute("aria-expanded", "false");
+    this.launcher.focus();
+    this.dispatchEvent(new CustomEvent("refdesk-close", { bubbles: true }));
+  }
+}
+
+/** Make a launcher as the script tag says: `data-key`, `data-heading` and so on. */
+function launch(script) {
+  const widget = document.createElement(NAME);
+  for (const { name, value } of script.attributes) {
+    if (name.startsWith("data-")) widget.setAttribute(name.slice(5), value);
+  }
+  document.body.append(widget);
+}
+
+if (!customElements.get(NAME)) customElements.define(NAME, RefdeskWidget);
+if (SCRIPT && [...SCRIPT.attributes].some(({ name }) => name.startsWith("data-"))) {
+  if (document.body) launch(SCRIPT);
+  else addEventListener("DOMContentLoaded", () => launch(SCRIPT), { once: true });
+}
