@@ -49,6 +49,7 @@ class Message:
     `language` (ISO 639-1) is that of an apology, should nothing ever find out the text's own;
     `request_id` is noted in the journal. `history` and `pause` are told by clients that keep the
     conversation themselves; otherwise None: the desk remembers it.
+    Messages that come within `not_before_seconds` join the one that waits for so long.
     """
 
     text: str
@@ -58,6 +59,7 @@ class Message:
     arguments: tuple[str, ...] = ()
     language: str = "en"
     request_id: str = ""
+    not_before_seconds: float = 0.0
     history: tuple[Turn, ...] | None = None
     pause: Pause | None = None
 
@@ -113,6 +115,7 @@ class Desk:
                 deadline_seconds=self._deadline_seconds,
                 last_resort=self.last_resort(question, message.language),
                 result_list=self._result_list,
+                not_before_seconds=message.not_before_seconds,
                 accepted=self._accepted(message, payload),
             )
         )
