@@ -22,6 +22,8 @@ from gateway.port import Demand, KeyStore, Rates
 LOCAL_HOST = re.compile(r"(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?", re.ASCII)
 AT_ONCE = 16
 BAD_KEY = "invalid_api_key"
+FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
+"""What proxies add: whoever stands behind one is elsewhere."""
 NO_KEY = "expected a key in the header 'Authorization: Bearer KEY'"
 MAKE_ONE = "make one with: refdesk keys create"
 
@@ -128,7 +130,8 @@ def _local(request: Request, tenant: str) -> Caller:
     host = request.headers.get("host", "")
     origin = request.headers.get("origin")
     foreign = origin is not None and origin != f"{request.url.scheme}://{host}"
-    if LOCAL_HOST.fullmatch(host) is None or foreign:
+    forwarded = any(name in request.headers for name in FORWARDED)
+    if LOCAL_HOST.fullmatch(host) is None or foreign or forwarded:
         raise ForbiddenError(
             f"without keys the desk answers its own machine alone; {MAKE_ONE}", code="not_local"
         )

@@ -19,12 +19,12 @@ pytestmark = [pytest.mark.redis, pytest.mark.slow, pytest.mark.timeout(180)]
 
 
 @contextmanager
-def serving(data: Path, *words: str) -> Iterator[tuple[str, list[str]]]:
+def serving(data: Path, *words: str, **settings: str) -> Iterator[tuple[str, list[str]]]:
     """Have `refdesk serve` while inside; yield its address and what it said."""
     process = Popen(
         command("serve", "--port", "0", *words),
         cwd=data,
-        env=environment(data),
+        env=environment(data, **settings),
         stdin=DEVNULL,
         stdout=PIPE,
         stderr=DEVNULL,
@@ -73,6 +73,21 @@ def test_serve_answers_without_a_key_until_there_is_one(tmp_path: Path) -> None:
     assert "digest" not in listed[0]
     assert (revoked.returncode, after.status_code) == (0, 401)
     assert elsewhere.status_code == 200
+
+
+def test_a_door_alone_keeps_the_deadline_of_what_it_accepted(tmp_path: Path) -> None:
+    settings = {"deadline_seconds": "2", "agent_timeout_seconds": "1"}
+    with serving(tmp_path, "--gateway-only", **settings) as (url, _):
+        client = httpx.Client(base_url=url, timeout=60)
+        sent = {"text": "Wie setze ich mein Passwort zurück?", "language": "de"}
+
+        answer = client.post("/v1/conversations/c1/messages", json=sent)
+        [message] = client.get("/v1/conversations/c1").json()["messages"]
+        client.close()
+
+    assert answer.json()["outcome"] == "failed"
+    assert answer.json()["text"].startswith("Entschuldigung")
+    assert (message["status"], message["answer"]) == ("ended", answer.json())
 
 
 @pytest.mark.parametrize(

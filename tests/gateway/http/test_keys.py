@@ -222,6 +222,7 @@ async def test_without_keys_the_machine_itself_is_let_in_and_no_website(booth: B
         {"Origin": "https://evil.test"},
         {"Origin": "http://127.0.0.1:1"},
         {"Host": "127.0.0.1.evil.test"},
+        {"X-Forwarded-For": "203.0.113.7"},
     ):
         answer = await booth.client(**headers).post(MESSAGES, json=QUESTION)
 
