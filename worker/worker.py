@@ -170,6 +170,8 @@ class Worker:
         backoff: Backoff | None = None
         while True:
             try:
+                if delivery.starts > 1 and await self._has_ended(delivery):
+                    return Forward(sends=())
                 return self._sendable(await self._handler.handle(delivery, envelope))
             except UNAVAILABLE as error:
                 backoff = backoff or Backoff(f"run {self.role}", self._outage)
@@ -177,6 +179,10 @@ class Worker:
             except Exception as error:  # noqa: BLE001 - an agent may raise anything; it is a failure
                 self._tell_failure(delivery, "failed", error)
                 return self._failure(delivery, envelope, error)
+
+    async def _has_ended(self, delivery: Delivery) -> bool:
+        """Tell of one started before: to run it again could change nothing, and might be billed."""
+        return await self._broker.outcome(delivery.question, block_seconds=0.0) is not None
 
     def _sendable(self, settlement: Settlement) -> Settlement:
         """Bury on first sight what would wait on a stream that nobody reads."""

@@ -6,9 +6,12 @@ from typing import Any
 
 from broker.port import Delivery, Lost, Settled, Settlement, Want
 from broker.redis_broker import RedisBroker
+from envelope.envelope import Envelope
 from envelope.role import Role
 from gateway.desk import Message
+from manager.manager import Manager
 from memory.errors import MemoryUnavailableError
+from tests.broker.rig import eventually
 from tests.worker.cast import House
 
 
@@ -59,3 +62,47 @@ async def test_an_agent_whose_memory_is_away_runs_again_without_spending_an_atte
     assert reply["outcome"] == "answered"
     assert len(house.script.seen[Role.SEARCH]) == 5
     assert "retried" not in kinds
+
+
+async def test_what_its_worker_left_is_not_run_again_once_the_question_has_ended(
+    house: House,
+) -> None:
+    message = Message("How?", "c1", "m1")
+    desk = house.desk()
+    question = desk.question(message)
+    dead = house.make_broker(lease_seconds=0.1)
+    await desk.submit(message)
+    await dead.prepare(["manager"])
+    [held] = await dead.take("manager", "dead-0", places=1, block_seconds=1.0)
+    assert await house.broker.cancel(question)
+
+    async def swept() -> bool:
+        await dead.sweep()
+        return (await house.broker.status(["manager"]))[0].in_flight == 0
+
+    await eventually(swept)
+    await dead.close()
+    manager = house.manager(CountingManager)
+    async with house.process(manager=manager).running():
+        await eventually(lambda: _nothing_waits(house))
+
+    assert held.starts == 1
+    assert isinstance(manager, CountingManager)
+    assert manager.asked == 0
+    kinds = [each.kind for each in await house.broker.journal(question)]
+    assert kinds == ["accepted", "finished"]
+
+
+class CountingManager(Manager):
+    """Counts what it is asked to decide."""
+
+    asked = 0
+
+    async def handle(self, delivery: Delivery, envelope: Envelope) -> Settlement:
+        self.asked += 1
+        return await super().handle(delivery, envelope)
+
+
+async def _nothing_waits(house: House) -> bool:
+    [status] = await house.broker.status(["manager"])
+    return status.depth == 0
