@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-from functools import partial
 from typing import Annotated
 from uuid import uuid4
 
@@ -32,6 +31,8 @@ event: stage
 data: {"stage":"search","attempt":0}
 
 """
+STREAMS_WAIT_LONGER = 3.0
+"""A reader who is told that the message waits has more patience than one who hears nothing."""
 IdempotencyKey = Annotated[
     str | None,
     Header(
@@ -179,7 +180,7 @@ async def handed_in(
     except BusyError as busy:
         if not patience.may_wait(busy):
             raise
-        return partial(patience.submit, desk, message, busy)
+        return patience.tries(desk, message, busy, longer=STREAMS_WAIT_LONGER)
     return None
 
 

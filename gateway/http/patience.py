@@ -3,6 +3,7 @@
 import asyncio
 import random
 import time
+from collections.abc import AsyncIterator
 
 from broker.port import Accepted, Duplicate
 from gateway.desk import Desk, Message
@@ -33,22 +34,34 @@ class Patience:
         async with self._turn:
             return await desk.submit(message)
 
-    async def submit(
-        self, desk: Desk, message: Message, busy: BusyError | None = None
-    ) -> Accepted | Duplicate:
-        """Hand a message in, trying again while the desk is `busy`; raises `BusyError` in the end.
+    async def submit(self, desk: Desk, message: Message) -> Accepted | Duplicate:
+        """Hand a message in, if need be in several tries; raises what `tries` raises."""
+        try:
+            return await self.once(desk, message)
+        except BusyError as busy:
+            async for result in self.tries(desk, message, busy):
+                if result is not None:
+                    return result
+            raise
 
-        Raises `StoppingError` when this process stops meanwhile.
+    async def tries(
+        self, desk: Desk, message: Message, busy: BusyError, *, longer: float = 1.0
+    ) -> AsyncIterator[Accepted | Duplicate | None]:
+        """Try again and again, `longer` times as long as usual; yield None, and the result last.
+
+        Raises `BusyError` when the desk stays full, `StoppingError` when this process stops.
         """
-        until = time.monotonic() + self._seconds
+        until = time.monotonic() + self._seconds * longer
         while True:
-            if busy is None:
-                try:
-                    return await self.once(desk, message)
-                except BusyError as error:
-                    busy = error
             await self._wait(busy, until)
-            busy = None
+            try:
+                result = await self.once(desk, message)
+            except BusyError as error:
+                busy = error
+                yield None
+                continue
+            yield result
+            return
 
     def may_wait(self, busy: BusyError) -> bool:
         """Whether trying again soon may help, and there is room for one more who does."""

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 
 from starlette.responses import StreamingResponse
 
@@ -17,8 +17,8 @@ from gateway.errors import BusyError, StoppingError
 from gateway.events import Event, Place, answer_events, events_of
 from gateway.http.door import Meter
 
-Admission = Callable[[], Awaitable[object]]
-"""Hands the message in; raises `BusyError` when the desk stays full, `StoppingError`."""
+Admission = AsyncIterator[object]
+"""Tries to hand the message in; raises `BusyError` when the desk stays full, `StoppingError`."""
 HEARTBEAT_SECONDS = 10.0
 IDLE_LOOKS = 4
 """After so many looks that found nothing it is asked whether the message was forgotten."""
@@ -50,6 +50,7 @@ class EventStream:
         self._stopping = stopping
         self._meter = meter
         self._after = after
+        self._last = after.before
         self._language = language
         self._admission = admission
 
@@ -81,28 +82,33 @@ class EventStream:
 
         With an `admission` the message is not accepted yet: the reader is told that it waits.
         """
-        last, idle = self._after.before, 0
         try:
             if self._admission is not None:
                 yield [Event("", "waiting", self._names)]
-                await self._admission()
-            async for entries in self._desk.watch(self._question, after=last):
-                yield self.shown(entries)
-                if entries and entries[-1].kind == "finished":
-                    self._meter.ended(str(entries[-1].fields.get("outcome")))
-                    return
-                last, idle = (entries[-1].id, 0) if entries else (last, idle + 1)
-                if self._stopping.is_set():
-                    return
-                if idle % IDLE_LOOKS == IDLE_LOOKS - 1 and await self._forgotten():
-                    yield self._superseded_now(last)
-                    return
+                async for _ in self._admission:
+                    yield []
+            async for events in self._followed():
+                yield events
         except StoppingError:
             return
         except (BrokerUnavailableError, BusyError):
             # Past its deadline and Redis still away, or never let in: an apology is what is left.
-            pass
-        yield self._last_resort(last)
+            yield self._last_resort(self._last)
+
+    async def _followed(self) -> AsyncIterator[Sequence[Event]]:
+        idle = 0
+        async for entries in self._desk.watch(self._question, after=self._last):
+            yield self.shown(entries)
+            if entries and entries[-1].kind == "finished":
+                self._meter.ended(str(entries[-1].fields.get("outcome")))
+                return
+            self._last, idle = (entries[-1].id, 0) if entries else (self._last, idle + 1)
+            if self._stopping.is_set():
+                return
+            if idle % IDLE_LOOKS == IDLE_LOOKS - 1 and await self._forgotten():
+                yield self._superseded_now(self._last)
+                return
+        yield self._last_resort(self._last)
 
     def shown(self, entries: Sequence[JournalEntry]) -> list[Event]:
         """Return the events of these entries that the reader does not have."""
