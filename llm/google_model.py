@@ -44,7 +44,8 @@ class GoogleChat:
 
     def __init__(self, model: str, api_key: str, base_url: str | None) -> None:
         self._model = model
-        self._client = _client(api_key, base_url)
+        self._http = httpx2.AsyncClient(follow_redirects=True)
+        self._client = _client(api_key, base_url, self._http)
 
     async def complete(self, request: Request) -> Reply:
         with _told_apart(self._model):
@@ -67,6 +68,7 @@ class GoogleChat:
 
     async def close(self) -> None:
         await self._client.aio.aclose()
+        await self._http.aclose()
 
     def _config(self, request: Request) -> types.GenerateContentConfig:
         thinking, room = thoughts(self._model)
@@ -89,7 +91,8 @@ class GoogleEmbeddings:
 
     def __init__(self, model: str, api_key: str, base_url: str | None) -> None:
         self._model = model
-        self._client = _client(api_key, base_url)
+        self._http = httpx2.AsyncClient(follow_redirects=True)
+        self._client = _client(api_key, base_url, self._http)
 
     async def embed(
         self, texts: Sequence[str], timeout_seconds: float
@@ -107,6 +110,7 @@ class GoogleEmbeddings:
 
     async def close(self) -> None:
         await self._client.aio.aclose()
+        await self._http.aclose()
 
 
 def thoughts(model: str) -> tuple[types.ThinkingConfig | None, int]:
@@ -152,7 +156,7 @@ class _Gathered:
         return Reply(self._text, _usage(self._usage), refusal, cut=cut)
 
 
-def _client(api_key: str, base_url: str | None) -> genai.Client:
+def _client(api_key: str, base_url: str | None, http: httpx2.AsyncClient) -> genai.Client:
     url = BASE_URL if base_url is None else base_url
     check_allowed(url)
     once = types.HttpRetryOptions(attempts=1)
@@ -160,7 +164,12 @@ def _client(api_key: str, base_url: str | None) -> genai.Client:
         # Told explicitly: the environment could otherwise choose another service.
         vertexai=False,
         api_key=api_key or "none",
-        http_options=types.HttpOptions(base_url=url, retry_options=once),
+        http_options=types.HttpOptions(
+            base_url=url,
+            retry_options=once,
+            # Told explicitly: where aiohttp is installed it would be used, with errors of its own.
+            httpx_async_client=http,
+        ),
     )
 
 
