@@ -154,10 +154,45 @@ class Settings(BaseSettings):
     result_ttl_hours: float = Field(24.0, gt=0, description="replies and journals are kept for")
     instances: dict[str, int] = Field({}, description="instances per role (JSON), else defaults")
     concurrency: dict[str, int] = Field({}, description="concurrency per role (JSON)")
+    burst_seconds: float = Field(
+        1.0,
+        ge=0,
+        le=30,
+        description="chats: messages that come within it are one question; 0: each is its own",
+    )
+    newer_message: Literal["supersedes", "waits"] = Field(
+        "supersedes", description="chats: what a message does while the one before is answered"
+    )
+    slack_bot_token: SecretStr | None = Field(None, description="of the Slack app, `xoxb-...`")
+    slack_signing_secret: SecretStr | None = Field(
+        None, description="of the Slack app; proves that events come from Slack"
+    )
+    slack_app_token: SecretStr | None = Field(None, description="`xapp-...`, for Socket Mode")
+    slack_channels: tuple[str, ...] = Field(
+        (), description="ids of Slack channels where every message is a question (a JSON list)"
+    )
+    slack_api_url: str | None = Field(None, description="of a proxy in front of Slack")
+    telegram_bot_token: SecretStr | None = Field(None, description="of the Telegram bot")
+    telegram_webhook_url: str | None = Field(
+        None, description="public address of `refdesk telegram`; unset: long polling"
+    )
+    telegram_webhook_secret: SecretStr | None = Field(
+        None, description="1 to 256 of A-Z a-z 0-9 _ -; Telegram sends it with each update"
+    )
+    telegram_api_url: str | None = Field(None, description="of a Bot API server of your own")
     health_port: int = Field(0, ge=0, le=65535, description="of a worker; 0: none")
     log_level: Literal["debug", "info", "warning", "error"] = Field("warning", description="logs")
 
-    @field_validator("redis_url", "qdrant_url", "openai_base_url", "google_base_url", mode="before")
+    @field_validator(
+        "redis_url",
+        "qdrant_url",
+        "openai_base_url",
+        "google_base_url",
+        "slack_api_url",
+        "telegram_api_url",
+        "telegram_webhook_url",
+        mode="before",
+    )
     @classmethod
     def _empty_is_unset(cls, value: object) -> object:
         return None if value == "" else value

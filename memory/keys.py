@@ -13,6 +13,11 @@
 | rd:thread:<tenant>/<assistant>:<hash>      | str  | doors   | doors   | ttl      |
 | rd:keys                                    | hash | keys    | doors   | never    |
 | rd:rate:{owner}:<limit>                    | hash | doors   | doors   | a day    |
+| rd:push:{channel/<conversation>}:about     | hash | doors   | doors   | ttl      |
+| rd:push:{channel/<conversation>}:open      | zset | doors   | doors   | ttl      |
+| rd:push:{channel/<conversation>}:post:<id> | hash | doors   | doors   | ttl      |
+| rd:push:<channel>:token:<token>            | str  | doors   | doors   | ttl      |
+| rd:push:<channel>:claim:<hash>             | str  | doors   | doors   | a day    |
 | rd:cache:<tenant>/<assistant>:<hash>       | str  | agents  | agents  | ttl      |
 | rd:limit:<model>                           | hash | agents  | agents  | ttl      |
 
@@ -100,6 +105,17 @@ def door_keys_key() -> str:
 def rate_key(owner: str, name: str) -> str:
     """Return the key of what an owner has used of one limit; all of one owner share a slot."""
     return f"rd:rate:{{{_safe(owner)}}}:{_safe(name)}"
+
+
+def push_key(channel: str, *parts: str) -> str:
+    """Return a key that a push channel has once."""
+    return ":".join(("rd:push", *(_safe(part) for part in (channel, *parts))))
+
+
+def push_conversation_key(channel: str, question: Question, *parts: str) -> str:
+    """Return a key of a conversation of a push channel; all of one conversation share a slot."""
+    named = "/".join(_safe(part) for part in (channel, *question.conversation))
+    return ":".join((f"rd:push:{{{named}}}", *(_safe(part) for part in parts)))
 
 
 def limit_key(model: str) -> str:

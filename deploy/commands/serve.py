@@ -47,7 +47,7 @@ async def _serve(settings: Settings, host: str, port: int, *, alone: bool) -> No
         listener = listening(host, port)
         stack.callback(listener.close)
         await stack.enter_async_context(stop_on_signals(stop))
-        post = await stack.enter_async_context(_answering(settings, alone=alone))
+        post = await stack.enter_async_context(answering(settings, alone=alone))
         stopping = asyncio.Event()
         local = is_local(host)
         app = await stack.enter_async_context(http_door(post, stopping, open_to_all=local))
@@ -61,7 +61,8 @@ async def _serve(settings: Settings, host: str, port: int, *, alone: bool) -> No
 
 
 @asynccontextmanager
-async def _answering(settings: Settings, *, alone: bool) -> AsyncIterator[Post]:
+async def answering(settings: Settings, *, alone: bool) -> AsyncIterator[Post]:
+    """Have questions answered while inside: here, or `alone` by workers on the same Redis."""
     if not alone:
         async with attended(settings, empty=True) as post:
             yield post

@@ -1,0 +1,72 @@
+"""Answers on Telegram, until SIGTERM: by webhook when TELEGRAM_WEBHOOK_URL is set, else polling."""
+
+import argparse
+import asyncio
+import re
+import sys
+from contextlib import AsyncExitStack
+
+from config.settings import Settings, load_settings
+from deploy.command import CommandError
+from deploy.commands.serve import answering
+from deploy.printing import say
+from deploy.serving import add_place, required, served
+from worker.process import collect_rarely
+from worker.shutdown import stop_on_signals
+
+PORT = 8443
+_SECRET = re.compile(r"[A-Za-z0-9_-]{1,256}", re.ASCII)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `refdesk telegram`."""
+    add_place(parser, PORT)
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Run `refdesk telegram`."""
+    asyncio.run(_serve(load_settings(), chosen))
+    return 0
+
+
+async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
+    token = required(settings.telegram_bot_token, "TELEGRAM_BOT_TOKEN", "the bot's token")
+    secret = _webhook_secret(settings)
+    try:
+        from gateway.telegram.channel import TelegramChannel
+        from gateway.telegram.door import Webhook, hearing, known, made_bot
+    except ImportError as error:
+        raise CommandError("Telegram needs: pip install 'refdesk[telegram]'") from error
+    from deploy.pushing import push_door
+
+    stop = asyncio.Event()
+    collect_rarely()
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(stop_on_signals(stop))
+        bot = made_bot(token, url=settings.telegram_api_url)
+        me = await stack.enter_async_context(known(bot))
+        post = await stack.enter_async_context(answering(settings, alone=chosen.gateway_only))
+        door = await stack.enter_async_context(
+            push_door(post, lambda texts: TelegramChannel(bot, texts), secret=token)
+        )
+        url = settings.telegram_webhook_url
+        hook = None if url is None else Webhook(url, secret)
+        app = await stack.enter_async_context(hearing(bot, me, door, door.texts, hook=hook))
+        if app is not None:
+            await stack.enter_async_context(served(app, chosen.host, chosen.port))
+        say(f"answering on Telegram as @{me.username}; stop with Ctrl-C")
+        sys.stdout.flush()
+        await stop.wait()
+        say("stopping: what is not shown yet is left to another process")
+        sys.stdout.flush()
+
+
+def _webhook_secret(settings: Settings) -> str:
+    if settings.telegram_webhook_url is None:
+        return ""
+    secret = required(
+        settings.telegram_webhook_secret, "TELEGRAM_WEBHOOK_SECRET", "a secret for the webhook"
+    )
+    if _SECRET.fullmatch(secret) is None:
+        raise CommandError("TELEGRAM_WEBHOOK_SECRET: expected 1 to 256 of A-Z a-z 0-9 _ -")
+    return secret

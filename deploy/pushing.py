@@ -1,0 +1,52 @@
+"""Puts push doors together: desk, memory and words, as the gateway's ports want them."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from config.texts import load_texts
+from deploy.assembly import HOUR_SECONDS, Post, desk
+from deploy.doors import StoredConversations
+from gateway.pushing.door import PushDoor
+from gateway.pushing.port import Channel, Manners, PushBroker, Texts
+from memory.conversation import DAY_SECONDS
+from memory.errors import MemoryUnavailableError
+from memory.pushing import RedisPushMemory
+
+
+@asynccontextmanager
+async def push_door(
+    post: Post, make_channel: Callable[[Texts], Channel], *, secret: str
+) -> AsyncIterator[PushDoor]:
+    """Have the door of a channel while inside, delivering; `secret` keys its buttons."""
+    settings = post.settings
+    texts = load_texts(domain_name=settings.domain_name)
+    channel = make_channel(texts)
+    client = post.endpoint.client()
+    keep_days = int(settings.memory_ttl_days * DAY_SECONDS)
+    broker: PushBroker = post.broker  # type: ignore[assignment] # `posted` makes no other
+    try:
+        door = PushDoor(
+            channel,
+            desk=desk(post, channel.name, result_list=channel.name),
+            broker=broker,
+            memory=RedisPushMemory(
+                client,
+                channel.name,
+                question_seconds=int(settings.result_ttl_hours * HOUR_SECONDS),
+                conversation_seconds=keep_days,
+            ),
+            thumbs=StoredConversations(client, shards=settings.shards, ttl_seconds=keep_days),
+            texts=texts,
+            manners=Manners(
+                burst_seconds=settings.burst_seconds,
+                supersedes=settings.newer_message == "supersedes",
+                default_language=settings.default_language,
+                deadline_seconds=settings.deadline_seconds,
+            ),
+            secret=secret,
+            unavailable=(MemoryUnavailableError,),
+        )
+        async with door.running():
+            yield door
+    finally:
+        await client.aclose()

@@ -1,0 +1,76 @@
+"""Gives buttons short tokens; what they stand for is kept on our side.
+
+A token is a keyed hash of the question and the button's place: an answer that is rendered again has
+the same tokens, and nobody can guess one.
+"""
+
+import hashlib
+
+from pydantic import BaseModel
+
+from envelope.question import Question
+from gateway.answer import Answer
+from gateway.pushing.port import Button, PushMemory, Texts
+
+TOKEN_BYTES = 15
+THUMBS = ("up", "down")
+
+
+class Choice(BaseModel, frozen=True, extra="forbid"):
+    """What a button stands for: a text to ask, a thumb to give, or a language to answer in."""
+
+    question: Question
+    number: str
+    label: str
+    ask: str = ""
+    thumb: str = ""
+    language: str = ""
+
+
+class Buttons:
+    """Makes and knows the buttons of a channel."""
+
+    def __init__(self, memory: PushMemory, *, secret: str) -> None:
+        self._memory = memory
+        self._secret = hashlib.sha256(secret.encode()).digest()
+
+    async def of(self, question: Question, answer: Answer, *, thumbs: bool) -> list[Button]:
+        """Return the buttons under an answer."""
+        made = []
+        for number, action in enumerate(answer.suggested_actions):
+            if action.kind == "source":
+                if action.url is not None:
+                    made.append(Button(action.label, "", action.kind, action.url))
+                continue
+            choice = Choice(
+                question=question, number=str(number), label=action.label, ask=action.value
+            )
+            made.append(Button(action.label, await self.kept(choice), action.kind))
+        if thumbs and answer.outcome.value == "answered":
+            for thumb in THUMBS:
+                choice = Choice(question=question, number=thumb, label=thumb, thumb=thumb)
+                made.append(Button("", await self.kept(choice), thumb))
+        return made
+
+    async def of_languages(self, question: Question, texts: Texts) -> list[Button]:
+        """Return a button for each language there is, named in itself."""
+        made = []
+        for language in texts.languages:
+            label = texts.text(f"language_{language}", language)
+            choice = Choice(question=question, number=language, label=label, language=language)
+            made.append(Button(label, await self.kept(choice), "language"))
+        return made
+
+    async def kept(self, choice: Choice) -> str:
+        """Keep what a button stands for; return its token."""
+        name = "\x1f".join((*choice.question.conversation, choice.question.message_id))
+        token = hashlib.blake2b(
+            f"{name}\x1f{choice.number}".encode(), key=self._secret, digest_size=TOKEN_BYTES
+        ).hexdigest()
+        await self._memory.put_token(token, choice.model_dump_json())
+        return token
+
+    async def choice(self, token: str) -> Choice | None:
+        """Return what a token stands for, while it is kept."""
+        found = await self._memory.token(token)
+        return None if found is None else Choice.model_validate_json(found)

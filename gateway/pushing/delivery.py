@@ -1,0 +1,194 @@
+"""Shows each outcome of a channel where its question was asked, once, and acknowledges then."""
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+import structlog
+
+from broker.errors import BrokerUnavailableError
+from broker.outage import Outage
+from broker.port import Fields
+from broker.results import Result
+from envelope.outcome import Outcome
+from gateway.answer import Answer, answer_of
+from gateway.pushing.buttons import Buttons
+from gateway.pushing.errors import GoneError, NeverError, PushError
+from gateway.pushing.patience import patiently
+from gateway.pushing.port import Channel, Manners, PushMemory, Results, Shown, Tally, Texts
+
+log = structlog.get_logger("gateway")
+
+PLACES = 32
+"""So many outcomes are shown at once, for each shard."""
+BLOCK_SECONDS = 1.0
+AWAY_SECONDS = 0.5
+MOST_DELIVERIES = 20
+"""An outcome that could not be shown so often is given up."""
+ELLIPSIS = "…"
+"""What the further posts of a long answer say before they say their part."""
+
+
+class Delivery:
+    """Takes replies from the result list until cancelled."""
+
+    def __init__(
+        self,
+        results: Results,
+        memory: PushMemory,
+        channel: Channel,
+        buttons: Buttons,
+        texts: Texts,
+        *,
+        manners: Manners,
+        tally: Tally,
+    ) -> None:
+        self._results = results
+        self._memory = memory
+        self._channel = channel
+        self._buttons = buttons
+        self._texts = texts
+        self._manners = manners
+        self._tally = tally
+        self._running: set[tuple[int, str]] = set()
+        self._outage = Outage()
+        self._ended = asyncio.Event()
+
+    async def run(self) -> None:
+        """Deliver for ever; what was taken and not shown is left to whoever takes it over."""
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                for result in await self._taken():
+                    if (result.shard, result.entry_id) not in self._running:
+                        self._running.add((result.shard, result.entry_id))
+                        tasks.create_task(self._one(result))
+
+    async def _taken(self) -> Sequence[Result]:
+        while len(self._running) >= PLACES:
+            self._ended.clear()
+            await self._ended.wait()
+        places = PLACES - len(self._running)
+        try:
+            results = await self._results.take(places=places, block_seconds=BLOCK_SECONDS)
+        except BrokerUnavailableError as error:
+            self._outage.failed("results", error)
+            await asyncio.sleep(AWAY_SECONDS)
+            return ()
+        self._outage.succeeded()
+        return results
+
+    async def _one(self, result: Result) -> None:
+        try:
+            await self._show(result)
+            await self._results.delivered([result])
+        except Exception as error:  # noqa: BLE001 - one outcome must not keep others from people
+            await self._failed(result, error)
+        finally:
+            self._running.discard((result.shard, result.entry_id))
+            self._ended.set()
+
+    async def _failed(self, result: Result, error: Exception) -> None:
+        hopeless = isinstance(error, NeverError) or result.count >= MOST_DELIVERIES
+        log.error(
+            "delivery_given_up" if hopeless else "delivery_failed",
+            channel=self._channel.name,
+            conversation_id=result.question.conversation_id,
+            message_id=result.question.message_id,
+            delivery=result.count,
+            error=str(error),
+            exc_info=None if isinstance(error, PushError) else error,
+        )
+        self._tally.add("given_up" if hopeless else "failed")
+        if hopeless:
+            await self._results.delivered([result])
+
+    async def _show(self, result: Result) -> None:
+        question = result.question
+        known = await self._memory.fields(question)
+        post: Mapping[str, str] = json.loads(known.get("post", "{}"))
+        if not post:
+            raise NeverError("nobody knows any more where this outcome belongs")
+        if "withdrawn" in known and result.outcome == Outcome.SUPERSEDED:
+            await self._remove(known, post)
+        elif not result.reply.get("merged_into"):
+            await self._posted(result, known, post)
+        await self._memory.close(question)
+        await self._rested(result, post)
+        self._tally.add(result.outcome)
+
+    async def _posted(
+        self, result: Result, known: Mapping[str, str], post: Mapping[str, str]
+    ) -> None:
+        shown = await self._shown(result, known, post)
+        parts = self._channel.parts(shown)
+        ids = [await self._id(result, known, post, number) for number in range(len(parts))]
+        for number, (id_, part) in enumerate(zip(ids, parts, strict=True)):
+            await self._edit(result, post, number, id_, part)
+
+    async def _shown(
+        self, result: Result, known: Mapping[str, str], post: Mapping[str, str]
+    ) -> Shown:
+        language = known.get("language", self._manners.default_language)
+        answer = answer_of(result.reply, superseded=self._superseded, language=language)
+        fixed = known.get("fixed", "")
+        if not fixed and _tells_language(answer):
+            language = answer.language
+            await self._memory.note_about(result.question, language=language)
+        if fixed == "language":
+            buttons = await self._buttons.of_languages(result.question, self._texts)
+        else:
+            thumbs = self._manners.thumbs and not fixed
+            buttons = await self._buttons.of(result.question, answer, thumbs=thumbs)
+        return Shown(result.question, answer, post, language, fixed, buttons)
+
+    def _superseded(self, language: str) -> str:
+        return self._texts.text("superseded", language)
+
+    async def _id(
+        self, result: Result, known: Mapping[str, str], post: Mapping[str, str], number: int
+    ) -> str:
+        """Return the id of a post that may be edited; make it when there is none."""
+        if (id_ := known.get(str(number))) is not None:
+            return id_
+        made = await patiently(
+            lambda: self._channel.placeholder(post, ELLIPSIS), what="placeholder"
+        )
+        if made is None:
+            raise NeverError("a post was made and has no id")
+        stands = await self._memory.first(result.question, str(number), made)
+        if stands != made:
+            await patiently(lambda: self._channel.remove(post, made), what="remove")
+        return stands
+
+    async def _edit(
+        self, result: Result, post: Mapping[str, str], number: int, id_: str, part: Fields
+    ) -> None:
+        try:
+            await patiently(lambda: self._channel.edit(post, id_, part), what="edit")
+        except GoneError:
+            # Somebody deleted it; the outcome is owed all the same.
+            again = await patiently(
+                lambda: self._channel.placeholder(post, ELLIPSIS), what="placeholder"
+            )
+            if again is None:
+                raise
+            await self._memory.note(result.question, **{str(number): again})
+            await patiently(lambda: self._channel.edit(post, again, part), what="edit")
+
+    async def _remove(self, known: Mapping[str, str], post: Mapping[str, str]) -> None:
+        for id_ in [value for name, value in known.items() if name.isdecimal()]:
+            await patiently(partial(self._channel.remove, post, id_), what="remove")
+
+    async def _rested(self, result: Result, post: Mapping[str, str]) -> None:
+        try:
+            await patiently(lambda: self._channel.rested(result.question, post), what="rested")
+        except NeverError as error:
+            log.warning(
+                "platform_refused", call="rested", channel=self._channel.name, error=str(error)
+            )
+
+
+def _tells_language(answer: Answer) -> bool:
+    said = {Outcome.ANSWERED, Outcome.CLARIFICATION, Outcome.REFUSED}
+    return answer.outcome in said and answer.termination_reason != "deadline"

@@ -1,0 +1,123 @@
+"""A push door at work: takes in, delivers, and runs beside what the platform need not wait for."""
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from uuid import uuid4
+
+import structlog
+
+from broker.errors import BrokerError
+from envelope.question import Question
+from gateway.desk import Desk
+from gateway.port import Feedback
+from gateway.pushing.buttons import Buttons, Choice
+from gateway.pushing.delivery import Delivery
+from gateway.pushing.errors import PushError
+from gateway.pushing.intake import Intake
+from gateway.pushing.port import (
+    Channel,
+    Incoming,
+    Manners,
+    PushBroker,
+    PushMemory,
+    Tally,
+    Texts,
+    Thumbs,
+)
+
+log = structlog.get_logger("gateway")
+
+
+class PushDoor:
+    """Everything between a platform's events and its posts; the same for every channel."""
+
+    def __init__(
+        self,
+        channel: Channel,
+        *,
+        desk: Desk,
+        broker: PushBroker,
+        memory: PushMemory,
+        thumbs: Thumbs,
+        texts: Texts,
+        manners: Manners,
+        secret: str,
+        unavailable: tuple[type[Exception], ...] = (),
+    ) -> None:
+        self.channel = channel
+        self.memory = memory
+        self.texts = texts
+        self.manners = manners
+        self.tally = Tally()
+        self.buttons = Buttons(memory, secret=secret)
+        self._desk = desk
+        self._thumbs = thumbs
+        self.unavailable: tuple[type[Exception], ...] = (PushError, BrokerError, *unavailable)
+        self._tasks: asyncio.TaskGroup | None = None
+        self._beside: set[asyncio.Task[None]] = set()
+        self.intake = Intake(desk, broker, memory, channel, texts, manners, spawn=self.beside)
+        self._delivery = Delivery(
+            broker.result_list(channel.name, f"{channel.name}-{uuid4().hex[:12]}"),
+            memory,
+            channel,
+            self.buttons,
+            texts,
+            manners=manners,
+            tally=self.tally,
+        )
+
+    def named(self, conversation_id: str, message_id: str) -> Question:
+        """Return the full name of a message of this door."""
+        return self._desk.named(conversation_id, message_id)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Deliver while inside; what is not shown then is taken over by another process."""
+        async with asyncio.TaskGroup() as tasks:
+            self._tasks = tasks
+            delivering = tasks.create_task(self._delivery.run())
+            try:
+                yield
+            finally:
+                self._tasks = None
+                for task in (delivering, *self._beside):
+                    task.cancel()
+
+    def beside(self, work: Coroutine[None, None, None]) -> None:
+        """Run something that nobody waits for; what goes wrong with it is logged."""
+        if self._tasks is None:
+            work.close()
+            return
+        task = self._tasks.create_task(self._watched(work))
+        self._beside.add(task)
+        task.add_done_callback(self._beside.discard)
+
+    async def chosen(
+        self, choice: Choice, *, post: dict[str, str], order: float, language: str | None
+    ) -> None:
+        """Take a pressed button as the message it stands for, or as a thumb."""
+        if choice.thumb:
+            await self._thumbs.give_feedback(choice.question, Feedback(thumb=choice.thumb))
+            return
+        asked = self.named(
+            choice.question.conversation_id, f"{choice.question.message_id}.{choice.number}"
+        )
+        await self.intake.accept(
+            Incoming(
+                question=asked,
+                text=choice.ask or choice.label,
+                post=post,
+                order=order,
+                language=language,
+                command="set_language" if choice.language else None,
+                arguments=(choice.language,) if choice.language else (),
+                alone=True,
+            )
+        )
+
+    async def _watched(self, work: Coroutine[None, None, None]) -> None:
+        try:
+            await work
+        except self.unavailable as error:
+            log.warning("beside_failed", channel=self.channel.name, error=str(error))

@@ -1,0 +1,35 @@
+"""Errors of a platform, by what the door can do about them.
+
+PushError
+├── LaterError    try again after `seconds`; `told`: the platform named them
+├── NeverError    the platform will never take this: who was to read it cannot be reached
+│   └── GoneError     what was to be edited is no more: post it anew
+└── AlreadyError  it is as it was to become
+"""
+
+from gateway.errors import GatewayError
+
+
+class PushError(GatewayError):
+    """A platform did not do what it was told."""
+
+
+class LaterError(PushError):
+    """It may work after `seconds`."""
+
+    def __init__(self, message: str, seconds: float, *, told: bool = False) -> None:
+        super().__init__(message)
+        self.seconds = seconds
+        self.told = told
+
+
+class NeverError(PushError):
+    """It will never work."""
+
+
+class GoneError(NeverError):
+    """The post is no more."""
+
+
+class AlreadyError(PushError):
+    """Nothing was to be done."""

@@ -1,0 +1,156 @@
+"""Turns Markdown into plain text with marks, which each platform can be told in its own words."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+BULLET = "• "
+RULE = "———"
+_MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("strikethrough")
+_INLINE = {"strong": "bold", "em": "italic", "s": "strike"}
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """From `start` to `end` (characters) the text is `kind`; `detail`: an address, or a language.
+
+    Kinds: bold, italic, strike, code, pre, quote, link. Marks nest; they never cross.
+    """
+
+    start: int
+    end: int
+    kind: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """A text and its marks, outer ones first."""
+
+    text: str
+    marks: tuple[Mark, ...] = ()
+
+    def cut(self, start: int, end: int) -> "Marked":
+        """Return a piece without white space around it; what was marked in it stays so."""
+        piece = self.text[start:end]
+        start += len(piece) - len(piece.lstrip("\n "))
+        text = piece.strip("\n ")
+        end = start + len(text)
+        marks = (
+            Mark(max(mark.start, start) - start, min(mark.end, end) - start, mark.kind, mark.detail)
+            for mark in self.marks
+            if mark.start < end and mark.end > start
+        )
+        return Marked(text, tuple(marks))
+
+
+def marked(markdown: str) -> Marked:
+    """Return a Markdown text as plain text with marks."""
+    writer = _Writer()
+    for token in _MARKDOWN.parse(markdown):
+        writer.write(token)
+    return Marked(writer.text.rstrip("\n"), tuple(sorted(writer.marks, key=_outer_first)))
+
+
+def _outer_first(mark: Mark) -> tuple[int, int]:
+    return mark.start, -mark.end
+
+
+@dataclass(slots=True)
+class _Writer:
+    text: str = ""
+    marks: list[Mark] = field(default_factory=list)
+    lists: list[int] = field(default_factory=list)
+    begun: list[tuple[int, str, str]] = field(default_factory=list)
+    item_starts: bool = False
+
+    def write(self, token: Token) -> None:
+        match token.type:
+            case "inline":
+                self._inline(token.children or [])
+            case "fence" | "code_block":
+                self._gap(2)
+                self._marked(token.content.rstrip("\n"), "pre", token.info.strip().split(" ")[0])
+            case "hr":
+                self._gap(2)
+                self.text += RULE
+            case "html_block":
+                self._gap(2)
+                self.text += token.content.rstrip("\n")
+            case kind:
+                self._structure(kind, token)
+
+    def _structure(self, kind: str, token: Token) -> None:
+        match kind:
+            case "paragraph_open":
+                self._gap(1 if token.hidden else 2)
+            case "heading_open" | "blockquote_open":
+                self._gap(2)
+                self._begin("bold" if kind.startswith("heading") else "quote")
+            case "heading_close" | "blockquote_close":
+                self._end()
+            case "bullet_list_open" | "ordered_list_open":
+                self._list(kind, token)
+            case "bullet_list_close" | "ordered_list_close":
+                self.lists.pop()
+            case "list_item_open":
+                self._item()
+            case _:
+                pass
+
+    def _list(self, kind: str, token: Token) -> None:
+        self._gap(1 if self.lists else 2)
+        start = int(token.attrs.get("start", 1)) if kind.startswith("ordered") else -1
+        self.lists.append(start)
+
+    def _item(self) -> None:
+        self.item_starts = False
+        self._gap(1)
+        number = self.lists[-1]
+        self.text += "  " * (len(self.lists) - 1) + (BULLET if number < 0 else f"{number}. ")
+        if number >= 0:
+            self.lists[-1] += 1
+        self.item_starts = True
+
+    def _inline(self, tokens: Sequence[Token]) -> None:
+        for token in tokens:
+            kind, _, side = token.type.rpartition("_")
+            match token.type:
+                case "softbreak" | "hardbreak":
+                    self.text += "\n"
+                case "code_inline":
+                    self._marked(token.content, "code")
+                case "image":
+                    self.text += token.content
+                case "link_open":
+                    self._begin("link", str(token.attrs.get("href", "")))
+                case "link_close":
+                    self._end()
+                case _ if kind in _INLINE:
+                    self._begin(_INLINE[kind]) if side == "open" else self._end()
+                case _:
+                    self.text += token.content
+        self.item_starts = False
+
+    def _gap(self, lines: int) -> None:
+        """Begin a block so many lines below, unless an item's sign stands before it."""
+        if self.item_starts:
+            self.item_starts = False
+        elif self.text:
+            stripped = self.text.rstrip("\n")
+            self.text = stripped + "\n" * max(lines, len(self.text) - len(stripped))
+
+    def _begin(self, kind: str, detail: str = "") -> None:
+        self.begun.append((len(self.text), kind, detail))
+
+    def _end(self) -> None:
+        start, kind, detail = self.begun.pop()
+        if len(self.text) > start:
+            self.marks.append(Mark(start, len(self.text), kind, detail))
+
+    def _marked(self, text: str, kind: str, detail: str = "") -> None:
+        self._begin(kind, detail)
+        self.text += text
+        self._end()

@@ -1,0 +1,89 @@
+"""The open Telegram door: knows who it is, and how updates come."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from starlette.applications import Starlette
+from telegram import Bot, BotCommand
+from telegram.error import InvalidToken, TelegramError
+from telegram.request import HTTPXRequest
+
+from gateway.errors import GatewayError
+from gateway.pushing.door import PushDoor
+from gateway.pushing.patience import patiently
+from gateway.pushing.port import Texts
+from gateway.telegram.channel import HELP, understood
+from gateway.telegram.polling import Polling
+from gateway.telegram.taking import Updates
+from gateway.telegram.updates import ALLOWED, Me
+from gateway.telegram.webhook import telegram_webhook
+
+CONNECTIONS = 64
+
+
+class BotError(GatewayError):
+    """Telegram does not know this bot."""
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    """Where Telegram is to send updates, and the secret that it sends with them."""
+
+    url: str
+    secret: str
+
+
+def made_bot(token: str, *, url: str | None = None) -> Bot:
+    """Return a bot that is not connected yet; `url` of a server of the Bot API of one's own."""
+    request = HTTPXRequest(connection_pool_size=CONNECTIONS)
+    if url is None:
+        return Bot(token, request=request)
+    return Bot(token, base_url=f"{url}/bot", base_file_url=f"{url}/file/bot", request=request)
+
+
+@asynccontextmanager
+async def known(bot: Bot) -> AsyncIterator[Me]:
+    """Be connected while inside; raises `BotError` when Telegram does not know the token."""
+    try:
+        await bot.initialize()
+    except InvalidToken as error:
+        raise BotError("expected the token of a Telegram bot: Telegram refuses this one") from error
+    except TelegramError as error:
+        raise BotError(f"Telegram cannot be reached: {error}") from error
+    try:
+        yield Me(bot.id, bot.username)
+    finally:
+        await bot.shutdown()
+
+
+@asynccontextmanager
+async def hearing(
+    bot: Bot, me: Me, door: PushDoor, texts: Texts, *, hook: Webhook | None
+) -> AsyncIterator[Starlette | None]:
+    """Hear updates while inside: by `hook`, then the application is returned, or by polling."""
+    updates = Updates(bot, me, door)
+    await patiently(lambda: _introduced(bot, texts, hook), what="introduce")
+    if hook is not None:
+        yield telegram_webhook(updates, secret=hook.secret, unavailable=door.unavailable)
+        return
+    async with asyncio.TaskGroup() as tasks:
+        polling = Polling(bot, updates, unavailable=door.unavailable)
+        task = tasks.create_task(polling.run())
+        try:
+            yield None
+        finally:
+            task.cancel()
+
+
+async def _introduced(bot: Bot, texts: Texts, hook: Webhook | None) -> None:
+    async with understood():
+        if hook is None:
+            await bot.delete_webhook()
+        else:
+            await bot.set_webhook(
+                hook.url, secret_token=hook.secret, allowed_updates=ALLOWED, max_connections=40
+            )
+        commands = [BotCommand(name, texts.text(key, "en")) for name, key in HELP]
+        await bot.set_my_commands(commands)

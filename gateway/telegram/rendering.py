@@ -1,0 +1,107 @@
+"""Turns answers into Telegram messages: text with entities, within the limits of the Bot API."""
+
+from collections.abc import Sequence
+
+from pydantic import JsonValue
+
+from broker.port import Fields
+from gateway.answer import Source
+from gateway.pushing.marking import Mark, Marked, marked
+from gateway.pushing.port import Button
+from gateway.pushing.splitting import split, utf16_units
+
+LONGEST_UNITS = 4096
+MOST_ENTITIES = 100
+MOST_BUTTONS = 24
+LABEL_CHARACTERS = 60
+THUMBS = {"up": "👍", "down": "👎"}
+KINDS = {
+    "bold": "bold",
+    "italic": "italic",
+    "strike": "strikethrough",
+    "code": "code",
+    "pre": "pre",
+    "quote": "blockquote",
+    "link": "text_link",
+}
+ALONE = frozenset({"code", "pre"})
+"""Marks that allow no other within or around them."""
+RANK = ("pre", "code", "link", "quote", "bold", "italic", "strike")
+"""Which entities stay when there are too many."""
+
+
+def messages(markdown: str, sources: Sequence[Source], *, title: str) -> list[Fields]:
+    """Return the messages that an answer becomes, each `text` and `entities`."""
+    whole = with_sources(marked(markdown), sources, title=title)
+    pieces = split(whole, longest=LONGEST_UNITS, measure=lambda piece: utf16_units(piece.text))
+    return [_message(piece) for piece in pieces]
+
+
+def _message(piece: Marked) -> Fields:
+    entities: list[JsonValue] = [*_entities(piece)]
+    return {"text": piece.text, "entities": entities}
+
+
+def with_sources(answer: Marked, sources: Sequence[Source], *, title: str) -> Marked:
+    """Return an answer with its numbered sources below, linked where they have an address."""
+    if not sources:
+        return answer
+    text, marks = f"{answer.text}\n\n{title}", list(answer.marks)
+    for source in sources:
+        name = " › ".join(dict.fromkeys((source.title, *source.heading_path)))
+        text += f"\n[{source.number}] "
+        place = source.place
+        if place.startswith(("https://", "http://")):
+            marks.append(Mark(len(text), len(text) + len(name), "link", place))
+        text += name if source.url is not None or not place else f"{name} ({place})"
+    return Marked(text, tuple(marks))
+
+
+def keyboard(buttons: Sequence[Button]) -> list[list[Fields]]:
+    """Return rows of buttons: an option each, the thumbs together."""
+    rows: list[list[Fields]] = []
+    thumbs: list[Fields] = []
+    for button in buttons[:MOST_BUTTONS]:
+        if button.kind in THUMBS:
+            thumbs.append({"text": THUMBS[button.kind], "callback_data": button.token})
+            continue
+        label = _shortened(button.label)
+        if button.url is None:
+            rows.append([{"text": label, "callback_data": button.token}])
+        elif button.url.startswith(("https://", "http://")):
+            rows.append([{"text": label, "url": button.url}])
+    return [*rows, thumbs] if thumbs else rows
+
+
+def _entities(piece: Marked) -> list[Fields]:
+    kept = [mark for mark in piece.marks if mark.end > mark.start and _is_allowed(mark, piece)]
+    if len(kept) > MOST_ENTITIES:
+        best = sorted(kept, key=lambda mark: RANK.index(mark.kind))[:MOST_ENTITIES]
+        kept = [mark for mark in kept if mark in best]
+    return [_entity(mark, piece.text) for mark in kept]
+
+
+def _is_allowed(mark: Mark, piece: Marked) -> bool:
+    if mark.kind == "link" and not mark.detail.startswith(("https://", "http://")):
+        return False
+    return mark.kind in ALONE or not any(
+        other.kind in ALONE and other.start < mark.end and mark.start < other.end
+        for other in piece.marks
+    )
+
+
+def _entity(mark: Mark, text: str) -> Fields:
+    entity: Fields = {
+        "type": KINDS[mark.kind],
+        "offset": utf16_units(text[: mark.start]),
+        "length": utf16_units(text[mark.start : mark.end]),
+    }
+    if mark.kind == "link":
+        entity["url"] = mark.detail
+    if mark.kind == "pre" and mark.detail:
+        entity["language"] = mark.detail
+    return entity
+
+
+def _shortened(label: str) -> str:
+    return label if len(label) <= LABEL_CHARACTERS else f"{label[: LABEL_CHARACTERS - 1]}…"

@@ -1,0 +1,66 @@
+"""Hands updates to the desk, and answers the presses of buttons."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import structlog
+from telegram import Bot, Update
+
+from gateway.pushing.buttons import Choice
+from gateway.pushing.door import PushDoor
+from gateway.pushing.errors import PushError
+from gateway.pushing.port import Incoming
+from gateway.telegram.channel import understood
+from gateway.telegram.updates import Me, Pressed, read
+
+log = structlog.get_logger("gateway")
+
+
+class Updates:
+    """Takes updates, however they come; when `take` returns, Telegram may forget the update."""
+
+    def __init__(self, bot: Bot, me: Me, door: PushDoor) -> None:
+        self._bot = bot
+        self._me = me
+        self._door = door
+
+    async def take(self, told: Mapping[str, Any]) -> None:
+        """Take one update in; raises what the broker and the memory raise."""
+        update = Update.de_json(dict(told), self._bot)
+        match read(update, self._me, self._door.named):
+            case Incoming() as incoming:
+                await self._door.intake.accept(incoming)
+            case Pressed() as pressed:
+                await self._press(pressed)
+            case None:
+                pass
+
+    async def _press(self, pressed: Pressed) -> None:
+        choice = await self._door.buttons.choice(pressed.token)
+        if choice is None or choice.question.conversation_id != pressed.conversation_id:
+            await self._answer(pressed, "push_expired", choice)
+            return
+        await self._door.chosen(
+            choice, post=pressed.post, order=pressed.order, language=pressed.language
+        )
+        await self._answer(pressed, "push_thanks" if choice.thumb else "", choice)
+        if not choice.thumb:
+            self._door.beside(self._close(pressed))
+
+    async def _answer(self, pressed: Pressed, key: str, choice: Choice | None) -> None:
+        """Tell that a press was heard; an old query cannot be answered any more."""
+        question = self._door.named(pressed.conversation_id, pressed.message_id)
+        language = await self._door.intake.language(question, pressed.language)
+        text = self._door.texts.text(key, language) if key else None
+        try:
+            async with understood():
+                await self._bot.answer_callback_query(pressed.query_id, text)
+        except PushError as error:
+            log.warning("platform_refused", call="answer", channel="telegram", error=str(error))
+
+    async def _close(self, pressed: Pressed) -> None:
+        """Take the options away once one was chosen."""
+        async with understood():
+            await self._bot.edit_message_reply_markup(
+                chat_id=pressed.post["chat"], message_id=int(pressed.message_id), reply_markup=None
+            )

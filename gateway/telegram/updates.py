@@ -1,0 +1,184 @@
+"""Reads updates: which are for the desk, and what they say.
+
+A conversation is a chat and its topic; in a group also the person, so that one's question does not
+replace another's.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from telegram import CallbackQuery, Message, MessageEntity, Update, User
+
+from envelope.question import Question
+from gateway.pushing.intake import VERSION
+from gateway.pushing.port import Incoming
+
+ALLOWED = ["message", "edited_message", "callback_query"]
+"""The kinds of updates that are asked for."""
+GROUPS = frozenset({"group", "supergroup"})
+COMMANDS = {"start": "help", "help": "help", "clear": "clear_history", "language": "set_language"}
+"""What each command is called at the desk."""
+
+Named = Callable[[str, str], Question]
+
+
+@dataclass(frozen=True, slots=True)
+class Me:
+    """Who the bot is."""
+
+    id: int
+    username: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pressed:
+    """Somebody pressed a button."""
+
+    query_id: str
+    token: str
+    conversation_id: str
+    post: dict[str, str]
+    message_id: str
+    order: float
+    language: str | None
+
+
+def read(update: Update, me: Me, named: Named) -> Incoming | Pressed | None:
+    """Return what an update asks of the desk, or None when it is not for it."""
+    if update.callback_query is not None:
+        return _pressed(update.callback_query, update.update_id)
+    message = update.message or update.edited_message
+    if message is None or message.from_user is None or message.from_user.is_bot:
+        return None
+    text = message.text if message.text is not None else message.caption
+    if text is None:
+        return None
+    return _incoming(message, message.from_user, text, update, (me, named))
+
+
+def _incoming(
+    message: Message, user: User, text: str, update: Update, desk: tuple[Me, Named]
+) -> Incoming | None:
+    me, named = desk
+    command, rest, addressed = _command(message, text, me)
+    if not _is_addressed(message, me, addressed=addressed):
+        return None
+    edits = None if update.edited_message is None else str(message.message_id)
+    id_ = str(message.message_id)
+    if edits is not None and message.edit_date is not None:
+        id_ = f"{id_}{VERSION}{int(message.edit_date.timestamp())}"
+    said = rest if command is not None else _unmentioned(text, me)
+    fixed = _fixed(command, said) if command is not None or said else "start"
+    return Incoming(
+        question=named(conversation_of(message, user), id_),
+        text=text if command is not None or not said else said,
+        post=_post(message),
+        order=float(update.update_id),
+        language=_language(user),
+        command=COMMANDS.get(command, command)
+        if command is not None
+        else (None if said else "help"),
+        arguments=tuple(said.split()) if command is not None else (),
+        edits=edits,
+        fixed=fixed,
+    )
+
+
+def conversation_of(message: Message, user: User) -> str:
+    """Return the conversation that a message stands in."""
+    place = f"{message.chat.id}{VERSION}{_thread(message)}"
+    return f"{place}{VERSION}{user.id}" if message.chat.type in GROUPS else place
+
+
+def _desk_command(command: str | None, said: str) -> str | None:
+    if command is None:
+        return None if said else "help"
+    return "help" if command == "language" and not said else COMMANDS.get(command, command)
+
+
+def _fixed(command: str | None, said: str) -> str:
+    match command:
+        case "start" | "help":
+            return command
+        case "language" if not said:
+            return "language"
+        case _:
+            return ""
+
+
+def _command(message: Message, text: str, me: Me) -> tuple[str | None, str, bool]:
+    """Return command, the rest, and whether it names this bot; a command to another is none."""
+    first = next(iter(message.entities), None)
+    if first is None or first.type != MessageEntity.BOT_COMMAND or first.offset != 0:
+        return None, "", False
+    name, _, bot = text[1 : first.length].partition("@")
+    rest = text[first.length :].strip()
+    if bot and bot.casefold() != me.username.casefold():
+        return None, "", False
+    return name.casefold(), rest, bool(bot)
+
+
+def _is_addressed(message: Message, me: Me, *, addressed: bool) -> bool:
+    if message.chat.type not in GROUPS:
+        return message.chat.type == "private"
+    replied = message.reply_to_message
+    to_me = (
+        replied is not None
+        and replied.from_user is not None
+        and replied.from_user.id == me.id
+        and replied.forum_topic_created is None
+    )
+    return addressed or to_me or _mentions(message, me)
+
+
+def _mentions(message: Message, me: Me) -> bool:
+    found = {
+        **message.parse_entities([MessageEntity.MENTION, MessageEntity.TEXT_MENTION]),
+        **message.parse_caption_entities([MessageEntity.MENTION, MessageEntity.TEXT_MENTION]),
+    }
+    return any(
+        said.casefold() == f"@{me.username}".casefold()
+        or (entity.user is not None and entity.user.id == me.id)
+        for entity, said in found.items()
+    )
+
+
+def _unmentioned(text: str, me: Me) -> str:
+    words = text.split(" ")
+    mine = f"@{me.username}".casefold()
+    return " ".join(word for word in words if word.strip(",:.!").casefold() != mine).strip()
+
+
+def _post(message: Message) -> dict[str, str]:
+    post = {"chat": str(message.chat.id)}
+    if _thread(message):
+        post["thread"] = str(_thread(message))
+    if message.chat.type in GROUPS:
+        post["reply_to"] = str(message.message_id)
+    return post
+
+
+def _thread(message: Message) -> int:
+    thread = message.message_thread_id
+    return thread if message.is_topic_message and thread is not None else 0
+
+
+def _pressed(query: CallbackQuery, update_id: int) -> Pressed | None:
+    message = query.message
+    if not isinstance(message, Message) or query.data is None:
+        return None
+    post = _post(message)
+    post.pop("reply_to", None)
+    return Pressed(
+        query_id=query.id,
+        token=query.data,
+        conversation_id=conversation_of(message, query.from_user),
+        post=post,
+        message_id=str(message.message_id),
+        order=float(update_id),
+        language=_language(query.from_user),
+    )
+
+
+def _language(user: User) -> str | None:
+    return None if user.language_code is None else user.language_code[:2].lower()

@@ -1,0 +1,108 @@
+"""Remembers for push doors: where answers belong, what was posted, what a button stands for."""
+
+import hashlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from envelope.question import Question
+from memory.answers import answered
+from memory.keys import push_conversation_key, push_key
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+CLAIM_SECONDS = 86_400
+"""Longer than any platform repeats itself."""
+
+
+class RedisPushMemory:
+    """What one channel remembers; questions for `seconds`, conversations and tokens for longer."""
+
+    def __init__(
+        self, client: "Redis", channel: str, *, question_seconds: int, conversation_seconds: int
+    ) -> None:
+        self._client = client
+        self._channel = channel
+        self._question_seconds = question_seconds
+        self._conversation_seconds = conversation_seconds
+
+    async def fields(self, question: Question) -> dict[str, str]:
+        """Return what is known of a question."""
+        return await self._all(self._posts(question))
+
+    async def note(self, question: Question, **fields: str) -> None:
+        """Keep fields of a question."""
+        await self._put(self._posts(question), fields, self._question_seconds)
+
+    async def first(self, question: Question, name: str, value: str) -> str:
+        """Keep a field unless somebody has; return what stands."""
+        key = self._posts(question)
+        pipeline = self._client.pipeline(transaction=False)
+        pipeline.hsetnx(key, name, value)
+        pipeline.expire(key, self._question_seconds)
+        pipeline.hget(key, name)
+        *_, stands = await answered(pipeline.execute())
+        return value if stands is None else stands.decode()
+
+    async def about(self, question: Question) -> dict[str, str]:
+        """Return what is known of the question's conversation."""
+        return await self._all(self._of(question, "about"))
+
+    async def note_about(self, question: Question, **fields: str) -> None:
+        """Keep fields of the question's conversation."""
+        await self._put(self._of(question, "about"), fields, self._conversation_seconds)
+
+    async def open(self, question: Question, order: float) -> None:
+        """Keep that a question has no outcome yet."""
+        key = self._of(question, "open")
+        pipeline = self._client.pipeline(transaction=False)
+        pipeline.zadd(key, {question.message_id: order}, nx=True)
+        pipeline.expire(key, self._question_seconds)
+        await answered(pipeline.execute())
+
+    async def close(self, question: Question) -> None:
+        """Keep that a question's outcome was shown."""
+        pipeline = self._client.pipeline(transaction=False)
+        pipeline.zrem(self._of(question, "open"), question.message_id)
+        pipeline.hset(self._posts(question), "done", "1")
+        pipeline.expire(self._posts(question), self._question_seconds)
+        await answered(pipeline.execute())
+
+    async def opened(self, question: Question) -> Mapping[str, float]:
+        """Return the open message ids of the question's conversation with their order."""
+        found = await answered(
+            self._client.zrange(self._of(question, "open"), 0, -1, withscores=True)
+        )
+        return {name.decode(): float(order) for name, order in found}
+
+    async def put_token(self, token: str, written: str) -> None:
+        """Keep what a button stands for."""
+        key = push_key(self._channel, "token", token)
+        await answered(self._client.set(key, written, ex=self._conversation_seconds))
+
+    async def token(self, token: str) -> str | None:
+        """Return what a button stands for."""
+        found = await answered(self._client.get(push_key(self._channel, "token", token)))
+        return None if found is None else found.decode()
+
+    async def claim(self, name: str) -> bool:
+        """Whether nobody has claimed this name yet."""
+        digest = hashlib.sha256(name.encode()).hexdigest()
+        key = push_key(self._channel, "claim", digest)
+        return bool(await answered(self._client.set(key, "1", nx=True, ex=CLAIM_SECONDS)))
+
+    async def _all(self, key: str) -> dict[str, str]:
+        found: dict[bytes, bytes] = await answered(self._client.hgetall(key))
+        return {name.decode(): value.decode() for name, value in found.items()}
+
+    async def _put(self, key: str, fields: Mapping[str, str], ttl_seconds: int) -> None:
+        pipeline = self._client.pipeline(transaction=False)
+        pipeline.hset(key, items=[part for field in fields.items() for part in field])
+        pipeline.expire(key, ttl_seconds)
+        await answered(pipeline.execute())
+
+    def _posts(self, question: Question) -> str:
+        return self._of(question, "post", question.message_id)
+
+    def _of(self, question: Question, *parts: str) -> str:
+        return push_conversation_key(self._channel, question, *parts)

@@ -1,0 +1,3 @@
+from tests.gateway.http.conftest import any_house, house
+
+__all__ = ["any_house", "house"]

@@ -1,0 +1,80 @@
+"""A push door before a desk whose staff follows a script."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from config.texts import FixedTexts, load_texts
+from deploy.doors import StoredConversations
+from gateway.desk import Desk
+from gateway.pushing.door import PushDoor
+from gateway.pushing.port import Channel, Manners
+from memory.errors import MemoryUnavailableError
+from memory.pushing import RedisPushMemory
+from tests.worker.cast import House
+
+PATIENCE_SECONDS = 20.0
+TEXTS: FixedTexts = load_texts(domain_name="routing")
+WORKING = TEXTS.text("push_working", "en")
+ANSWER = "Open Routing [1]."
+AT_ONCE = Manners(burst_seconds=0.0)
+
+
+@asynccontextmanager
+async def push_door_of(
+    house: House,
+    channel: Channel,
+    *,
+    manners: Manners = AT_ONCE,
+    deadline_seconds: float = 20.0,
+    **broker_options: Any,
+) -> AsyncIterator[PushDoor]:
+    """Deliver for a channel while inside."""
+    broker = house.make_broker(**broker_options)
+    desk = Desk(
+        broker,
+        tenant="acme",
+        assistant="docs",
+        channel=channel.name,
+        deadline_seconds=deadline_seconds,
+        apology=lambda language: TEXTS.text("apology", language),
+        result_list=channel.name,
+    )
+    door = PushDoor(
+        channel,
+        desk=desk,
+        broker=broker,
+        memory=RedisPushMemory(
+            house.client, channel.name, question_seconds=600, conversation_seconds=600
+        ),
+        thumbs=StoredConversations(house.client, shards=1, ttl_seconds=600),
+        texts=TEXTS,
+        manners=manners,
+        secret="of the test",  # noqa: S106 - of this test
+        unavailable=(MemoryUnavailableError,),
+    )
+    try:
+        async with door.running():
+            yield door
+    finally:
+        await broker.close()
+
+
+async def until(true: Callable[[], Any]) -> Any:
+    """Return what `true` finds, as soon as it finds something."""
+    limit = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < limit:
+        if found := true():
+            return found
+        await asyncio.sleep(0.01)
+    raise AssertionError("it did not happen in time")
+
+
+async def acknowledged(house: House, name: str) -> None:
+    """Wait until nothing is left on a channel's result list."""
+    limit = time.monotonic() + PATIENCE_SECONDS
+    while await house.client.xlen(f"rd:{{0}}:results:{name}"):
+        assert time.monotonic() < limit, "it was not acknowledged in time"
+        await asyncio.sleep(0.01)

@@ -1,0 +1,111 @@
+"""The Telegram door before a scripted desk and a Bot API of the test's own."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+from gateway.http.serving import listening, serving
+from gateway.pushing.door import PushDoor
+from gateway.pushing.port import Manners
+from gateway.telegram.channel import TelegramChannel
+from gateway.telegram.door import Webhook, hearing, known, made_bot
+from gateway.telegram.webhook import HEADER, PATH
+from tests.gateway.pushing.rig import AT_ONCE, TEXTS, push_door_of
+from tests.gateway.telegram.api import BOT, TOKEN, BotApi
+from tests.worker.cast import House
+
+SECRET = "a-secret_of-this-test"  # noqa: S105 - of this test
+PERSON: dict[str, Any] = {"id": 7, "is_bot": False, "first_name": "Ann", "language_code": "en"}
+
+
+@dataclass
+class TelegramDesk:
+    """An open door, and what people do before it."""
+
+    api: BotApi
+    door: PushDoor
+    url: str
+    client: httpx.AsyncClient
+    house: House
+    count: int = field(default=0)
+
+    def message(self, text: str, *, id_: int | None = None, **fields: Any) -> dict[str, Any]:
+        """What Telegram tells of a message in a private chat, unless `fields` say otherwise."""
+        self.count += 1
+        message = {
+            "message_id": self.count if id_ is None else id_,
+            "date": 1_700_000_000,
+            "chat": {"id": 7, "type": "private"},
+            "from": PERSON,
+            "text": text,
+            **fields,
+        }
+        if text.startswith("/"):
+            length = len(text.split(" ")[0])
+            message["entities"] = [{"type": "bot_command", "offset": 0, "length": length}]
+        kind = "edited_message" if "edit_date" in fields else "message"
+        return {"update_id": 9000 + self.count, kind: message}
+
+    def group(self, text: str, **fields: Any) -> dict[str, Any]:
+        """What Telegram tells of a message in a group."""
+        at = text.find("@desk_bot")
+        entities = [{"type": "mention", "offset": at, "length": 9}] if at >= 0 else []
+        chat = {"id": -100, "type": "supergroup", "title": "Team"}
+        return self.message(text, **{"chat": chat, "entities": entities, **fields})
+
+    def press(self, message_id: int, data: str, *, person: Any = None) -> dict[str, Any]:
+        """What Telegram tells of a pressed button."""
+        self.count += 1
+        query = {
+            "id": f"q{self.count}",
+            "from": PERSON if person is None else person,
+            "chat_instance": "1",
+            "data": data,
+            "message": {
+                "message_id": message_id,
+                "date": 1,
+                "chat": {"id": 7, "type": "private"},
+                "from": BOT,
+                "text": "-",
+            },
+        }
+        return {"update_id": 9000 + self.count, "callback_query": query}
+
+    async def send(self, update: dict[str, Any], *, secret: str = SECRET) -> httpx.Response:
+        """Call the webhook, as Telegram does."""
+        return await self.client.post(self.url, json=update, headers={HEADER: secret})
+
+    async def say(self, text: str, **fields: Any) -> dict[str, Any]:
+        """Have a message sent and taken in."""
+        update = self.message(text, **fields)
+        answer = await self.send(update)
+        assert answer.status_code == 200, answer.text
+        return update
+
+
+@asynccontextmanager
+async def telegram_desk(
+    house: House, api: BotApi, *, manners: Manners = AT_ONCE, **options: Any
+) -> AsyncIterator[TelegramDesk]:
+    """Stand open while inside, with a webhook."""
+    bot = made_bot(TOKEN, url=api.url)
+    listener = listening("127.0.0.1", 0)
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}{PATH}"
+    channel = TelegramChannel(bot, TEXTS)
+    try:
+        async with (
+            known(bot) as me,
+            push_door_of(house, channel, manners=manners, **options) as door,
+            hearing(bot, me, door, TEXTS, hook=Webhook(url, SECRET)) as app,
+            httpx.AsyncClient() as client,
+        ):
+            import asyncio
+
+            assert app is not None
+            async with serving(app, listener, asyncio.Event()):
+                yield TelegramDesk(api, door, url, client, house)
+    finally:
+        listener.close()
