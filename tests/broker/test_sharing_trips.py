@@ -9,6 +9,7 @@ from redis.exceptions import NoScriptError, ResponseError
 
 from broker.connecting import connect
 from broker.trips import LANES
+from tests.broker.rig import eventually
 
 pytestmark = pytest.mark.redis
 
@@ -19,6 +20,16 @@ FAIL = "return redis.error_reply('WRONG ' .. ARGV[1])"
 async def loaded(client: Any, script: str) -> str:
     digest: str = await client.script_load(script)
     return digest
+
+
+async def gathered(calls: list[Any]) -> list[Any]:
+    return await asyncio.gather(*calls, return_exceptions=True)
+
+
+async def waiting(client: Any) -> bool:
+    """Whether scripts stand at the server's door on every lane."""
+    commands = [each["cmd"] for each in await client.client_list()]
+    return commands.count("evalsha") >= LANES
 
 
 async def test_many_calls_at_once_share_few_trips_and_each_gets_its_own_answer(
@@ -76,18 +87,19 @@ async def test_when_connections_break_each_call_is_told_and_the_next_one_succeed
     redis_url: str,
 ) -> None:
     client: Any = connect(redis_url)
-    # Longer than it takes to break the connection: nothing was answered by then.
-    busy = await loaded(client, "for i = 1, 3000000 do local _ = tostring(i) end return ARGV[1]")
+    echo = await loaded(client, ECHO)
     killer: Any = connect(redis_url)
-    await killer.ping()
+    # Scripts wait, all else goes on: nothing was answered when the connections break.
+    await killer.execute_command("CLIENT", "PAUSE", 60_000, "WRITE")
 
-    told, _ = await asyncio.gather(
-        asyncio.gather(
-            *(client.evalsha(busy, 0, str(n)) for n in range(LANES + 2)), return_exceptions=True
-        ),
-        killer.client_kill_filter(_type="normal", skipme=True),
-    )
-    again = await client.evalsha(busy, 0, "again")
+    async with asyncio.TaskGroup() as group:
+        calls = [client.evalsha(echo, 0, str(n)) for n in range(LANES + 2)]
+        telling = group.create_task(gathered(calls))
+        await eventually(lambda: waiting(killer))
+        await killer.client_kill_filter(_type="normal", skipme=True)
+        await killer.execute_command("CLIENT", "UNPAUSE")
+    told = telling.result()
+    again = await client.evalsha(echo, 0, "again")
     await client.aclose()
     await killer.aclose()
 
