@@ -63,12 +63,12 @@ class Sweeping:
             *roles,
         ]
         wait_ms, swept, poison = await self._space.run(SWEEP, keys, args)
-        for role, entry, count in poison:
+        for role, entry, count, consumer in poison:
             found = delivery_of(
                 entry,
                 role=role.decode(),
                 shard=shard,
-                consumer=self._name,
+                consumer=consumer.decode(),
                 count=count,
                 now_ms=0.0,
             )

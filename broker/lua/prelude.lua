@@ -1,6 +1,7 @@
 -- Shared by every script that settles or closes. Fields of a stream entry:
 --   q the question's name, f the frame, d the deadline (ms), l the result list or '', n failures so
---   far, m1.. merged frames.
+--   far, m1.. merged frames, c starts before this delivery, h deaths (worker@ms ..), x the
+--   consumers of a paused process that held it for nothing.
 -- Fields of a record:
 --   at accepted (us), d deadline (ms), t tenant, l result list, lr/lo last resort and its outcome,
 --   st stage, o outcome (absent while open), ri the entry on the result list, di the

@@ -5,8 +5,8 @@
 -- through all that is pending, a bounded number of entries at a time, from where the last look ended.
 -- KEYS: duty, then the streams. ARGV: sweeper, lease (ms), silence (ms) after which a consumer that
 -- holds nothing is removed, entries looked at, entries given back, starts, ttl (ms), then the roles.
--- Returns {ms until the next sweep, 1 when this one swept, {{role, entry, count}}: what was started
--- so often that the caller buries it}.
+-- Returns {ms until the next sweep, 1 when this one swept, {{role, entry, count, consumer}}: what was
+-- started so often that the caller buries it, in the name of who held it last}.
 
 local duty, me = KEYS[1], ARGV[1]
 local lease, silence, looks = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -22,6 +22,22 @@ end
 
 local wait, poison = lease, {}
 
+-- A paused process starts nothing, but reads that it left open still take what is given back, one
+-- for each of its consumers (<process>-<instance>). So one process dies once, and each of its
+-- consumers may hold an entry once more for nothing; `idle` names those that did.
+local function takes_by_open_read(consumer, deaths, idle)
+  local process = string.match(consumer, '^(.+%-)%d+$')
+  if not process or string.find(' ' .. idle, ' ' .. consumer .. ' ', 1, true) then
+    return false
+  end
+  for dead in string.gmatch(deaths, '(%S+)@') do
+    if string.match(dead, '^(.+%-)%d+$') == process then
+      return true
+    end
+  end
+  return false
+end
+
 -- Rows are those of XPENDING: id, consumer, idle (ms), deliveries.
 local function give_back(stream, role, row)
   local id, entry = row[1], redis.call('XRANGE', stream, row[1], row[1])[1]
@@ -29,27 +45,39 @@ local function give_back(stream, role, row)
     redis.call('XACK', stream, GROUP, id)
     return
   end
-  local fields, started, deaths = {}, row[4], ''
+  local fields, started, deaths, idle = {}, row[4], '', ''
   for i = 1, #entry[2], 2 do
     local name, value = entry[2][i], entry[2][i + 1]
     if name == 'c' then
       started = started + tonumber(value)
     elseif name == 'h' then
       deaths = value .. ' '
+    elseif name == 'x' then
+      idle = value .. ' '
     else
       fields[#fields + 1] = name
       fields[#fields + 1] = value
     end
+  end
+  if takes_by_open_read(row[2], deaths, idle) then
+    started, idle = started - row[4], idle .. row[2] .. ' '
+  else
+    deaths = deaths .. row[2] .. '@' .. whole(now - row[3]) .. ' '
   end
   -- What is buried stays the delivery it was, and counts itself.
   local spent = started >= starts
   fields[#fields + 1] = 'c'
   fields[#fields + 1] = tostring(spent and started - row[4] or started)
   fields[#fields + 1] = 'h'
-  fields[#fields + 1] = deaths .. row[2] .. '@' .. whole(now - row[3])
+  fields[#fields + 1] = string.sub(deaths, 1, -2)
+  if idle ~= '' then
+    fields[#fields + 1] = 'x'
+    fields[#fields + 1] = string.sub(idle, 1, -2)
+  end
   if spent then
-    redis.call('XCLAIM', stream, GROUP, me, 0, id, 'JUSTID')
-    poison[#poison + 1] = { role, { id, fields }, row[4] }
+    -- It stays with who held it last: should this sweeper die now, the next one tells the same.
+    redis.call('XCLAIM', stream, GROUP, row[2], 0, id, 'JUSTID')
+    poison[#poison + 1] = { role, { id, fields }, row[4], row[2] }
     return
   end
   redis.call('XACK', stream, GROUP, id)

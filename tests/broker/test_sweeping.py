@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
-from broker.sweeping import LOOKS, MOVES
-from tests.broker.rig import SHORT_LEASE, Rig, eventually, finish
+from broker.settling import Limits
+from broker.space import Space
+from broker.sweeping import LOOKS, MOVES, Sweeping
+from tests.broker.rig import ROLES, SHORT_LEASE, Rig, eventually, finish
 
 STREAM = "rd:{0}:stream:manager"
 GROUP = "workers"
@@ -93,3 +95,62 @@ async def test_a_sweep_gives_back_a_bounded_number_and_the_rest_at_once(rig: Rig
 
     assert (wait < 0.01, first) == (True, 5)
     assert (await rig.client.xpending(STREAM, GROUP))["pending"] == 0
+
+
+async def test_a_paused_process_dies_once_whatever_its_open_reads_take(rig: Rig) -> None:
+    await rig.submit()
+    await rig.take(consumer="paused-0")
+
+    taken = [await rig.reclaimed(consumer=f"paused-{instance}") for instance in (1, 2, 0)]
+    alive = await rig.reclaimed(consumer="other-0")
+
+    assert [each.starts for each in taken] == [2, 2, 2]
+    assert (alive.starts, [death.worker for death in alive.deaths]) == (2, ["paused-0"])
+    assert await rig.settle(alive, finish())
+
+
+async def test_what_hangs_its_process_again_and_again_is_buried_all_the_same(rig: Rig) -> None:
+    await rig.submit()
+    await rig.take(consumer="only-0")
+    for _ in range(3):
+        await rig.reclaimed(consumer="only-0")
+
+    async def buried() -> Any:
+        await rig.broker.sweep()
+        return await rig.broker.dead_letters()
+
+    (letter,) = await eventually(buried)
+
+    assert (letter.attempts, len(letter.deaths)) == (3, 3)
+
+
+async def test_a_sweeper_that_dies_before_burying_leaves_the_last_worker_named(rig: Rig) -> None:
+    async def dies(batch: Any) -> Any:
+        raise ConnectionError("killed before it buried anything")
+
+    await rig.submit()
+    await rig.take(consumer="w1")
+    await rig.reclaimed(consumer="w2")
+    await rig.reclaimed(consumer="w3")
+    limits = Limits(
+        ttl_ms=60_000, dead_letters=10, attempts=8, backoff_ms=100, longest_backoff_ms=1000
+    )
+    space = Space(rig.client, 1, limits, int(SHORT_LEASE * 1000), dict.fromkeys(ROLES))
+    sweeper = Sweeping(space, dies, lambda delivery, error: None, dies)
+
+    async def dead() -> bool:
+        try:
+            await sweeper.sweep()
+        except ConnectionError:
+            return True
+        return False
+
+    async def buried() -> Any:
+        await rig.broker.sweep()
+        return await rig.broker.dead_letters()
+
+    await eventually(dead)
+    (letter,) = await eventually(buried)
+
+    assert letter.worker == "w3"
+    assert [death.worker for death in letter.deaths] == ["w1", "w2", "w3"]

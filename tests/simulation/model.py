@@ -137,14 +137,14 @@ class Model:
     def sweep(self, sweeper: str) -> tuple[list[tuple[str, Entry]], list[tuple[str, Entry]]]:
         """Give back what lost its lease; return that, and what was started too often, by role.
 
-        The latter is the sweeper's, to be buried.
+        The latter stays with who held it last, to be buried.
         """
         back, poison = [], []
         for role, entries in self.streams.items():
             for entry in [entry for entry in entries if self._is_late(entry)]:
                 deaths = (*entry.deaths, (entry.owner, entry.since))
                 if len(deaths) >= STARTS:
-                    entry.owner, entry.since = sweeper, self.now
+                    entry.since = self.now
                     poison.append((role, entry))
                 else:
                     back.append((role, self._hand_back(role, entry, deaths)))

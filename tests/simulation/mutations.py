@@ -45,12 +45,6 @@ MUTATIONS = (
         "return true",
     ),
     Mutation(
-        "ownership: the consumer alone decides",
-        23,
-        "local rows = redis.pcall('XPENDING', stream, GROUP, id, id, 1, consumer)",
-        "local rows = redis.pcall('XPENDING', stream, GROUP, id, id, 1)",
-    ),
-    Mutation(
         "settle: the entry stays on its stream",
         0,
         "  redis.call('XDEL', stream, id)\n  local question",
