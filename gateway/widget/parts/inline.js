@@ -121,6 +121,7 @@ class Line {
     CITED.lastIndex = this.at;
     const found = CITED.exec(this.text);
     const node = found && this.reading.cite(Number(found[1]));
+    if (node) this.plain = this.plain.replace(/ $/, "\u00a0"); // never alone on a line
     return node ? this.#put(node, CITED.lastIndex) : false;
   }
 

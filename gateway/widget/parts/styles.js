@@ -85,6 +85,7 @@ header .mark { color: var(--accent); display: flex; margin-inline-end: 10px; }
 .tool { display: grid; place-items: center; inline-size: 40px; block-size: 40px;
   border-radius: 50%; color: var(--muted); }
 .tool:hover:not(:disabled) { background: var(--raised); color: var(--text); }
+.tool:disabled { opacity: .4; }
 .tool[aria-pressed="true"] { color: var(--accent); }
 .tool[aria-pressed="true"] .icon { fill: color-mix(in srgb, var(--accent) 25%, transparent); }
 

@@ -1,0 +1,46 @@
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest_asyncio
+from fakeredis import FakeAsyncRedis, FakeServer
+from playwright.async_api import Browser
+
+from gateway.widget.routes import widget_router
+from tests.gateway.http.rig import Booth, open_booth
+from tests.gateway.widget.browsing import Visitor, chromium
+from tests.worker.cast import House
+
+Come = Callable[..., Awaitable[Visitor]]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def browser() -> AsyncIterator[Browser]:
+    """Chromium, for the tests of one file."""
+    async with chromium() as opened:
+        yield opened
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def booth() -> AsyncIterator[Booth]:
+    """An open door with the widget, before a desk that works, on a Redis that is played."""
+    server = FakeServer()
+    house = House(lambda: FakeAsyncRedis(server=server, protocol=2), played=True)
+    async with house.open(), open_booth(house, others=(widget_router(),)) as opened:
+        yield opened
+    await house.close()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def come(browser: Browser, booth: Booth) -> AsyncIterator[Come]:
+    """Let people come; at the end no page may have had an error."""
+    visitors = []
+
+    async def comes(door: str = "", **options: Any) -> Visitor:
+        context = await browser.new_context(**options)
+        visitors.append(Visitor(context, door or booth.url))
+        return visitors[-1]
+
+    yield comes
+    for visitor in visitors:
+        await visitor.context.close()
+    assert [error for visitor in visitors for error in visitor.errors] == []

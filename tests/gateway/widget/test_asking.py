@@ -1,0 +1,278 @@
+"""What people do with the widget: ask, choose, rate, come back."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from envelope.role import Role
+from tests.gateway.http.rig import Booth, eventually
+from tests.gateway.widget.conftest import Come
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
+
+ANSWER = {
+    "response": "Open **Routing** and choose *New rule*. [1][2]",
+    "sources_used": [
+        {
+            "number": number,
+            "chunk_id": f"c{number}",
+            "title": "Routing rules",
+            "heading_path": ["Routing rules", "Create a rule"],
+            "crumbs": ["Routing"],
+            "anchor": "create-a-rule",
+            "url": url,
+            "path": "routing/rules.md",
+        }
+        for number, url in ((1, "https://docs.acme.test/rules"), (2, None))
+    ],
+}
+QUESTION_BACK = {
+    "response": "It can mean several things.\nWhich one?\n1. Set up a webhook\n"
+    "2. Set up an account",
+    "suggested_actions": [
+        {"label": "Set up a webhook", "value": "Set up a webhook"},
+        {"label": "Set up an account", "value": "Set up an account"},
+        {"label": "Answer anyway", "value": "Answer anyway", "kind": "skip"},
+    ],
+}
+NEAR = ["local-network-access"]
+"""Without it a website may not read what is served on this machine."""
+UNCLEAR = {"needs_clarification": True, "clarification_reason": "ambiguous_query"}
+
+
+def asks_back(booth: Booth) -> None:
+    """Let the next question be answered with a question."""
+    booth.house.script.next(Role.GUARDRAILS, UNCLEAR)
+    booth.house.script.next(Role.CLARIFICATION, QUESTION_BACK)
+
+
+def gated(booth: Booth, role: Role, writes: dict[str, Any]) -> asyncio.Event:
+    """Let a role write only after the event."""
+    gate = asyncio.Event()
+
+    async def act() -> dict[str, Any]:
+        await gate.wait()
+        return writes
+
+    booth.house.script.next(role, lambda _reads: act())
+    return gate
+
+
+async def test_an_answer_comes_with_sources_that_open_at_the_heading(
+    booth: Booth, come: Come
+) -> None:
+    booth.house.script.next(Role.RESPONSE, ANSWER)
+    shown = await (await come()).opens(source_url="https://handbook.acme.test/{page}#{anchor}")
+
+    await shown.asks("How do I add a rule?")
+
+    [answer] = await shown.has_answers(1)
+    assert "Open Routing and choose New rule." in answer
+    assert await shown.part(".prose strong").inner_text() == "Routing"
+    places = [
+        "https://docs.acme.test/rules#create-a-rule",
+        "https://handbook.acme.test/routing/rules#create-a-rule",
+    ]
+    for links in (shown.part("a.cite"), shown.part("a.place")):
+        assert [await link.get_attribute("href") for link in await links.all()] == places
+        assert await links.first.get_attribute("rel") == "noopener noreferrer"
+    assert await shown.part("a.place b").first.inner_text() == "Create a rule"
+    assert await shown.part("a.place small").first.inner_text() == "Routing › Routing rules"
+
+
+async def test_stages_are_shown_as_they_happen(booth: Booth, come: Come) -> None:
+    search, check = gated(booth, Role.SEARCH, {}), gated(booth, Role.QUALITY, {})
+    shown = await (await come()).opens()
+
+    await shown.asks("How do I add a rule?")
+    await shown.part(".progress", has_text="Searching the documents").wait_for()
+    search.set()
+    await shown.part(".progress", has_text="Checking the answer").wait_for()
+    check.set()
+
+    assert await shown.has_answers(1) == ["Open Routing [1]."]
+
+
+async def test_a_question_back_is_answered_with_a_button(booth: Booth, come: Come) -> None:
+    asks_back(booth)
+    shown = await (await come()).opens()
+
+    await shown.asks("How do I set it up?")
+    [asked] = await shown.has_answers(1)
+    choices = shown.part(".choices button")
+    labels = await choices.all_inner_texts()
+    await choices.first.click()
+
+    assert asked == "It can mean several things.\nWhich one?"
+    assert labels == ["Set up a webhook", "Set up an account", "Answer anyway"]
+    assert (await shown.has_answers(2))[1] == "Open Routing [1]."
+    questions = await shown.part(".question").all_text_contents()
+    assert questions[1].endswith("Set up a webhook")
+    assert [await choice.is_disabled() for choice in await choices.all()] == [True] * 3
+    assert await shown.focused() == "textarea"
+
+
+async def test_a_reload_changes_nothing(booth: Booth, come: Come) -> None:
+    asks_back(booth)
+    shown = await (await come()).opens()
+    await shown.asks("How do I set it up?")
+    await shown.has_answers(1)
+
+    await shown.page.reload()
+
+    assert await shown.has_answers(1) == ["It can mean several things.\nWhich one?"]
+    await shown.part(".choices button").nth(1).click()
+    assert (await shown.has_answers(2))[1] == "Open Routing [1]."
+    assert (await shown.said())[0].startswith("Open Routing")
+
+
+async def test_a_reload_while_it_is_answered_goes_on(booth: Booth, come: Come) -> None:
+    gate = gated(booth, Role.RESPONSE, {})
+    shown = await (await come()).opens()
+    await shown.asks("How do I add a rule?")
+    await shown.part(".progress", has_text="Writing the answer").wait_for()
+
+    await shown.page.reload()
+    await shown.part(".progress", has_text="Writing the answer").wait_for()
+    gate.set()
+
+    assert await shown.has_answers(1) == ["Open Routing [1]."]
+    assert len(booth.house.script.seen[Role.RESPONSE]) == 1
+
+
+async def test_a_second_tab_shows_the_same_conversation_as_it_goes_on(
+    booth: Booth, come: Come
+) -> None:
+    visitor = await come()
+    first, second = await visitor.opens(), await visitor.opens()
+    gate = gated(booth, Role.RESPONSE, {})
+
+    await first.asks("How do I add a rule?")
+    await second.part(".progress").wait_for()
+    gate.set()
+    answers = [await first.has_answers(1), await second.has_answers(1)]
+    await second.asks("And delete it?")
+
+    assert answers[0] == answers[1] == ["Open Routing [1]."]
+    assert len(await first.has_answers(2)) == len(await second.has_answers(2)) == 2
+    assert len(booth.house.script.seen[Role.RESPONSE]) == 2
+
+
+async def test_a_thumb_down_can_say_why(booth: Booth, come: Come) -> None:
+    shown = await (await come()).opens()
+    await shown.asks("How do I add a rule?")
+    await shown.has_answers(1)
+    down = shown.part("[data-thumb=down]")
+
+    await down.click()
+    await shown.part(".reason textarea").fill("It misses a step.")
+    await shown.part(".reason .main").click()
+    await shown.part(".told", has_text="Thank you").wait_for()
+    await shown.page.reload()
+    await shown.has_answers(1)
+
+    assert await down.get_attribute("aria-pressed") == "true"
+    told = await _read(shown, booth)
+    [message] = told["messages"]
+    assert message["feedback"]["thumb"] == "down"
+    assert message["feedback"]["reason"] == "It misses a step."
+
+
+async def test_an_answer_is_copied_with_its_sources(booth: Booth, come: Come) -> None:
+    booth.house.script.next(Role.RESPONSE, ANSWER)
+    visitor = await come(permissions=["clipboard-read", "clipboard-write"])
+    shown = await visitor.opens()
+    await shown.asks("How do I add a rule?")
+    await shown.has_answers(1)
+
+    await shown.part("[aria-label='Copy the answer']").click()
+    await shown.part(".told", has_text="Copied").wait_for()
+
+    copied = await shown.page.evaluate("navigator.clipboard.readText()")
+    assert copied.startswith(ANSWER["response"])
+    assert "[1] Routing rules https://docs.acme.test/rules#create-a-rule" in copied
+
+
+async def test_a_new_conversation_forgets_the_old_one_everywhere(booth: Booth, come: Come) -> None:
+    visitor = await come()
+    first, second = await visitor.opens(), await visitor.opens()
+    await first.asks("How do I add a rule?")
+    await second.has_answers(1)
+    kept = await _kept(first)
+    booth.house.script.next(Role.COMMAND, {"forget": "all"})
+
+    await first.part("[aria-label='New conversation']").click()
+    await first.part(".notice .main", has_text="Forget it").click()
+
+    await first.part(".hello").wait_for()
+    await second.part(".hello").wait_for()
+    assert await _kept(first) is None
+    answer = await booth.client().get(f"/v1/conversations/{kept['place']['id']}")
+    assert answer.status_code == 404
+    assert await first.focused() == "textarea"
+
+
+async def test_visitors_of_a_website_come_with_its_public_key(booth: Booth, come: Come) -> None:
+    site = "http://shop.localhost"
+    key = await booth.public(origins=(site,))
+    ann, ben = await come(permissions=NEAR), await come(permissions=NEAR)
+    pages = [await visitor.opens(site=site, key=key) for visitor in (ann, ben)]
+
+    for number, shown in enumerate(pages):
+        await shown.asks(f"Question {number}?")
+        await shown.has_answers(1)
+        await shown.page.reload()
+        await shown.has_answers(1)
+
+    kept = [await _kept(shown) for shown in pages]
+    assert kept[0]["place"]["token"]
+    assert kept[0]["place"] != kept[1]["place"]
+    assert key not in str(await pages[0].page.evaluate("Object.keys(localStorage)"))
+
+
+async def test_a_website_that_has_no_key_is_told_so(booth: Booth, come: Come) -> None:
+    await booth.key()
+    shown = await (await come()).opens()
+
+    await shown.asks("How do I add a rule?")
+
+    await shown.part(".problem", has_text="cannot be asked from this page").wait_for()
+
+
+async def test_a_conversation_that_is_over_goes_on_as_a_new_one(booth: Booth, come: Come) -> None:
+    site = "http://shop.localhost"
+    key = await booth.public(origins=(site,))
+    shown = await (await come(permissions=NEAR)).opens(site=site, key=key)
+    await shown.asks("How do I add a rule?")
+    await shown.has_answers(1)
+    before = await _kept(shown)
+    await booth.house.client.delete(
+        *[name async for name in booth.house.client.scan_iter("*visit*")]
+    )
+
+    await shown.asks("And delete it?")
+
+    await eventually(lambda: _moved(shown, before))
+    await shown.part(".answer[aria-busy=false] .prose").last.wait_for()
+    assert (await _kept(shown))["place"]["id"] != before["place"]["id"]
+
+
+async def _moved(shown: Any, before: Any) -> bool:
+    kept = await _kept(shown)
+    return kept is not None and kept["place"] != before["place"]
+
+
+async def _kept(shown: Any) -> Any:
+    return await shown.page.evaluate(
+        """() => {
+          const name = Object.keys(localStorage).find((key) => key.startsWith("refdesk:"));
+          return name ? JSON.parse(localStorage.getItem(name)) : null;
+        }"""
+    )
+
+
+async def _read(shown: Any, booth: Booth) -> Any:
+    kept = await _kept(shown)
+    answer = await booth.client().get(f"/v1/conversations/{kept['place']['id']}")
+    return answer.json()

@@ -1,0 +1,210 @@
+"""What the widget does when something breaks: nothing is lost, and nothing is shown twice."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from subprocess import DEVNULL, PIPE, Popen
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from broker.connecting import connect
+from envelope.role import Role
+from tests.gateway.http.rig import Booth, eventually
+from tests.gateway.widget.conftest import Come
+from tests.worker.cast import House
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
+
+ROOT = Path(__file__).parent.parent.parent.parent
+LONG = " ".join(f"Word {number} of a long answer." for number in range(40))
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def staff(redis_url: str) -> AsyncIterator[House]:
+    """A desk that works in this process, behind doors that may die."""
+    house = House(lambda: connect(redis_url), played=False)
+    await house.client.flushall()
+    async with house.open():
+        yield house
+    await house.close()
+
+
+@contextmanager
+def door(redis_url: str, port: int = 0) -> Iterator[tuple[str, "Popen[bytes]"]]:
+    """Have a door in a process of its own while inside."""
+    words = [sys.executable, "-m", "tests.gateway.widget.door", redis_url, str(port)]
+    process = Popen(words, cwd=ROOT, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL)
+    try:
+        assert process.stdout is not None
+        yield process.stdout.readline().decode().strip(), process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.redis
+async def test_a_door_killed_in_mid_stream_and_opened_again_gives_one_answer(
+    redis_url: str, staff: House, come: Come
+) -> None:
+    gate = asyncio.Event()
+
+    async def answer() -> dict[str, Any]:
+        await gate.wait()
+        return {"response": LONG}
+
+    staff.script.next(Role.RESPONSE, lambda _reads: answer())
+    with door(redis_url) as (url, process):
+        shown = await (await come(door=url)).opens()
+        await shown.asks("How do I add a rule?")
+        await shown.part(".progress", has_text="Writing the answer").wait_for()
+        process.kill()
+        process.wait()
+        await shown.part(".notice", has_text="The connection was lost").wait_for()
+    gate.set()
+
+    with door(redis_url, int(url.rpartition(":")[2])):
+        assert await shown.has_answers(1) == [LONG]
+        assert await shown.part(".notice").first.is_hidden()
+        assert len([words for words in await shown.said() if "Word 1 of" in words]) == 1
+    assert len(staff.script.seen[Role.RESPONSE]) == 1
+
+
+async def test_an_answer_cut_off_among_its_pieces_is_shown_once(booth: Booth, come: Come) -> None:
+    booth.house.script.next(Role.RESPONSE, {"response": LONG})
+    visitor = await come()
+    shown = await visitor.opens()
+    cut = []
+
+    async def cutting(route: Any) -> None:
+        answer = await route.fetch()
+        whole = await answer.text()
+        cut.append(whole)
+        at = whole.index("\n\n", whole.index("event: text") + 200)
+        await route.fulfill(response=answer, body=whole[: at + 2])
+
+    await visitor.context.route("**/messages", cutting)
+    await shown.asks("How do I add a rule?")
+
+    assert await shown.has_answers(1) == [LONG]
+    assert len(cut) == 1
+    assert len(booth.house.script.seen[Role.RESPONSE]) == 1
+
+
+async def test_a_question_asked_offline_is_sent_once_the_network_is_back(
+    booth: Booth, come: Come
+) -> None:
+    visitor = await come()
+    shown = await visitor.opens()
+    await visitor.context.set_offline(True)
+    await shown.part(".notice", has_text="You are offline").wait_for()
+
+    await shown.asks("How do I add a rule?")
+    await shown.part(".progress").wait_for()
+    await visitor.context.set_offline(False)
+
+    assert await shown.has_answers(1) == ["Open Routing [1]."]
+    assert await shown.part(".notice").first.is_hidden()
+    assert len(booth.house.script.seen[Role.RESPONSE]) == 1
+
+
+async def test_a_question_that_was_never_taken_survives_a_reload(booth: Booth, come: Come) -> None:
+    visitor = await come()
+    shown = await visitor.opens()
+    await shown.asks("How do I add a rule?")
+    await shown.has_answers(1)
+    await visitor.context.route("**/messages", lambda route: route.abort())
+    await shown.asks("And delete it?")
+    await shown.part(".notice", has_text="The connection was lost").wait_for()
+
+    await visitor.context.unroute("**/messages")
+    await shown.page.reload()
+
+    assert len(await shown.has_answers(2)) == 2
+    assert len(booth.house.script.seen[Role.RESPONSE]) == 2
+
+
+async def test_a_busy_desk_is_asked_again_when_it_said(booth: Booth, come: Come) -> None:
+    visitor = await come()
+    shown = await visitor.opens()
+    answered = []
+
+    async def busy_once(route: Any) -> None:
+        answered.append(route.request.post_data_json["message_id"])
+        if len(answered) > 1:
+            await route.continue_()
+            return
+        error = {"error": {"message": "busy", "code": "busy"}}
+        await route.fulfill(status=429, headers={"Retry-After": "1"}, json=error)
+
+    await visitor.context.route("**/messages", busy_once)
+    await shown.asks("How do I add a rule?")
+
+    assert await shown.has_answers(1) == ["Open Routing [1]."]
+    assert len(answered) == 2
+    assert len(set(answered)) == 1
+
+
+async def test_what_cannot_be_sent_can_be_tried_again(booth: Booth, come: Come) -> None:
+    visitor = await come()
+    shown = await visitor.opens()
+    refusal = {"error": {"message": "used up", "code": "rate_limit_exceeded"}}
+
+    async def refuse(route: Any) -> None:
+        await route.fulfill(status=429, headers={"Retry-After": "40000"}, json=refusal)
+
+    await visitor.context.route("**/messages", refuse)
+    await shown.asks("How do I add a rule?")
+    await shown.part(".problem", has_text="a lot of questions").wait_for()
+    await visitor.context.unroute("**/messages")
+
+    await shown.part(".answer button", has_text="Try again").click()
+
+    assert await shown.has_answers(1) == ["Open Routing [1]."]
+
+
+async def test_a_browser_that_keeps_nothing_can_ask_all_the_same(booth: Booth, come: Come) -> None:
+    visitor = await come()
+    await visitor.context.add_init_script(
+        "Object.defineProperty(window, 'localStorage', { get() { throw new Error('no') } })"
+    )
+    shown = await visitor.opens()
+
+    await shown.asks("How do I add a rule?")
+    await shown.has_answers(1)
+    await shown.asks("And delete it?")
+
+    assert len(await shown.has_answers(2)) == 2
+    assert len(await _conversations(booth)) == 1
+
+
+async def test_a_conversation_read_late_loses_no_question(booth: Booth, come: Come) -> None:
+    visitor = await come()
+    shown = await visitor.opens()
+    await shown.asks("How do I add a rule?")
+    await shown.has_answers(1)
+    gate = asyncio.Event()
+
+    async def late(route: Any) -> None:
+        answer = await route.fetch()
+        await gate.wait()
+        await route.fulfill(response=answer)
+
+    await visitor.context.route("**/v1/conversations/c-*", late)
+    await shown.page.reload()
+    await shown.asks("And delete it?")
+    await eventually(lambda: _shows(shown, 1))
+    gate.set()
+
+    assert len(await shown.has_answers(2)) == 2
+
+
+async def _shows(shown: Any, answers: int) -> bool:
+    return len(await shown.part(".prose").all()) == answers
+
+
+async def _conversations(booth: Booth) -> list[Any]:
+    return [key async for key in booth.house.client.scan_iter("rd:*:messages:*")]

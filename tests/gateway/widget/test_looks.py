@@ -1,0 +1,270 @@
+"""How the widget looks and how it is reached: small and large, dark, right to left, keys alone."""
+
+from typing import Any
+
+import pytest
+from axe_playwright_python.async_playwright import Axe
+
+from envelope.role import Role
+from tests.gateway.http.rig import Booth
+from tests.gateway.widget.browsing import WIDGET, Shown
+from tests.gateway.widget.conftest import Come
+from tests.gateway.widget.test_asking import ANSWER, asks_back
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
+
+PHONE = {"width": 320, "height": 640}
+DESKTOP = {"width": 1440, "height": 900}
+RICH = {
+    **ANSWER,
+    "response": (
+        "## Rules\n\nOpen **Routing** [1], see <https://docs.acme.test>.\n\n1. One\n2. Two\n\n"
+        "| Code | Meaning |\n|---|---|\n| 4029 | too many |\n\n```\ncurl --a-very-long-option "
+        "https://api.acme.test/v1/messages/and/further/and/further\n```\n\n> quoted `code` [2]"
+    ),
+}
+WIDE = "() => document.documentElement.scrollWidth > document.documentElement.clientWidth"
+
+
+async def talked(shown: Shown, booth: Booth) -> None:
+    """Have an answer with everything in it, a question back, and a reason being written."""
+    booth.house.script.next(Role.RESPONSE, RICH)
+    await shown.asks("How do I add a rule?")
+    await shown.has_answers(1)
+    asks_back(booth)
+    await shown.asks("How do I set it up?")
+    await shown.has_answers(2)
+    await shown.part("[data-thumb=down]").first.click()
+
+
+async def violations(shown: Shown) -> list[str]:
+    """What axe-core finds on the whole page, one line each."""
+    await shown.page.evaluate("Promise.all(document.getAnimations().map((it) => it.finished))")
+    found = (await Axe().run(shown.page)).response["violations"]
+    return [f"{one['id']}: {node['html']}" for one in found for node in one["nodes"]]
+
+
+@pytest.mark.parametrize(
+    ("size", "scheme", "mode"),
+    [
+        (PHONE, "light", "inline"),
+        (PHONE, "dark", "launcher"),
+        (DESKTOP, "dark", "inline"),
+        (DESKTOP, "light", "launcher"),
+    ],
+    ids=lambda it: it if isinstance(it, str) else str(it["width"]),
+)
+async def test_axe_finds_nothing(
+    booth: Booth, come: Come, size: Any, scheme: Any, mode: str
+) -> None:
+    visitor = await come(viewport=size, color_scheme=scheme, reduced_motion="reduce")
+    shown = await visitor.opens(mode=mode, questions="How? | Why?", disclaimer="Made by rules.")
+    begun = await violations(shown)
+    if mode == "launcher":
+        await shown.part(".launcher").click()
+
+    empty = await violations(shown)
+    await talked(shown, booth)
+
+    assert (begun, empty, await violations(shown)) == ([], [], [])
+    assert not await shown.page.evaluate(WIDE)
+    assert not await shown.part(".log").evaluate("it => it.scrollWidth > it.clientWidth")
+
+
+async def test_axe_finds_nothing_right_to_left(booth: Booth, come: Come) -> None:
+    shown = await (await come(viewport=DESKTOP)).opens(lang="ar", mode="launcher")
+    await shown.part(".launcher").click()
+    await talked(shown, booth)
+
+    assert await violations(shown) == []
+
+
+async def test_a_phone_is_filled_and_a_desktop_is_not(come: Come) -> None:
+    phone, desktop = [
+        await (await come(viewport=size, reduced_motion="reduce")).opens(mode="launcher")
+        for size in (PHONE, DESKTOP)
+    ]
+    for shown in (phone, desktop):
+        await shown.part(".launcher").click()
+
+    whole = await phone.part(".panel").bounding_box()
+    beside = await desktop.part(".panel").bounding_box()
+
+    assert whole == {"x": 0, "y": 0, **PHONE}
+    assert beside is not None
+    assert beside["width"] == 432
+    assert beside["x"] + beside["width"] <= DESKTOP["width"] - 24
+    assert await phone.part("dialog:modal").count() == 1
+    assert await desktop.part("dialog:modal").count() == 0
+
+
+async def test_everything_is_reached_by_keys_alone(booth: Booth, come: Come) -> None:
+    asks_back(booth)
+    shown = await (await come(viewport=DESKTOP)).opens(mode="launcher")
+    keys = shown.page.keyboard
+
+    await keys.press("Tab")
+    await keys.press("Tab")
+    assert await shown.focused() == "launcher"
+    await keys.press("Enter")
+    assert await shown.focused() == "textarea"
+    await keys.type("How do I set it up?")
+    await keys.press("Shift+Enter")
+    await keys.type("Please.")
+    await keys.press("Enter")
+    await shown.has_answers(1)
+    reached = await _back_to(shown, "choice quiet")
+    await keys.press("Shift+Tab")
+    await keys.press("Space")
+    await shown.has_answers(2)
+    await _back_to(shown, "tool")
+    await keys.press("Escape")
+
+    assert reached < 12
+    assert await shown.focused() == "launcher"
+    assert not await shown.part(".panel").is_visible()
+    questions = await shown.part(".question").all_text_contents()
+    assert questions[0].endswith("How do I set it up?\nPlease.")
+    assert questions[1].endswith("Set up an account")
+
+
+async def test_a_finished_answer_is_announced_once(booth: Booth, come: Come) -> None:
+    booth.house.script.next(Role.RESPONSE, {"response": " ".join(["A word."] * 100)})
+    shown = await (await come()).opens()
+
+    await shown.asks("How do I add a rule?")
+    await shown.has_answers(1)
+    await shown.page.reload()
+    await shown.has_answers(1)
+    before = await shown.said()
+    await shown.asks("And delete it?")
+    await shown.has_answers(2)
+
+    assert before == []
+    assert await shown.said() == ["Open Routing [1]."]
+
+
+async def test_options_are_announced_with_the_question_back(booth: Booth, come: Come) -> None:
+    asks_back(booth)
+    shown = await (await come()).opens()
+
+    await shown.asks("How do I set it up?")
+    await shown.has_answers(1)
+
+    [said] = await shown.said()
+    assert "Which one?" in said
+    assert "Set up a webhook; Set up an account; Answer anyway" in said
+
+
+async def test_it_is_as_dark_as_its_page_unless_told_otherwise(come: Come) -> None:
+    visitor = await come(color_scheme="dark")
+    shades = [
+        await _shade(await visitor.opens(scheme=scheme, theme=theme))
+        for scheme, theme in (
+            ("light", ""),
+            ("light dark", ""),
+            ("light", "dark"),
+            ("light dark", "light"),
+            ("light", "system"),
+        )
+    ]
+
+    light, dark = shades[:2]
+    assert light != dark
+    assert shades == [light, dark, dark, light, dark]
+
+
+async def test_a_page_chooses_colours_and_sizes(come: Come) -> None:
+    shown = await (await come()).opens()
+    await shown.page.locator(WIDGET).evaluate(
+        """it => {
+          it.style.setProperty("--refdesk-surface", "rgb(1, 2, 3)");
+          it.style.setProperty("--refdesk-height", "500px");
+        }"""
+    )
+
+    assert await _shade(shown) == "rgb(1, 2, 3)"
+    box = await shown.part(".panel").bounding_box()
+    assert box is not None
+    assert box["height"] == 500
+
+
+async def test_arabic_goes_from_right_to_left_and_quotations_go_their_own_way(
+    booth: Booth, come: Come
+) -> None:
+    booth.house.script.next(Role.LANG, {"language": "ar"})
+    booth.house.script.next(Role.RESPONSE, {"response": "افتح التوجيه.\n\nOpen Routing."})
+    shown = await (await come()).opens(lang="ar")
+    direction = "it => getComputedStyle(it).direction"
+
+    await shown.asks("How do I add a rule?")
+    await shown.has_answers(1)
+
+    assert await shown.part(".panel").evaluate(direction) == "rtl"
+    assert await shown.part("h2").inner_text() == "اسأل الوثائق"
+    assert await shown.part(".question").evaluate(direction) == "ltr"
+    ways = [await part.evaluate(direction) for part in await shown.part(".prose p").all()]
+    assert ways == ["rtl", "ltr"]
+    assert await shown.part(".prose").get_attribute("lang") == "ar"
+
+
+async def test_the_language_is_the_elements_then_the_pages_then_the_browsers(come: Come) -> None:
+    visitor = await come(locale="fr-CA")
+    shown = [
+        await visitor.opens(lang="de"),
+        await visitor.opens(html='lang="es-MX"'),
+        await visitor.opens(html='lang="tlh"'),
+    ]
+
+    assert [await one.part("h2").inner_text() for one in shown] == [
+        "Fragen Sie die Dokumentation",
+        "Pregunte a la documentación",
+        "Interrogez la documentation",
+    ]
+
+
+async def test_nothing_moves_for_who_wants_no_motion(booth: Booth, come: Come) -> None:
+    shown = await (await come(reduced_motion="reduce")).opens(mode="launcher")
+
+    await shown.part(".launcher").click()
+
+    assert await shown.page.evaluate("document.getAnimations().length") == 0
+
+
+async def test_one_script_tag_makes_a_launcher(booth: Booth, come: Come) -> None:
+    shown = await (await come()).opens(script={"heading": "Ask us", "label": "Help"})
+
+    await shown.part(".launcher", has_text="Help").click()
+    await shown.asks("How do I add a rule?")
+
+    assert await shown.has_answers(1) == ["Open Routing [1]."]
+    assert await shown.part("h2").inner_text() == "Ask us"
+
+
+async def test_the_demo_page_shows_it_under_its_own_strict_policy(booth: Booth, come: Come) -> None:
+    visitor = await come(viewport=DESKTOP)
+    shown = await visitor.goes(f"{visitor.door}/")
+
+    await shown.part(".hello .choice").first.click()
+    await shown.has_answers(1)
+    await shown.page.select_option("[name=lang]", "ja")
+    await shown.part("h2", has_text="ドキュメントに質問").wait_for()
+    await shown.page.select_option("[name=mode]", "launcher")
+    await shown.part(".launcher").click()
+
+    assert await shown.has_answers(1) == ["Open Routing [1]."]
+    assert 'integrity="sha256-' in await shown.page.inner_text("#tag")
+    assert await violations(shown) == []
+
+
+async def _back_to(shown: Shown, wanted: str) -> int:
+    for presses in range(40):
+        if await shown.focused() == wanted:
+            return presses
+        await shown.page.keyboard.press("Shift+Tab")
+    raise AssertionError(f"{wanted} was not reached")
+
+
+async def _shade(shown: Shown) -> str:
+    told: str = await shown.part(".panel").evaluate("it => getComputedStyle(it).backgroundColor")
+    return told
