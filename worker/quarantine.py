@@ -15,10 +15,11 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from multiprocessing import connection
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
 
@@ -39,6 +40,7 @@ CHILDREN = 8
 RESERVE_SECONDS = 0.5
 """Left of a question's time when its child is ended."""
 
+T = TypeVar("T")
 MakeHandler = Callable[[str], AbstractAsyncContextManager[Handler]]
 """Makes the handler of a role inside the child; sent there, so a function of a module."""
 Tell = Callable[[Delivery, str], Send | None]
@@ -72,6 +74,9 @@ class Quarantine:
         self._at_once = asyncio.Semaphore(CHILDREN)
         self._context = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload([__name__, *preload])
+        # For each child one that waits for its answer, and one that may end it meanwhile: threads
+        # that others share could all be waiting.
+        self._threads = ThreadPoolExecutor(2 * CHILDREN, thread_name_prefix="quarantine")
 
     async def warm(self) -> None:
         """Start the fork server, so that the first suspect need not wait for it."""
@@ -84,7 +89,7 @@ class Quarantine:
         deaths, how = list(delivery.deaths), ""
         async with self._at_once:
             for start in range(delivery.starts, STARTS + 1):
-                child = _Child(self._context, self._make, delivery)
+                child = _Child(self._context, self._threads, self._make, delivery)
                 answer = await child.answer(delivery.remaining_seconds - RESERVE_SECONDS)
                 if answer is not None:
                     return _settlement(answer)
@@ -126,7 +131,10 @@ class Quarantined:
 class _Child:
     """One process for one start of one suspect."""
 
-    def __init__(self, context: Any, make: MakeHandler, delivery: Delivery) -> None:
+    def __init__(
+        self, context: Any, threads: ThreadPoolExecutor, make: MakeHandler, delivery: Delivery
+    ) -> None:
+        self._threads = threads
         self.how = ""
         self.ended_at = 0.0
         self._ours, self._its = context.Pipe(duplex=False)
@@ -140,12 +148,15 @@ class _Child:
         """Return what the handler settled or raised; None when the process died of it."""
         try:
             async with asyncio.timeout(max(0.0, seconds)):
-                await asyncio.to_thread(self._start)
-                return await asyncio.to_thread(self._receive)
+                await self._in_thread(self._start)
+                return await self._in_thread(self._receive)
         except TimeoutError as error:
             raise HandlerTimeoutError("its process did not end in the question's time") from error
         finally:
-            await asyncio.to_thread(self._end)
+            await self._in_thread(self._end)
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
     def _start(self) -> None:
         # The first start waits for the fork server; who gives up meanwhile must not leave a child.

@@ -13,7 +13,7 @@ from memory.errors import MemoryUnavailableError
 from tests.broker.rig import eventually, question
 from tests.worker import suspects
 from worker.errors import HandlerTimeoutError, SuspectFailedError
-from worker.quarantine import Quarantine, Quarantined
+from worker.quarantine import CHILDREN, Quarantine, Quarantined
 
 pytestmark = pytest.mark.slow  # each starts processes
 
@@ -139,6 +139,16 @@ async def test_a_suspect_that_hangs_is_ended_in_the_questions_time(desk: Desk) -
         await desk.run("hang", seconds=2.0)
 
     assert await eventually(partial(_ended, desk.started_in[-1]))
+
+
+async def test_as_many_suspects_as_run_at_once_may_hang_and_all_are_ended(desk: Desk) -> None:
+    await desk.run("fine")  # the fork server runs
+
+    hanging = [desk.run("hang", seconds=4.0) for _ in range(CHILDREN)]
+    async with asyncio.timeout(60):
+        ended = await asyncio.gather(*hanging, return_exceptions=True)
+
+    assert [type(error) for error in ended] == [HandlerTimeoutError] * CHILDREN
 
 
 async def test_a_suspect_whose_lease_is_lost_is_ended(desk: Desk) -> None:
