@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from agents.agent import Agent
-from broker.port import Delivery, Lost, Settlement
+from broker.port import Delivery, Lost, Retry, Settlement
 from broker.renewal import LeaseRenewal
 from envelope.envelope import Envelope
 from envelope.outcome import RetryAfter, Wrote
@@ -167,7 +167,7 @@ class NotingHandler:
         }
         self._ledger.note("started", **run)
         try:
-            return await self._handler.handle(delivery, envelope)
+            settlement = await self._handler.handle(delivery, envelope)
         except asyncio.CancelledError:
             self._ledger.note("cancelled", **run)
             raise
@@ -175,6 +175,9 @@ class NotingHandler:
             # The worker keeps the entry, and starts its handler again once Redis answers.
             self._ledger.note("set back", **run)
             raise
+        if isinstance(settlement, Retry):
+            self._ledger.note("put off", **run)
+        return settlement
 
 
 @dataclass(frozen=True, slots=True)

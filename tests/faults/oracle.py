@@ -104,8 +104,9 @@ def _starts(evidence: Evidence) -> Iterator[Finding]:
 
 def _waits(evidence: Evidence, name: str, role: str) -> int:
     """Return how often an agent asked to be asked again later."""
-    entries = evidence.journals.get(name, ())
-    return sum(entry.kind == "retried" and entry.fields["role"] == role for entry in entries)
+    # Of the ledger, not of the journal: that one may be forgotten.
+    noted = evidence.lines("put off")
+    return sum(line["name"] == name and line["role"] == role for line in noted)
 
 
 def _bills(evidence: Evidence) -> Iterator[Finding]:

@@ -158,6 +158,7 @@ def test_a_hop_is_started_three_times_at_most() -> None:
 
     assert kinds(noted(*starts[:3])) == set()
     assert kinds(noted(*starts)) == {"overspent"}
+    assert kinds(noted(*starts, replace_kind(starts[0], "put off"))) == set()
 
 
 def call(kind: str, pid: int) -> Noted:
