@@ -13,6 +13,7 @@ VERBS: dict[str, str] = {
     "ingest": "read documents into the index",
     "up": "run every role in this process",
     "serve": "serve the desk over HTTP: conversations, events, OpenAI's chat completions",
+    "slack": "answer on Slack, over HTTP or in Socket Mode",
     "telegram": "answer on Telegram, by webhook or long polling",
     "keys": "make, list and revoke keys of the HTTP door",
     "worker": "run a worker process for some roles",

@@ -1,0 +1,168 @@
+"""The Slack app: every event is answered once what it says is safe, in less than three seconds."""
+
+import asyncio
+import re
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import structlog
+from slack_bolt.async_app import AsyncApp
+from slack_sdk.web.async_client import AsyncWebClient
+
+from gateway.errors import GatewayError
+from gateway.pushing.door import PushDoor
+from gateway.pushing.errors import PushError
+from gateway.slack.blocks import CHOOSE, OPEN, without_actions
+from gateway.slack.channel import understood
+from gateway.slack.events import DIRECT, Deleted, Heard, Me, conversation_of, read
+
+log = structlog.get_logger("gateway")
+
+ACKNOWLEDGE_SECONDS = 2.5
+"""Slack waits three."""
+LOCALE_SECONDS = 0.8
+KEPT_LOCALES = 10_000
+JOINED = "joined"
+
+
+class SlackTokenError(GatewayError):
+    """Slack does not know this app."""
+
+
+class Locales:
+    """The languages of people, as Slack shows itself to them."""
+
+    def __init__(self, client: AsyncWebClient) -> None:
+        self._client = client
+        self._known: OrderedDict[str, str | None] = OrderedDict()
+
+    async def of(self, user: str) -> str | None:
+        """Return ISO 639-1, or None when Slack does not tell in time."""
+        if user in self._known:
+            return self._known[user]
+        try:
+            async with asyncio.timeout(LOCALE_SECONDS), understood():
+                told = await self._client.users_info(user=user, include_locale=True)
+        except (PushError, TimeoutError) as error:
+            log.info("locale_unknown", channel="slack", error=str(error))
+            return None
+        found: Mapping[str, Any] = told.get("user") or {}
+        language = str(found.get("locale") or "")[:2].lower() or None
+        self._known[user] = language
+        if len(self._known) > KEPT_LOCALES:
+            self._known.popitem(last=False)
+        return language
+
+
+class SlackEvents:
+    """Takes events; when a method returns, Slack may forget the event."""
+
+    def __init__(self, client: AsyncWebClient, me: Me, door: PushDoor) -> None:
+        self._client = client
+        self._me = me
+        self._door = door
+        self._locales = Locales(client)
+
+    async def message(self, event: Mapping[str, Any]) -> None:
+        """Take in what a person wrote, changed or took back."""
+        async with asyncio.timeout(ACKNOWLEDGE_SECONDS):
+            match read(event, self._me, self._door.named):
+                case Heard() as heard:
+                    await self._heard(heard)
+                case Deleted(question, message_id):
+                    await self._door.intake.withdraw(question, message_id)
+                case None:
+                    pass
+
+    async def pressed(self, body: Mapping[str, Any]) -> None:
+        """Take in a pressed button."""
+        async with asyncio.timeout(ACKNOWLEDGE_SECONDS):
+            action, message = body["actions"][0], body.get("message") or {}
+            channel = str(body["channel"]["id"])
+            choice = await self._door.buttons.choice(str(action.get("value", "")))
+            thread = str(message.get("thread_ts") or DIRECT)
+            place = conversation_of(self._me, channel, thread)
+            language = await self._locales.of(str(body["user"]["id"]))
+            if choice is None or choice.question.conversation_id != place:
+                self._door.beside(self._whispered(body, "push_expired", language))
+                return
+            post = {"channel": channel}
+            if thread != DIRECT:
+                post["thread"] = thread
+            order = float(action["action_ts"])
+            await self._door.chosen(choice, post=post, order=order, language=language)
+            if choice.thumb:
+                self._door.beside(self._whispered(body, "push_thanks", language))
+            else:
+                self._door.beside(self._closed(channel, message, choice.label))
+
+    async def _heard(self, heard: Heard) -> None:
+        incoming = heard.incoming
+        about = await self._door.memory.about(incoming.question)
+        if not heard.addressed and not (heard.in_thread and JOINED in about):
+            return
+        if JOINED not in about:
+            await self._door.memory.note_about(incoming.question, **{JOINED: "1"})
+        if "language" not in about:
+            language = await self._locales.of(heard.user)
+            incoming = replace(incoming, language=language)
+        await self._door.intake.accept(incoming)
+
+    async def _whispered(self, body: Mapping[str, Any], key: str, language: str | None) -> None:
+        """Say something that only the person sees who pressed."""
+        spoken = self._door.manners.default_language if language is None else language
+        message = body.get("message") or {}
+        async with understood():
+            await self._client.chat_postEphemeral(
+                channel=body["channel"]["id"],
+                user=body["user"]["id"],
+                thread_ts=message.get("thread_ts"),
+                text=self._door.texts.text(key, spoken),
+            )
+
+    async def _closed(self, channel: str, message: Mapping[str, Any], chosen: str) -> None:
+        """Show what was chosen in the place of the options."""
+        async with understood():
+            await self._client.chat_update(
+                channel=channel,
+                ts=str(message["ts"]),
+                text=str(message.get("text") or ""),
+                blocks=without_actions(message.get("blocks") or [], chosen),
+            )
+
+
+async def known(client: AsyncWebClient, channels: frozenset[str]) -> Me:
+    """Return who the app is; raises `SlackTokenError` when Slack does not know its token."""
+    try:
+        async with understood():
+            told = await client.auth_test()
+    except PushError as error:
+        raise SlackTokenError(f"expected the bot token of a Slack app: {error}") from error
+    return Me(str(told["team_id"]), str(told["user_id"]), channels)
+
+
+def made_app(client: AsyncWebClient, events: SlackEvents, *, signing_secret: str) -> AsyncApp:
+    """Return the app; an event whose listener fails is not acknowledged, and comes again."""
+    app = AsyncApp(client=client, signing_secret=signing_secret, process_before_response=True)
+    app.event("message")(_listener(events))
+    app.event("app_mention")(_listener(events))
+
+    async def pressed(ack: Callable[[], Awaitable[Any]], body: dict[str, Any]) -> None:
+        await events.pressed(body)
+        await ack()
+
+    async def opened(ack: Callable[[], Awaitable[Any]]) -> None:
+        await ack()
+
+    app.action(re.compile(f"^{CHOOSE}"))(pressed)
+    app.action(re.compile(f"^{OPEN}"))(opened)
+    return app
+
+
+def _listener(events: SlackEvents) -> Callable[[dict[str, Any]], Awaitable[None]]:
+    async def heard(event: dict[str, Any]) -> None:
+        await events.message(event)
+
+    return heard

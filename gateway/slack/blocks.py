@@ -1,0 +1,120 @@
+"""Turns answers into Slack messages: blocks within the limits of the API.
+
+Limits: 3,000 characters a section, 75 a button's label, 50 blocks a message, and about 13,200
+characters in all blocks of one, which Slack enforces and does not document.
+"""
+
+from collections.abc import Sequence
+
+from pydantic import JsonValue
+
+from broker.port import Fields
+from gateway.answer import Source
+from gateway.pushing.marking import Marked, marked
+from gateway.pushing.port import Button
+from gateway.pushing.splitting import split
+from gateway.slack.mrkdwn import escaped, mrkdwn
+
+SECTION_CHARACTERS = 2_900
+SECTIONS = 3
+"""In one message; with the sources they stay below what a message may hold."""
+FALLBACK_CHARACTERS = 3_000
+"""Of the plain text that notifications show."""
+SOURCES = 20
+SOURCE_CHARACTERS = 150
+CONTEXT_ELEMENTS = 10
+LABEL_CHARACTERS = 75
+ROW = 5
+MOST_BUTTONS = 20
+URL_CHARACTERS = 3_000
+THUMBS = {"up": "👍", "down": "👎"}
+CHOOSE = "choose:"
+OPEN = "open:"
+
+
+def messages(
+    markdown: str, sources: Sequence[Source], buttons: Sequence[Button], *, title: str
+) -> list[Fields]:
+    """Return the messages that an answer becomes, each `text` and `blocks`."""
+    pieces = split(
+        marked(markdown), longest=SECTION_CHARACTERS, measure=lambda piece: len(mrkdwn(piece))
+    )
+    groups = [pieces[first : first + SECTIONS] for first in range(0, len(pieces), SECTIONS)]
+    below: list[Fields] = [*_sources(sources, title), *_actions(buttons)]
+    return [
+        _message(group, below if number == len(groups) else [])
+        for number, group in enumerate(groups, 1)
+    ]
+
+
+def without_actions(blocks: Sequence[Fields], chosen: str) -> list[Fields]:
+    """Return blocks with what was chosen in the place of the options."""
+    kept = [block for block in blocks if block.get("type") != "actions"]
+    return [*kept, _context([f"➜ {escaped(chosen)[:SOURCE_CHARACTERS]}"])]
+
+
+def _message(group: Sequence[Marked], below: Sequence[Fields]) -> Fields:
+    blocks: list[JsonValue] = [*(_section(mrkdwn(piece)) for piece in group), *below]
+    text = "\n".join(piece.text for piece in group)[:FALLBACK_CHARACTERS]
+    return {"text": escaped(text), "blocks": blocks}
+
+
+def _section(text: str) -> Fields:
+    return {"type": "section", "text": {"type": "mrkdwn", "text": text}}
+
+
+def _sources(sources: Sequence[Source], title: str) -> list[Fields]:
+    if not sources:
+        return []
+    lines = [f"*{escaped(title)}*", *(_source(source) for source in sources[:SOURCES])]
+    return [
+        _context(lines[first : first + CONTEXT_ELEMENTS])
+        for first in range(0, len(lines), CONTEXT_ELEMENTS)
+    ]
+
+
+def _source(source: Source) -> str:
+    name = " › ".join(dict.fromkeys((source.title, *source.heading_path)))
+    shown = escaped(name[:SOURCE_CHARACTERS]).replace("|", "¦")
+    place = source.place
+    if place.startswith(("https://", "http://")) and len(place) < URL_CHARACTERS - 200:
+        address = place.replace("|", "%7C").replace(">", "%3E").replace("&", "&amp;")
+        return f"[{source.number}] <{address}|{shown}>"
+    where = f" ({escaped(place[:SOURCE_CHARACTERS])})" if place else ""
+    return f"[{source.number}] {shown}{where}"
+
+
+def _context(lines: Sequence[str]) -> Fields:
+    elements: list[JsonValue] = [{"type": "mrkdwn", "text": line} for line in lines]
+    return {"type": "context", "elements": elements}
+
+
+def _actions(buttons: Sequence[Button]) -> list[Fields]:
+    made = [_button(number, button) for number, button in enumerate(buttons[:MOST_BUTTONS])]
+    return [
+        {"type": "actions", "elements": [*made[first : first + ROW]]}
+        for first in range(0, len(made), ROW)
+    ]
+
+
+def _button(number: int, button: Button) -> Fields:
+    label = THUMBS.get(button.kind, button.label)
+    if len(label) > LABEL_CHARACTERS:
+        label = f"{label[: LABEL_CHARACTERS - 1]}…"
+    text: Fields = {"type": "plain_text", "text": label, "emoji": True}
+    if button.url is not None:
+        return {
+            "type": "button",
+            "text": text,
+            "action_id": f"{OPEN}{number}",
+            "url": button.url[:URL_CHARACTERS],
+        }
+    made: Fields = {
+        "type": "button",
+        "text": text,
+        "action_id": f"{CHOOSE}{button.token}",
+        "value": button.token,
+    }
+    if button.kind in THUMBS:
+        made["accessibility_label"] = button.kind
+    return made

@@ -1,0 +1,132 @@
+"""Reads events: which are for the desk, and what they say.
+
+A conversation is a thread; in a direct message without threads it is the direct message. A message
+is named by its `ts`, so that `app_mention` and `message` about the same one are one question, and
+so is an event that Slack sends again.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from envelope.question import Question
+from gateway.pushing.intake import VERSION
+from gateway.pushing.port import Incoming
+from gateway.slack.mrkdwn import mentions, said
+
+SAID = frozenset({"", "thread_broadcast", "file_share", "me_message"})
+"""Subtypes of messages that people wrote."""
+DIRECT = "direct"
+
+Named = Callable[[str, str], Question]
+
+
+@dataclass(frozen=True, slots=True)
+class Me:
+    """Who the app is, and the channels where every message is a question."""
+
+    team: str
+    user: str
+    channels: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What a person wrote; `addressed`: the desk is asked also if its thread is not joined."""
+
+    incoming: Incoming
+    user: str
+    addressed: bool
+    in_thread: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """A message that was taken back."""
+
+    question: Question
+    message_id: str
+
+
+def read(event: Mapping[str, Any], me: Me, named: Named) -> Heard | Deleted | None:
+    """Return what an event asks of the desk, or None when nobody wrote anything."""
+    subtype = str(event.get("subtype") or "")
+    if subtype == "message_deleted":
+        return _deleted(event, event.get("previous_message"), me, named)
+    if subtype == "message_changed":
+        return _changed(event, me, named)
+    if subtype not in SAID or not _is_of_person(event, me):
+        return None
+    return _heard(event, event, me, named)
+
+
+def _changed(event: Mapping[str, Any], me: Me, named: Named) -> Heard | Deleted | None:
+    message, before = event.get("message") or {}, event.get("previous_message") or {}
+    if message.get("subtype") == "tombstone":
+        return _deleted(event, before or message, me, named)
+    edited = message.get("edited") or {}
+    same = message.get("text") == before.get("text")
+    if same or "ts" not in edited or not _is_of_person(message, me):
+        return None
+    return _heard(event, message, me, named, edited=str(edited["ts"]))
+
+
+def _heard(
+    event: Mapping[str, Any], message: Mapping[str, Any], me: Me, named: Named, *, edited: str = ""
+) -> Heard:
+    channel, ts = str(event["channel"]), str(message["ts"])
+    raw = str(message.get("text") or "")
+    thread = _thread(event, message)
+    text = said(raw, without=me.user)
+    post = {"channel": channel, "ts": ts}
+    if thread != DIRECT:
+        post["thread"] = thread
+    addressed = (
+        event.get("type") == "app_mention"
+        or thread == DIRECT
+        or _is_direct(event)
+        or channel in me.channels
+        or mentions(raw, me.user)
+    )
+    message_id = f"{ts}{VERSION}{edited}" if edited else ts
+    incoming = Incoming(
+        question=named(conversation_of(me, channel, thread), message_id),
+        text=text or "help",
+        post=post,
+        order=float(edited or ts),
+        command=None if text else "help",
+        edits=ts if edited else None,
+        fixed="" if text else "start",
+    )
+    return Heard(incoming, str(message["user"]), addressed, "thread_ts" in message)
+
+
+def conversation_of(me: Me, channel: str, thread: str) -> str:
+    """Return the conversation of a thread."""
+    return VERSION.join((me.team, channel, thread))
+
+
+def _deleted(event: Mapping[str, Any], gone: Any, me: Me, named: Named) -> Deleted | None:
+    if not isinstance(gone, dict) or not _is_of_person(gone, me, tombstone=True):
+        return None
+    ts = str(gone.get("ts") or event.get("deleted_ts") or "")
+    conversation = conversation_of(me, str(event["channel"]), _thread(event, gone))
+    return Deleted(named(conversation, f"{ts}{VERSION}deleted"), ts) if ts else None
+
+
+def _thread(event: Mapping[str, Any], message: Mapping[str, Any]) -> str:
+    thread = message.get("thread_ts")
+    if thread:
+        return str(thread)
+    return DIRECT if _is_direct(event) else str(message["ts"])
+
+
+def _is_direct(event: Mapping[str, Any]) -> bool:
+    return event.get("channel_type") == "im" or str(event.get("channel", "")).startswith("D")
+
+
+def _is_of_person(message: Mapping[str, Any], me: Me, *, tombstone: bool = False) -> bool:
+    if message.get("bot_id") or message.get("bot_profile"):
+        return False
+    user = message.get("user")
+    return tombstone or (isinstance(user, str) and user != me.user and user != "USLACKBOT")

@@ -1,0 +1,93 @@
+"""Writes marked text as Slack's mrkdwn, and reads what people wrote in it.
+
+Nothing of an answer can address people or channels: `&`, `<` and `>` are always escaped, and only
+links to the web become links.
+"""
+
+import re
+from collections.abc import Callable
+
+from gateway.pushing.marking import Mark, Marked
+
+_SIGNS = {"bold": "*", "italic": "_", "strike": "~", "code": "`", "pre": "```"}
+_REFERENCE = re.compile(r"<([^<>|]*)(?:\|([^<>]*))?>")
+_MENTION = re.compile(r"<@([A-Z0-9]+)(?:\|[^<>]*)?>")
+_SPACES = re.compile(r"[ \t]{2,}")
+_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
+
+
+def mrkdwn(piece: Marked) -> str:
+    """Return a piece of text in mrkdwn."""
+    return _written(piece, 0, len(piece.text), [mark for mark in piece.marks if _is_shown(mark)])
+
+
+def escaped(text: str) -> str:
+    """Return a text that Slack shows as it is."""
+    return text.translate(_ESCAPES)
+
+
+def mentions(text: str, user_id: str) -> bool:
+    """Whether a message names this user."""
+    return user_id in _MENTION.findall(text)
+
+
+def said(text: str, *, without: str) -> str:
+    """Return what a person wrote, in plain text, without the mention of `without`."""
+    own = re.compile(rf"<@{re.escape(without)}(?:\|[^<>]*)?>[,:]?")
+    plain = _REFERENCE.sub(_named, own.sub("", text))
+    unescaped = plain.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+    return _SPACES.sub(" ", unescaped).strip()
+
+
+def _written(piece: Marked, start: int, end: int, marks: list[Mark]) -> str:
+    """Write a stretch: what no mark covers as it is, and each outermost mark around its own."""
+    written, place = "", start
+    while marks:
+        outer, *rest = marks
+        inner = [mark for mark in rest if mark.start < outer.end]
+        marks = rest[len(inner) :]
+        written += escaped(piece.text[place : outer.start])
+        around = _around(outer)
+        if outer.kind in {"code", "pre"}:
+            inner = []
+        written += around(_written(piece, outer.start, outer.end, inner))
+        place = outer.end
+    return written + escaped(piece.text[place:end])
+
+
+def _around(mark: Mark) -> Callable[[str], str]:
+    match mark.kind:
+        case "link":
+            address = mark.detail.translate({ord("|"): "%7C", ord("<"): "%3C", ord(">"): "%3E"})
+            return lambda text: f"<{address.replace('&', '&amp;')}|{text.replace(chr(10), ' ')}>"
+        case "quote":
+            return lambda text: "\n".join(f"> {line}" for line in text.split("\n"))
+        case "pre":
+            return lambda text: f"```\n{text.replace('```', '` ` `')}\n```"
+        case kind:
+            return lambda text: _signed(text, _SIGNS[kind])
+
+
+def _signed(text: str, sign: str) -> str:
+    """Put signs around each line's words: Slack wants them to touch."""
+    lines = []
+    for line in text.split("\n"):
+        words = line.strip()
+        before, after = line[: len(line) - len(line.lstrip())], line[len(line.rstrip()) :]
+        lines.append(f"{before}{sign}{words}{sign}{after}" if words and line.strip() else line)
+    return "\n".join(lines)
+
+
+def _is_shown(mark: Mark) -> bool:
+    if mark.kind == "link":
+        return mark.detail.startswith(("https://", "http://"))
+    return mark.end > mark.start
+
+
+def _named(found: re.Match[str]) -> str:
+    target, label = found[1], found[2]
+    if target.startswith("!"):
+        return label or ""
+    if label:
+        return f"#{label}" if target.startswith("#") else label
+    return target.removeprefix("mailto:")

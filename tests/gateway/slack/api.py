@@ -1,0 +1,207 @@
+"""A server that speaks Slack's Web API and Socket Mode, and refuses what Slack refuses."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import WSMsgType, web
+
+TOKEN = "xoxb-test"  # noqa: S105 - of a server that only tests reach
+APP_TOKEN = "xapp-test"  # noqa: S105 - as above
+TEAM, BOT = "T1", "UBOT"
+BLOCKS = 50
+SECTION_CHARACTERS = 3_000
+ALL_CHARACTERS = 13_200
+
+
+class RefusedError(Exception):
+    """What the server answers instead."""
+
+    def __init__(self, code: str, *, status: int = 200, retry_after: int | None = None) -> None:
+        super().__init__(code)
+        self.code = code
+        self.status = status
+        self.headers = {} if retry_after is None else {"Retry-After": str(retry_after)}
+
+
+@dataclass
+class Said:
+    """One message as people see it; `versions` tells what it said before."""
+
+    channel: str
+    thread: str | None
+    text: str
+    blocks: list[dict[str, Any]]
+    versions: list[str] = field(default_factory=list)
+
+    @property
+    def shown(self) -> str:
+        """What the sections say, or the text where there are none."""
+        sections = [block["text"]["text"] for block in self.blocks if block["type"] == "section"]
+        return "\n".join(sections) if sections else self.text
+
+    @property
+    def buttons(self) -> list[dict[str, Any]]:
+        rows = [block["elements"] for block in self.blocks if block["type"] == "actions"]
+        return [button for row in rows for button in row]
+
+
+@dataclass
+class SlackApi:
+    """The server; `gates` hold back answers to a method after it was done."""
+
+    url: str = ""
+    posts: dict[str, Said] = field(default_factory=dict)
+    reactions: set[tuple[str, str, str]] = field(default_factory=set)
+    reacted: list[tuple[str, str, str]] = field(default_factory=list)
+    whispers: list[dict[str, Any]] = field(default_factory=list)
+    calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    refusals: dict[str, list[RefusedError]] = field(default_factory=dict)
+    gates: dict[str, asyncio.Event] = field(default_factory=dict)
+    sockets: list[web.WebSocketResponse] = field(default_factory=list)
+    acknowledged: list[str] = field(default_factory=list)
+    locale: str = "en-US"
+    next_ts: int = 0
+
+    def called(self, method: str) -> list[dict[str, Any]]:
+        return [told for name, told in self.calls if name == method]
+
+    def shown(self) -> list[str]:
+        return [said.shown for said in self.posts.values()]
+
+    async def answer(self, request: web.Request) -> web.Response:
+        method = request.match_info["method"]
+        told = await _read(request)
+        self.calls.append((method, told))
+        try:
+            if request.headers.get("Authorization") not in {
+                f"Bearer {TOKEN}", f"Bearer {APP_TOKEN}",
+            }:  # fmt: skip
+                raise RefusedError("invalid_auth")
+            if self.refusals.get(method):
+                raise self.refusals[method].pop(0)
+            result = self._do(method, told)
+        except RefusedError as refusal:
+            answer = {"ok": False, "error": refusal.code}
+            return web.json_response(answer, status=refusal.status, headers=refusal.headers)
+        if method in self.gates:
+            await self.gates[method].wait()
+        return web.json_response({"ok": True, **result})
+
+    async def socket(self, request: web.Request) -> web.WebSocketResponse:
+        """Hold a socket; note what is acknowledged on it."""
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        await socket.send_json({"type": "hello", "num_connections": 1})
+        self.sockets.append(socket)
+        async for message in socket:
+            if message.type is WSMsgType.TEXT:
+                self.acknowledged.append(json.loads(message.data)["envelope_id"])
+        return socket
+
+    def _do(self, method: str, told: dict[str, Any]) -> dict[str, Any]:
+        acts: dict[str, Callable[[dict[str, Any]], dict[str, Any] | None]] = {
+            "auth.test": lambda _: {"team_id": TEAM, "user_id": BOT, "bot_id": "B1"},
+            "users.info": lambda told: {"user": {"id": told["user"], "locale": self.locale}},
+            "apps.connections.open": lambda _: {"url": f"{self.url.replace('http', 'ws')}socket"},
+            "chat.postMessage": self._post,
+            "chat.update": self._update,
+            "chat.delete": self._delete,
+            "chat.postEphemeral": self.whispers.append,
+            "reactions.add": lambda told: self._react(method, told),
+            "reactions.remove": lambda told: self._react(method, told),
+        }
+        if method not in acts:
+            raise RefusedError("unknown_method")
+        return acts[method](told) or {}
+
+    def _delete(self, told: dict[str, Any]) -> None:
+        if self.posts.pop(told["ts"], None) is None:
+            raise RefusedError("message_not_found")
+
+    def _post(self, told: dict[str, Any]) -> dict[str, Any]:
+        blocks = told.get("blocks") or []
+        _check(told.get("text", ""), blocks)
+        self.next_ts += 1
+        ts = f"1800000000.{self.next_ts:06d}"
+        self.posts[ts] = Said(told["channel"], told.get("thread_ts"), told["text"], blocks)
+        return {"ts": ts, "channel": told["channel"]}
+
+    def _update(self, told: dict[str, Any]) -> dict[str, Any]:
+        blocks = told.get("blocks") or []
+        _check(told.get("text", ""), blocks)
+        if told["ts"] not in self.posts:
+            raise RefusedError("message_not_found")
+        said = self.posts[told["ts"]]
+        said.versions.append(said.shown)
+        said.text, said.blocks = told["text"], blocks
+        return {"ts": told["ts"], "channel": told["channel"]}
+
+    def _react(self, method: str, told: dict[str, Any]) -> None:
+        reaction = (told["channel"], told["timestamp"], told["name"])
+        if method == "reactions.add":
+            if reaction in self.reactions:
+                raise RefusedError("already_reacted")
+            self.reactions.add(reaction)
+            self.reacted.append(reaction)
+        elif reaction not in self.reactions:
+            raise RefusedError("no_reaction")
+        else:
+            self.reactions.remove(reaction)
+
+
+def _check(text: str, blocks: list[dict[str, Any]]) -> None:
+    if not text and not blocks:
+        raise RefusedError("no_text")
+    if len(blocks) > BLOCKS or not all(_is_valid(block) for block in blocks):
+        raise RefusedError("invalid_blocks")
+    if len(json.dumps(blocks, ensure_ascii=False)) > ALL_CHARACTERS:
+        raise RefusedError("msg_blocks_too_long")
+
+
+def _is_valid(block: dict[str, Any]) -> bool:
+    if block["type"] == "section":
+        return 1 <= len(block["text"]["text"]) <= SECTION_CHARACTERS
+    elements = block["elements"]
+    if block["type"] == "context":
+        return 1 <= len(elements) <= 10
+    ids = [element["action_id"] for element in elements]
+    return (
+        len(elements) <= 25
+        and len(set(ids)) == len(ids)
+        and all(1 <= len(each["text"]["text"]) <= 75 for each in elements)
+        and all(len(each.get("value", "")) <= 2000 for each in elements)
+        and all(len(id_) <= 255 for id_ in ids)
+    )
+
+
+async def _read(request: web.Request) -> dict[str, Any]:
+    if request.content_type == "application/json":
+        told: dict[str, Any] = await request.json()
+        return told
+    form = await request.post()
+    read = {name: str(value) for name, value in (*request.query.items(), *form.items())}
+    return {name: json.loads(value) if name == "blocks" else value for name, value in read.items()}
+
+
+@asynccontextmanager
+async def slack_api() -> AsyncIterator[SlackApi]:
+    """Serve while inside."""
+    api = SlackApi()
+    app = web.Application()
+    app.router.add_get("/api/socket", api.socket)
+    app.router.add_route("*", "/api/{method}", api.answer)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    api.url = f"http://127.0.0.1:{runner.addresses[0][1]}/api/"
+    try:
+        yield api
+    finally:
+        for gate in api.gates.values():
+            gate.set()
+        await runner.cleanup()

@@ -1,0 +1,136 @@
+"""The Slack door before a scripted desk and a Slack of the test's own."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlencode
+
+import httpx
+from slack_sdk.signature import SignatureVerifier
+
+from gateway.http.serving import listening, serving
+from gateway.pushing.door import PushDoor
+from gateway.pushing.port import Manners
+from gateway.slack.app import SlackEvents, known, made_app
+from gateway.slack.channel import SlackChannel
+from gateway.slack.serving import PATH, made_client, slack_webhook
+from tests.gateway.pushing.rig import AT_ONCE, TEXTS, push_door_of
+from tests.gateway.slack.api import BOT, TEAM, TOKEN, SlackApi
+from tests.worker.cast import House
+
+SIGNING_SECRET = "signing-secret-of-this-test"  # noqa: S105 - of this test
+ASKED = frozenset({"CASK"})
+"""Channels where every message is a question."""
+
+
+@dataclass
+class SlackDesk:
+    """An open door, and what people do before it."""
+
+    api: SlackApi
+    door: PushDoor
+    url: str
+    client: httpx.AsyncClient
+    house: House
+    count: int = field(default=0)
+
+    def message(self, text: str, **fields: Any) -> dict[str, Any]:
+        """What Slack tells of a message in a channel."""
+        self.count += 1
+        ts = f"1700000000.{self.count:06d}"
+        event = {"type": "message", "channel": "C1", "user": "U1", "text": text, "ts": ts}
+        return {**event, "channel_type": "channel", **fields}
+
+    async def send(
+        self, event: dict[str, Any], *, secret: str = SIGNING_SECRET, age_seconds: int = 0,
+        **headers: str,
+    ) -> httpx.Response:  # fmt: skip
+        """Call the address for events, as Slack does."""
+        body = {
+            "type": "event_callback",
+            "team_id": TEAM,
+            "api_app_id": "A1",
+            "event": event,
+            "event_id": f"Ev{self.count}",
+            "authorizations": [{"team_id": TEAM, "user_id": BOT, "is_bot": True}],
+        }
+        return await self._call(json.dumps(body), "application/json", secret, age_seconds, headers)
+
+    async def press(self, ts: str, button: dict[str, Any], *, user: str = "U1") -> httpx.Response:
+        """Press a button of a post."""
+        said = self.api.posts[ts]
+        self.count += 1
+        body = {
+            "type": "block_actions",
+            "team": {"id": TEAM},
+            "user": {"id": user, "team_id": TEAM},
+            "api_app_id": "A1",
+            "channel": {"id": said.channel},
+            "message": {
+                "ts": ts,
+                "text": said.text,
+                "blocks": said.blocks,
+                **({"thread_ts": said.thread} if said.thread else {}),
+            },
+            "actions": [
+                {
+                    "type": "button",
+                    "block_id": "b",
+                    "action_id": button["action_id"],
+                    "value": button["value"],
+                    "action_ts": f"1900000000.{self.count:06d}",
+                }
+            ],
+        }
+        return await self._call(
+            urlencode({"payload": json.dumps(body)}),
+            "application/x-www-form-urlencoded",
+            SIGNING_SECRET,
+            0,
+            {},
+        )
+
+    async def say(self, text: str, **fields: Any) -> dict[str, Any]:
+        """Have a message sent and taken in."""
+        event = self.message(text, **fields)
+        answer = await self.send(event)
+        assert answer.status_code == 200, answer.text
+        return event
+
+    async def _call(
+        self, body: str, kind: str, secret: str, age_seconds: int, headers: dict[str, str]
+    ) -> httpx.Response:
+        at = str(int(time.time()) - age_seconds)
+        signature = SignatureVerifier(secret).generate_signature(timestamp=at, body=body)
+        signed = {"X-Slack-Request-Timestamp": at, "X-Slack-Signature": str(signature)}
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return await self.client.post(
+            self.url, content=body, headers={"Content-Type": kind, **signed, **named}
+        )
+
+
+@asynccontextmanager
+async def slack_desk(
+    house: House, api: SlackApi, *, manners: Manners = AT_ONCE, **options: Any
+) -> AsyncIterator[SlackDesk]:
+    """Stand open while inside, over HTTP."""
+    client = made_client(TOKEN, url=api.url)
+    me = await known(client, ASKED)
+    listener = listening("127.0.0.1", 0)
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}{PATH}"
+    channel = SlackChannel(client, TEXTS)
+    try:
+        async with (
+            push_door_of(house, channel, manners=manners, **options) as door,
+            httpx.AsyncClient() as caller,
+        ):
+            app = made_app(client, SlackEvents(client, me, door), signing_secret=SIGNING_SECRET)
+            web = slack_webhook(app, unavailable=door.unavailable)
+            async with serving(web, listener, asyncio.Event()):
+                yield SlackDesk(api, door, url, caller, house)
+    finally:
+        listener.close()
