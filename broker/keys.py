@@ -29,6 +29,7 @@ percent-encoded: no id can reach into another key.
 "close" is what ends a question: finish, bury, cancel, or due at the deadline.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import quote, unquote
@@ -93,6 +94,11 @@ def question_of(name: str) -> Question:
 def shard_for(question: Question, shards: int) -> int:
     """Return the shard that every key of the question's conversation lives in."""
     return shard_of(question.conversation, shards)
+
+
+def record_of(shards: int) -> Callable[[Question], str]:
+    """Return what tells the key of a question's record."""
+    return lambda question: question_keys(question, shard_for(question, shards)).record
 
 
 @dataclass(frozen=True, slots=True)

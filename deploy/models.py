@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from broker.keys import record_of
 from config.prompts import PromptFiles
 from config.settings import Settings
 from knowledge.errors import EmbeddingFailed
@@ -49,6 +50,8 @@ def stored_models(
 ) -> Callable[[str], Model]:
     """Return what makes the model of a task: nothing is paid twice, and answers are shared."""
     prompts = load_prompts()
+    shards = settings.shards
+    calls = RedisCallStore(client, shards=shards, record_of=record_of(shards))
 
     def model(task: str) -> Model:
         found = registry.model(settings.model_of(task))
@@ -59,7 +62,7 @@ def stored_models(
                 prompts=prompts,
                 ttl_seconds=settings.model_cache_seconds,
             )
-        return StoredModel(found, RedisCallStore(client, shards=settings.shards), prompts=prompts)
+        return StoredModel(found, calls, prompts=prompts)
 
     return model
 

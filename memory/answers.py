@@ -1,7 +1,7 @@
 """Keeps model answers in Redis: those of a running question, and those that all may share."""
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from redis.exceptions import RedisError
@@ -17,6 +17,17 @@ T = TypeVar("T")
 WAITS_SECONDS = (0.05, 0.2, 0.8, 2.0)
 RUNNING_SECONDS = 3600
 """Longer than any question runs; a question's end deletes its calls anyway."""
+
+_PUT = """
+-- Store a call unless its question has ended: nothing deletes it then, and it may have been
+-- forgotten. KEYS: calls, record; ARGV: field, answer, seconds.
+if redis.call('HEXISTS', KEYS[2], 'o') == 1 then
+  return 0
+end
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
+redis.call('EXPIRE', KEYS[1], ARGV[3])
+return 1
+"""
 
 
 class Call(Protocol):
@@ -49,11 +60,18 @@ class Shared(Protocol):
 
 
 class RedisCallStore:
-    """The paid calls of the questions that run."""
+    """The paid calls of the questions that run.
 
-    def __init__(self, client: "Redis", *, shards: int) -> None:
+    `record_of` tells the key of a question's record, in the same slot, whose field `o` tells that
+    it has ended.
+    """
+
+    def __init__(
+        self, client: "Redis", *, shards: int, record_of: Callable[[Question], str]
+    ) -> None:
         self._client = client
         self._shards = shards
+        self._record_of = record_of
 
     async def get(self, key: Call) -> bytes | None:
         """Return the stored answer of this call."""
@@ -62,14 +80,16 @@ class RedisCallStore:
         return found
 
     async def put(self, key: Call, answer: bytes) -> None:
-        """Store the answer of this call; it is paid, so a short absence of Redis is waited out."""
+        """Store the answer of this call; it is paid, so a short absence of Redis is waited out.
+
+        What comes after the end of its question is not stored: it may have been forgotten.
+        """
         calls = conversation_keys(key.question, self._shards).calls
+        keys = (calls, self._record_of(key.question))
+        values: tuple[str | bytes | int, ...] = (_field(key), answer, RUNNING_SECONDS)
         for wait in (*WAITS_SECONDS, None):
-            pipeline = self._client.pipeline(transaction=False)
-            pipeline.hset(calls, _field(key), answer)
-            pipeline.expire(calls, RUNNING_SECONDS)
             try:
-                await answered(pipeline.execute())
+                await answered(self._client.eval(_PUT, len(keys), *keys, *values))
                 return
             except MemoryUnavailableError:
                 if wait is None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from broker.connecting import connect
+from broker.keys import record_of
 from broker.port import Delivery, Settlement
 from broker.redis_broker import RedisBroker
 from broker.renewal import LeaseRenewal
@@ -93,7 +94,7 @@ async def work(url: str, data: str, roles: Sequence[str], *, stopping: bool) -> 
             knowledge = await stack.enter_async_context(opened_knowledge(settings))
         client = connect(url)
         stops = Stops(client, stopping=stopping)
-        calls = RedisCallStore(client, shards=1)
+        calls = RedisCallStore(client, shards=1, record_of=record_of(1))
         model = StoredModel(CountedModel(client, stops), calls, prompts=None)
         staffing = await handlers(
             settings, roles, client, knowledge, stack, meter=None, models=lambda _task: model

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from broker.connecting import connect
+from broker.keys import record_of
 from broker.redis_broker import RedisBroker
 from broker.renewal import LeaseRenewal
 from deploy.recording import HopCalls
@@ -106,9 +107,8 @@ def _handlers(staff: Staff, ledger: Ledger, meter: Meter) -> list[Handler]:
     client = connect(staff.url)
     flow, memory = Flow(ASSISTANT), RedisMemory(client, shards=1, keep=KEEPS_TURNS)
     manager = Manager(flow, memory, Words(), limits=Limits(), quality_threshold=0.7)
-    model = StoredModel(
-        Bill(ledger), NotingCalls(RedisCallStore(client, shards=1), ledger), prompts=None
-    )
+    calls = RedisCallStore(client, shards=1, record_of=record_of(1))
+    model = StoredModel(Bill(ledger), NotingCalls(calls, ledger), prompts=None)
     recorded = HopCalls(None)
     beside = OnTheSpot(manager, meter) if staff.on_the_spot else None
     agents = [

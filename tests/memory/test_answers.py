@@ -21,7 +21,7 @@ class Key:
 
 
 class Away:
-    """A client whose first pipelines find no Redis."""
+    """A client whose first calls find no Redis."""
 
     def __init__(self, times: int) -> None:
         self.times = times
@@ -30,21 +30,20 @@ class Away:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._client, name)
 
-    def pipeline(self, **options: Any) -> Any:
+    async def eval(self, *call: Any) -> Any:
         self.times -= 1
-        return self if self.times >= 0 else self._client.pipeline(**options)
+        if self.times >= 0:
+            raise RedisConnectionError("closed")
+        return await self._client.eval(*call)
 
-    def hset(self, *_: Any) -> None: ...
 
-    def expire(self, *_: Any) -> None: ...
-
-    async def execute(self) -> None:
-        raise RedisConnectionError("closed")
+def record_of(question: Question) -> str:
+    return f"rd:{{0}}:record:{question.message_id}"
 
 
 async def test_a_paid_answer_is_stored_through_a_short_absence_of_redis() -> None:
     client: Any = Away(times=1)
-    calls = RedisCallStore(client, shards=1)
+    calls = RedisCallStore(client, shards=1, record_of=record_of)
 
     await calls.put(Key(), b"paid")
 
@@ -56,4 +55,15 @@ async def test_a_redis_that_stays_away_is_told() -> None:
     client: Any = Away(times=len(WAITS_SECONDS) + 1)
 
     with pytest.raises(MemoryUnavailableError):
-        await RedisCallStore(client, shards=1).put(Key(), b"paid")
+        await RedisCallStore(client, shards=1, record_of=record_of).put(Key(), b"paid")
+
+
+async def test_what_is_answered_after_its_question_ended_is_not_stored() -> None:
+    client = FakeAsyncRedis(protocol=2)
+    calls = RedisCallStore(client, shards=1, record_of=record_of)
+    await client.hset(record_of(QUESTION), mapping={"d": "1", "o": "superseded"})
+
+    await calls.put(Key(), b"paid")
+
+    assert await calls.get(Key()) is None
+    assert await client.keys("*:calls") == []

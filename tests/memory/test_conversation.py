@@ -2,6 +2,7 @@ from typing import Any
 
 import pytest
 
+from broker.keys import record_of
 from envelope.conversation import ClarificationReason, Pause, Preferences, Turn
 from envelope.memory_write import Append, Delete, Increment, MemoryWrite, SetFields
 from envelope.question import Question
@@ -114,7 +115,8 @@ async def test_forgetting_clears_what_was_asked(
 
 
 async def test_a_paid_call_is_found_until_its_question_ends(client: Any) -> None:
-    store, memory = RedisCallStore(client, shards=4), RedisMemory(client, shards=4)
+    store = RedisCallStore(client, shards=4, record_of=record_of(4))
+    memory = RedisMemory(client, shards=4)
     call = Call("hash")
     await store.put(call, b"answer")
 
