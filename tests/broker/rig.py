@@ -27,7 +27,8 @@ from envelope.question import Question
 ROLES = ("manager", "search")
 LAST_RESORT: Fields = {"outcome": "failed", "text": "sorry"}
 SHORT_LEASE = 0.05
-PATIENCE_SECONDS = 10.0
+PATIENCE_SECONDS = 40.0
+"""Only what fails waits for so long."""
 
 
 def question(message: str = "m1", *, conversation: str = "c1", tenant: str = "acme") -> Question:
