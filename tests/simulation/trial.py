@@ -202,7 +202,9 @@ class Trial:
         found, owed = observed(self._played.database, self._names), expected(self.model)
         for kind, what in owed.items():
             assert found[kind] == what, f"{kind}: expected {what}, found {found[kind]}"
+        self.seen["compared with the model"] += 1
         check_promises(found)
+        self.seen["held to every promise"] += 1
         self._check_alarm(found)
 
     def check_nothing_left(self) -> None:
