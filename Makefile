@@ -44,5 +44,5 @@ bench: install  ## measure the broker beside others, in one run; writes docs/ben
 	$(BIN)/python -m benchmarks --full --write
 
 faults: install  ## kill processes for half an hour and count what was lost, into docs/faults.md
-	$(BIN)/pytest -m faults tests/faults
+	$(BIN)/pytest -m faults
 	$(BIN)/python -m tests.faults

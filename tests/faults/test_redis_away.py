@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.redis, pytest.mark.slow]
 
 AGAIN_SECONDS = 2.0
 """How soon work goes on once Redis answers."""
-SLACK_SECONDS = 2.0
+SLACK_SECONDS = 10.0
 """For a busy machine."""
 NOTICED_SECONDS = LONGEST_BLOCK_SECONDS + LATE_SECONDS
 """Nobody can miss the answer of a blocking read before its time is over."""
@@ -137,6 +137,7 @@ async def test_every_line_is_reset(proxy: Proxy, employee: Employee, client: Any
         await goes_on(client)
 
 
+@pytest.mark.faults
 async def test_every_line_is_half_open(proxy: Proxy, employee: Employee, client: Any) -> None:
     await answered(client)
     async with told_calmly(employee):
@@ -152,11 +153,11 @@ async def test_a_partition_turns_readiness_red_and_work_goes_on_after_it(
     assert employee.unready() == ""
     async with told_calmly(employee):
         proxy.part()
-        async with asyncio.timeout(RED_SECONDS):
+        async with asyncio.timeout(RED_SECONDS + SLACK_SECONDS):
             await eventually(lambda: _red(employee), patience_seconds=2 * RED_SECONDS)
         proxy.heal()
         await goes_on(client)
-        await eventually(lambda: _green(employee), patience_seconds=RED_SECONDS)
+        await eventually(lambda: _green(employee))
 
 
 @pytest.mark.faults

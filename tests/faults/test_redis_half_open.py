@@ -16,8 +16,8 @@ from tests.faults.proxy import Proxy
 pytestmark = [pytest.mark.redis, pytest.mark.slow]
 
 BLOCK_SECONDS = 0.2
-SLACK_SECONDS = 1.5
-"""For a busy machine."""
+SLACK_SECONDS = 10.0
+"""For a busy machine; the system itself would notice after minutes."""
 
 
 @pytest.fixture
