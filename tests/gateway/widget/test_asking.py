@@ -196,7 +196,7 @@ async def test_an_answer_is_copied_with_its_sources(booth: Booth, come: Come) ->
 
 async def test_a_new_conversation_forgets_the_old_one_everywhere(booth: Booth, come: Come) -> None:
     visitor = await come()
-    first, second = await visitor.opens(), await visitor.opens()
+    second, first = await visitor.opens(), await visitor.opens()
     await first.asks("How do I add a rule?")
     await second.has_answers(1)
     kept = await _kept(first)
