@@ -23,7 +23,7 @@ percent-encoded: no id can reach into another key.
 | rd:{n}:conversation:<conversation> | hash | submit        | close, due     | fields: started |
 | rd:{n}:messages:<conversation> | list | submit            | forget         | ttl                |
 | rd:{n}:tombstone:<conversation> | string | finish         | finish         | last open deadline |
-| rd:{n}:named:<message id> | zset  | submit                | find           | ttl                |
+| rd:{n}:named:<message id> | zset  | submit                | find           | capped, ttl        |
 | rd:{n}:results:<list>    | stream | close                 | push channels  | ttl                |
 
 "close" is what ends a question: finish, bury, cancel, or due at the deadline.

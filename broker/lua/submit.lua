@@ -85,11 +85,22 @@ redis.call('XADD', question.journal, '*', 'k', 'accepted', 'j', accepted)
 redis.call('RPUSH', messages, name)
 redis.call('LTRIM', messages, -1000, -1)
 redis.call('ZADD', named, now, name)
+-- Clients that count their messages in each conversation use the same few ids for ever.
+redis.call('ZREMRANGEBYRANK', named, 0, -1001)
 for _, kept in ipairs({ question.record, question.journal, messages, named }) do
   keep(kept)
 end
 
+-- Tell in the reply which message it joined: names are percent-encoded, ids in replies are not.
+local function joining(target)
+  local id = string.gsub(string.match(target, '[^/]*$'), '%%(%x%x)', function(hex)
+    return string.char(tonumber(hex, 16))
+  end)
+  return string.sub(merged_reply, 1, -2) .. ',"merged_into":' .. cjson.encode(id) .. '}'
+end
+
 local function merge_into(target)
+  merged_reply = joining(target)
   local merged = redis.call('HINCRBY', question.conversation, target .. ':merged', 1)
   redis.call('HSET', question.conversation, target .. ':m' .. merged, frame)
   local latest = math.min(start_at, tonumber(redis.call('HGET', question.conversation,

@@ -49,7 +49,8 @@ local function give_back(stream, role, row)
   for i = 1, #entry[2], 2 do
     local name, value = entry[2][i], entry[2][i + 1]
     if name == 'c' then
-      started = started + tonumber(value)
+      -- What is no number is no entry of ours: whoever takes it buries it.
+      started = started + (tonumber(value) or 0)
     elseif name == 'h' then
       deaths = value .. ' '
     elseif name == 'x' then

@@ -132,7 +132,7 @@ async def test_a_message_that_may_start_later_starts_later(rig: Rig) -> None:
 
 
 async def test_a_message_merges_into_one_that_has_not_started(rig: Rig) -> None:
-    first, second = question("m1"), question("m2")
+    first, second = question("é/m1"), question("m2")
     await rig.submit(first, frame=b"where is", not_before_seconds=0.05)
     merged = await rig.submit(second, frame=b"the library?", not_before_seconds=0.05)
 
@@ -143,12 +143,13 @@ async def test_a_message_merges_into_one_that_has_not_started(rig: Rig) -> None:
     (delivery,) = await eventually(started)
     await rig.settle(delivery, finish())
 
-    assert merged == Accepted(merged_into="m1")
+    assert merged == Accepted(merged_into="é/m1")
     assert (delivery.frame, delivery.merged) == (b"where is", (b"the library?",))
     reply = await rig.broker.reply(second)
     assert reply is not None
     assert reply["outcome"] == "superseded"
     assert reply["message_id"] == "m2"
+    assert reply["merged_into"] == "é/m1"
     assert await rig.take_all() == []
 
 

@@ -154,3 +154,17 @@ async def test_a_sweeper_that_dies_before_burying_leaves_the_last_worker_named(r
 
     assert letter.worker == "w3"
     assert [death.worker for death in letter.deaths] == ["w1", "w2", "w3"]
+
+
+async def test_an_entry_that_is_none_of_ours_stops_no_sweep(rig: Rig) -> None:
+    await rig.client.xadd(STREAM, {"q": "acme/desk/c1/m1", "f": "x", "c": "many"})
+    await rig.client.xreadgroup(GROUP, "w1", {STREAM: ">"}, count=1)
+
+    async def buried() -> Any:
+        await rig.broker.sweep()
+        assert await rig.take_all() == []
+        return await rig.broker.dead_letters()
+
+    (letter,) = await eventually(buried)
+
+    assert letter.reason == "malformed"

@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from broker.keys import question_keys
+from broker.keys import named_key, question_keys
 from broker.port import Bury, Finish, JournalEntry
 from broker.views import FOLLOWERS
 from envelope.outcome import Outcome
@@ -87,6 +87,16 @@ async def test_questions_are_found_by_their_message_id_newest_first(rig: Rig, sh
 
     assert found == asked[::-1]
     assert await rig.broker.find("m:2") == []
+
+
+async def test_an_id_that_every_conversation_uses_is_kept_for_the_newest_alone(rig: Rig) -> None:
+    named = named_key("m1", 0)
+    await rig.client.zadd(named, {f"acme/desk/old{number}/m1": number for number in range(1000)})
+
+    await rig.submit()
+
+    assert await rig.client.zcard(named) == 1000
+    assert (await rig.broker.find("m1"))[0] == question()
 
 
 async def test_the_status_tells_what_waits_and_what_runs(rig: Rig) -> None:

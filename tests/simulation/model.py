@@ -253,11 +253,12 @@ class Model:
             self.delayed[f"s {target}"] = joined.at
         message = self.messages[name]
         message.outcome = "superseded"
-        message.reply = superseded(message.question)
+        into = self.messages[target].question.message_id
+        message.reply = {**superseded(message.question), "merged_into": into}
         message.journal.append("finished")
         if message.result_list:
             self.results.setdefault(message.result_list, []).append((name, "superseded"))
-        return Accepted(merged_into=self.messages[target].question.message_id)
+        return Accepted(merged_into=into)
 
     def _start(self, name: str) -> None:
         waiting = self.waiting[name]

@@ -133,7 +133,7 @@ MUTATIONS = (
     Mutation(
         "poison: starts are forgotten when handed back",
         0,
-        "      started = started + tonumber(value)\n",
+        "      started = started + (tonumber(value) or 0)\n",
         "      started = started\n",
     ),
     Mutation(
