@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+from broker.errors import BrokerUnavailableError
 from config.texts import FixedTexts, load_texts
 from deploy.doors import StoredConversations
 from gateway.desk import Desk
@@ -29,10 +30,11 @@ async def push_door_of(
     *,
     manners: Manners = AT_ONCE,
     deadline_seconds: float = 20.0,
+    broker: Any = None,
     **broker_options: Any,
 ) -> AsyncIterator[PushDoor]:
     """Deliver for a channel while inside."""
-    broker = house.make_broker(**broker_options)
+    broker = house.make_broker(**broker_options) if broker is None else broker
     desk = Desk(
         broker,
         tenant="acme",
@@ -60,6 +62,23 @@ async def push_door_of(
             yield door
     finally:
         await broker.close()
+
+
+class Faltering:
+    """A broker that cannot be reached the first times that something is submitted."""
+
+    def __init__(self, broker: Any, times: int) -> None:
+        self._broker = broker
+        self._times = times
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._broker, name)
+
+    async def submit(self, submission: Any) -> Any:
+        self._times -= 1
+        if self._times >= 0:
+            raise BrokerUnavailableError("Redis does not answer")
+        return await self._broker.submit(submission)
 
 
 async def until(true: Callable[[], Any]) -> Any:

@@ -1,20 +1,231 @@
-from tests.gateway.pushing.rig import ANSWER, WORKING, acknowledged, until
-from tests.gateway.slack.api import BOT
-from tests.gateway.slack.rig import SlackDesk
+from typing import Any
+
+import pytest
+
+from deploy.doors import StoredConversations
+from envelope.role import Role
+from gateway.pushing.port import Manners
+from tests.gateway.pushing.rig import ANSWER, TEXTS, WORKING, Faltering, acknowledged, until
+from tests.gateway.slack.api import BOT, RefusedError, SlackApi
+from tests.gateway.slack.rig import SlackDesk, slack_desk
+from tests.worker.cast import House
+
+MENTION = f"<@{BOT}>"
 
 
 async def answered(desk: SlackDesk, count: int = 1) -> None:
     """Wait until so many answers are shown and nothing is left to do."""
     await until(lambda: sum(ANSWER in shown for shown in desk.api.shown()) == count)
+    await quiet(desk)
+
+
+async def quiet(desk: SlackDesk) -> None:
     await acknowledged(desk.house, "slack")
     await until(lambda: not desk.api.reactions)
 
 
 async def test_a_mention_is_answered_in_its_thread_with_eyes_until_then(desk: SlackDesk) -> None:
-    event = await desk.say(f"<@{BOT}> How do I add a rule?")
+    event = await desk.say(f"{MENTION} How do I add a rule?")
 
     await answered(desk)
     (said,) = desk.api.posts.values()
     assert said.thread == event["ts"]
     assert said.versions in ([WORKING], ["…"])
     assert desk.api.reacted == [("C1", event["ts"], "eyes")]
+    assert desk.house.script.seen[Role.LANG][0]["text"] == "How do I add a rule?"
+
+
+async def test_doubled_and_retried_events_are_answered_once(desk: SlackDesk) -> None:
+    event = await desk.say(f"{MENTION} How?")
+    await desk.send({**event, "type": "app_mention"})
+    again = await desk.send(event, X_Slack_Retry_Num="1", X_Slack_Retry_Reason="http_timeout")
+
+    await answered(desk)
+    await desk.send(event, X_Slack_Retry_Num="2")
+    assert again.status_code == 200
+    assert len(desk.house.script.seen[Role.RESPONSE]) == 1
+    assert len(desk.api.posts) == 1
+
+
+async def test_a_forged_or_old_event_is_refused(desk: SlackDesk) -> None:
+    event = desk.message(f"{MENTION} How?")
+
+    forged = await desk.send(event, secret="another")  # noqa: S106 - a wrong one
+    old = await desk.send(event, age_seconds=600)
+
+    assert (forged.status_code, old.status_code) == (401, 401)
+    assert desk.api.posts == {}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"bot_id": "B9", "text": f"{MENTION} hi"},
+        {"user": BOT, "text": f"{MENTION} hi"},
+        {"subtype": "channel_join", "text": f"{MENTION} hi"},
+        {"text": "nobody is asked here"},
+        {"text": "nor here", "thread_ts": "1600000000.000001"},
+    ],
+)
+async def test_what_is_not_for_the_desk_stays_unanswered(
+    desk: SlackDesk, fields: dict[str, Any]
+) -> None:
+    await desk.say(**{"text": "x", **fields})
+    await desk.say(f"{MENTION} a question")
+
+    await answered(desk)
+    assert len(desk.api.posts) == 1
+
+
+async def test_follow_ups_in_a_joined_thread_and_configured_channels_need_no_mention(
+    desk: SlackDesk,
+) -> None:
+    event = await desk.say(f"{MENTION} How?")
+    await answered(desk)
+    await desk.say("And then?", thread_ts=event["ts"])
+    await answered(desk, 2)
+    await desk.say("What about this?", channel="CASK")
+    await answered(desk, 3)
+
+    assert {said.thread for said in desk.api.posts.values() if said.channel == "C1"} == {
+        event["ts"]
+    }
+
+
+async def test_an_option_is_asked_as_a_question_and_only_once(desk: SlackDesk) -> None:
+    long = "x" * 90
+    actions = [
+        {"label": long, "value": "Option one", "kind": "option"},
+        {"label": "Two", "value": "Option two", "kind": "option"},
+    ]
+    desk.house.script.next(Role.GUARDRAILS, {"within_scope": True, "needs_clarification": True,
+        "clarification_reason": "ambiguous_query", "clarification_message": "-"})  # fmt: skip
+    desk.house.script.next(Role.CLARIFICATION, {"suggested_actions": actions})
+    await desk.say(f"{MENTION} How?")
+    await until(lambda: any(said.buttons for said in desk.api.posts.values()))
+    await quiet(desk)
+    (ts,) = desk.api.posts
+    option = desk.api.posts[ts].buttons[0]
+
+    await desk.press(ts, option)
+    await desk.press(ts, option)
+
+    await answered(desk)
+    assert len(option["text"]["text"]) == 75
+    assert desk.house.script.seen[Role.LANG][1]["text"] == "Option one"
+    assert len(desk.api.posts) == 2
+    await until(lambda: not desk.api.posts[ts].buttons)
+
+
+async def test_thumbs_are_kept_and_thanked_for(desk: SlackDesk) -> None:
+    event = await desk.say(f"{MENTION} How?")
+    await answered(desk)
+    (ts,) = desk.api.posts
+    up, _down = desk.api.posts[ts].buttons
+
+    await desk.press(ts, up)
+
+    await until(lambda: desk.api.whispers)
+    question = desk.door.named(f"T1:C1:{event['ts']}", event["ts"])
+    kept = StoredConversations(desk.house.client, shards=1, ttl_seconds=600)
+    assert (await kept.feedback(question))[event["ts"]].thumb == "up"
+    assert desk.api.whispers[0]["text"] == TEXTS.text("push_thanks", "en")
+
+
+async def test_an_edited_question_is_asked_again_and_a_deleted_one_is_cancelled(
+    house: House, api: SlackApi
+) -> None:
+    async with slack_desk(house, api) as desk:
+        event = await desk.say(f"{MENTION} How?")
+        other = await desk.say(f"{MENTION} What?")
+        await until(lambda: len(api.posts) == 2)
+
+        edited = {**event, "text": f"{MENTION} How many?", "edited": {"ts": "1700000009.000000"}}
+        changed = {"type": "message", "subtype": "message_changed", "channel": "C1",
+                   "message": edited, "previous_message": event, "ts": "1"}  # fmt: skip
+        await desk.send(changed)
+        await desk.send({"type": "message", "subtype": "message_deleted", "channel": "C1",
+                         "deleted_ts": other["ts"], "previous_message": other, "ts": "2"})  # fmt: skip
+        await desk.send(changed, X_Slack_Retry_Num="1")
+
+        async with house.open():
+            await answered(desk)
+            texts = [seen["text"] for seen in house.script.seen[Role.LANG]]
+            assert texts == ["How many?"]
+            assert len(api.posts) == 1
+
+
+async def test_slack_is_asked_again_after_as_long_as_it_says(desk: SlackDesk) -> None:
+    for method in ("chat.update", "chat.postMessage", "reactions.remove"):
+        desk.api.refusals[method] = [RefusedError("ratelimited", status=429, retry_after=1)]
+
+    await desk.say(f"{MENTION} How?")
+
+    await answered(desk)
+    assert len(desk.api.called("chat.update")) >= 2
+
+
+async def test_blocks_that_slack_refuses_become_plain_text(desk: SlackDesk) -> None:
+    desk.api.refusals["chat.update"] = [RefusedError("invalid_blocks")]
+
+    await desk.say(f"{MENTION} How?")
+
+    await answered(desk)
+    (said,) = desk.api.posts.values()
+    assert said.blocks == []
+
+
+async def test_a_very_long_answer_keeps_every_limit_and_loses_nothing(desk: SlackDesk) -> None:
+    words = [f"w{number}&" for number in range(6_000)]
+    text = " ".join(words)
+    desk.house.script.next(Role.RESPONSE, {"response": f"{text}\n\n{ANSWER}"})
+
+    await desk.say(f"{MENTION} How?")
+
+    await answered(desk)
+    shown = "\n".join(desk.api.shown()).replace("&amp;", "&")
+    assert shown.split()[: len(words)] == words
+
+
+async def test_a_burst_in_a_direct_message_is_one_question(house: House, api: SlackApi) -> None:
+    async with slack_desk(house, api, manners=Manners(burst_seconds=0.5)) as desk:
+        for text in ("I have", "a question", "about routing"):
+            await desk.say(text, channel="D1", channel_type="im")
+        async with house.open():
+            await answered(desk)
+
+        texts = [seen["text"] for seen in house.script.seen[Role.LANG]]
+        assert texts == ["I have\na question\nabout routing"]
+        assert [said.thread for said in api.posts.values()] == [None]
+
+
+@pytest.mark.parametrize(("supersedes", "answers"), [(True, 1), (False, 2)])
+async def test_a_newer_message_supersedes_or_waits_and_says_so(
+    house: House, api: SlackApi, supersedes: bool, answers: int
+) -> None:
+    api.locale = "de-DE"
+    manners = Manners(burst_seconds=0.0, supersedes=supersedes)
+    async with slack_desk(house, api, manners=manners) as desk:
+        await desk.say("First?", channel="D1", channel_type="im")
+        await until(lambda: len(api.posts) == 1)
+        await desk.say("Second?", channel="D1", channel_type="im")
+        told = TEXTS.text("superseded" if supersedes else "push_waiting", "de")
+        await until(lambda: told in api.shown())
+        async with house.open():
+            await answered(desk, answers)
+
+        assert len(api.posts) == 2
+
+
+async def test_an_event_that_cannot_be_taken_in_is_not_acknowledged(
+    house: House, api: SlackApi
+) -> None:
+    faltering = Faltering(house.make_broker(), 1)
+    async with house.open(), slack_desk(house, api, broker=faltering) as desk:
+        event = desk.message(f"{MENTION} How?")
+
+        failed = await desk.send(event)
+        again = await desk.send(event, X_Slack_Retry_Num="1")
+
+        assert (failed.status_code, again.status_code) == (500, 200)
+        await answered(desk)
