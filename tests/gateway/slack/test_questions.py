@@ -144,8 +144,9 @@ async def test_an_edited_question_is_asked_again_and_a_deleted_one_is_cancelled(
         changed = {"type": "message", "subtype": "message_changed", "channel": "C1",
                    "message": edited, "previous_message": event, "ts": "1"}  # fmt: skip
         await desk.send(changed)
-        await desk.send({"type": "message", "subtype": "message_deleted", "channel": "C1",
-                         "deleted_ts": other["ts"], "previous_message": other, "ts": "2"})  # fmt: skip
+        deleted = {"type": "message", "subtype": "message_deleted", "channel": "C1",
+                   "deleted_ts": other["ts"], "previous_message": other, "ts": "2"}  # fmt: skip
+        await desk.send(deleted)
         await desk.send(changed, X_Slack_Retry_Num="1")
 
         async with house.open():

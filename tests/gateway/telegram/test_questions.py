@@ -1,13 +1,221 @@
-from tests.gateway.pushing.rig import ANSWER, WORKING, acknowledged, until
-from tests.gateway.telegram.rig import TelegramDesk
+import asyncio
+from typing import Any
+
+import pytest
+
+from envelope.role import Role
+from gateway.pushing.port import Manners
+from gateway.telegram.channel import TelegramChannel
+from gateway.telegram.door import hearing, known, made_bot
+from tests.gateway.pushing.rig import (
+    ANSWER,
+    AT_ONCE,
+    TEXTS,
+    WORKING,
+    acknowledged,
+    push_door_of,
+    until,
+)
+from tests.gateway.telegram.api import TOKEN, BotApi, RefusedError, units
+from tests.gateway.telegram.rig import TelegramDesk, telegram_desk
+from tests.worker.cast import House
+
+
+async def answered(desk: TelegramDesk, count: int = 1, *, chat: int = 7) -> None:
+    await until(lambda: sum(ANSWER in text for text in desk.api.texts(chat)) == count)
+    await acknowledged(desk.house, "telegram")
 
 
 async def test_a_question_gets_a_placeholder_that_becomes_its_answer(desk: TelegramDesk) -> None:
     await desk.say("How do I add a rule?")
 
-    await until(lambda: any(ANSWER in text for text in desk.api.texts(7)))
-    await acknowledged(desk.house, "telegram")
+    await answered(desk)
     (said,) = desk.api.chats.values()
-    assert said.text.startswith(ANSWER)
     assert said.versions in ([WORKING], ["…"])
     assert desk.api.called("sendChatAction")[0]["action"] == "typing"
+
+
+async def test_an_update_that_comes_twice_is_answered_once(desk: TelegramDesk) -> None:
+    update = await desk.say("How?")
+    await desk.send(update)
+    await answered(desk)
+    await desk.send(update)
+
+    await acknowledged(desk.house, "telegram")
+    assert len(desk.house.script.seen[Role.RESPONSE]) == 1
+    assert len(desk.api.chats) == 1
+
+
+async def test_only_who_knows_the_secret_token_is_heard(desk: TelegramDesk) -> None:
+    answer = await desk.send(desk.message("How?"), secret="another")  # noqa: S106 - a wrong one
+
+    assert answer.status_code == 401
+    assert desk.api.chats == {}
+
+
+async def test_groups_are_answered_only_when_addressed_and_topics_are_kept(
+    desk: TelegramDesk,
+) -> None:
+    for update in (
+        desk.group("nobody is asked"),
+        desk.group("/help@other_bot"),
+        desk.group("@desk_bot How?", message_thread_id=5, is_topic_message=True),
+    ):
+        assert (await desk.send(update)).status_code == 200
+
+    await answered(desk, chat=-100)
+    (sent,) = desk.api.called("sendMessage")
+    assert sent["message_thread_id"] == "5"
+    assert sent["reply_parameters"]["allow_sending_without_reply"] is True
+    assert desk.house.script.seen[Role.LANG][0]["text"] == "How?"
+
+
+async def test_a_very_long_answer_is_split_within_the_limit_and_loses_nothing(
+    desk: TelegramDesk,
+) -> None:
+    words = [f"w{number}😀" for number in range(1_500)]
+    code = "\n".join(f"line {number}" for number in range(900))
+    markdown = f"{ANSWER} {' '.join(words)}\n\n```python\n{code}\n```"
+    desk.house.script.next(Role.RESPONSE, {"response": markdown})
+
+    await desk.say("How?")
+
+    await answered(desk)
+    said = list(desk.api.chats.values())
+    assert all(units(one.text) <= 4096 for one in said)
+    together = "\n".join(one.text for one in said).split()
+    assert together == f"{ANSWER} {' '.join(words)} {code}".split()
+    coded = [one for one in said if "line " in one.text]
+    assert len(coded) > 1
+    assert all(any(entity["type"] == "pre" for entity in one.fields["entities"]) for one in coded)
+
+
+async def test_entities_that_telegram_refuses_become_plain_text(desk: TelegramDesk) -> None:
+    refusal = RefusedError(400, "Bad Request: can't parse entities: unsupported")
+    desk.api.refusals["editMessageText"] = [refusal]
+    desk.house.script.next(Role.RESPONSE, {"response": f"**{ANSWER}**"})
+
+    await desk.say("How?")
+
+    await answered(desk)
+    (said,) = desk.api.chats.values()
+    assert "entities" not in said.fields
+
+
+async def test_flood_limits_are_waited_out(desk: TelegramDesk) -> None:
+    for method in ("sendMessage", "editMessageText"):
+        flood = RefusedError(429, "Too Many Requests: retry after 1", retry_after=1)
+        desk.api.refusals[method] = [flood]
+
+    await desk.say("How?")
+
+    await answered(desk)
+    assert len(desk.api.chats) == 1
+
+
+async def test_an_option_is_asked_once_by_a_short_token(desk: TelegramDesk) -> None:
+    desk.house.script.next(Role.GUARDRAILS, {"within_scope": True, "needs_clarification": True,
+        "clarification_reason": "ambiguous_query", "clarification_message": "-"})  # fmt: skip
+    action = {"label": "One", "value": "Option one " * 30, "kind": "option"}
+    desk.house.script.next(Role.CLARIFICATION, {"suggested_actions": [action]})
+    await desk.say("How?")
+    await until(lambda: any(said.buttons for said in desk.api.chats.values()))
+    ((id_, said),) = desk.api.chats.items()
+    token = said.buttons[0]["callback_data"]
+
+    stranger = {"id": 8, "is_bot": False, "first_name": "Eve"}
+    await desk.send(desk.press(id_, "no-such-token", person=stranger))
+    await desk.send(desk.press(id_, token))
+    await desk.send(desk.press(id_, token))
+
+    await answered(desk)
+    told = [call.get("text") for call in desk.api.called("answerCallbackQuery")]
+    assert told == [TEXTS.text("push_expired", "en"), None, None]
+    assert desk.house.script.seen[Role.LANG][1]["text"] == action["value"].strip()
+    assert len(desk.api.chats) == 2
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [("/start", "push_start"), ("/help", "help_title"), ("/language", "push_language")],
+)
+async def test_commands_are_answered(desk: TelegramDesk, command: str, shown: str) -> None:
+    await desk.say(command)
+
+    await until(lambda: any(TEXTS.text(shown, "en") in text for text in desk.api.texts(7)))
+    (said,) = desk.api.chats.values()
+    assert len(said.buttons) == (12 if command == "/language" else 0)
+
+
+async def test_clear_and_a_named_language_reach_the_desk(desk: TelegramDesk) -> None:
+    await desk.say("/clear")
+    await until(lambda: desk.api.texts(7) == ["Done."])
+    await desk.say("/language de")
+
+    await until(lambda: desk.api.texts(7) == ["Done.", "Done."])
+
+
+async def test_an_edited_question_is_asked_again(house: House, api: BotApi) -> None:
+    async with telegram_desk(house, api) as desk:
+        await desk.say("How?", id_=1)
+        await until(lambda: api.texts(7) == [WORKING])
+        await desk.say("How many?", id_=1, edit_date=1_700_000_005)
+
+        async with house.open():
+            await answered(desk)
+            texts = [seen["text"] for seen in house.script.seen[Role.LANG]]
+            assert texts == ["How many?"]
+            assert len(api.chats) == 1
+
+
+async def test_a_burst_is_one_question(house: House, api: BotApi) -> None:
+    async with telegram_desk(house, api, manners=Manners(burst_seconds=0.5)) as desk:
+        for text in ("I have", "a question"):
+            await desk.say(text)
+        async with house.open():
+            await answered(desk)
+
+        assert [seen["text"] for seen in house.script.seen[Role.LANG]] == ["I have\na question"]
+        assert len(api.chats) == 1
+
+
+async def test_long_polling_confirms_an_update_after_it_was_taken_in(
+    house: House, api: BotApi
+) -> None:
+    bot = made_bot(TOKEN, url=api.url)
+    channel = TelegramChannel(bot, TEXTS)
+    message: dict[str, Any] = {
+        "message_id": 1,
+        "date": 1,
+        "chat": {"id": 7, "type": "private"},
+        "from": {"id": 7, "is_bot": False, "first_name": "Ann"},
+        "text": "How?",
+    }
+    async with (
+        house.open(),
+        known(bot) as me,
+        push_door_of(house, channel, manners=AT_ONCE) as door,
+        hearing(bot, me, door, TEXTS, hook=None),
+    ):
+        api.tell({"update_id": 1, "message": message})
+
+        await until(lambda: any(ANSWER in text for text in api.texts(7)))
+        await until(lambda: api.updates == [])
+
+
+async def test_a_door_that_stops_before_acknowledging_leaves_the_outcome_to_another(
+    house: House, api: BotApi
+) -> None:
+    api.gates["editMessageText"] = asyncio.Event()
+    async with house.open():
+        async with telegram_desk(house, api, lease_seconds=0.2) as desk:
+            await desk.say("How?")
+            await until(lambda: any(ANSWER in text for text in api.texts(7)))
+        assert await house.client.xlen("rd:{0}:results:telegram") == 1
+
+        api.gates.pop("editMessageText").set()
+        async with telegram_desk(house, api, lease_seconds=0.2) as desk:
+            await answered(desk)
+
+    assert len(api.chats) == 1
+    assert len(api.called("editMessageText")) >= 2
