@@ -1,0 +1,50 @@
+import asyncio
+
+import httpx
+import pytest
+
+from broker.connecting import connect
+from gateway.telegram.webhook import HEADER
+from tests.gateway.pushing.rig import ANSWER, acknowledged, until
+from tests.gateway.telegram.api import BotApi
+from tests.gateway.telegram.rig import PERSON, SECRET
+from tests.gateway.telegram.served import served
+from tests.worker.cast import House
+
+pytestmark = [pytest.mark.redis, pytest.mark.slow]
+UPDATE = {
+    "update_id": 1,
+    "message": {
+        "message_id": 1,
+        "date": 1,
+        "chat": {"id": 7, "type": "private"},
+        "from": PERSON,
+        "text": "How?",
+    },
+}
+
+
+@pytest.mark.parametrize("method", ["sendMessage", "editMessageText"])
+async def test_a_door_killed_while_it_speaks_to_telegram_leaves_one_outcome(
+    redis_url: str, api: BotApi, method: str
+) -> None:
+    house = House(lambda: connect(redis_url), played=False)
+    await house.client.flushall()
+    api.gates[method] = asyncio.Event()
+    async with house.open(), httpx.AsyncClient() as client:
+        async with served(redis_url, api.url) as (first, url):
+            sent = await client.post(url, json=UPDATE, headers={HEADER: SECRET})
+            assert sent.status_code == 200
+            await until(lambda: api.called(method))
+            first.kill()
+            await first.wait()
+        api.gates.pop(method).set()
+
+        async with served(redis_url, api.url) as (_, url):
+            await until(lambda: any(ANSWER in text for text in api.texts(7)))
+            await acknowledged(house, "telegram")
+            again = await client.post(url, json=UPDATE, headers={HEADER: SECRET})
+            assert again.status_code == 200
+
+    assert sum(ANSWER in text for text in api.texts(7)) == 1
+    await house.close()
