@@ -1,0 +1,31 @@
+from gateway.pushing.port import Manners
+from gateway.slack.app import SlackEvents, known, made_app
+from gateway.slack.channel import SlackChannel
+from gateway.slack.serving import made_client, socket_mode
+from tests.gateway.pushing.rig import ANSWER, TEXTS, push_door_of, until
+from tests.gateway.slack.api import APP_TOKEN, BOT, TEAM, TOKEN, SlackApi
+from tests.worker.cast import House
+
+
+async def test_socket_mode_takes_events_and_acknowledges_them(house: House, api: SlackApi) -> None:
+    client = made_client(TOKEN, url=api.url)
+    me = await known(client, frozenset())
+    event = {"type": "message", "channel": "C1", "user": "U1", "ts": "1700000000.000001",
+             "text": f"<@{BOT}> How?", "channel_type": "channel"}  # fmt: skip
+    body = {"type": "event_callback", "team_id": TEAM, "event": event, "event_id": "Ev1",
+            "authorizations": [{"team_id": TEAM, "user_id": BOT, "is_bot": True}]}  # fmt: skip
+    manners = Manners(burst_seconds=0.0)
+    channel = SlackChannel(client, TEXTS)
+    async with house.open(), push_door_of(house, channel, manners=manners) as door:
+        app = made_app(client, SlackEvents(client, me, door), signing_secret="")
+        async with socket_mode(app, APP_TOKEN):
+            await until(lambda: api.sockets)
+            for envelope in ("e1", "e2"):
+                await api.sockets[0].send_json(
+                    {"type": "events_api", "envelope_id": envelope, "payload": body}
+                )
+
+            await until(lambda: {"e1", "e2"} <= set(api.acknowledged))
+            await until(lambda: any(ANSWER in shown for shown in api.shown()))
+
+    assert len(api.posts) == 1
