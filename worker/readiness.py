@@ -9,6 +9,7 @@ from worker.process import WorkerProcess
 DEAF_SECONDS = 12.0
 """Without a successful read for so long, a worker is deaf: reads block eight seconds at most."""
 PULSE_SECONDS = 1.0
+RENEWAL_ENDED = "the renewal of leases has ended"
 
 
 class Readiness:
@@ -28,6 +29,7 @@ class Readiness:
         self._process = process
         self._renewal_alive = renewal_alive
         self._stuck_seconds = stuck_seconds
+        self._lived = False
         self.last_turn = time.monotonic()
 
     async def pulse(self) -> None:
@@ -38,6 +40,11 @@ class Readiness:
 
     def dead(self) -> str:
         """Return why the process should be started again, or an empty text."""
+        if self._renewal_alive():
+            self._lived = True
+        elif self._lived:
+            # Before, it has not begun yet; ended, it does not begin again by itself.
+            return RENEWAL_ENDED
         still = time.monotonic() - self.last_turn
         if still <= self._stuck_seconds:
             return ""
@@ -46,7 +53,7 @@ class Readiness:
     def unready(self) -> str:
         """Return why the process cannot work, or an empty text."""
         if not self._renewal_alive():
-            return "the renewal of leases has ended"
+            return RENEWAL_ENDED
         now = time.monotonic()
         deaf = [
             worker.role

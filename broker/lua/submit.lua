@@ -3,6 +3,8 @@
 -- Returns {'accepted', waiting} | {'merged', name} | {'duplicate', reply or ''}
 --       | {'busy', reason, retry after (ms)}.
 
+local MOST_JOINED = 100
+
 local shard = read_shard()
 local name, tenant, role, frame = arg(), arg(), arg(), arg()
 local seconds_ms, resort, resort_outcome = arg(), arg(), arg()
@@ -59,7 +61,16 @@ if share > 0 and not lanes[role] and open - pace.apart >= pace.limit then
       open - pace.apart - pace.limit)
   end
 end
-if before > longest then
+-- A message that has not started, which one with a delay joins.
+local target, joined
+if tonumber(delay_ms) > 0 and before > 0 then
+  local last = redis.call('LINDEX', question.order, -1)
+  local waits = redis.call('HMGET', question.conversation, last .. ':at', last .. ':merged')
+  if waits[1] and waits[1] ~= '0' then
+    target, joined = last, tonumber(waits[2])
+  end
+end
+if before > longest or target and joined >= MOST_JOINED then
   -- The first of the conversation has to end: that takes as long as a question takes.
   return { 'busy', 'conversation_full',
     whole(wait_for(pace, now, pace['in'] - open, open, unknown)) }
@@ -99,7 +110,7 @@ local function joining(target)
   return string.sub(merged_reply, 1, -2) .. ',"merged_into":' .. cjson.encode(id) .. '}'
 end
 
-local function merge_into(target)
+local function merge()
   merged_reply = joining(target)
   local merged = redis.call('HINCRBY', question.conversation, target .. ':merged', 1)
   redis.call('HSET', question.conversation, target .. ':m' .. merged, frame)
@@ -119,12 +130,8 @@ local function merge_into(target)
   return { 'merged', target }
 end
 
-if start_at > 0 and before > 0 then
-  local last = redis.call('LINDEX', question.order, -1)
-  local waits_until = redis.call('HGET', question.conversation, last .. ':at')
-  if waits_until and waits_until ~= '0' then
-    return merge_into(last)
-  end
+if target then
+  return merge()
 end
 
 redis.call('HINCRBY', pace_name, 'in', 1)

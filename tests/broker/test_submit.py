@@ -153,6 +153,26 @@ async def test_a_message_merges_into_one_that_has_not_started(rig: Rig) -> None:
     assert await rig.take_all() == []
 
 
+async def test_no_more_messages_join_one_than_a_script_can_start_at_once(rig: Rig) -> None:
+    await rig.submit(question("first"), not_before_seconds=0.5)
+    joined = [
+        await rig.submit(question(f"m{number}"), frame=b"more", not_before_seconds=0.05)
+        for number in range(101)
+    ]
+
+    async def started() -> object:
+        await rig.broker.due()
+        return await rig.take_all()
+
+    (delivery,) = await eventually(started)
+
+    assert joined[:100] == [Accepted(merged_into="first")] * 100
+    assert isinstance(joined[100], Busy)
+    assert joined[100].reason == "conversation_full"
+    assert len(delivery.merged) == 100
+    assert await rig.broker.reply(question("m100")) is None
+
+
 async def test_a_message_does_not_merge_into_one_that_has_started(rig: Rig) -> None:
     await rig.submit(question("m1"))
 

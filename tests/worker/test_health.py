@@ -127,6 +127,17 @@ async def test_without_the_renewal_of_leases_nothing_is_ready(house: House) -> N
     assert readiness.unready() == "the renewal of leases has ended"
 
 
+async def test_a_process_whose_renewal_has_ended_is_started_again(house: House) -> None:
+    alive = [False]
+    readiness = Readiness(house.process(), lambda: alive[0])
+
+    assert readiness.dead() == ""  # it has not begun yet
+    alive[0] = True
+    assert readiness.dead() == ""
+    alive[0] = False
+    assert readiness.dead() == "the renewal of leases has ended"
+
+
 async def test_a_loop_that_has_not_turned_for_long_is_taken_for_dead(house: House) -> None:
     readiness = Readiness(house.process(), lambda: True, stuck_seconds=60)
 
