@@ -28,6 +28,8 @@ from gateway.pushing.port import (
 
 log = structlog.get_logger("gateway")
 
+CANCEL_AGAIN_SECONDS = 0.05
+
 
 class PushDoor:
     """Everything between a platform's events and its posts; the same for every channel."""
@@ -81,8 +83,7 @@ class PushDoor:
                 yield
             finally:
                 self._tasks = None
-                for task in (delivering, *self._beside):
-                    task.cancel()
+                await _ended({delivering, *self._beside})
 
     def beside(self, work: Coroutine[None, None, None]) -> None:
         """Run something that nobody waits for; what goes wrong with it is logged."""
@@ -121,3 +122,11 @@ class PushDoor:
             await work
         except self.unavailable as error:
             log.warning("beside_failed", channel=self.channel.name, error=str(error))
+
+
+async def _ended(tasks: "set[asyncio.Task[None]]") -> None:
+    """Cancel tasks until they have ended: a client may lose a cancellation inside a command."""
+    while tasks:
+        for task in tasks:
+            task.cancel()
+        _, tasks = await asyncio.wait(tasks, timeout=CANCEL_AGAIN_SECONDS)
