@@ -40,7 +40,7 @@ async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
         from gateway.slack.channel import SlackChannel
         from gateway.slack.serving import PATH, made_client, slack_webhook, socket_mode
     except ImportError as error:
-        raise CommandError("Slack needs: pip install 'refdesk[slack]'") from error
+        raise CommandError("Slack needs: pip install '.[slack]' in the checkout") from error
     from deploy.pushing import push_door
 
     stop = asyncio.Event()

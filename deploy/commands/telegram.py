@@ -36,7 +36,7 @@ async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
         from gateway.telegram.channel import TelegramChannel
         from gateway.telegram.door import Webhook, hearing, known, made_bot
     except ImportError as error:
-        raise CommandError("Telegram needs: pip install 'refdesk[telegram]'") from error
+        raise CommandError("Telegram needs: pip install '.[telegram]' in the checkout") from error
     from deploy.pushing import push_door
 
     stop = asyncio.Event()
