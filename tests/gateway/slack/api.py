@@ -51,7 +51,7 @@ class Said:
 
 @dataclass
 class SlackApi:
-    """The server; `gates` hold back answers to a method after it was done."""
+    """The server; `gates` hold back answers to a method after it was done, `walls` the doing."""
 
     url: str = ""
     posts: dict[str, Said] = field(default_factory=dict)
@@ -61,6 +61,7 @@ class SlackApi:
     calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     refusals: dict[str, list[RefusedError]] = field(default_factory=dict)
     gates: dict[str, asyncio.Event] = field(default_factory=dict)
+    walls: dict[str, asyncio.Event] = field(default_factory=dict)
     sockets: list[web.WebSocketResponse] = field(default_factory=list)
     acknowledged: list[str] = field(default_factory=list)
     locale: str = "en-US"
@@ -81,6 +82,9 @@ class SlackApi:
                 f"Bearer {TOKEN}", f"Bearer {APP_TOKEN}",
             }:  # fmt: skip
                 raise RefusedError("invalid_auth")
+            if method in self.walls:
+                await self.walls[method].wait()
+                raise RefusedError("internal_error")
             if self.refusals.get(method):
                 raise self.refusals[method].pop(0)
             result = self._do(method, told)
@@ -202,6 +206,6 @@ async def slack_api() -> AsyncIterator[SlackApi]:
     try:
         yield api
     finally:
-        for gate in api.gates.values():
+        for gate in (*api.gates.values(), *api.walls.values()):
             gate.set()
         await runner.cleanup()

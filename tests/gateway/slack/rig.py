@@ -28,15 +28,13 @@ ASKED = frozenset({"CASK"})
 
 
 @dataclass
-class SlackDesk:
-    """An open door, and what people do before it."""
+class People:
+    """Who writes and presses, and the Slack that tells the door at `url` of it."""
 
     api: SlackApi
-    door: PushDoor
     url: str
     client: httpx.AsyncClient
-    house: House
-    count: int = field(default=0)
+    count: int = field(default=0, kw_only=True)
 
     def message(self, text: str, **fields: Any) -> dict[str, Any]:
         """What Slack tells of a message in a channel."""
@@ -113,6 +111,14 @@ class SlackDesk:
         )
 
 
+@dataclass
+class SlackDesk(People):
+    """An open door, and the people before it."""
+
+    door: PushDoor
+    house: House
+
+
 @asynccontextmanager
 async def slack_desk(
     house: House, api: SlackApi, *, manners: Manners = AT_ONCE, **options: Any
@@ -131,6 +137,6 @@ async def slack_desk(
             app = made_app(client, SlackEvents(client, me, door), signing_secret=SIGNING_SECRET)
             web = slack_webhook(app, unavailable=door.unavailable)
             async with serving(web, listener, asyncio.Event()):
-                yield SlackDesk(api, door, url, caller, house)
+                yield SlackDesk(api, url, caller, door, house)
     finally:
         listener.close()
