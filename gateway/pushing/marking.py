@@ -33,24 +33,37 @@ class Marked:
     marks: tuple[Mark, ...] = ()
 
     def cut(self, start: int, end: int) -> "Marked":
-        """Return a piece without white space around it; what was marked in it stays so."""
+        """Return a piece without white space around it; what was marked in it stays so.
+
+        Where it begins within code, the indentation of its first line stays.
+        """
         piece = self.text[start:end]
-        start += len(piece) - len(piece.lstrip("\n "))
-        text = piece.strip("\n ")
-        end = start + len(text)
+        end = start + len(piece.rstrip())
+        start = self._begun(start, start + len(piece) - len(piece.lstrip()))
         marks = (
             Mark(max(mark.start, start) - start, min(mark.end, end) - start, mark.kind, mark.detail)
             for mark in self.marks
             if mark.start < end and mark.end > start
         )
-        return Marked(text, tuple(marks))
+        return Marked(self.text[start:end], tuple(marks))
+
+    def _begun(self, start: int, first: int) -> int:
+        """Return where a piece begins whose first character that shows is `first`."""
+        for mark in self.marks:
+            if mark.kind == "pre" and mark.start <= first < mark.end:
+                start = max(start, mark.start)
+                return max(start, self.text.rfind("\n", start, first) + 1)
+        return first
 
 
 def marked(markdown: str) -> Marked:
-    """Return a Markdown text as plain text with marks."""
+    """Return a Markdown text as plain text with marks; never nothing where something stood."""
     writer = _Writer()
     for token in _MARKDOWN.parse(markdown):
         writer.write(token)
+    if not writer.text.strip():
+        return Marked(markdown.strip())
+    writer.marks.reverse()  # of two that cover the same, the outer one ended last
     return Marked(writer.text.rstrip("\n"), tuple(sorted(writer.marks, key=_outer_first)))
 
 
@@ -64,7 +77,8 @@ class _Writer:
     marks: list[Mark] = field(default_factory=list)
     lists: list[int] = field(default_factory=list)
     begun: list[tuple[int, str, str]] = field(default_factory=list)
-    item_starts: bool = False
+    sign_end: int = -1
+    """Where the text ends while nothing stands behind an item's sign yet."""
 
     def write(self, token: Token) -> None:
         match token.type:
@@ -106,13 +120,12 @@ class _Writer:
         self.lists.append(start)
 
     def _item(self) -> None:
-        self.item_starts = False
         self._gap(1)
         number = self.lists[-1]
         self.text += "  " * (len(self.lists) - 1) + (BULLET if number < 0 else f"{number}. ")
         if number >= 0:
             self.lists[-1] += 1
-        self.item_starts = True
+        self.sign_end = len(self.text)
 
     def _inline(self, tokens: Sequence[Token]) -> None:
         for token in tokens:
@@ -132,13 +145,10 @@ class _Writer:
                     self._begin(_INLINE[kind]) if side == "open" else self._end()
                 case _:
                     self.text += token.content
-        self.item_starts = False
 
     def _gap(self, lines: int) -> None:
         """Begin a block so many lines below, unless an item's sign stands before it."""
-        if self.item_starts:
-            self.item_starts = False
-        elif self.text:
+        if self.text and len(self.text) != self.sign_end:
             stripped = self.text.rstrip("\n")
             self.text = stripped + "\n" * max(lines, len(self.text) - len(stripped))
 

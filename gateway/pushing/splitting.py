@@ -6,9 +6,9 @@ text. Never is a character cut in two, nor what belongs to it left behind.
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
-from gateway.pushing.marking import Marked
+from gateway.pushing.marking import Mark, Marked
 
 Measure = Callable[[Marked], int]
 _BORDERS = (
@@ -19,7 +19,12 @@ _BORDERS = (
 )
 LEAST_SHARE = 0.3
 """A border before this share of what fits would leave a piece that is too short to read."""
-_JOINERS = {"\u200d", "\ufe0f", "\ufe0e"}
+UNCUT = frozenset({"pre", "code", "link"})
+"""Marks that are cut only where nothing else can be."""
+ZERO_WIDTH_JOINER = "\u200d"
+_FLAG_LETTERS = "".join(map(chr, range(0x1F1E6, 0x1F200)))
+VIRAMA = 9
+"""The combining class of what binds two letters of an Indic script into one."""
 
 
 def utf16_units(text: str) -> int:
@@ -42,7 +47,8 @@ def split(whole: Marked, *, longest: int, measure: Measure) -> list[Marked]:
 
 def _fitting(whole: Marked, start: int, longest: int, measure: Measure) -> int:
     """Return the furthest end of a piece that fits, found by halving; at least one character."""
-    low, high = start + 1, min(len(whole.text), start + longest)
+    # One more than the longest: it may be the space that is left out behind a last word.
+    low, high = start + 1, min(len(whole.text), start + longest + 1)
     while low < high:
         middle = (low + high + 1) // 2
         if measure(whole.cut(start, middle)) <= longest:
@@ -56,29 +62,46 @@ def _border(whole: Marked, start: int, fits: int) -> int:
     if fits >= len(whole.text):
         return fits
     least = start + int((fits - start) * LEAST_SHARE)
-    code = [mark for mark in whole.marks if mark.kind == "pre" and mark.start < fits < mark.end]
+    uncut = [mark for mark in whole.marks if mark.kind in UNCUT]
+    across = [mark for mark in uncut if mark.start < fits < mark.end]
+    code = [mark for mark in across if mark.kind == "pre"]
     if code and code[0].start > least:
         return code[0].start  # the block fits the next piece better than both
-    for border in _BORDERS[1:2] if code else _BORDERS:
-        ends = [end for end in _ends(border, whole, least, fits) if end > start]
-        if ends:
-            return ends[-1]
+    for kept in (uncut, [mark for mark in uncut if mark not in across]):
+        for border in _BORDERS[1:2] if code else _BORDERS:
+            ends = [end for end in _ends(border, whole.text, least, fits, kept) if end > start]
+            if ends:
+                return ends[-1]
     return _whole_character(whole.text, start, fits)
 
 
-def _ends(border: re.Pattern[str], whole: Marked, least: int, fits: int) -> Iterator[int]:
-    blocks = [mark for mark in whole.marks if mark.kind in {"pre", "code", "link"}]
-    inside = [mark for mark in blocks if not mark.start < fits < mark.end]
-    for found in border.finditer(whole.text, least, fits):
+def _ends(
+    border: re.Pattern[str], text: str, least: int, fits: int, uncut: Sequence[Mark]
+) -> Iterator[int]:
+    for found in border.finditer(text, least, fits):
         end = found.end()
-        if not any(mark.start < end < mark.end for mark in inside):
+        if not any(mark.start < end < mark.end for mark in uncut):
             yield end
 
 
 def _whole_character(text: str, start: int, fits: int) -> int:
     end = fits
-    while end > start + 1 and (
-        unicodedata.combining(text[end]) or text[end] in _JOINERS or text[end - 1] == "\u200d"
-    ):
+    while end > start + 1 and _belongs(text, end):
         end -= 1
-    return end if end > start + 1 else fits
+    return end if end > start + 1 or not _belongs(text, end) else fits
+
+
+def _belongs(text: str, place: int) -> bool:
+    """Whether the character at `place` is read as one with that before it."""
+    before, character = text[place - 1], text[place]
+    if before == ZERO_WIDTH_JOINER or unicodedata.combining(before) == VIRAMA:
+        return True
+    if character in _FLAG_LETTERS:
+        # Flags are pairs: an odd number of such letters before this one leaves it the second.
+        return (place - len(text[:place].rstrip(_FLAG_LETTERS))) % 2 == 1
+    return (
+        unicodedata.category(character).startswith("M")
+        or character == ZERO_WIDTH_JOINER
+        or "\U0001f3fb" <= character <= "\U0001f3ff"  # the colour of a skin
+        or "\U000e0020" <= character <= "\U000e007f"  # the letters of a region's flag
+    )

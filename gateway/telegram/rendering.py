@@ -1,6 +1,7 @@
 """Turns answers into Telegram messages: text with entities, within the limits of the Bot API."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from pydantic import JsonValue
 
@@ -25,7 +26,10 @@ KINDS = {
     "link": "text_link",
 }
 ALONE = frozenset({"code", "pre"})
-"""Marks that allow no other within or around them."""
+"""Marks that allow no style within or around them."""
+SPLIT = frozenset({"bold", "italic", "strike"})
+"""Marks that may be told in several."""
+WEB = ("https://", "http://")
 RANK = ("pre", "code", "link", "quote", "bold", "italic", "strike")
 """Which entities stay when there are too many."""
 
@@ -51,7 +55,7 @@ def with_sources(answer: Marked, sources: Sequence[Source], *, title: str) -> Ma
         name = " › ".join(dict.fromkeys((source.title, *source.heading_path)))
         text += f"\n[{source.number}] "
         place = source.place
-        if place.startswith(("https://", "http://")):
+        if place.startswith(WEB):
             marks.append(Mark(len(text), len(text) + len(name), "link", place))
         text += name if source.url is not None or not place else f"{name} ({place})"
     return Marked(text, tuple(marks))
@@ -68,26 +72,48 @@ def keyboard(buttons: Sequence[Button]) -> list[list[Fields]]:
         label = _shortened(button.label)
         if button.url is None:
             rows.append([{"text": label, "callback_data": button.token}])
-        elif button.url.startswith(("https://", "http://")):
+        elif button.url.startswith(WEB):
             rows.append([{"text": label, "url": button.url}])
     return [*rows, thumbs] if thumbs else rows
 
 
 def _entities(piece: Marked) -> list[Fields]:
-    kept = [mark for mark in piece.marks if mark.end > mark.start and _is_allowed(mark, piece)]
-    if len(kept) > MOST_ENTITIES:
-        best = sorted(kept, key=lambda mark: RANK.index(mark.kind))[:MOST_ENTITIES]
-        kept = [mark for mark in kept if mark in best]
-    return [_entity(mark, piece.text) for mark in kept]
+    marks = sorted(_told(piece.marks), key=lambda mark: (mark.start, -mark.end))
+    if len(marks) > MOST_ENTITIES:
+        best = sorted(marks, key=lambda mark: RANK.index(mark.kind))[:MOST_ENTITIES]
+        marks = [mark for mark in marks if mark in best]
+    return [_entity(mark, piece.text) for mark in marks]
 
 
-def _is_allowed(mark: Mark, piece: Marked) -> bool:
-    if mark.kind == "link" and not mark.detail.startswith(("https://", "http://")):
-        return False
-    return mark.kind in ALONE or not any(
-        other.kind in ALONE and other.start < mark.end and mark.start < other.end
-        for other in piece.marks
-    )
+def _told(marks: Sequence[Mark]) -> Iterator[Mark]:
+    """Yield marks as Telegram takes them, outer ones first.
+
+    Code stands alone: what would go around it is told before and behind it. A link that is code is
+    a link, and nothing is within its own kind.
+    """
+    kept: list[Mark] = []
+    for mark in marks:
+        if mark.kind == "link" and not mark.detail.startswith(WEB):
+            continue
+        around = [outer for outer in kept if outer.start <= mark.start and mark.end <= outer.end]
+        if any(outer.kind == mark.kind for outer in around):
+            continue
+        if mark.kind != "code" or not any(outer.kind == "link" for outer in around):
+            kept.append(mark)
+    code = [mark for mark in kept if mark.kind in ALONE]
+    for mark in kept:
+        yield from _beside(mark, code) if mark.kind in SPLIT else (mark,)
+
+
+def _beside(mark: Mark, code: Sequence[Mark]) -> Iterator[Mark]:
+    start = mark.start
+    for other in code:
+        if mark.start < other.end and other.start < mark.end:
+            if start < other.start:
+                yield replace(mark, start=start, end=other.start)
+            start = max(start, other.end)
+    if start < mark.end:
+        yield replace(mark, start=start)
 
 
 def _entity(mark: Mark, text: str) -> Fields:

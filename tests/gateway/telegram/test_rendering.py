@@ -1,0 +1,115 @@
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.answer import Source
+from gateway.pushing.port import Button
+from gateway.telegram.rendering import LONGEST_UNITS, MOST_ENTITIES, keyboard, messages
+from tests.gateway.pushing.writing import QUICK, markdown, texts
+from tests.gateway.telegram.api import units
+
+SOURCE = Source(
+    number=1, title="Rules 😀", heading_path=("Create",), url="https://example.org/a", anchor="b"
+)
+long_texts = st.builds(lambda text, times: f"{text}\n\n" * times, markdown, st.integers(1, 60))
+
+
+def covered(message: dict[str, Any], entity: dict[str, Any]) -> str:
+    """What an entity covers, counted as Telegram counts."""
+    start, end = entity["offset"] * 2, (entity["offset"] + entity["length"]) * 2
+    return bytes(message["text"].encode("utf-16-le")[start:end]).decode("utf-16-le")
+
+
+def told(text: str, *sources: Source) -> list[tuple[str, str]]:
+    """What is covered by which entity in a text of one message."""
+    (message,) = messages(text, sources, title="Sources")
+    entities: Any = message["entities"]
+    return [(entity["type"], covered(message, entity)) for entity in entities]
+
+
+@given(st.one_of(texts, long_texts), st.booleans())
+@QUICK
+def test_every_message_is_within_the_limits_and_entities_lie_in_its_text(
+    text: str, with_source: bool
+) -> None:
+    for message in messages(text, [SOURCE] * with_source, title="Sources"):
+        entities: Any = message["entities"]
+        said = str(message["text"])
+        assert units(said) <= LONGEST_UNITS
+        assert len(entities) <= MOST_ENTITIES
+        for entity in entities:
+            assert covered(message, entity)  # decodes: no surrogate pair is cut
+            assert entity["offset"] + entity["length"] <= units(said)
+
+
+@given(texts)
+@QUICK
+def test_entities_are_told_as_telegram_takes_them(text: str) -> None:
+    for message in messages(text, (), title="Sources"):
+        entities: Any = message["entities"]
+        spans = [
+            (entity["offset"], entity["offset"] + entity["length"], entity["type"])
+            for entity in entities
+        ]
+        for number, (start, end, kind) in enumerate(spans):
+            for other_start, other_end, other in spans[number + 1 :]:
+                apart = other_start >= end or other_end <= start
+                within = start <= other_start and other_end <= end
+                assert apart or within
+                if within and not apart:
+                    assert kind not in {"pre", "code", other}
+                    assert other not in {"pre", "code"} or kind == "blockquote"
+
+
+@pytest.mark.parametrize(
+    ("text", "entities"),
+    [
+        ("😀 **😀b** c", [("bold", "😀b")]),
+        ("# Set `x` now", [("bold", "Set "), ("code", "x"), ("bold", " now")]),
+        ("[`x`](https://a.org)", [("text_link", "x")]),
+        ("[x](ftp://a.org) [y](javascript:z)", []),
+        ("> a `b`\n>\n> > c", [("blockquote", "a b\n\nc"), ("code", "b")]),
+        ("```py\n**a**\n```", [("pre", "**a**")]),
+        ("***a***", [("italic", "a"), ("bold", "a")]),
+        ("# **a** b", [("bold", "a b")]),
+    ],
+)
+def test_entities_cover_what_was_marked(text: str, entities: list[tuple[str, str]]) -> None:
+    assert told(text) == entities
+
+
+def test_sources_are_linked_where_they_have_an_address() -> None:
+    path = Source(number=2, title="Page", path="a/b.md")
+
+    assert told("a 😀", SOURCE, path) == [("text_link", "Rules 😀 › Create")]
+    (message,) = messages("a 😀", [SOURCE, path], title="Sources")
+    assert message["text"] == "a 😀\n\nSources\n[1] Rules 😀 › Create\n[2] Page (a/b.md)"
+
+
+def test_too_many_entities_keep_code_and_links_before_styles() -> None:
+    text = " ".join(f"**b{number}** `c{number}`" for number in range(80))
+
+    kinds = [kind for kind, _ in told(text)]
+
+    assert (kinds.count("code"), kinds.count("bold")) == (80, 20)
+
+
+def test_buttons_stand_in_a_row_each_and_thumbs_together() -> None:
+    rows: Any = keyboard(
+        [
+            Button("x" * 90, "t1"),
+            Button("page", "", "source", "https://a.org"),
+            Button("nowhere", "", "source", "ftp://a.org"),
+            Button("", "t2", "up"),
+            Button("", "t3", "down"),
+        ]
+    )
+
+    assert [[button.get("callback_data", button.get("url")) for button in row] for row in rows] == [
+        ["t1"],
+        ["https://a.org"],
+        ["t2", "t3"],
+    ]
+    assert len(rows[0][0]["text"]) == 60
