@@ -1,5 +1,7 @@
 """Every setting, read from the environment or a `.env` file; `docs/settings.md` lists them."""
 
+import ipaddress
+import re
 from pathlib import Path
 from typing import Literal
 
@@ -52,6 +54,7 @@ class ModelLimit(BaseModel, frozen=True, extra="forbid"):
     tokens_per_minute: float | None = Field(None, gt=0)
 
 
+_WEB_ADDRESS = re.compile(r"https?://[^\s\"'<>]+")
 REDIS_SCHEMES = ("redis://", "rediss://", "unix://", "redis+cluster://", "rediss+cluster://")
 
 
@@ -62,6 +65,12 @@ class AssistantSettings(BaseModel, frozen=True, extra="forbid"):
     tenant: str = Field("", pattern=f"^$|{NAME}")
     domain_name: str
     domain_scope: str
+    documentation_url: str | None = None
+
+    @field_validator("documentation_url")
+    @classmethod
+    def _is_documentation(cls, value: str | None) -> str | None:
+        return _documentation(value)
 
 
 class Settings(BaseSettings):
@@ -149,6 +158,23 @@ class Settings(BaseSettings):
         description="further assistants that these processes serve, each with documents of its "
         "own: a JSON list of `assistant`, `domain_name`, `domain_scope` and, if another, `tenant`",
     )
+    documentation_url: str | None = Field(
+        None,
+        description="where the documents are published: sources without an address of their own "
+        "open there, below this address or by a template, `https://docs.acme.com/{page}#{anchor}` "
+        "(`{path}`: the file's path, `{page}`: without its ending); unset: at the HTTP door",
+    )
+    source_links: bool = Field(
+        True, description="the HTTP door shows cited documents that are not published elsewhere"
+    )
+    public_url: str | None = Field(
+        None, description="of the HTTP door, where people reach it under another address"
+    )
+    trusted_proxies: tuple[str, ...] = Field(
+        (),
+        description="addresses or networks of proxies in front of the HTTP door, whose "
+        "`X-Forwarded-For` and `X-Forwarded-Proto` are believed (a JSON list); none: nobody's",
+    )
     history_turns: int = Field(6, ge=0, le=50, description="turns that agents see")
     memory_ttl_days: float = Field(30.0, gt=0, description="conversations are forgotten after")
     result_ttl_hours: float = Field(24.0, gt=0, description="replies and journals are kept for")
@@ -191,11 +217,32 @@ class Settings(BaseSettings):
         "slack_api_url",
         "telegram_api_url",
         "telegram_webhook_url",
+        "documentation_url",
+        "public_url",
         mode="before",
     )
     @classmethod
     def _empty_is_unset(cls, value: object) -> object:
         return None if value == "" else value
+
+    @field_validator("documentation_url")
+    @classmethod
+    def _is_documentation(cls, value: str | None) -> str | None:
+        return _documentation(value)
+
+    @field_validator("public_url")
+    @classmethod
+    def _is_public(cls, value: str | None) -> str | None:
+        if value is not None and _WEB_ADDRESS.fullmatch(value) is None:
+            raise ValueError("expected an address such as https://desk.acme.com")
+        return value
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _are_networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for one in value:
+            ipaddress.ip_network(one)
+        return value
 
     @field_validator("redis_url")
     @classmethod
@@ -235,6 +282,7 @@ class Settings(BaseSettings):
                     "assistant": one.assistant,
                     "domain_name": one.domain_name,
                     "domain_scope": one.domain_scope,
+                    "documentation_url": one.documentation_url,
                 }
             )
             for one in self.assistants
@@ -267,6 +315,18 @@ class Settings(BaseSettings):
             "describe": self.description_model,
         }.get(task, "")
         return own or self.gen_model
+
+
+def _documentation(value: str | None) -> str | None:
+    names = set(re.findall(r"\{[^{}]*\}?", value or ""))
+    if value is not None and (
+        _WEB_ADDRESS.fullmatch(value) is None or names - {"{path}", "{page}", "{anchor}"}
+    ):
+        raise ValueError(
+            "expected an address such as https://docs.acme.com, in which {path}, {page} and "
+            "{anchor} may stand"
+        )
+    return value
 
 
 def load_settings(**changes: object) -> Settings:

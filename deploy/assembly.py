@@ -46,11 +46,12 @@ STAND_IN_SECONDS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """A connection to Redis, and what is made of it."""
+    """A connection to Redis, and what is made of it; `knowledge` where this process opened it."""
 
     endpoint: Endpoint
     broker: Broker
     settings: Settings
+    knowledge: "Knowledge | None" = None
 
 
 @asynccontextmanager
@@ -122,7 +123,7 @@ async def attended(settings: Settings, *, empty: bool = False) -> AsyncIterator[
             raise CommandError("there are no documents yet; read some with: refdesk ingest PATH...")
         await stack.enter_async_context(knowledge.warming())
         await stack.enter_async_context(staffed(post, ROLES, knowledge))
-        yield post
+        yield replace(post, knowledge=knowledge)
 
 
 @asynccontextmanager

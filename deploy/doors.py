@@ -1,6 +1,7 @@
 """Puts the HTTP door together: keys, memory and desks, as the gateway's ports want them."""
 
 import asyncio
+import secrets
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -9,15 +10,19 @@ from typing import TYPE_CHECKING
 from broker.transcripts import Said, Transcripts
 from config.texts import load_texts
 from deploy.assembly import Post, desks
+from deploy.reader import documents_of
 from envelope.conversation import Pause, Turn
 from envelope.question import Question
 from gateway.http.app import make_app
 from gateway.http.door import Door
 from gateway.http.guard import Guard
+from gateway.http.links import SourceLinks
 from gateway.http.metrics import DoorMeter
+from gateway.http.reader import reader_router
 from gateway.keys import Key
 from gateway.port import Demand, Feedback
 from gateway.widget.routes import widget_router
+from knowledge.errors import KnowledgeError
 from memory.conversation import DAY_SECONDS, RedisMemory
 from memory.doors import RedisDoorKeys, RedisDoorMemory, RedisRates
 from memory.errors import MemoryUnavailableError
@@ -48,6 +53,10 @@ class StoredKeys:
 
     async def any(self) -> bool:
         return await self._keys.any()
+
+    async def link_secret(self) -> bytes:
+        """Return what every door on this Redis signs links with."""
+        return await self._keys.link_secret(secrets.token_bytes(32))
 
 
 class StoredRates:
@@ -118,10 +127,11 @@ async def http_door(
     `open_to_all`: whoever reaches the door needs no key until the first one is made.
     """
     settings, texts, meter = post.settings, load_texts(), DoorMeter()
-    client = post.endpoint.client()
+    client, documents = post.endpoint.client(), documents_of(post)
     try:
+        keys = StoredKeys(client)
         guard = Guard(
-            StoredKeys(client),
+            keys,
             StoredRates(client),
             open_tenant=settings.tenant if open_to_all else None,
         )
@@ -137,17 +147,30 @@ async def http_door(
             conversations=conversations,
             superseded=lambda language: texts.text("superseded", language),
             meter=meter,
+            links=SourceLinks(
+                {
+                    (one.tenant, one.assistant): one.documentation_url or ""
+                    for one in settings.of_assistants()
+                },
+                secret=None if documents is None else await keys.link_secret(),
+                address=settings.public_url or "",
+            ),
         )
+        others = [widget_router()]
+        if documents is not None:
+            others.append(reader_router(door, documents, texts.text))
         made = make_app(
             door,
             stopping=stopping,
             registry=meter.registry,
             turns=settings.history_turns,
-            unavailable=(MemoryUnavailableError,),
-            others=(widget_router(),),
+            unavailable=(MemoryUnavailableError, KnowledgeError),
+            others=others,
         )
         yield made.app
     finally:
+        if documents is not None:
+            await documents.close()
         await client.aclose()
 
 

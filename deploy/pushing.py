@@ -42,6 +42,7 @@ async def push_door(
                 supersedes=settings.newer_message == "supersedes",
                 default_language=settings.default_language,
                 deadline_seconds=settings.deadline_seconds,
+                documentation=settings.documentation_url or "",
             ),
             secret=secret,
             unavailable=(MemoryUnavailableError,),

@@ -3,16 +3,20 @@
 from collections.abc import Callable
 from typing import Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, JsonValue
 
 from broker.port import Fields
 from envelope.outcome import Outcome
+from gateway.places import Opens, at, opens_in
 
 FORGOTTEN = "forgotten"
 """The `termination_reason` of a message of which only the outcome is left."""
 LOST = "lost"
 """That of a message of which nothing is left: Redis lost what it had not kept yet."""
 SupersededText = Callable[[str], str]
+Shows = Callable[[Fields, str], "Answer"]
+"""Returns what is shown of a reply; a reply without a language is in the one told."""
+_nowhere = opens_in("")
 
 
 class Source(BaseModel, frozen=True, extra="ignore"):
@@ -26,12 +30,18 @@ class Source(BaseModel, frozen=True, extra="ignore"):
     path: str | None = Field(None, examples=["routing/configure-routing-rules.md"])
     anchor: str | None = Field(None, examples=["create-a-routing-rule"])
     language: str | None = Field(None, description="of the page, ISO 639-1", examples=["en"])
+    link: str | None = Field(
+        None,
+        description="opens it at its heading: at the page's address, else in the documentation, "
+        "else at this desk, where a link is good for a day; none: it can only be named",
+    )
 
     @property
     def place(self) -> str:
-        """Where it stands: URL or path, with its anchor."""
-        where = self.url or self.path or ""
-        return f"{where}#{self.anchor}" if self.anchor and "#" not in where else where
+        """Where it opens, else where it stands: URL or path, with its anchor."""
+        if self.link is not None:
+            return self.link
+        return at(self.url or self.path or "", self.anchor or "")
 
 
 class Action(BaseModel, frozen=True, extra="ignore"):
@@ -65,15 +75,27 @@ class Answer(BaseModel, frozen=True, extra="ignore"):
     processing_seconds: float | None = None
 
 
-def answer_of(reply: Fields, *, superseded: SupersededText, language: str = "en") -> Answer:
-    """Return what is shown of a reply; words are found for one that came without.
+def answer_of(
+    reply: Fields,
+    *,
+    superseded: SupersededText,
+    language: str = "en",
+    opens: Opens = _nowhere,
+) -> Answer:
+    """Return what is shown of a reply, and `opens` its sources; words are found for one without.
 
     A message that was forgotten while somebody waited for it counts as superseded.
     """
     shown = {name: value for name, value in reply.items() if value is not None}
     if shown.get("termination_reason") == FORGOTTEN:
         shown["outcome"] = Outcome.SUPERSEDED.value
+    shown["sources"] = _linked(shown.get("sources"), opens)
     answer = Answer.model_validate(shown)
     if answer.outcome is not Outcome.SUPERSEDED or answer.text:
         return answer
     return answer.model_copy(update={"text": superseded(language), "language": language})
+
+
+def _linked(sources: JsonValue, opens: Opens) -> list[JsonValue]:
+    told = sources if isinstance(sources, list) else []
+    return [{**one, "link": opens(one)} if isinstance(one, dict) else one for one in told]

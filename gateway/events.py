@@ -21,7 +21,7 @@ from pydantic import JsonValue
 
 from broker.port import Fields, JournalEntry
 from envelope.question import Question
-from gateway.answer import Answer, SupersededText, answer_of
+from gateway.answer import Answer, Shows
 from gateway.errors import MessageError
 
 PIECE_CHARACTERS = 48
@@ -78,7 +78,7 @@ def place_of(event_id: str) -> Place:
 
 
 def events_of(
-    entry: JournalEntry, question: Question, *, superseded: SupersededText, language: str = "en"
+    entry: JournalEntry, question: Question, *, shows: Shows, language: str = "en"
 ) -> Iterator[Event]:
     """Yield what of an entry may be shown."""
     match entry.kind:
@@ -87,8 +87,7 @@ def events_of(
         case "routed" if entry.fields.get("to") != "final":
             yield Event(f"{entry.id}.0", "stage", _stage(entry.fields))
         case "finished":
-            answer = answer_of(entry.fields, superseded=superseded, language=language)
-            yield from answer_events(entry.id, answer)
+            yield from answer_events(entry.id, shows(entry.fields, language))
 
 
 def answer_events(entry_id: str, answer: Answer) -> Iterator[Event]:

@@ -73,9 +73,12 @@ class Key(BaseModel, frozen=True, extra="forbid"):
 
     def opens(self, token: str, *, now: float) -> bool:
         """Whether this is the key's own token, and the key still is good."""
-        right = hmac.compare_digest(digest_of(token), self.digest)
+        return hmac.compare_digest(digest_of(token), self.digest) and self.is_good(now=now)
+
+    def is_good(self, *, now: float) -> bool:
+        """Whether the key was not revoked and has not expired."""
         expired = self.expires_at is not None and now >= self.expires_at
-        return right and not expired and self.revoked_at is None
+        return not expired and self.revoked_at is None
 
 
 def made_key(kind: Literal["secret", "public"], **fields: object) -> tuple[Key, str]:

@@ -32,6 +32,34 @@ class Demand:
     per_day: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Section:
+    """What stands below one heading of a document: blocks as in Markdown, and if it is `cited`."""
+
+    heading_path: tuple[str, ...]
+    anchor: str | None
+    text: str
+    cited: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReadableDocument:
+    """A document as it can be read; `language` in ISO 639-1."""
+
+    title: str
+    crumbs: tuple[str, ...]
+    language: str
+    sections: tuple[Section, ...]
+
+
+class Documents(Protocol):
+    """Shows what the assistants answer from."""
+
+    async def citing(self, tenant: str, assistant: str, chunk_id: str) -> ReadableDocument | None:
+        """Return the document of a cited chunk; None when this assistant has none with it now."""
+        ...
+
+
 class KeyStore(Protocol):
     """Keeps keys."""
 

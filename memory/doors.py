@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from envelope.question import Question
 from memory.answers import answered
-from memory.keys import conversation_keys, door_keys_key, rate_key, thread_key
+from memory.keys import conversation_keys, door_keys_key, link_secret_key, rate_key, thread_key
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -72,6 +72,12 @@ class RedisDoorKeys:
     async def any(self) -> bool:
         """Whether there is one."""
         return bool(await answered(self._client.exists(door_keys_key())))
+
+    async def link_secret(self, new: bytes) -> bytes:
+        """Return what all doors sign links with: the `new` one, where there is none yet."""
+        await answered(self._client.set(link_secret_key(), new, nx=True))
+        found: bytes = await answered(self._client.get(link_secret_key()))
+        return found
 
 
 class RedisRates:

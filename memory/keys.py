@@ -12,6 +12,7 @@
 | rd:{shard}:mem:<conversation>:visit        | str  | doors   | doors   | ttl      |
 | rd:thread:<tenant>/<assistant>:<hash>      | str  | doors   | doors   | ttl      |
 | rd:keys                                    | hash | keys    | doors   | never    |
+| rd:keys:links                              | str  | doors   | doors   | never    |
 | rd:rate:{owner}:<limit>                    | hash | doors   | doors   | a day    |
 | rd:push:{channel/<conversation>}:about     | hash | doors   | doors   | ttl      |
 | rd:push:{channel/<conversation>}:open      | zset | doors   | doors   | ttl      |
@@ -100,6 +101,11 @@ def thread_key(tenant: str, assistant: str, digest: str) -> str:
 def door_keys_key() -> str:
     """Return the key of the HTTP door's keys."""
     return "rd:keys"
+
+
+def link_secret_key() -> str:
+    """Return the key of the secret that signs the doors' links."""
+    return "rd:keys:links"
 
 
 def rate_key(owner: str, name: str) -> str:

@@ -17,7 +17,7 @@ from broker.port import Duplicate, Fields
 from envelope.conversation import Pause
 from envelope.outcome import Outcome
 from envelope.question import Question
-from gateway.answer import Answer, answer_of
+from gateway.answer import Answer, Shows
 from gateway.desk import Desk, Message
 from gateway.events import Event, Place
 from gateway.http.completion_form import (
@@ -54,6 +54,7 @@ class Asked:
     key_id: str
     created: int
     admission: Admission | None
+    shows: Shows
 
     @property
     def head(self) -> Fields:
@@ -135,7 +136,8 @@ class Completions:
             admission = await handed_in(self._door, self._patience, desk, message)
         elif isinstance(await self._patience.submit(desk, message), Duplicate):
             await check_same(self._door, question, message)
-        return Asked(wanted, desk, question, history, key_id, int(time.time()), admission)
+        shows = self._door.shows(caller, question)
+        return Asked(wanted, desk, question, history, key_id, int(time.time()), admission, shows)
 
     def _desk(self, caller: Caller, model: str) -> Desk:
         if model not in self._door.assistants(caller):
@@ -163,7 +165,7 @@ class Completions:
         except BrokerUnavailableError:
             # Past its deadline, and Redis still away: the apology is all that is left.
             reply = asked.desk.last_resort(asked.question, "en")
-        answer = answer_of(reply, superseded=self._door.superseded)
+        answer = asked.shows(reply, "en")
         self._door.meter.ended(answer.outcome.value)
         await self._keep_thread(asked, answer)
         message = {
@@ -193,7 +195,7 @@ class Completions:
         stream = EventStream(
             asked.desk,
             asked.question,
-            superseded=self._door.superseded,
+            shows=asked.shows,
             stopping=self._stopping,
             meter=self._door.meter,
             after=Place(),

@@ -3,18 +3,20 @@
 import hmac
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Protocol
 
 import structlog
 from fastapi import Depends, Header, Path, Query, Request
 from fastapi.security import HTTPBearer
 
-from broker.port import Broker
+from broker.port import Broker, Fields
 from envelope.question import Question
+from gateway.answer import Answer, Shows, answer_of
 from gateway.desk import Desk
 from gateway.http.errors import ForbiddenError, InvalidRequestError, unknown
 from gateway.http.guard import Caller, Guard
+from gateway.http.links import SourceLinks
 from gateway.keys import Scope, digest_of
 from gateway.port import Conversations
 
@@ -75,6 +77,16 @@ class Door:
     conversations: Conversations
     superseded: Texts
     meter: Meter
+    links: SourceLinks = field(default_factory=SourceLinks)
+
+    def shows(self, caller: Caller, place: Question) -> Shows:
+        """Return what shows replies of the assistant of `place` to a caller."""
+        opens = self.links.of(caller, place)
+
+        def show(reply: Fields, language: str) -> Answer:
+            return answer_of(reply, superseded=self.superseded, language=language, opens=opens)
+
+        return show
 
     def assistants(self, caller: Caller) -> list[str]:
         """Return the assistants that the caller may talk to."""
@@ -98,6 +110,12 @@ class Door:
             )
         return self.desks[caller.tenant, assistant]
 
+    def entered(self, caller: Caller, assistant: str | None, conversation_id: str) -> "Entered":
+        """Return a caller's place at a conversation; raises `InvalidRequestError`."""
+        desk = self.desk(caller, assistant)
+        shows = self.shows(caller, desk.named(conversation_id, "-"))
+        return Entered(caller, desk, conversation_id, shows)
+
 
 @dataclass(frozen=True, slots=True)
 class Entered:
@@ -106,6 +124,7 @@ class Entered:
     caller: Caller
     desk: Desk
     conversation_id: str
+    shows: Shows
 
     def question(self, message_id: str = "-") -> Question:
         """Return the full name of one of its messages."""
@@ -140,7 +159,7 @@ def enters(door: Door, scope: Scope) -> Enters:
         assistant: AssistantName = None,
         token: VisitToken = None,
     ) -> Entered:
-        place = Entered(caller, door.desk(caller, assistant), conversation_id)
+        place = door.entered(caller, assistant, conversation_id)
         structlog.contextvars.bind_contextvars(conversation_id=conversation_id)
         if caller.public:
             await _check_visit(door, place, token)

@@ -20,6 +20,7 @@ from gateway.keys import Key, Scope, id_of
 from gateway.port import Demand, KeyStore, Rates
 
 LOCAL_HOST = re.compile(r"(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?", re.ASCII)
+NAMED_HOST = re.compile(r"(?:[A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?", re.ASCII)
 AT_ONCE = 16
 BAD_KEY = "invalid_api_key"
 FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
@@ -37,6 +38,8 @@ class Caller:
     assistants: tuple[str, ...] = ()
     key: Key | None = None
     address: str = ""
+    door_address: str = ""
+    """Of the door, as the caller names it; empty where it is named in no usable way."""
 
     @property
     def public(self) -> bool:
@@ -70,7 +73,18 @@ class Guard:
             key = await self._known(_token(request))
         if key.kind == "public":
             _check_origin(request, key)
-        return Caller(key.tenant, key.scopes, key.assistants, key, _address(request))
+        return _holder(request, key)
+
+    async def link_holder(self, request: Request, key_id: str) -> Caller:
+        """Return for whom a link was made, if it still may be used; else raises as `caller`."""
+        if not key_id:
+            if self._open_tenant is None or await self._keys.any():
+                raise UnauthorizedError("made while no key was needed", code=BAD_KEY)
+            return _local(request, self._open_tenant)
+        key = await self._keys.get(key_id)
+        if key is None or not key.is_good(now=time.time()):
+            raise UnauthorizedError("made for a key that is not good any more", code=BAD_KEY)
+        return _holder(request, key)
 
     async def admit(self, caller: Caller) -> None:
         """Count one request; raises `LimitedError`."""
@@ -135,7 +149,18 @@ def _local(request: Request, tenant: str) -> Caller:
         raise ForbiddenError(
             f"without keys the desk answers its own machine alone; {MAKE_ONE}", code="not_local"
         )
-    return Caller(tenant, frozenset(Scope), address=_address(request))
+    return Caller(
+        tenant,
+        frozenset(Scope),
+        address=_address(request),
+        door_address=_door_address(request),
+    )
+
+
+def _holder(request: Request, key: Key) -> Caller:
+    return Caller(
+        key.tenant, key.scopes, key.assistants, key, _address(request), _door_address(request)
+    )
 
 
 def _check_origin(request: Request, key: Key) -> None:
@@ -150,6 +175,11 @@ def _check_origin(request: Request, key: Key) -> None:
             code="origin_not_allowed",
         )
     request.state.allowed_origin = origin
+
+
+def _door_address(request: Request) -> str:
+    host = request.headers.get("host", "")
+    return f"{request.url.scheme}://{host}" if NAMED_HOST.fullmatch(host) else ""
 
 
 def _address(request: Request) -> str:

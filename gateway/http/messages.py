@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse
 from broker.errors import BrokerUnavailableError
 from broker.port import Duplicate, Fields
 from envelope.question import Question
-from gateway.answer import Answer, answer_of
+from gateway.answer import Answer
 from gateway.desk import Desk, Message, parsed
 from gateway.errors import BusyError
 from gateway.events import Place, place_of
@@ -114,7 +114,7 @@ class Messages:
         if isinstance(await self._patience.submit(place.desk, message), Duplicate):
             await check_same(self._door, question, message)
         reply = await self._outcome(place, question, message.language)
-        answer = answer_of(reply, superseded=self._door.superseded, language=message.language)
+        answer = place.shows(reply, message.language)
         self._door.meter.ended(answer.outcome.value)
         return JSONResponse(
             answer.model_dump(mode="json", exclude_none=True),
@@ -161,7 +161,7 @@ class Messages:
         return EventStream(
             place.desk,
             question,
-            superseded=self._door.superseded,
+            shows=place.shows,
             stopping=self._stopping,
             meter=self._door.meter,
             after=after,

@@ -6,7 +6,7 @@ from uuid import uuid4
 from fastapi import APIRouter, Depends, Response
 from pydantic import BaseModel, Field
 
-from gateway.http.door import AssistantName, Door, Entered, admits, open_visit
+from gateway.http.door import AssistantName, Door, admits, open_visit
 from gateway.http.guard import Caller
 from gateway.keys import Scope
 
@@ -35,7 +35,7 @@ def opening_router(door: Door) -> APIRouter:
     ) -> Opened:
         """Return a new id. With a secret key you may as well choose ids of your own; with a public
         key this is the only way, and the conversation gets a token of its own."""
-        place = Entered(caller, door.desk(caller, assistant), f"c-{uuid4().hex}")
+        place = door.entered(caller, assistant, f"c-{uuid4().hex}")
         token = await open_visit(door, place) if caller.public else None
         response.headers["Location"] = f"/v1/conversations/{place.conversation_id}"
         return Opened(

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from broker.transcripts import Said
 from envelope.conversation import Turn
 from envelope.outcome import Outcome
-from gateway.answer import Answer, answer_of
+from gateway.answer import Answer
 from gateway.desk import Message
 from gateway.http.door import Door, Entered, MessageId, enters
 from gateway.http.errors import InvalidRequestError, UnavailableError, unknown
@@ -109,19 +109,7 @@ class Reading:
             earlier=[
                 Spoken(speaker=turn.speaker, text=turn.text) for turn in _earlier(turns, said)
             ],
-            messages=[self._message(one, feedback) for one in said],
-        )
-
-    def _message(self, said: Said, feedback: dict[str, Feedback]) -> SaidMessage:
-        ended = said.last.kind == "finished"
-        message_id = said.question.message_id
-        return SaidMessage(
-            message_id=message_id,
-            text=str(said.first.fields.get("text") or ""),
-            at=said.first.at,
-            status="ended" if ended else "running",
-            answer=answer_of(said.last.fields, superseded=self._door.superseded) if ended else None,
-            feedback=feedback.get(message_id),
+            messages=[_message(place, one, feedback) for one in said],
         )
 
     async def _forget(self, place: Entered) -> None:
@@ -160,6 +148,19 @@ class Reading:
             question, Feedback(thumb=given.thumb, reason=given.reason)
         )
         self._door.meter.thumbed(given.thumb)
+
+
+def _message(place: Entered, said: Said, feedback: dict[str, Feedback]) -> SaidMessage:
+    ended = said.last.kind == "finished"
+    message_id = said.question.message_id
+    return SaidMessage(
+        message_id=message_id,
+        text=str(said.first.fields.get("text") or ""),
+        at=said.first.at,
+        status="ended" if ended else "running",
+        answer=place.shows(said.last.fields, "en") if ended else None,
+        feedback=feedback.get(message_id),
+    )
 
 
 def _earlier(turns: Sequence[Turn], said: Sequence[Said]) -> list[Turn]:

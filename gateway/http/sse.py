@@ -11,7 +11,7 @@ from broker.errors import BrokerUnavailableError
 from broker.port import Fields, JournalEntry
 from envelope.outcome import Outcome
 from envelope.question import Question
-from gateway.answer import SupersededText, answer_of
+from gateway.answer import Shows
 from gateway.desk import Desk
 from gateway.errors import BusyError, StoppingError
 from gateway.events import Event, Place, answer_events, events_of
@@ -37,7 +37,7 @@ class EventStream:
         desk: Desk,
         question: Question,
         *,
-        superseded: SupersededText,
+        shows: Shows,
         stopping: asyncio.Event,
         meter: Meter,
         after: Place,
@@ -46,7 +46,7 @@ class EventStream:
     ) -> None:
         self._desk = desk
         self._question = question
-        self._superseded = superseded
+        self._shows = shows
         self._stopping = stopping
         self._meter = meter
         self._after = after
@@ -116,7 +116,7 @@ class EventStream:
             event
             for entry in entries
             for event in events_of(
-                entry, self._question, superseded=self._superseded, language=self._language
+                entry, self._question, shows=self._shows, language=self._language
             )
         )
         return [event for event in shown if not self._after.covers(event)]
@@ -140,7 +140,7 @@ class EventStream:
 
     def _made_up(self, reply: Fields, last: str) -> Sequence[Event]:
         """Return the events of a reply that stands in no journal."""
-        answer = answer_of(reply, superseded=self._superseded, language=self._language)
+        answer = self._shows(reply, self._language)
         self._meter.ended(answer.outcome.value)
         return list(answer_events(last if "-" in last else "0-0", answer))
 

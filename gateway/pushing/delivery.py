@@ -13,6 +13,7 @@ from broker.port import Fields
 from broker.results import Result
 from envelope.outcome import Outcome
 from gateway.answer import Answer, answer_of
+from gateway.places import opens_in
 from gateway.pushing.buttons import Buttons
 from gateway.pushing.errors import GoneError, NeverError, PushError
 from gateway.pushing.patience import patiently
@@ -130,7 +131,10 @@ class Delivery:
         self, result: Result, known: Mapping[str, str], post: Mapping[str, str]
     ) -> Shown:
         language = known.get("language", self._manners.default_language)
-        answer = answer_of(result.reply, superseded=self._superseded, language=language)
+        opens = opens_in(self._manners.documentation)
+        answer = answer_of(
+            result.reply, superseded=self._superseded, language=language, opens=opens
+        )
         fixed = known.get("fixed", "")
         if not fixed and _tells_language(answer):
             language = answer.language

@@ -174,6 +174,8 @@ class Manners:
     default_language: str = "en"
     thumbs: bool = True
     deadline_seconds: float = 120.0
+    documentation: str = ""
+    """Where sources without an address of their own open, see `gateway.places`."""
 
 
 @dataclass(slots=True)

@@ -57,7 +57,8 @@ def with_sources(answer: Marked, sources: Sequence[Source], *, title: str) -> Ma
         place = source.place
         if place.startswith(WEB):
             marks.append(Mark(len(text), len(text) + len(name), "link", place))
-        text += name if source.url is not None or not place else f"{name} ({place})"
+        linked = source.link or source.url
+        text += name if linked is not None or not place else f"{name} ({place})"
     return Marked(text, tuple(marks))
 
 

@@ -20,12 +20,12 @@ export function harmless(address) {
 /** Return where a source opens, at its heading, or null where no address is known.
  *
  * `template` tells where pages stand that have no address of their own: `{path}` is the file's
- * path, `{page}` the same without its ending, `{anchor}` the heading.
+ * path, `{page}` the same without its ending, `{anchor}` the heading. Else the desk tells.
  */
 export function placeOf(source, template) {
   const known = harmless(source.url);
   if (known !== null) return withAnchor(known, source.anchor);
-  if (!template || !source.path) return null;
+  if (!template || !source.path) return harmless(source.link);
   const path = source.path.split("/").map(encodeURIComponent).join("/");
   const filled = template
     .replaceAll("{path}", path)

@@ -5,8 +5,10 @@ import pytest
 from fakeredis import FakeAsyncRedis, FakeServer
 
 from broker.connecting import connect
-from tests.gateway.http.rig import Booth, open_booth
+from tests.gateway.http.rig import DOCUMENT, Booth, Shelf, open_booth
 from tests.worker.cast import House
+
+SHELF = Shelf(("acme", "docs", "rules#1", DOCUMENT))
 
 
 @asynccontextmanager
@@ -41,5 +43,5 @@ async def any_house(request: pytest.FixtureRequest) -> AsyncIterator[House]:
 @pytest.fixture
 async def booth(house: House) -> AsyncIterator[Booth]:
     """An open door before a desk that works."""
-    async with house.open(), open_booth(house) as opened:
+    async with house.open(), open_booth(house, documents=SHELF) as opened:
         yield opened

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,15 +17,40 @@ from gateway.desk import Desk
 from gateway.http.app import make_app
 from gateway.http.door import Door
 from gateway.http.guard import Guard
+from gateway.http.links import Name, SourceLinks
 from gateway.http.metrics import DoorMeter
+from gateway.http.reader import reader_router
 from gateway.http.serving import listening, serving
 from gateway.keys import made_key
+from gateway.port import Documents, ReadableDocument, Section
 from memory.errors import MemoryUnavailableError
 from tests.worker.cast import House
 
 WEBSITE = "https://www.acme.test"
 PATIENCE_SECONDS = 30.0
+SECRET = b"signs the links of tests"
 ASSISTANTS = (("acme", "docs"), ("acme", "api"), ("other", "docs"))
+
+
+DOCUMENT = ReadableDocument(
+    title="Routing rules",
+    crumbs=("Routing", "Routing rules"),
+    language="en",
+    sections=(
+        Section((), "routing-rules", "Rules say which way a message takes."),
+        Section(("Create a rule",), "create-a-rule", "Choose `New rule`.", cited=True),
+    ),
+)
+
+
+class Shelf:
+    """Documents by assistant and chunk."""
+
+    def __init__(self, *kept: tuple[str, str, str, ReadableDocument]) -> None:
+        self.kept = {(tenant, assistant, chunk): one for tenant, assistant, chunk, one in kept}
+
+    async def citing(self, tenant: str, assistant: str, chunk_id: str) -> ReadableDocument | None:
+        return self.kept.get((tenant, assistant, chunk_id))
 
 
 @dataclass
@@ -107,6 +132,8 @@ async def open_booth(
     patience_seconds: float = PATIENCE_SECONDS,
     port: int = 0,
     others: Sequence[APIRouter] = (),
+    documents: Documents | None = None,
+    documentation: Mapping[Name, str] | None = None,
     **broker_options: Any,
 ) -> AsyncIterator[Booth]:
     """Open a door while inside; several may stand before one house."""
@@ -130,7 +157,11 @@ async def open_booth(
         conversations=StoredConversations(house.client, shards=1, ttl_seconds=3600),
         superseded=lambda language: f"superseded/{language}",
         meter=meter,
+        links=SourceLinks(documentation, secret=None if documents is None else SECRET),
     )
+    if documents is not None:
+        reader = reader_router(door, documents, lambda key, language: f"{key}/{language}")
+        others = (*others, reader)
     made = make_app(
         door,
         registry=meter.registry,

@@ -15,7 +15,7 @@ from fakeredis import FakeAsyncRedis, FakeServer
 
 from broker.connecting import connect
 from gateway.keys import Scope
-from tests.gateway.http.rig import PATIENCE_SECONDS, open_booth
+from tests.gateway.http.rig import PATIENCE_SECONDS, Shelf, open_booth
 from tests.worker.cast import House
 
 ROOT = Path(__file__).parent.parent.parent.parent
@@ -63,7 +63,7 @@ async def serve(redis_url: str) -> None:
         return connect(redis_url) if redis_url else FakeAsyncRedis(server=server, protocol=2)
 
     house = House(client, played=not redis_url)
-    async with house.open(), open_booth(house) as booth:
+    async with house.open(), open_booth(house, documents=Shelf()) as booth:
         other = await booth.secret("other")
         sent = {"text": f"What is a {WORD}?", "message_id": "m1"}
         async with asyncio.timeout(PATIENCE_SECONDS):

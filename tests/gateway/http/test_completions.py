@@ -61,7 +61,9 @@ async def test_the_official_client_gets_an_answer_with_its_sources(
     [note] = choice.message.annotations
     cited = note.url_citation
     assert choice.message.content[cited.start_index : cited.end_index] == "[1]"
-    assert (cited.title, cited.url) == ("Rules", "routing/rules.md#add")
+    assert (cited.title, cited.url) == ("Rules", told.sources[0]["link"])
+    assert cited.url.startswith(f"{booth.url}/v1/documents/")
+    assert cited.url.endswith("#add")
     assert told.sources[0]["title"] == "Rules"
     assert told.refdesk["outcome"] == "answered"
     assert told.usage.total_tokens == 0

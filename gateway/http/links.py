@@ -1,0 +1,108 @@
+"""Makes the links by which sources are read at this door, and knows its own again.
+
+A link opens in a new tab, where no key comes along: it carries what it opens, for whom it was made
+and until when, and a signature that nobody else can make (HMAC-SHA256, RFC 2104). It opens one
+document of one assistant, as long as the key it was made for is good.
+"""
+
+import base64
+import binascii
+import hashlib
+import hmac
+import time
+from collections.abc import Mapping
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from broker.port import Fields
+from envelope.question import Question
+from gateway.http.guard import Caller
+from gateway.places import Opens, at, opens_in
+
+LIFE_SECONDS = 24 * 3600
+"""How long a link is good; an answer that is read again has a new one."""
+LONGEST_TICKET = 8_000
+CITED = "cited"
+"""Where a link leads in a document that has no headings."""
+PATH = "/v1/documents/"
+Name = tuple[str, str]
+"""Tenant and assistant."""
+
+
+class Citation(BaseModel):
+    """What a link opens; an empty `key_id`: made for the door's own machine."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+    tenant: str
+    assistant: str
+    chunk_id: str
+    key_id: str
+    expires_at: int
+
+
+class SourceLinks:
+    """Tells where sources open: elsewhere, or at this door where `secret` signs its links.
+
+    `documentation` is that of each assistant, as `opens_in` reads it; `address` is the door's own
+    as people reach it, empty: as each request names it.
+    """
+
+    def __init__(
+        self,
+        documentation: Mapping[Name, str] | None = None,
+        *,
+        secret: bytes | None = None,
+        address: str = "",
+    ) -> None:
+        self._elsewhere = {
+            name: opens_in(base) for name, base in (documentation or {}).items() if base
+        }
+        self._secret = secret
+        self._address = address.rstrip("/")
+
+    def of(self, caller: Caller, place: Question) -> Opens:
+        """Return what opens the sources that a caller is shown by the assistant of `place`."""
+        elsewhere = self._elsewhere.get((place.tenant, place.assistant), opens_in(""))
+
+        def opens(source: Fields) -> str | None:
+            found = elsewhere(source)
+            chunk_id = source.get("chunk_id")
+            if found is not None or self._secret is None or not isinstance(chunk_id, str):
+                return found
+            return self._here(caller, place, chunk_id, str(source.get("anchor") or CITED))
+
+        return opens
+
+    def read(self, ticket: str) -> Citation | None:
+        """Return what a link's last part opens; None for one that is not ours, or too old."""
+        body, dot, signature = ticket.partition(".")
+        if self._secret is None or not dot or not ticket.isascii():
+            return None
+        if not hmac.compare_digest(self._signature(body), signature):
+            return None
+        try:
+            citation = Citation.model_validate_json(base64.urlsafe_b64decode(body))
+        except (binascii.Error, ValidationError):
+            return None
+        return citation if citation.expires_at > time.time() else None
+
+    def _here(self, caller: Caller, place: Question, chunk_id: str, anchor: str) -> str | None:
+        citation = Citation(
+            tenant=place.tenant,
+            assistant=place.assistant,
+            chunk_id=chunk_id,
+            key_id=caller.key.id if caller.key is not None else "",
+            expires_at=int(time.time()) + LIFE_SECONDS,
+        )
+        body = base64.urlsafe_b64encode(citation.model_dump_json().encode()).decode()
+        ticket = f"{body}.{self._signature(body)}"
+        address = self._address or caller.door_address
+        if len(ticket) > LONGEST_TICKET or not address:
+            return None
+        return at(f"{address}{PATH}{ticket}", anchor)
+
+    def _signature(self, body: str) -> str:
+        secret = self._secret if self._secret is not None else b""
+        made = hmac.new(secret, body.encode(), hashlib.sha256).digest()
+        return base64.urlsafe_b64encode(made).decode().rstrip("=")

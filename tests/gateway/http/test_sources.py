@@ -1,0 +1,272 @@
+"""Where sources open: at the page's address, in the documentation, else at the door itself."""
+
+import base64
+import json
+import time
+from typing import Any
+
+import httpx
+import openai
+import pytest
+
+from envelope.role import Role
+from gateway.http.document_page import LONGEST_LINE, MOST_CHARACTERS, document_page
+from gateway.http.links import LIFE_SECONDS, Citation, SourceLinks
+from gateway.port import ReadableDocument, Section
+from tests.gateway.http.rig import DOCUMENT, SECRET, Booth, Shelf, events, open_booth
+from tests.worker.cast import House
+
+MESSAGES = "/v1/conversations/c1/messages"
+QUESTION = {"text": "How do I add a rule?", "message_id": "m1"}
+SOURCE: dict[str, Any] = {
+    "number": 1,
+    "chunk_id": "rules#1",
+    "title": "Routing rules",
+    "heading_path": ["Create a rule"],
+    "anchor": "create-a-rule",
+    "path": "routing/rules.md",
+}
+
+
+async def asked(booth: Booth, client: httpx.AsyncClient, **changes: object) -> dict[str, Any]:
+    """Return the source of an answer that cites one."""
+    booth.house.script.next(Role.RESPONSE, {"sources_used": [{**SOURCE, **changes}]})
+    answer = (await client.post(MESSAGES, json=QUESTION)).json()
+    told: dict[str, Any] = answer["sources"][0]
+    return told
+
+
+def ticket_of(**changes: Any) -> str:
+    """Return a signed ticket for this citation."""
+    made = SourceLinks(secret=SECRET)
+    named = {
+        "tenant": "acme",
+        "assistant": "docs",
+        "chunk_id": "rules#1",
+        "key_id": "",
+        "expires_at": int(time.time()) + 60,
+    }
+    written = Citation.model_validate({**named, **changes}).model_dump_json()
+    body = base64.urlsafe_b64encode(written.encode()).decode()
+    return f"{body}.{made._signature(body)}"  # noqa: SLF001 # what only the door can make
+
+
+async def test_a_source_opens_at_its_heading_in_a_tab_that_has_no_key(booth: Booth) -> None:
+    client = await booth.secret()
+
+    source = await asked(booth, client)
+    link, _, heading = source["link"].partition("#")
+    page = await booth.client().get(link)
+
+    assert link.startswith(f"{booth.url}/v1/documents/")
+    assert heading == "create-a-rule"
+    assert page.status_code == 200
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    assert 'id="create-a-rule" class="cited"' in page.text
+    assert '<h1 dir="auto">Routing rules</h1>' in page.text
+    assert "<p>Choose <code>New rule</code>.</p>" in page.text
+    assert "chunk_id" not in source
+
+
+async def test_every_way_to_an_answer_tells_the_link(booth: Booth) -> None:
+    client = await booth.secret()
+    await asked(booth, client)
+
+    read = (await client.get("/v1/conversations/c1")).json()["messages"][0]["answer"]
+    seen = await events(client, "GET", f"{MESSAGES}/m1/events")
+    told: list[Any] = [event.data["sources"] for event in seen if "sources" in event.data]
+
+    assert len(told) == 2
+    for sources in (read["sources"], *told):
+        page = await booth.client().get(sources[0]["link"])
+        assert page.status_code == 200
+
+
+async def test_a_citation_of_openais_client_is_the_link(booth: Booth) -> None:
+    booth.house.script.next(Role.RESPONSE, {"sources_used": [SOURCE]})
+    async with openai.AsyncOpenAI(
+        base_url=f"{booth.url}/v1", api_key=await booth.key(), max_retries=0
+    ) as desk:
+        told = await desk.chat.completions.create(
+            model="docs", messages=[{"role": "user", "content": "How do I add a rule?"}]
+        )
+
+    [annotation] = told.choices[0].message.annotations or []
+    page = await booth.client().get(annotation.url_citation.url)
+    assert page.status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("documentation", "source", "link"),
+    [
+        ("", {"url": "https://acme.test/rules"}, "https://acme.test/rules#create-a-rule"),
+        ("https://docs.acme.test", {}, "https://docs.acme.test/routing/rules.md#create-a-rule"),
+        ("https://docs.acme.test/", {"anchor": None}, "https://docs.acme.test/routing/rules.md"),
+        (
+            "https://docs.acme.test/{page}.html#s-{anchor}",
+            {},
+            "https://docs.acme.test/routing/rules.html#s-create-a-rule",
+        ),
+        (
+            "https://docs.acme.test/{page}",
+            {"path": "a b/ü?.md", "anchor": 'x"><script>'},
+            "https://docs.acme.test/a%20b/%C3%BC%3F#x%22%3E%3Cscript%3E",
+        ),
+        (
+            "https://docs.acme.test",
+            {"url": "https://elsewhere.test/rules#there"},
+            "https://elsewhere.test/rules#there",
+        ),
+    ],
+)
+async def test_a_source_opens_where_the_documents_are_published(
+    house: House, documentation: str, source: dict[str, Any], link: str
+) -> None:
+    named = {("acme", "docs"): documentation}
+    async with house.open(), open_booth(house, documentation=named, documents=Shelf()) as booth:
+        assert (await asked(booth, booth.client(), **source))["link"] == link
+
+
+async def test_a_door_without_documents_names_its_sources(house: House) -> None:
+    async with house.open(), open_booth(house) as booth:
+        source = await asked(booth, booth.client())
+
+    assert "link" not in source
+    assert source["path"] == "routing/rules.md"
+
+
+async def test_a_visitors_link_opens_without_the_websites_origin(booth: Booth) -> None:
+    visitor = await booth.visitor(await booth.public(requests_per_minute=4))
+    booth.house.script.next(Role.RESPONSE, {"sources_used": [SOURCE]})
+    answer = await visitor.client.post(f"{visitor.path}/messages", json=QUESTION)
+    link = answer.json()["sources"][0]["link"]
+
+    opened = [(await booth.client().get(link)).status_code for _ in range(3)]
+
+    assert opened == [200, 200, 429]  # and two requests before: a link uses its key's limits
+
+
+async def test_a_link_ends_with_its_key(booth: Booth) -> None:
+    client = await booth.secret()
+    link = (await asked(booth, client))["link"]
+    [key] = await booth.keys.all()
+
+    opened = await booth.client().get(link)
+    await booth.keys.put(key.model_copy(update={"assistants": ("api",)}))
+    narrowed = await booth.client().get(link)
+    await booth.keys.put(key.model_copy(update={"revoked_at": 1.0}))
+    revoked = await booth.client().get(link)
+
+    assert [opened.status_code, narrowed.status_code, revoked.status_code] == [200, 404, 404]
+    assert "reader_gone/en" in revoked.text
+
+
+async def test_a_link_made_without_keys_ends_with_the_first_one(booth: Booth) -> None:
+    link = (await asked(booth, booth.client()))["link"]
+    opened = await booth.client().get(link)
+    await booth.key()
+    closed = await booth.client().get(link)
+
+    assert [opened.status_code, closed.status_code] == [200, 404]
+
+
+async def test_nobody_else_can_make_a_link(house: House) -> None:
+    foreign = ReadableDocument("Xylophone", (), "en", (Section((), None, "xylophone"),))
+    shelf = Shelf(("acme", "docs", "rules#1", DOCUMENT), ("other", "docs", "x#1", foreign))
+    good = ticket_of()
+    body, _, signature = good.partition(".")
+    others = json.loads(base64.urlsafe_b64decode(body))
+    others.update(tenant="other", chunk_id="x#1")
+    forged = base64.urlsafe_b64encode(json.dumps(others).encode()).decode()
+    tickets = [
+        f"{forged}.{signature}",
+        f"{body}.{signature[:-1]}{'A' if signature[-1] != 'A' else 'B'}",
+        f"{body}.",
+        body,
+        f"{forged}.{SourceLinks(secret=b'another')._signature(forged)}",  # noqa: SLF001 # a forger's
+        ticket_of(expires_at=int(time.time()) - 1),
+        ticket_of(tenant="other", chunk_id="x#1"),  # signed, but the caller's tenant is acme
+        ticket_of(chunk_id="../../etc/passwd#1"),
+        ticket_of(chunk_id=""),
+        ticket_of(key_id="0" * 12),
+        "..%2f..%2fetc%2fpasswd",
+        "%2e%2e",
+        "a" * 9_000,
+        "%00.%00",
+    ]
+    async with house.open(), open_booth(house, documents=shelf) as booth:
+        client = booth.client()
+        opened = await client.get(f"/v1/documents/{good}")
+        refused = [await client.get(f"/v1/documents/{ticket}") for ticket in tickets]
+
+    assert opened.status_code == 200
+    assert {answer.status_code for answer in refused} <= {400, 404}
+    assert all("ylophone" not in answer.text for answer in refused)
+
+
+def test_a_link_is_good_for_a_day() -> None:
+    links = SourceLinks(secret=SECRET)
+    now = int(time.time())
+
+    assert links.read(ticket_of(expires_at=now + LIFE_SECONDS)) is not None
+    assert links.read(ticket_of(expires_at=now)) is None
+
+
+async def test_a_document_is_words_and_nothing_else(house: House) -> None:
+    script = "<script>alert(1)</script>"
+    hostile = ReadableDocument(
+        title=script,
+        crumbs=(script,),
+        language="en",
+        sections=(
+            Section((script,), '"><img src=x onerror=alert(1)>', script, cited=True),
+            Section(("Links",), "links", "[x](javascript:alert(1)) ![y](https://spy.test/p.png)"),
+            Section(("Code",), "links", f"```{script}\n{script}\n```\n\n<iframe src=//spy.test>"),
+        ),
+    )
+    shelf = Shelf(("acme", "docs", "rules#1", hostile))
+    async with house.open(), open_booth(house, documents=shelf) as booth:
+        page = await booth.client().get(f"/v1/documents/{ticket_of()}")
+
+    for harm in ("<script", "<img", "<iframe", "<a ", 'javascript:alert(1)"', 'src="'):
+        assert harm not in page.text, harm
+    assert page.text.count('id="links"') == 1
+    policy = page.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "sandbox" in policy
+    assert "unsafe" not in policy
+    assert page.headers["x-content-type-options"] == "nosniff"
+    assert page.headers["referrer-policy"] == "no-referrer"
+    assert page.headers["cache-control"] == "no-store"
+
+
+def test_a_mile_of_text_becomes_a_page_of_bounded_size() -> None:
+    monsters = (
+        "`" * 50_000,
+        "- " * 50_000,
+        "> " * 50_000,
+        "x" * (LONGEST_LINE + 1),
+        "a\n" * 900_000,
+    )
+    sections = tuple(Section((f"Part {n}",), None, text) for n, text in enumerate(monsters))
+
+    page = document_page(ReadableDocument("Monsters", (), "en", sections), cited="")
+
+    assert len(page) < 12 * MOST_CHARACTERS
+
+
+def test_a_heading_without_text_of_its_own_is_shown_above_its_parts() -> None:
+    sections = (
+        Section(("Rules", "Create"), "create", "Press New."),
+        Section(("Rules", "Delete"), "delete", "Press Delete."),
+        Section(("Limits",), "limits", "Limits"),
+    )
+
+    page = document_page(ReadableDocument("Routing", (), "ar", sections), cited="").decode()
+
+    told = page.split("<body>")[1]
+    order = [told.index(words) for words in (">Rules<", ">Create<", "New", ">Delete<", ">Limits<")]
+    assert order == sorted(order)
+    assert told.count("Limits") == 1
+    assert told.count(">Rules<") == 1
+    assert '<html lang="ar" dir="rtl">' in page

@@ -1,0 +1,62 @@
+"""Chunks put together again are the sections they were cut from."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from knowledge import chunking
+from knowledge.document import Chunk
+from knowledge.joining import document_of, joined
+from knowledge.reading import markdown
+from knowledge.reading.page import Block, Kind
+
+ROOT = Path(__file__).parent.parent.parent
+PAGES = sorted((ROOT / "examples").rglob("*.md"))
+
+
+def words(text: str) -> list[str]:
+    return text.split()
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_a_page_cut_and_joined_says_everything_once(path: Path) -> None:
+    page = replace(markdown.read(path.read_bytes(), path.name), name="page")
+
+    sections = joined(chunking.cut(page, "page"))
+
+    assert sections
+    for section in sections:
+        text = "\n\n".join(_blocks_of(page.blocks, section.anchor))
+        if "|" not in text:  # a long table repeats its header
+            assert words(section.text) == words(text) or not text
+
+
+def test_what_two_chunks_share_is_whole_words() -> None:
+    chunks = [
+        Chunk(chunk_id="d#0", ordinal=0, text="Choose a"),
+        Chunk(chunk_id="d#1", ordinal=1, text="a rule. Save it."),
+        Chunk(chunk_id="d#2", ordinal=2, text="Save it. it works."),
+        Chunk(chunk_id="d#3", ordinal=3, text="s. Done."),
+    ]
+
+    [section] = joined(chunks)
+
+    assert section.text == "Choose a rule. Save it. it works.\n\ns. Done."
+    assert section.chunk_ids == {"d#0", "d#1", "d#2", "d#3"}
+
+
+def test_a_chunk_names_its_document_also_when_that_has_a_number_sign() -> None:
+    assert document_of("guides/c#.md#12") == "guides/c#.md"
+
+
+def _blocks_of(blocks: tuple[Block, ...], anchor: str | None) -> list[str]:
+    """Return the texts below the heading with this anchor."""
+    found: list[str] = []
+    inside = anchor is None
+    for block in blocks:
+        if block.kind is Kind.HEADING:
+            inside = block.anchor == anchor
+        elif inside:
+            found.append(block.text)
+    return found
