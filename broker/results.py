@@ -8,7 +8,7 @@ from broker.connecting import reachable
 from broker.keys import GROUP, question_of, results_key
 from broker.port import Fields
 from broker.reading import Entry, fields_of, json_fields
-from broker.scripts import RECLAIM
+from broker.scripts import RECLAIM, RENEW, Argument
 from broker.space import Space
 from broker.taking import Reader
 from envelope.question import Question
@@ -51,6 +51,20 @@ class ResultList:
         read, _ = await self._reader.read(self._name, self._consumer, places, block_seconds)
         streams = self._reader.streams_of(self._name)
         return [_result(entry, streams[stream], 1) for stream, entries in read for entry in entries]
+
+    @property
+    def renew_seconds(self) -> float:
+        """How often to renew what takes long to deliver."""
+        return self._space.lease_ms / 3000
+
+    async def renew(self, results: Sequence[Result]) -> None:
+        """Keep results from others while they are delivered; one that is lost stays lost."""
+        for shard in {result.shard for result in results}:
+            args: list[Argument] = []
+            for result in results:
+                if result.shard == shard:
+                    args += [1, result.entry_id, self._consumer, result.count]
+            await self._space.run(RENEW, [results_key(self._name, shard)], args)
 
     async def delivered(self, results: Sequence[Result]) -> None:
         """Remove what was delivered; telling it twice is no error."""

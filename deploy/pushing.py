@@ -10,7 +10,18 @@ from gateway.pushing.door import PushDoor
 from gateway.pushing.port import Channel, Manners, PushBroker, Texts
 from memory.conversation import DAY_SECONDS
 from memory.errors import MemoryUnavailableError
+from memory.pacing import RedisTurns
 from memory.pushing import RedisPushMemory
+
+
+@asynccontextmanager
+async def turns_of(post: Post, channel: str) -> AsyncIterator[RedisTurns]:
+    """Have the turns of a channel while inside."""
+    client = post.endpoint.client()
+    try:
+        yield RedisTurns(client, channel)
+    finally:
+        await client.aclose()
 
 
 @asynccontextmanager

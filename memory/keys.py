@@ -19,6 +19,7 @@
 | rd:push:{channel/<conversation>}:post:<id> | hash | doors   | doors   | ttl      |
 | rd:push:<channel>:token:<token>            | str  | doors   | doors   | ttl      |
 | rd:push:<channel>:claim:<hash>             | str  | doors   | doors   | a day    |
+| rd:push:<channel>:pace:<call>              | str  | doors   | doors   | its wait |
 | rd:cache:<tenant>/<assistant>:<hash>       | str  | agents  | agents  | ttl      |
 | rd:limit:<model>                           | hash | agents  | agents  | ttl      |
 

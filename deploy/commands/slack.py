@@ -37,11 +37,13 @@ async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
     )
     try:
         from gateway.slack.app import SlackEvents, known, made_app
+        from gateway.slack.calls import RATES, SlackCalls
         from gateway.slack.channel import SlackChannel
         from gateway.slack.serving import PATH, made_client, slack_webhook, socket_mode
     except ImportError as error:
         raise CommandError("Slack needs: pip install '.[slack]' in the checkout") from error
-    from deploy.pushing import push_door
+    from deploy.pushing import push_door, turns_of
+    from gateway.pushing.pacing import Pacer
 
     stop = asyncio.Event()
     collect_rarely()
@@ -50,10 +52,12 @@ async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
         client = made_client(token, url=settings.slack_api_url)
         me = await known(client, frozenset(settings.slack_channels))
         post = await stack.enter_async_context(answering(settings, alone=chosen.gateway_only))
+        turns = await stack.enter_async_context(turns_of(post, "slack"))
+        calls = SlackCalls(client, Pacer(turns, RATES))
         door = await stack.enter_async_context(
-            push_door(post, lambda texts: SlackChannel(client, texts), secret=token)
+            push_door(post, lambda texts: SlackChannel(calls, texts), secret=token)
         )
-        app = made_app(client, SlackEvents(client, me, door), signing_secret=secret)
+        app = made_app(client, SlackEvents(calls, me, door), signing_secret=secret)
         if socket_token is not None:
             await stack.enter_async_context(socket_mode(app, socket_token.get_secret_value()))
             say("answering on Slack in Socket Mode; stop with Ctrl-C")

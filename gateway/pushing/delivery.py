@@ -15,7 +15,7 @@ from envelope.outcome import Outcome
 from gateway.answer import Answer, answer_of
 from gateway.places import opens_in
 from gateway.pushing.buttons import Buttons
-from gateway.pushing.errors import GoneError, NeverError, PushError
+from gateway.pushing.errors import GoneError, LaterError, NeverError, PushError
 from gateway.pushing.patience import patiently
 from gateway.pushing.port import Channel, Manners, PushMemory, Results, Shown, Tally, Texts
 
@@ -26,7 +26,7 @@ PLACES = 32
 BLOCK_SECONDS = 1.0
 AWAY_SECONDS = 0.5
 MOST_DELIVERIES = 20
-"""An outcome that could not be shown so often is given up."""
+"""An outcome that could not be shown so often is given up, unless the platform says: later."""
 ELLIPSIS = "…"
 """What the further posts of a long answer say before they say their part."""
 
@@ -52,17 +52,20 @@ class Delivery:
         self._texts = texts
         self._manners = manners
         self._tally = tally
-        self._running: set[tuple[int, str]] = set()
+        self._running: dict[tuple[int, str], Result] = {}
         self._outage = Outage()
         self._ended = asyncio.Event()
 
     async def run(self) -> None:
         """Deliver for ever; what was taken and not shown is left to whoever takes it over."""
         async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._renewed())
             while True:
                 for result in await self._taken():
-                    if (result.shard, result.entry_id) not in self._running:
-                        self._running.add((result.shard, result.entry_id))
+                    key = result.shard, result.entry_id
+                    is_new = key not in self._running
+                    self._running[key] = result
+                    if is_new:
                         tasks.create_task(self._one(result))
 
     async def _taken(self) -> Sequence[Result]:
@@ -79,18 +82,39 @@ class Delivery:
         self._outage.succeeded()
         return results
 
+    async def _renewed(self) -> None:
+        """Keep from others what waits here for its turn at the platform."""
+        while True:
+            await asyncio.sleep(self._results.renew_seconds)
+            try:
+                await self._results.renew(list(self._running.values()))
+            except BrokerUnavailableError as error:
+                self._outage.failed("renew", error)
+
     async def _one(self, result: Result) -> None:
         try:
-            await self._show(result)
-            await self._results.delivered([result])
-        except Exception as error:  # noqa: BLE001 - one outcome must not keep others from people
-            await self._failed(result, error)
+            if await self._is_done(result):
+                await self._results.delivered([result])
+        except BrokerUnavailableError as error:
+            # It stays on the list, and is shown as it is when it comes again.
+            self._outage.failed("delivered", error)
         finally:
-            self._running.discard((result.shard, result.entry_id))
+            del self._running[result.shard, result.entry_id]
             self._ended.set()
 
-    async def _failed(self, result: Result, error: Exception) -> None:
-        hopeless = isinstance(error, NeverError) or result.count >= MOST_DELIVERIES
+    async def _is_done(self, result: Result) -> bool:
+        """Show an outcome; whether nothing is left to do about it, also because it is hopeless."""
+        try:
+            await self._show(result)
+        except Exception as error:  # noqa: BLE001 - one outcome must not keep others from people
+            return self._failed(result, error)
+        return True
+
+    def _failed(self, result: Result, error: Exception) -> bool:
+        """Write down a failure; whether to give up."""
+        is_told = isinstance(error, LaterError) and error.told
+        tried_enough = result.count >= MOST_DELIVERIES and not is_told
+        hopeless = isinstance(error, NeverError) or tried_enough
         log.error(
             "delivery_given_up" if hopeless else "delivery_failed",
             channel=self._channel.name,
@@ -101,8 +125,7 @@ class Delivery:
             exc_info=None if isinstance(error, PushError) else error,
         )
         self._tally.add("given_up" if hopeless else "failed")
-        if hopeless:
-            await self._results.delivered([result])
+        return hopeless
 
     async def _show(self, result: Result) -> None:
         question = result.question
@@ -110,12 +133,18 @@ class Delivery:
         post: Mapping[str, str] = json.loads(known.get("post", "{}"))
         if not post:
             raise NeverError("nobody knows any more where this outcome belongs")
-        if "withdrawn" in known and result.outcome == Outcome.SUPERSEDED:
-            await self._remove(known, post)
-        elif not result.reply.get("merged_into"):
+        is_merged = bool(result.reply.get("merged_into"))
+        is_withdrawn = "withdrawn" in known and result.outcome == Outcome.SUPERSEDED
+        if not (is_withdrawn or is_merged or "shown" in known):
             await self._posted(result, known, post)
+            await self._memory.note(question, shown="1")
         await self._memory.close(question)
-        await self._rested(result, post)
+        # Read again: what is posted or noted from now on sees that the question is closed.
+        known = await self._memory.fields(question)
+        if is_withdrawn:
+            await self._remove(known, post)
+        if not is_merged and "unsigned" not in known:
+            await self._rested(result, post)
         self._tally.add(result.outcome)
 
     async def _posted(

@@ -4,6 +4,7 @@ PushError
 ├── LaterError    try again after `seconds`; `told`: the platform named them
 ├── NeverError    the platform will never take this: who was to read it cannot be reached
 │   └── GoneError     what was to be edited is no more: post it anew
+├── SkippedError  it would come too late to be of use: left out, nothing was called
 └── AlreadyError  it is as it was to become
 """
 
@@ -29,6 +30,10 @@ class NeverError(PushError):
 
 class GoneError(NeverError):
     """The post is no more."""
+
+
+class SkippedError(PushError):
+    """It was left out."""
 
 
 class AlreadyError(PushError):

@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import json
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import TypeVar
 
 import structlog
@@ -13,7 +13,7 @@ from broker.port import Accepted, Broker
 from envelope.question import Question
 from gateway.desk import Desk, Message
 from gateway.errors import BusyError, MessageError
-from gateway.pushing.errors import NeverError, PushError
+from gateway.pushing.errors import NeverError, PushError, SkippedError
 from gateway.pushing.patience import patiently
 from gateway.pushing.port import Channel, Incoming, Manners, PushMemory, Texts
 
@@ -134,13 +134,31 @@ class Intake:
     async def _begin(self, incoming: Incoming, text: str) -> None:
         """Show that somebody works; the outcome comes also when nothing of this succeeds."""
         question, post = incoming.question, incoming.post
-        await self._tried("working", lambda: self._channel.working(question, post))
+        await self._signed(question, post)
         known = await self._memory.fields(question)
         if "0" not in known and "done" not in known:
-            posted = await self._tried("placeholder", lambda: self._channel.placeholder(post, text))
-            if posted is not None and await self._memory.first(question, "0", posted) != posted:
+            posted = await self._tried(
+                "placeholder", lambda: self._channel.placeholder(post, text, soon=True)
+            )
+            if posted is not None and await self._is_of_no_use(question, posted):
                 await self._tried("remove", lambda: self._channel.remove(post, posted))
         await self._keep_working(incoming)
+
+    async def _is_of_no_use(self, question: Question, posted: str) -> bool:
+        """Keep the id of a placeholder; whether another stands, or none is wanted any more."""
+        if await self._memory.first(question, "0", posted) != posted:
+            return True
+        known = await self._memory.fields(question)
+        return "withdrawn" in known and "done" in known
+
+    async def _signed(self, question: Question, post: Mapping[str, str]) -> None:
+        """Set the sign, or keep that there is none to take away."""
+        try:
+            await patiently(lambda: self._channel.working(question, post), what="working")
+        except SkippedError:
+            await self._memory.note(question, unsigned="1")
+        except PushError as error:
+            self._warn("working", error)
 
     async def _keep_working(self, incoming: Incoming) -> None:
         """Show a sign that fades until the outcome is shown, here or by another process."""
@@ -158,9 +176,14 @@ class Intake:
     async def _tried(self, what: str, call: Callable[[], Awaitable[T]]) -> T | None:
         try:
             return await patiently(call, what=what)
-        except PushError as error:
-            log.warning("platform_refused", call=what, channel=self._channel.name, error=str(error))
+        except SkippedError:
             return None
+        except PushError as error:
+            self._warn(what, error)
+            return None
+
+    def _warn(self, call: str, error: PushError) -> None:
+        log.warning("platform_refused", call=call, channel=self._channel.name, error=str(error))
 
     async def _refused(
         self, incoming: Incoming, language: str, error: BusyError | MessageError
@@ -176,7 +199,7 @@ class Intake:
         try:
             await patiently(lambda: self._channel.placeholder(incoming.post, text), what=key)
         except NeverError as never:
-            log.warning("platform_refused", call=key, channel=self._channel.name, error=str(never))
+            self._warn(key, never)
 
 
 def _digest(text: str) -> str:

@@ -62,7 +62,12 @@ class PushMemory(Protocol):
 class Results(Protocol):
     """The channel's result list."""
 
+    @property
+    def renew_seconds(self) -> float: ...
+
     async def take(self, *, places: int, block_seconds: float) -> Sequence[Result]: ...
+
+    async def renew(self, results: Sequence[Result]) -> None: ...
 
     async def delivered(self, results: Sequence[Result]) -> None: ...
 
@@ -152,8 +157,11 @@ class Channel(Protocol):
         """Return the posts that an answer becomes; at least one."""
         ...
 
-    async def placeholder(self, post: Mapping[str, str], text: str) -> str:
-        """Post a text where the answer will stand; return its id."""
+    async def placeholder(self, post: Mapping[str, str], text: str, *, soon: bool = False) -> str:
+        """Post a text where the answer will stand; return its id.
+
+        `soon`: raises `SkippedError` rather than wait for long, as `working` does.
+        """
         ...
 
     async def edit(self, post: Mapping[str, str], id_: str, part: Fields) -> None:

@@ -14,8 +14,10 @@ from slack_sdk.web.async_client import AsyncWebClient
 from gateway.errors import GatewayError
 from gateway.pushing.door import PushDoor
 from gateway.pushing.errors import PushError
-from gateway.slack.blocks import CHOOSE, OPEN, without_actions
-from gateway.slack.channel import understood
+from gateway.pushing.patience import patiently
+from gateway.slack.blocks import CHOOSE, OPEN
+from gateway.slack.calls import SlackCalls, understood
+from gateway.slack.channel import show_choice
 from gateway.slack.events import DIRECT, Deleted, Heard, Me, conversation_of, read
 
 log = structlog.get_logger("gateway")
@@ -34,8 +36,8 @@ class SlackTokenError(GatewayError):
 class Locales:
     """The languages of people, as Slack shows itself to them."""
 
-    def __init__(self, client: AsyncWebClient) -> None:
-        self._client = client
+    def __init__(self, calls: SlackCalls) -> None:
+        self._calls = calls
         self._known: OrderedDict[str, str | None] = OrderedDict()
 
     async def of(self, user: str) -> str | None:
@@ -43,13 +45,12 @@ class Locales:
         if user in self._known:
             return self._known[user]
         try:
-            async with asyncio.timeout(LOCALE_SECONDS), understood():
-                told = await self._client.users_info(user=user, include_locale=True)
+            async with asyncio.timeout(LOCALE_SECONDS):
+                locale = await self._calls.locale(user)
         except (PushError, TimeoutError) as error:
             log.info("locale_unknown", channel="slack", error=str(error))
             return None
-        found: Mapping[str, Any] = told.get("user") or {}
-        language = str(found.get("locale") or "")[:2].lower() or None
+        language = locale[:2].lower() or None
         self._known[user] = language
         if len(self._known) > KEPT_LOCALES:
             self._known.popitem(last=False)
@@ -59,11 +60,11 @@ class Locales:
 class SlackEvents:
     """Takes events; when a method returns, Slack may forget the event."""
 
-    def __init__(self, client: AsyncWebClient, me: Me, door: PushDoor) -> None:
-        self._client = client
+    def __init__(self, calls: SlackCalls, me: Me, door: PushDoor) -> None:
+        self._calls = calls
         self._me = me
         self._door = door
-        self._locales = Locales(client)
+        self._locales = Locales(calls)
 
     async def message(self, event: Mapping[str, Any]) -> None:
         """Take in what a person wrote, changed or took back."""
@@ -85,18 +86,19 @@ class SlackEvents:
             thread = str(message.get("thread_ts") or DIRECT)
             place = conversation_of(self._me, channel, thread)
             language = await self._locales.of(str(body["user"]["id"]))
-            if choice is None or choice.question.conversation_id != place:
-                self._door.beside(self._whispered(body, "push_expired", language))
-                return
             post = {"channel": channel}
             if thread != DIRECT:
                 post["thread"] = thread
+            user = str(body["user"]["id"])
+            if choice is None or choice.question.conversation_id != place:
+                self._door.beside(self._whispered(post, user, "push_expired", language))
+                return
             order = float(action["action_ts"])
             await self._door.chosen(choice, post=post, order=order, language=language)
             if choice.thumb:
-                self._door.beside(self._whispered(body, "push_thanks", language))
+                self._door.beside(self._whispered(post, user, "push_thanks", language))
             else:
-                self._door.beside(self._closed(channel, message, choice.label))
+                self._door.beside(self._closed(post, message, choice.label))
 
     async def _heard(self, heard: Heard) -> None:
         incoming = heard.incoming
@@ -110,27 +112,21 @@ class SlackEvents:
             incoming = replace(incoming, language=language)
         await self._door.intake.accept(incoming)
 
-    async def _whispered(self, body: Mapping[str, Any], key: str, language: str | None) -> None:
+    async def _whispered(
+        self, post: Mapping[str, str], user: str, key: str, language: str | None
+    ) -> None:
         """Say something that only the person sees who pressed."""
         spoken = self._door.manners.default_language if language is None else language
-        message = body.get("message") or {}
-        async with understood():
-            await self._client.chat_postEphemeral(
-                channel=body["channel"]["id"],
-                user=body["user"]["id"],
-                thread_ts=message.get("thread_ts"),
-                text=self._door.texts.text(key, spoken),
-            )
+        text = self._door.texts.text(key, spoken)
+        channel, thread = post["channel"], post.get("thread")
+        await patiently(lambda: self._calls.whisper(channel, thread, user, text), what="whisper")
 
-    async def _closed(self, channel: str, message: Mapping[str, Any], chosen: str) -> None:
+    async def _closed(
+        self, post: Mapping[str, str], message: Mapping[str, Any], chosen: str
+    ) -> None:
         """Show what was chosen in the place of the options."""
-        async with understood():
-            await self._client.chat_update(
-                channel=channel,
-                ts=str(message["ts"]),
-                text=str(message.get("text") or ""),
-                blocks=without_actions(message.get("blocks") or [], chosen),
-            )
+        channel = post["channel"]
+        await patiently(lambda: show_choice(self._calls, channel, message, chosen), what="choice")
 
 
 async def known(client: AsyncWebClient, channels: frozenset[str]) -> Me:

@@ -61,7 +61,7 @@ class TelegramChannel:
             made[-1]["keyboard"] = rows  # type: ignore[assignment] # rows of JSON objects are JSON
         return made
 
-    async def placeholder(self, post: Mapping[str, str], text: str) -> str:
+    async def placeholder(self, post: Mapping[str, str], text: str, *, soon: bool = False) -> str:
         reply_to = _number(post, "reply_to")
         async with understood():
             sent = await self.bot.send_message(

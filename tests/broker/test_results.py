@@ -75,3 +75,29 @@ async def test_a_list_is_read_over_all_shards(rig: Rig) -> None:
         return seen == names
 
     assert await eventually(all_seen)
+
+
+async def test_a_reply_that_is_renewed_counts_as_fresh_and_one_that_was_lost_stays_lost(
+    rig: Rig,
+) -> None:
+    await answered(rig, "c1", "c2")
+    chat = rig.make(lease_seconds=60).result_list("chat", "w1")
+    held = await chat.take(places=10, block_seconds=0.0)
+    stream = "rd:{0}:results:chat"
+
+    async def pending() -> dict[str, Any]:
+        found = await rig.client.xpending_range(stream, "workers", "-", "+", 10)
+        return {entry["message_id"].decode(): entry for entry in found}
+
+    async def is_old() -> bool:
+        return all(entry["time_since_delivered"] >= 200 for entry in (await pending()).values())
+
+    await rig.client.xclaim(stream, "workers", "w2", 0, [held[1].entry_id])
+    await eventually(is_old)
+
+    await chat.renew(held)
+
+    kept, lost = [(await pending())[result.entry_id] for result in held]
+    assert (kept["consumer"], kept["times_delivered"]) == (b"w1", 1)
+    assert kept["time_since_delivered"] < lost["time_since_delivered"]
+    assert lost["consumer"] == b"w2"

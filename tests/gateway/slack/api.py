@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import time
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -15,6 +17,19 @@ TEAM, BOT = "T1", "UBOT"
 BLOCKS = 50
 SECTION_CHARACTERS = 3_000
 ALL_CHARACTERS = 13_200
+
+
+ALLOWED = {
+    "chat.postEphemeral": 100,
+    "users.info": 100,
+    "chat.update": 50,
+    "chat.delete": 50,
+    "reactions.add": 50,
+    "reactions.remove": 20,
+}
+"""Calls of a method in a minute, by the tiers that Slack publishes."""
+POSTS_IN_A_ROW = 3
+"""Messages in one channel that may come at once: after that, one a second."""
 
 
 class RefusedError(Exception):
@@ -51,9 +66,15 @@ class Said:
 
 @dataclass
 class SlackApi:
-    """The server; `gates` hold back answers to a method after it was done, `walls` the doing."""
+    """The server; `gates` hold back answers to a method after it was done, `walls` the doing.
+
+    Its limits are those of Slack, with minutes that pass `speed` times as fast.
+    """
 
     url: str = ""
+    speed: float = 20.0
+    limited: list[str] = field(default_factory=list)
+    times: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     posts: dict[str, Said] = field(default_factory=dict)
     reactions: set[tuple[str, str, str]] = field(default_factory=set)
     reacted: list[tuple[str, str, str]] = field(default_factory=list)
@@ -85,6 +106,7 @@ class SlackApi:
             if method in self.walls:
                 await self.walls[method].wait()
                 raise RefusedError("internal_error")
+            self._count(method, told)
             if self.refusals.get(method):
                 raise self.refusals[method].pop(0)
             result = self._do(method, told)
@@ -105,6 +127,21 @@ class SlackApi:
             if message.type is WSMsgType.TEXT:
                 self.acknowledged.append(json.loads(message.data)["envelope_id"])
         return socket
+
+    def _count(self, method: str, told: dict[str, Any]) -> None:
+        """Refuse what comes faster than Slack allows."""
+        if method == "chat.postMessage":
+            name, most, minutes = f"{method} {told['channel']}", POSTS_IN_A_ROW, POSTS_IN_A_ROW / 60
+        elif method in ALLOWED:
+            name, most, minutes = method, ALLOWED[method], 1.0
+        else:
+            return
+        now = time.monotonic() * self.speed / 60
+        times = self.times[name] = [each for each in self.times[name] if now - each < minutes]
+        if len(times) >= most:
+            self.limited.append(method)
+            raise RefusedError("ratelimited", status=429, retry_after=1)
+        times.append(now)
 
     def _do(self, method: str, told: dict[str, Any]) -> dict[str, Any]:
         acts: dict[str, Callable[[dict[str, Any]], dict[str, Any] | None]] = {

@@ -5,7 +5,7 @@ import json
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -14,10 +14,13 @@ from slack_sdk.signature import SignatureVerifier
 
 from gateway.http.serving import listening, serving
 from gateway.pushing.door import PushDoor
+from gateway.pushing.pacing import Pacer
 from gateway.pushing.port import Manners
 from gateway.slack.app import SlackEvents, known, made_app
+from gateway.slack.calls import RATES, SlackCalls
 from gateway.slack.channel import SlackChannel
 from gateway.slack.serving import PATH, made_client, slack_webhook
+from memory.pacing import RedisTurns
 from tests.gateway.pushing.rig import AT_ONCE, TEXTS, push_door_of
 from tests.gateway.slack.api import BOT, TEAM, TOKEN, SlackApi
 from tests.worker.cast import House
@@ -119,6 +122,15 @@ class SlackDesk(People):
     house: House
 
 
+def calls_of(house: House, api: SlackApi) -> SlackCalls:
+    """Calls that are paced for a Slack whose minutes pass as fast as those of this one."""
+    rates = {
+        name: replace(rate, per_minute=rate.per_minute * api.speed) for name, rate in RATES.items()
+    }
+    client = made_client(TOKEN, url=api.url)
+    return SlackCalls(client, Pacer(RedisTurns(house.client, "slack"), rates))
+
+
 @asynccontextmanager
 async def slack_desk(
     house: House, api: SlackApi, *, manners: Manners = AT_ONCE, **options: Any
@@ -128,13 +140,14 @@ async def slack_desk(
     me = await known(client, ASKED)
     listener = listening("127.0.0.1", 0)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}{PATH}"
-    channel = SlackChannel(client, TEXTS)
+    calls = calls_of(house, api)
+    channel = SlackChannel(calls, TEXTS)
     try:
         async with (
             push_door_of(house, channel, manners=manners, **options) as door,
             httpx.AsyncClient() as caller,
         ):
-            app = made_app(client, SlackEvents(client, me, door), signing_secret=SIGNING_SECRET)
+            app = made_app(client, SlackEvents(calls, me, door), signing_secret=SIGNING_SECRET)
             web = slack_webhook(app, unavailable=door.unavailable)
             async with serving(web, listener, asyncio.Event()):
                 yield SlackDesk(api, url, caller, door, house)

@@ -14,7 +14,7 @@ from gateway.slack.app import SlackEvents, made_app
 from gateway.slack.events import Me
 from gateway.slack.serving import made_client, socket_mode
 from tests.gateway.slack.api import APP_TOKEN, BOT, TEAM, TOKEN, SlackApi
-from tests.gateway.slack.rig import slack_desk
+from tests.gateway.slack.rig import calls_of, slack_desk
 from tests.worker.cast import House
 
 ROOT = Path(__file__).parent.parent.parent.parent
@@ -49,7 +49,7 @@ async def serve(redis_url: str, api_url: str, hearing: str) -> None:
         )
         if hearing == "socket":
             client = made_client(TOKEN, url=api_url)
-            events = SlackEvents(client, Me(TEAM, BOT), desk.door)
+            events = SlackEvents(calls_of(house, desk.api), Me(TEAM, BOT), desk.door)
             app = made_app(client, events, signing_secret="")
             await stack.enter_async_context(socket_mode(app, APP_TOKEN))
         sys.stdout.write(f"{desk.url}\n")

@@ -4,6 +4,7 @@ from gateway.slack.channel import SlackChannel
 from gateway.slack.serving import made_client, socket_mode
 from tests.gateway.pushing.rig import ANSWER, TEXTS, push_door_of, until
 from tests.gateway.slack.api import APP_TOKEN, BOT, TEAM, TOKEN, SlackApi
+from tests.gateway.slack.rig import calls_of
 from tests.worker.cast import House
 
 
@@ -15,9 +16,10 @@ async def test_socket_mode_takes_events_and_acknowledges_them(house: House, api:
     body = {"type": "event_callback", "team_id": TEAM, "event": event, "event_id": "Ev1",
             "authorizations": [{"team_id": TEAM, "user_id": BOT, "is_bot": True}]}  # fmt: skip
     manners = Manners(burst_seconds=0.0)
-    channel = SlackChannel(client, TEXTS)
+    calls = calls_of(house, api)
+    channel = SlackChannel(calls, TEXTS)
     async with house.open(), push_door_of(house, channel, manners=manners) as door:
-        app = made_app(client, SlackEvents(client, me, door), signing_secret="")
+        app = made_app(client, SlackEvents(calls, me, door), signing_secret="")
         async with socket_mode(app, APP_TOKEN):
             await until(lambda: api.sockets)
             for envelope in ("e1", "e2"):
