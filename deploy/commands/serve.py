@@ -51,7 +51,8 @@ async def _serve(settings: Settings, host: str, port: int, *, alone: bool) -> No
         stopping = asyncio.Event()
         local = is_local(host)
         app = await stack.enter_async_context(http_door(post, stopping, open_to_all=local))
-        await stack.enter_async_context(serving(app, listener, stopping))
+        proxies = settings.trusted_proxies
+        await stack.enter_async_context(serving(app, listener, stopping, trusted_proxies=proxies))
         for line in await _told(post, host, listener.getsockname()[1], local=local):
             say(line)
         sys.stdout.flush()

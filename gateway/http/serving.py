@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 
 import uvicorn
@@ -41,15 +41,25 @@ def listening(host: str, port: int) -> socket.socket:
 
 @asynccontextmanager
 async def serving(
-    app: ASGIApp, listener: socket.socket, stopping: asyncio.Event
+    app: ASGIApp,
+    listener: socket.socket,
+    stopping: asyncio.Event,
+    *,
+    trusted_proxies: Sequence[str] = (),
 ) -> AsyncIterator[None]:
-    """Serve while inside; on the way out `stopping` is set, and answers under way may end."""
+    """Serve while inside; on the way out `stopping` is set, and answers under way may end.
+
+    What `trusted_proxies` (addresses or networks) say of who calls them is believed, and nobody
+    else's word: the last address in `X-Forwarded-For` that is not a proxy's own.
+    """
     config = uvicorn.Config(
         app,
         log_config=None,
         access_log=False,
         lifespan="off",
         server_header=False,
+        proxy_headers=bool(trusted_proxies),
+        forwarded_allow_ips=list(trusted_proxies),
         timeout_graceful_shutdown=GRACE_SECONDS,
         # What came before the connection broke is never answered again: requests are small.
         h11_max_incomplete_event_size=64 * 1024,

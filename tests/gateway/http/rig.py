@@ -134,6 +134,7 @@ async def open_booth(
     others: Sequence[APIRouter] = (),
     documents: Documents | None = None,
     documentation: Mapping[Name, str] | None = None,
+    trusted_proxies: Sequence[str] = (),
     **broker_options: Any,
 ) -> AsyncIterator[Booth]:
     """Open a door while inside; several may stand before one house."""
@@ -174,7 +175,7 @@ async def open_booth(
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     booth = Booth(house, url, keys, stopping, meter, door, made.routes)
     try:
-        async with serving(made.app, listener, stopping):
+        async with serving(made.app, listener, stopping, trusted_proxies=trusted_proxies):
             yield booth
             for client in booth.clients:
                 await client.aclose()

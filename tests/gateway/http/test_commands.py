@@ -51,6 +51,8 @@ def test_serve_answers_without_a_key_until_there_is_one(tmp_path: Path) -> None:
 
     with serving(data) as (url, said), httpx.Client(base_url=url, timeout=60) as client:
         first = client.post(path, json=question)
+        source = first.json()["sources"][0]
+        read = client.get(source["link"])
         made = refdesk(data, "keys", "create", "--json", "--note", "shop")
         key = json.loads(made.stdout)
         without = client.post(path, json=question)
@@ -61,9 +63,14 @@ def test_serve_answers_without_a_key_until_there_is_one(tmp_path: Path) -> None:
         after = client.get("/v1/models", headers=told)
         with serving(data, "--gateway-only") as (other, _):
             elsewhere = httpx.get(f"{other}/readyz", timeout=60)
+        closed = client.get(source["link"])
 
     assert "no key is needed" in said[1]
     assert first.json()["outcome"] == "answered"
+    assert read.status_code == 200
+    assert f'id="{source["anchor"]}"' in read.text
+    assert "Forgotten" in read.text
+    assert closed.status_code == 404
     assert without.status_code == 401
     assert [model["id"] for model in with_key.json()["data"]] == ["default"]
     assert [(one["id"], one["note"], one["state"]) for one in listed] == [

@@ -8,8 +8,9 @@ import httpx
 import pytest
 from fastapi.routing import APIRoute
 
+from envelope.role import Role
 from gateway.keys import DEFAULT_SCOPES, Scope
-from tests.gateway.http.rig import WEBSITE, Booth, open_booth
+from tests.gateway.http.rig import WEBSITE, Booth, Shelf, open_booth
 from tests.worker.cast import House
 
 MESSAGES = "/v1/conversations/c1/messages"
@@ -214,6 +215,49 @@ async def test_one_visitor_cannot_use_up_a_widgets_questions(booth: Booth) -> No
 
     assert [answer.status_code for answer in answers] == [200, 200, 429]
     assert int(answers[-1].headers["retry-after"]) > 3600
+
+
+@pytest.mark.parametrize(
+    ("proxies", "statuses"),
+    [
+        ((), [200, 429, 429, 429]),
+        (("192.0.2.1",), [200, 429, 429, 429]),
+        (("127.0.0.1",), [200, 200, 429, 429]),
+        (("127.0.0.0/8", "192.0.2.0/24"), [200, 200, 429, 429]),
+    ],
+)
+async def test_visitors_behind_a_trusted_proxy_have_limits_of_their_own(
+    house: House, proxies: tuple[str, ...], statuses: list[int]
+) -> None:
+    told = ["203.0.113.1", "203.0.113.2", "203.0.113.1", "198.51.100.9, 203.0.113.2"]
+    async with house.open(), open_booth(house, trusted_proxies=proxies) as booth:
+        visitor = await booth.visitor(await booth.public(visitor_questions_per_day=1))
+
+        answers = [
+            await visitor.client.post(
+                f"{visitor.path}/messages", json=QUESTION, headers={"X-Forwarded-For": address}
+            )
+            for address in told
+        ]
+
+    # What the last one's own client claimed, left of what the proxy saw, counts for nothing.
+    assert [answer.status_code for answer in answers] == statuses
+
+
+@pytest.mark.parametrize(("proxies", "scheme"), [((), "http"), (("127.0.0.1",), "https")])
+async def test_links_have_the_scheme_that_a_trusted_proxy_tells(
+    house: House, proxies: tuple[str, ...], scheme: str
+) -> None:
+    cited = {"number": 1, "chunk_id": "rules#1", "title": "Rules"}
+    house.script.next(Role.RESPONSE, {"sources_used": [cited]})
+    door = open_booth(house, trusted_proxies=proxies, documents=Shelf())
+    async with house.open(), door as booth:
+        client = await booth.secret()
+        forwarded = {"X-Forwarded-Proto": "https", "Host": "desk.acme.test"}
+        answer = await client.post(MESSAGES, json=QUESTION, headers=forwarded)
+
+    link = answer.json()["sources"][0]["link"]
+    assert link.startswith(f"{scheme}://desk.acme.test/v1/documents/")
 
 
 async def test_without_keys_the_machine_itself_is_let_in_and_no_website(booth: Booth) -> None:
