@@ -3,10 +3,11 @@
 redis-py has a client for clusters. Its retries are blind, it hangs up on every node when one moved,
 it sends ASKING on another connection than the command, and it asks a server where the keys of each
 XREADGROUP stand. This one never sends anything twice: a command is sent again only when a node
-said that it did not do it, because the slot is elsewhere.
+said that it did not do it, because the slot is elsewhere or just moves there.
 """
 
 import asyncio
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -20,7 +21,10 @@ from redis.exceptions import (
     ReadOnlyError,
     RedisError,
     ResponseError,
+    TryAgainError,
 )
+
+from broker.packing import ANSWER_SECONDS, line_of
 
 Address = tuple[str, int]
 Range = tuple[int, int, Address]
@@ -30,8 +34,16 @@ Command = tuple[tuple[Any, ...], Mapping[str, Any]]
 SLOTS = 16_384
 REDIRECTIONS = 5
 """A slot that moves more often within one command is asked for later."""
+NOT_DONE = (MovedError, TryAgainError)
+"""What a node says that did nothing, and may be asked again at once."""
 LOOK_SECONDS = 1.0
 """How long a node may take to tell the table of slots."""
+LOOK_AGAIN_SECONDS = 0.25
+"""How often the table is looked for while a node hangs, until another has taken over."""
+MOVING_SECONDS = 1.0
+"""How long a command waits for keys that are just on their way to another node."""
+PAUSE_SECONDS = 0.02
+"""Between two looks whether they have arrived."""
 KEYLESS = frozenset({"INFO", "PING", "TIME", "FLUSHALL", "SCRIPT FLUSH", "SCRIPT LOAD"})
 """Commands of the whole cluster: every master does them, and the first one's answer counts."""
 
@@ -52,6 +64,8 @@ class ClusterClient(aioredis.Redis):
         self._ranges: list[Range] = []
         self._moved: dict[int, Address] = {}
         self._looking = asyncio.Lock()
+        self._looked_at = float("-inf")
+        self._gone: set[asyncio.Task[None]] = set()
         super().__init__(connection_pool=self._node(self._seeds[0]).connection_pool)
 
     async def execute_command(self, *args: Any, **options: Any) -> Any:
@@ -93,6 +107,15 @@ class ClusterClient(aioredis.Redis):
             await self._look(self._ranges)
         return [self._node(address) for address in dict.fromkeys(row[2] for row in self._ranges)]
 
+    async def holder(self, key: str) -> tuple[Address, Any]:
+        """Return the master that holds a key, also while it does not answer, and its client."""
+        address = await self._address(_slot(key))
+        return address, self._node(address)
+
+    def look_again(self) -> None:
+        """Look for the table of slots again before the next command."""
+        self._forget(self._ranges)
+
     async def disconnect(self) -> None:
         """Hang up on every node; the next command dials anew."""
         for node in list(self._nodes.values()):
@@ -100,6 +123,9 @@ class ClusterClient(aioredis.Redis):
 
     async def aclose(self, close_connection_pool: bool | None = None) -> None:
         """Close the connections to every node."""
+        for task in list(self._gone):
+            task.cancel()
+        await asyncio.gather(*self._gone, return_exceptions=True)
         nodes, self._nodes = self._nodes, {}
         for node in nodes.values():
             await node.aclose()
@@ -107,16 +133,27 @@ class ClusterClient(aioredis.Redis):
     async def _on_slot(self, slot: int, commands: Sequence[Command]) -> list[Any]:
         answers: list[Any] = [None] * len(commands)
         places = list(range(len(commands)))
-        for _ in range(REDIRECTIONS):
-            found = await self._asked(slot, [commands[place] for place in places])
+        moves, until = 0, time.monotonic() + MOVING_SECONDS
+        while places:
+            found = await self._redirected(slot, [commands[place] for place in places])
             for place, answer in zip(places, found, strict=True):
                 answers[place] = answer
-            places = [place for place in places if type(answers[place]) is MovedError]
-            if not places:
+            refused = {place: type(answers[place]) for place in places}
+            places = [place for place in places if refused[place] in NOT_DONE]
+            moves += MovedError in refused.values()
+            if moves >= REDIRECTIONS or time.monotonic() > until:
                 break
-            self._learn(answers[places[-1]])
+            if TryAgainError in refused.values():
+                await asyncio.sleep(PAUSE_SECONDS)
+        return answers
+
+    async def _redirected(self, slot: int, commands: Sequence[Command]) -> list[Any]:
+        """Ask the owner, and where it says so the node to which the slot moves."""
+        answers = await self._asked(slot, commands)
         for place, answer in enumerate(answers):
-            if type(answer) is AskError:
+            if type(answer) is MovedError:
+                self._learn(answer)
+            elif type(answer) is AskError:
                 answers[place] = await self._imported(answer, commands[place])
         return answers
 
@@ -137,6 +174,18 @@ class ClusterClient(aioredis.Redis):
         return (await _sent(node, [(("ASKING",), {}), command]))[-1]
 
     async def _owner(self, slot: int) -> aioredis.Redis:
+        node = self._node(await self._address(slot))
+        if not _hangs(node):
+            return node
+        if time.monotonic() - self._looked_at > LOOK_AGAIN_SECONDS:
+            self.look_again()
+        address = await self._address(slot)
+        node = self._node(address)
+        if _hangs(node):
+            raise ClusterDownError(f"the node {address[0]}:{address[1]} hangs")
+        return node
+
+    async def _address(self, slot: int) -> Address:
         if not self._ranges:
             await self._look(self._ranges)
         address = self._moved.get(slot)
@@ -146,7 +195,7 @@ class ClusterClient(aioredis.Redis):
         if address is None:
             self._forget(self._ranges)
             raise ClusterDownError(f"no node holds the slot {slot}")
-        return self._node(address)
+        return address
 
     def _learn(self, error: MovedError) -> None:
         self._moved[error.slot_id] = (error.host or self._seeds[0][0], error.port)
@@ -160,26 +209,42 @@ class ClusterClient(aioredis.Redis):
         async with self._looking:
             if self._ranges is not before:
                 return
-            error: Exception = ClusterDownError("no node was found")
-            largest: Sequence[Range] = ()
-            for address in dict.fromkeys((*self._nodes, *self._seeds)):
-                try:
-                    async with asyncio.timeout(LOOK_SECONDS):
-                        [rows] = await _sent(self._node(address), [(("CLUSTER", "SLOTS"), {})])
-                except (RedisError, OSError) as failure:
-                    error = failure
-                    continue
-                if isinstance(rows, Exception):
-                    error = rows
-                else:
-                    # A node that has just started may know a part of the table only.
-                    largest = max(largest, _ranges(rows, address[0]), key=_covered)
-                if _covered(largest) == SLOTS:
-                    break
-            if not largest:
-                raise error
+            self._looked_at = time.monotonic()
+            self._ranges = await self._told()
             self._moved = {}
-            self._ranges = list(largest)
+            self._part_from_gone()
+
+    async def _told(self) -> list[Range]:
+        """Return what the nodes tell, those first that are not known to hang."""
+        error: Exception = ClusterDownError("no node was found")
+        largest: list[Range] = []
+        known = dict.fromkeys((*self._nodes, *self._seeds))
+        for address in sorted(known, key=lambda address: _hangs(self._node(address))):
+            try:
+                async with asyncio.timeout(LOOK_SECONDS):
+                    [rows] = await _sent(self._node(address), [(("CLUSTER", "SLOTS"), {})])
+            except (RedisError, OSError) as failure:
+                error = failure
+                continue
+            if isinstance(rows, Exception):
+                error = rows
+            else:
+                # A node that has just started may know a part of the table only.
+                largest = max(largest, _ranges(rows, address[0]), key=_covered)
+            if _covered(largest) == SLOTS:
+                break
+        if not largest:
+            raise error
+        return largest
+
+    def _part_from_gone(self) -> None:
+        """Close the clients of nodes that hold nothing any more."""
+        held = {address for _, _, address in self._ranges}
+        for address in self._nodes.keys() - held - set(self._seeds):
+            node = self._nodes.pop(address)
+            task = asyncio.get_running_loop().create_task(_closed_later(node))
+            self._gone.add(task)
+            task.add_done_callback(self._gone.discard)
 
     def _node(self, address: Address) -> aioredis.Redis:
         node = self._nodes.get(address)
@@ -236,6 +301,18 @@ def _raised(answer: Any) -> Any:
     if isinstance(answer, Exception):
         raise answer
     return answer
+
+
+def _hangs(node: aioredis.Redis) -> bool:
+    return line_of(node.connection_pool).hangs
+
+
+async def _closed_later(node: aioredis.Redis) -> None:
+    """Close it once nobody can wait for an answer of it any more."""
+    try:
+        await asyncio.sleep(ANSWER_SECONDS)
+    finally:
+        await node.aclose()
 
 
 async def _sent(node: Any, commands: Sequence[Command]) -> list[Any]:

@@ -1,9 +1,11 @@
 """Connects to Redis, and turns its silence into one error."""
 
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
+from weakref import WeakValueDictionary
 
 from redis import asyncio as aioredis
 from redis.asyncio.retry import Retry
@@ -54,9 +56,18 @@ UNABLE = (
 )  # fmt: skip
 """What a server that cannot write just now says; before 7.0 inside the error of a script."""
 
+DEAD_MS = 2_000
+"""How long the other end may leave what was sent unacknowledged."""
+
+_PROBES = {"TCP_KEEPIDLE": 1, "TCP_KEEPINTVL": 1, "TCP_KEEPCNT": 2, "TCP_USER_TIMEOUT": DEAD_MS}
+"""The system probes a silent line every second; where it knows of these options."""
+
 _OPTIONS: dict[str, Any] = {
     # A command whose answer was lost is never sent again blindly: the caller knows what is safe.
     "socket_keepalive": True,
+    "socket_keepalive_options": {
+        getattr(socket, name): value for name, value in _PROBES.items() if hasattr(socket, name)
+    },
     "socket_connect_timeout": 1.0,
     "protocol": 2,
 }
@@ -66,8 +77,8 @@ CLUSTER = "+cluster"
 """Ends the scheme of a cluster's address: `redis+cluster://host:port,host:port`."""
 
 
-Lines = dict[str, Line]
-"""What is known of the lines to each server, by its address."""
+Lines = WeakValueDictionary[str, Line]
+"""What is known of the lines to each server, by its address, as long as anybody has one."""
 
 
 def connect(url: str, lines: Lines | None = None) -> "aioredis.Redis":
@@ -75,7 +86,7 @@ def connect(url: str, lines: Lines | None = None) -> "aioredis.Redis":
 
     Clients of one process should share `lines`: what one of them notices, all know.
     """
-    known = {} if lines is None else lines
+    known = Lines() if lines is None else lines
     parts = urlsplit(url)
     if not parts.scheme.endswith(CLUSTER):
         return _connect(url, known)
@@ -130,6 +141,4 @@ def _node_url(parts: SplitResult, address: Address) -> str:
 def _options(url: str) -> dict[str, Any]:
     if not url.startswith("unix:"):
         return _OPTIONS
-    options = {name: value for name, value in _OPTIONS.items() if name != "socket_keepalive"}
-    options.pop("socket_connect_timeout")
-    return options
+    return {name: value for name, value in _OPTIONS.items() if not name.startswith("socket_")}

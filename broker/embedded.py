@@ -46,7 +46,7 @@ class Endpoint:
     url: str
     durable: bool
     played: "FakeServer | None" = field(default=None, repr=False)
-    lines: Lines = field(default_factory=dict, repr=False, compare=False)
+    lines: Lines = field(default_factory=Lines, repr=False, compare=False)
 
     def client(self) -> "Redis":
         """Return a client of its own for the running event loop."""

@@ -16,6 +16,7 @@ percent-encoded: no id can reach into another key.
 | rd:{n}:notices           | stream | close                 | outcome        | capped, ttl        |
 | rd:{n}:alarms            | stream | submit, settle, close | alarm          | capped, ttl        |
 | rd:{n}:duty              | hash   | sweep, due            | sweep, due     | ttl                |
+| rd:{n}:pulse             | -      | nobody                | pulse          | never exists       |
 | rd:{n}:dead              | stream | settle, discard       | dead_letters   | capped             |
 | rd:{n}:record:<question> | hash   | submit, settle, close | submit, settle | ttl                |
 | rd:{n}:journal:<question> | stream | submit, settle, close | journal, reply | ttl               |
@@ -99,6 +100,11 @@ def shard_for(question: Question, shards: int) -> int:
 def record_of(shards: int) -> Callable[[Question], str]:
     """Return what tells the key of a question's record."""
     return lambda question: question_keys(question, shard_for(question, shards)).record
+
+
+def pulse_key(shard: int) -> str:
+    """Return the key that is waited for only to hear from whoever holds the shard."""
+    return f"rd:{shard_tag(shard)}:pulse"
 
 
 @dataclass(frozen=True, slots=True)

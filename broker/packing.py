@@ -5,9 +5,12 @@ connection of its has one time limit for everything: here a command that waits i
 its time, any other must be answered soon, and who did not answer before must greet even sooner.
 """
 
+import asyncio
+import threading
 import time
-from dataclasses import dataclass
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 import hiredis
 from redis.asyncio import Connection, SSLConnection, UnixDomainSocketConnection
@@ -23,24 +26,54 @@ ANSWER_SECONDS = 10.0
 """For any command; a line on which nothing comes back is given up then."""
 LATE_SECONDS = 1.0
 """How much longer than it was asked to wait a blocking read may take."""
+HANGING_SECONDS = 2.5
+"""How long a server counts as hung that was found to hang; it is looked at again before."""
 BLOCKING = frozenset({"XREAD", "XREADGROUP"})
 
 
-@dataclass(slots=True)
 class Line:
-    """What the connections of a process to one server know of it together.
+    """What the connections of a process to one server know of it together; for any thread.
 
     When one of them hears nothing any more, the others that wait in pools are likely to be half
     open as well: each is made anew before it is used.
     """
 
-    heard_at: float = float("-inf")
-    suspected_at: float = float("-inf")
+    def __init__(self) -> None:
+        self.heard_at = float("-inf")
+        self.suspected_at = float("-inf")
+        self.hung_at = float("-inf")
+        self._made: WeakSet[_Packing] = WeakSet()
+        self._lock = threading.Lock()
 
     @property
     def silent(self) -> bool:
         """Whether nothing was heard since somebody waited in vain."""
         return self.heard_at < self.suspected_at
+
+    @property
+    def hangs(self) -> bool:
+        """Whether the server was found to answer nobody a moment ago."""
+        return self.silent and time.monotonic() - self.hung_at < HANGING_SECONDS
+
+    def hang(self) -> None:
+        """Note that the server answers nobody, not even on a new connection."""
+        self.hung_at = self.suspected_at = time.monotonic()
+
+    def suspect(self) -> None:
+        """Note that somebody waited in vain."""
+        self.suspected_at = time.monotonic()
+
+    def made(self, connection: "_Packing") -> None:
+        """Note that a connection was made."""
+        with self._lock:
+            self._made.add(connection)
+
+    def give_up(self) -> None:
+        """Break every connection on which nothing was heard since somebody waited in vain."""
+        with self._lock:
+            connections = list(self._made)
+        for connection in connections:
+            connection.give_up()
 
 
 class _Packing:
@@ -52,6 +85,7 @@ class _Packing:
         super().__init__(**{**options, "socket_timeout": ANSWER_SECONDS})
         self._line = line
         self._heard_at = float("-inf")
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     async def send_packed_command(self, command: Any, check_health: bool = True) -> None:
         """Write at once; only when the socket takes no more is there something to wait for.
@@ -84,7 +118,7 @@ class _Packing:
         try:
             answer = await super().read_response(*args, **options)  # type: ignore[misc] # as above
         except RedisTimeoutError:
-            self._line.suspected_at = time.monotonic()
+            self._line.suspect()
             raise
         except ResponseError:
             self._heard()
@@ -96,6 +130,18 @@ class _Packing:
     def suspected(self) -> bool:
         """Whether somebody waited in vain on this line since anything was heard here."""
         return self._heard_at < self._line.suspected_at
+
+    def give_up(self) -> None:
+        """Break it, if it is suspected: whoever waits on it is told so. For any thread."""
+        if self._loop is not None:
+            # A loop that is closed has nobody left who waits.
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._break)
+
+    def _break(self) -> None:
+        writer = self._writer  # type: ignore[attr-defined] # of the connection
+        if writer is not None and self.suspected:
+            writer.transport.abort()
 
     async def can_read(self) -> bool:
         """Return True for a connection that its pool shall make anew before it is used."""
@@ -112,6 +158,8 @@ class _Packing:
         """Make the connection; a server that was silent has little time to greet."""
         if not self.is_connected:  # type: ignore[attr-defined] # of the connection
             self.socket_timeout = GREETING_SECONDS if self._line.silent else ANSWER_SECONDS
+            self._loop = asyncio.get_running_loop()
+            self._line.made(self)
         await super().connect_check_health(*args, **options)  # type: ignore[misc] # as above
 
 
@@ -138,6 +186,12 @@ def is_open(connection: Any) -> bool:
     """Return whether a connection is made, was not ended by the server, and is not suspected."""
     reader = connection._reader  # noqa: SLF001 - redis-py tells it only by reading, which may wait
     return reader is not None and not reader.at_eof() and not connection.suspected
+
+
+def line_of(pool: "ConnectionPool") -> Line:
+    """Return what is known of the lines of a pool's connections."""
+    line: Line = pool.connection_kwargs["line"]
+    return line
 
 
 def use_ours(pool: "ConnectionPool", line: Line) -> None:

@@ -293,6 +293,10 @@ class Broker(Protocol):
         """Wait until something is due before all that was; return in how many seconds it is."""
         ...
 
+    async def pulse(self) -> None:
+        """Hear from Redis for ever; raises once nothing comes, and dead lines are broken then."""
+        ...
+
     async def give_back(self, held: Sequence[Delivery]) -> None:
         """Return unstarted entries at once, without spending an attempt."""
         ...

@@ -42,6 +42,7 @@ from broker.port import (
     Want,
 )
 from broker.preparing import check_server
+from broker.pulse import Pulses
 from broker.reading import json_fields
 from broker.results import ResultList
 from broker.scripts import SETTLE, SUBMIT
@@ -107,6 +108,7 @@ class RedisBroker:
         self._leases = Leases(self._space)
         self._sweeping = Sweeping(self._space, self.settle, tell, self._leases.discard)
         self._endings = Endings(self._space)
+        self._pulses = Pulses(self._space)
         self._views = Views(self._space)
         self._outcomes = Outcomes(self._space, self._views)
         self._forgetting = Forgetting(self._space)
@@ -194,6 +196,9 @@ class RedisBroker:
 
     async def alarm(self, *, block_seconds: float) -> float | None:
         return await self._endings.alarm(block_seconds)
+
+    async def pulse(self) -> None:
+        await self._pulses.keep()
 
     async def give_back(self, held: Sequence[Delivery]) -> None:
         await self._leases.give_back(held)

@@ -9,7 +9,7 @@ from redis.exceptions import ResponseError
 from broker.connecting import LONGEST_BLOCK_SECONDS, reachable
 from broker.keys import GROUP, stream_key
 from broker.space import Space
-from broker.waiting import Read, next_entries, pairs
+from broker.waiting import AWAY_SECONDS, Read, next_entries, pairs
 
 Clocks = dict[bytes, float]
 """The time of each stream's server, in milliseconds."""
@@ -65,6 +65,9 @@ class Reader:
                 return look.found, look.clocks
             # Where XREADGROUP does not wait: played in the process, or in several slots.
             seconds = left if look.ends else min(left, PATIENCE_SECONDS)
+            if len(look.clocks) < len(self.streams_of(role)):
+                # A shard was away, and is looked at again soon.
+                seconds = min(left, AWAY_SECONDS)
             after = {stream: look.ends.get(stream, b"$") for stream in look.clocks}
             await next_entries(self._space, after, seconds=seconds, count=1)
 

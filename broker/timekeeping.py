@@ -2,7 +2,8 @@
 
 Wherever a process runs this, delays, deadlines and recovery work for the whole system. It sleeps
 until the next thing is due, or until an alarm tells of something earlier; on an idle system it
-asks Redis a few times a minute.
+asks Redis a few times a minute. It also hears from Redis twice a second, so that all connections of
+the process learn soon when their lines are dead.
 """
 
 import asyncio
@@ -39,7 +40,7 @@ class Timekeeper:
         async with asyncio.TaskGroup() as tasks:
             keeping = {
                 tasks.create_task(self._repeat(work))
-                for work in (self._listen, self._send_due, self._sweep)
+                for work in (self._listen, self._send_due, self._sweep, self._broker.pulse)
             }
             await stop.wait()
             while keeping:

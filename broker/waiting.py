@@ -13,6 +13,9 @@ from broker.reading import Entry
 if TYPE_CHECKING:
     from broker.space import Space
 
+AWAY_SECONDS = 1.0
+"""How long the others are waited for while some stream cannot be read, before it is tried again."""
+
 Read = list[tuple[bytes, list[Entry]]]
 
 
@@ -49,11 +52,19 @@ async def next_entries(
 async def _first(
     waiting: "set[asyncio.Task[Read | BrokerUnavailableError]]",
 ) -> Read | BrokerUnavailableError:
-    """Return what comes first; an error only when nobody could wait."""
+    """Return what comes first; an error only when nobody could wait.
+
+    Where only some could not, the others wait for a little while.
+    """
     errors: list[BrokerUnavailableError] = []
     pending, total = waiting, len(waiting)
     while pending:
-        done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+        patience = AWAY_SECONDS if errors else None
+        done, pending = await asyncio.wait(
+            pending, timeout=patience, return_when=asyncio.FIRST_COMPLETED
+        )
+        if not done:
+            return []
         found: Read = []
         for task in done:
             read = task.result()

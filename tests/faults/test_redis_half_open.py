@@ -1,21 +1,27 @@
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from broker.connecting import connect
+from broker.connecting import Lines, connect
 from broker.errors import BrokerUnavailableError
 from broker.packing import GREETING_SECONDS, LATE_SECONDS
 from broker.redis_broker import RedisBroker
-from tests.broker.rig import ROLES, Rig, finish, question
+from broker.renewal import LeaseRenewal
+from tests.broker.rig import ROLES, Rig, eventually, finish, question
 from tests.faults.proxy import Proxy
+from tests.faults.servers import Server
 
 pytestmark = [pytest.mark.redis, pytest.mark.slow]
 
 BLOCK_SECONDS = 0.2
+LONG_SECONDS = 8.0
+"""As long as workers wait."""
+HANGING_SECONDS = 1.8
+"""Long enough for a beat to be missed, and for nobody to greet back."""
 SLACK_SECONDS = 10.0
 """For a busy machine; the system itself would notice after minutes."""
 
@@ -75,6 +81,53 @@ async def test_nobody_who_greets_back_is_noticed_even_sooner(rig: Rig, proxy: Pr
     assert (await rig.take()).question == question()
 
 
+@pytest.mark.parametrize("reader", ["a worker", "who waits for an outcome"])
+async def test_a_dead_line_is_noticed_long_before_a_read_on_it_is_over(
+    rig: Rig, proxy: Proxy, reader: str
+) -> None:
+    lines = Lines()
+    reads = RedisBroker(connect(proxy.url, lines))
+    renewal = LeaseRenewal(lambda: RedisBroker(connect(proxy.url, lines)))
+    await rig.submit()
+    await rig.take()
+
+    async def read() -> None:
+        if reader == "a worker":
+            await reads.take("manager", "w1", places=1, block_seconds=LONG_SECONDS)
+        else:
+            await reads.outcome(question(), block_seconds=LONG_SECONDS)
+
+    async with renewal.running(lambda _lost: None), asyncio.TaskGroup() as tasks:
+        noticed = tasks.create_task(_seconds_until_noticed(read()))
+        await eventually(_waits(rig.client, "xreadgroup" if reader == "a worker" else "xread"))
+        proxy.freeze()
+
+        assert await noticed < LONG_SECONDS / 2
+    await reads.close()
+
+
+async def test_a_read_outlives_a_server_that_hangs_for_a_moment(tmp_path: Path) -> None:
+    lines = Lines()
+    with Server(tmp_path) as server:
+        broker = RedisBroker(connect(server.url, lines))
+        rig = Rig(broker, connect(server.url), RedisBroker)
+        await broker.prepare(ROLES)
+        renewal = LeaseRenewal(lambda: RedisBroker(connect(server.url, lines)))
+        async with renewal.running(lambda _lost: None), asyncio.TaskGroup() as tasks:
+            taking = tasks.create_task(
+                broker.take("manager", "w1", places=1, block_seconds=LONG_SECONDS)
+            )
+            await eventually(_waits(rig.client, "xreadgroup"))
+            server.stop()
+            await asyncio.sleep(HANGING_SECONDS)
+            server.go_on()
+            await rig.submit()
+
+            assert [taken.question for taken in await taking] == [question()]
+        await rig.client.aclose()
+        await broker.close()
+
+
 async def test_a_slow_line_is_no_dead_one(rig: Rig, proxy: Proxy) -> None:
     proxy.slow(0.1)
 
@@ -89,3 +142,13 @@ async def _seconds_until_noticed(act: Any) -> float:
         with pytest.raises(BrokerUnavailableError):
             await act
     return time.monotonic() - started
+
+
+def _waits(client: Any, command: str) -> Callable[[], Awaitable[bool]]:
+    """Look whether such a read waits, beside the two of who keeps time."""
+
+    async def look() -> bool:
+        doing = [each["cmd"] for each in await client.client_list() if "b" in each["flags"]]
+        return sorted(doing) == sorted((command, "xread", "blpop"))
+
+    return look
