@@ -62,12 +62,13 @@ class Endings:
             waits += (max(0.0, _seconds_left(entry)) + later for entry in entries)
         return min(waits) if waits else None
 
-    async def cancel(self, question: Question, *, forget: bool) -> bool:
+    async def cancel(self, question: Question, *, forget: bool, reason: str | None) -> bool:
         """End a question as superseded; see the port."""
         shard, names = self._space.place(question)
         results = await self._space.result_lists(shard, [names.record])
         call = self._space.call(shard)
-        reply = to_json(superseded(question))
+        told = {} if reason is None else {"termination_reason": reason}
+        reply = to_json({**superseded(question), **told})
         args = [*call.args, names.name, reply, "1" if forget else ""]
         keys = [*call.keys, *names.closing, *results]
         return bool(await self._space.run(CANCEL, keys, args))

@@ -312,8 +312,13 @@ class Broker(Protocol):
         """Remove a consumer that holds nothing."""
         ...
 
-    async def cancel(self, question: Question, *, forget: bool = False) -> bool:
-        """End a message as superseded, or forget it; False when it has its outcome already."""
+    async def cancel(
+        self, question: Question, *, forget: bool = False, reason: str | None = None
+    ) -> bool:
+        """End a message as superseded, or forget it; False when it has its outcome already.
+
+        A `reason` is the reply's `termination_reason`.
+        """
         ...
 
     async def reply(self, question: Question) -> Fields | None:

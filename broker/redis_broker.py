@@ -209,8 +209,10 @@ class RedisBroker:
     async def leave(self, role: str, consumer: str) -> None:
         await self._leases.leave(role, consumer)
 
-    async def cancel(self, question: Question, *, forget: bool = False) -> bool:
-        return await self._endings.cancel(question, forget=forget)
+    async def cancel(
+        self, question: Question, *, forget: bool = False, reason: str | None = None
+    ) -> bool:
+        return await self._endings.cancel(question, forget=forget, reason=reason)
 
     async def reply(self, question: Question) -> Fields | None:
         return await self._views.reply(question)

@@ -145,7 +145,7 @@ async def http_door(
             desks=desks(post, "http"),
             guard=guard,
             conversations=conversations,
-            superseded=lambda language: texts.text("superseded", language),
+            words=texts.text,
             meter=meter,
             links=SourceLinks(
                 {
@@ -158,7 +158,7 @@ async def http_door(
         )
         others = [widget_router()]
         if documents is not None:
-            others.append(reader_router(door, documents, texts.text))
+            others.append(reader_router(door, documents))
         made = make_app(
             door,
             stopping=stopping,

@@ -13,7 +13,10 @@ FORGOTTEN = "forgotten"
 """The `termination_reason` of a message of which only the outcome is left."""
 LOST = "lost"
 """That of a message of which nothing is left: Redis lost what it had not kept yet."""
-SupersededText = Callable[[str], str]
+STOPPED = "stopped"
+"""That of a message whose sender did not want an answer any more."""
+Words = Callable[[str, str], str]
+"""Returns the fixed text of a key in a language."""
 Shows = Callable[[Fields, str], "Answer"]
 """Returns what is shown of a reply; a reply without a language is in the one told."""
 _nowhere = opens_in("")
@@ -78,7 +81,7 @@ class Answer(BaseModel, frozen=True, extra="ignore"):
 def answer_of(
     reply: Fields,
     *,
-    superseded: SupersededText,
+    words: Words,
     language: str = "en",
     opens: Opens = _nowhere,
 ) -> Answer:
@@ -93,7 +96,8 @@ def answer_of(
     answer = Answer.model_validate(shown)
     if answer.outcome is not Outcome.SUPERSEDED or answer.text:
         return answer
-    return answer.model_copy(update={"text": superseded(language), "language": language})
+    key = STOPPED if answer.termination_reason == STOPPED else Outcome.SUPERSEDED.value
+    return answer.model_copy(update={"text": words(key, language), "language": language})
 
 
 def _linked(sources: JsonValue, opens: Opens) -> list[JsonValue]:

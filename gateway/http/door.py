@@ -12,7 +12,7 @@ from fastapi.security import HTTPBearer
 
 from broker.port import Broker, Fields
 from envelope.question import Question
-from gateway.answer import Answer, Shows, answer_of
+from gateway.answer import Answer, Shows, Words, answer_of
 from gateway.desk import Desk
 from gateway.http.errors import ForbiddenError, InvalidRequestError, unknown
 from gateway.http.guard import Caller, Guard
@@ -22,8 +22,6 @@ from gateway.port import Conversations
 
 ID = r"^[A-Za-z0-9][A-Za-z0-9._:~-]{0,127}$"
 """An id of a conversation or a message that a client chooses."""
-
-Texts = Callable[[str], str]
 
 
 class Meter(Protocol):
@@ -75,7 +73,7 @@ class Door:
     desks: Mapping[tuple[str, str], Desk]
     guard: Guard
     conversations: Conversations
-    superseded: Texts
+    words: Words
     meter: Meter
     links: SourceLinks = field(default_factory=SourceLinks)
 
@@ -84,7 +82,7 @@ class Door:
         opens = self.links.of(caller, place)
 
         def show(reply: Fields, language: str) -> Answer:
-            return answer_of(reply, superseded=self.superseded, language=language, opens=opens)
+            return answer_of(reply, words=self.words, language=language, opens=opens)
 
         return show
 

@@ -1,10 +1,11 @@
-"""The routes of messages: send one, follow it, go on following it."""
+"""The routes of messages: send one, follow it, go on following it, stop it."""
 
 import asyncio
 import hashlib
 from typing import Annotated
 from uuid import uuid4
 
+import structlog
 from fastapi import APIRouter, Depends, Header, Request, Response
 from pydantic import BaseModel, Field
 from starlette.responses import JSONResponse
@@ -12,16 +13,19 @@ from starlette.responses import JSONResponse
 from broker.errors import BrokerUnavailableError
 from broker.port import Duplicate, Fields
 from envelope.question import Question
-from gateway.answer import Answer
+from gateway.answer import STOPPED, Answer
 from gateway.desk import Desk, Message, parsed
 from gateway.errors import BusyError
 from gateway.events import Place, place_of
 from gateway.http.door import ID, Door, Entered, MessageId, enters
 from gateway.http.errors import InvalidRequestError, unknown
+from gateway.http.language import preferred_language
 from gateway.http.patience import Patience
 from gateway.http.sse import Admission, EventStream
 from gateway.keys import Scope
 from gateway.text import LONGEST_CHARACTERS, cleaned
+
+log = structlog.get_logger("gateway")
 
 LANGUAGE = r"^[a-zA-Z]{2,3}(?:-[A-Za-z0-9]{2,8}){0,3}$"
 EVENT_STREAM = "text/event-stream"
@@ -95,11 +99,23 @@ class Messages:
         )
         async def follow_message(
             place: Annotated[Entered, ask],
+            request: Request,
             message_id: MessageId,
             last_event_id: LastEventId = None,
         ) -> Response:
             """Stream what happened after `Last-Event-ID`, else from the beginning."""
-            return await self._follow(place, message_id, last_event_id)
+            language = preferred_language(request)
+            return await self._follow(place, message_id, last_event_id, language)
+
+        @router.post(
+            f"{base}/{{message_id}}/cancel", response_model=Answer, summary="Stop a message"
+        )
+        async def cancel_message(
+            place: Annotated[Entered, ask], request: Request, message_id: MessageId
+        ) -> Response:
+            """End a message that is being answered, and return its one outcome: `superseded`, or
+            what it had already. Whoever follows it is told the same."""
+            return await self._cancel(place, message_id, preferred_language(request))
 
         return router
 
@@ -116,10 +132,7 @@ class Messages:
         reply = await self._outcome(place, question, message.language)
         answer = place.shows(reply, message.language)
         self._door.meter.ended(answer.outcome.value)
-        return JSONResponse(
-            answer.model_dump(mode="json", exclude_none=True),
-            headers={"X-Message-Id": question.message_id},
-        )
+        return _told(answer, question.message_id)
 
     async def _outcome(self, place: Entered, question: Question, language: str) -> Fields:
         try:
@@ -128,7 +141,18 @@ class Messages:
             # Past its deadline, and Redis still away: the apology is all that is left.
             return place.desk.last_resort(question, language)
 
-    async def _follow(self, place: Entered, message_id: str, last_event_id: str | None) -> Response:
+    async def _cancel(self, place: Entered, message_id: str, language: str) -> Response:
+        question = place.question(message_id)
+        if await self._door.broker.cancel(question, reason=STOPPED):
+            log.info("message_stopped", message_id=message_id)
+        reply = await self._door.broker.reply(question)
+        if reply is None:
+            raise unknown("message")
+        return _told(place.shows(reply, language), message_id)
+
+    async def _follow(
+        self, place: Entered, message_id: str, last_event_id: str | None, language: str
+    ) -> Response:
         after = place_of(last_event_id) if last_event_id else Place()
         question = place.question(message_id)
         journal = await self._door.broker.journal(question)
@@ -140,7 +164,7 @@ class Messages:
                 code="unknown_event",
                 param="Last-Event-ID",
             )
-        stream = self._events(place, question, after, "en")
+        stream = self._events(place, question, after, language)
         if journal[-1].kind == "finished" and not stream.shown(journal):
             return Response(status_code=204)
         return stream.response(message_id=message_id)
@@ -213,6 +237,12 @@ _EVENTS: dict[int | str, dict[str, object]] = {
 }
 
 
+def _told(answer: Answer, message_id: str) -> Response:
+    return JSONResponse(
+        answer.model_dump(mode="json", exclude_none=True), headers={"X-Message-Id": message_id}
+    )
+
+
 def _message(
     place: Entered, request: Request, sent: NewMessage, idempotency_key: str | None
 ) -> Message:
@@ -233,15 +263,6 @@ def _message(
         message_id=message_id if message_id is not None else uuid4().hex,
         command=command,
         arguments=arguments,
-        language=_language(sent, request),
+        language=preferred_language(request, sent.language),
         request_id=str(request.state.request_id),
     )
-
-
-def _language(sent: NewMessage, request: Request) -> str:
-    """Return the language of an apology: as told, else the first that the browser names."""
-    named = sent.language
-    if named is None:
-        named = request.headers.get("accept-language", "").split(",")[0].split(";")[0].strip()
-    code = named.split("-")[0].lower()
-    return code if len(code) == 2 and code.isascii() and code.isalpha() else "en"

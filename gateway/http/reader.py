@@ -1,6 +1,5 @@
 """The route where people read a cited document, at the heading that was cited."""
 
-from collections.abc import Callable
 from typing import Annotated
 
 import structlog
@@ -10,11 +9,10 @@ from starlette.concurrency import run_in_threadpool
 from gateway.http.document_page import document_page, notice_page, policy
 from gateway.http.door import Door
 from gateway.http.errors import ForbiddenError, UnauthorizedError
+from gateway.http.language import preferred_language
 from gateway.http.links import LONGEST_TICKET, PATH, Citation
 from gateway.port import Documents, ReadableDocument
 
-ReaderText = Callable[[str, str], str]
-"""Returns the text of a key in a language."""
 Ticket = Annotated[
     str,
     Path(
@@ -37,7 +35,7 @@ _PAGES: dict[int | str, dict[str, object]] = {
 }
 
 
-def reader_router(door: Door, documents: Documents, text: ReaderText) -> APIRouter:
+def reader_router(door: Door, documents: Documents) -> APIRouter:
     """Return the route; a link is its own key, see `gateway.http.links`."""
     router = APIRouter(tags=["documents"])
 
@@ -52,12 +50,12 @@ def reader_router(door: Door, documents: Documents, text: ReaderText) -> APIRout
         citation = door.links.read(ticket)
         found = None if citation is None else await _found(door, documents, request, citation)
         if found is None:
-            language = _language(request)
-            gone = text("reader_gone", language)
-            return _page(notice_page(text("reader_gone_title", language), gone, language=language))
-        body = await run_in_threadpool(
-            document_page, found, cited=text("reader_cited", found.language)
-        )
+            language = preferred_language(request)
+            title = door.words("reader_gone_title", language)
+            gone = door.words("reader_gone", language)
+            return _page(notice_page(title, gone, language=language))
+        cited = door.words("reader_cited", found.language)
+        body = await run_in_threadpool(document_page, found, cited=cited)
         return _page(body, status=200)
 
     return router
@@ -82,10 +80,3 @@ async def _found(
 def _page(body: bytes, *, status: int = 404) -> Response:
     headers = {"Content-Security-Policy": policy(), "X-Robots-Tag": "noindex"}
     return Response(body, status, headers, f"{HTML}; charset=utf-8")
-
-
-def _language(request: Request) -> str:
-    """Return the first language that the browser names."""
-    named = request.headers.get("accept-language", "").split(",")[0].split(";")[0]
-    code = named.strip().split("-")[0].lower()
-    return code if len(code) == 2 and code.isascii() and code.isalpha() else "en"

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from uuid import uuid4
 
 import structlog
-from fastapi import APIRouter, Depends, Response
+from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel, Field
 
 from broker.transcripts import Said
@@ -15,6 +15,7 @@ from gateway.answer import Answer
 from gateway.desk import Message
 from gateway.http.door import Door, Entered, MessageId, enters
 from gateway.http.errors import InvalidRequestError, UnavailableError, unknown
+from gateway.http.language import preferred_language
 from gateway.keys import Scope
 from gateway.port import Feedback
 
@@ -71,9 +72,10 @@ class Reading:
         @router.get(base, response_model_exclude_none=True, summary="Read a conversation")
         async def read_conversation(
             place: Annotated[Entered, Depends(enters(self._door, Scope.READ))],
+            request: Request,
         ) -> Conversation:
             """Return what was said."""
-            return await self._read(place)
+            return await self._read(place, preferred_language(request))
 
         @router.delete(base, status_code=204, summary="Forget a conversation")
         async def forget_conversation(
@@ -97,7 +99,7 @@ class Reading:
 
         return router
 
-    async def _read(self, place: Entered) -> Conversation:
+    async def _read(self, place: Entered, language: str) -> Conversation:
         question = place.question()
         said = await self._door.conversations.said(question, limit=MOST_MESSAGES)
         turns = await self._door.conversations.turns(question)
@@ -109,7 +111,7 @@ class Reading:
             earlier=[
                 Spoken(speaker=turn.speaker, text=turn.text) for turn in _earlier(turns, said)
             ],
-            messages=[_message(place, one, feedback) for one in said],
+            messages=[_message(place, one, feedback, language) for one in said],
         )
 
     async def _forget(self, place: Entered) -> None:
@@ -150,7 +152,9 @@ class Reading:
         self._door.meter.thumbed(given.thumb)
 
 
-def _message(place: Entered, said: Said, feedback: dict[str, Feedback]) -> SaidMessage:
+def _message(
+    place: Entered, said: Said, feedback: dict[str, Feedback], language: str
+) -> SaidMessage:
     ended = said.last.kind == "finished"
     message_id = said.question.message_id
     return SaidMessage(
@@ -158,7 +162,7 @@ def _message(place: Entered, said: Said, feedback: dict[str, Feedback]) -> SaidM
         text=str(said.first.fields.get("text") or ""),
         at=said.first.at,
         status="ended" if ended else "running",
-        answer=place.shows(said.last.fields, "en") if ended else None,
+        answer=place.shows(said.last.fields, language) if ended else None,
         feedback=feedback.get(message_id),
     )
 

@@ -161,9 +161,7 @@ class Delivery:
     ) -> Shown:
         language = known.get("language", self._manners.default_language)
         opens = opens_in(self._manners.documentation)
-        answer = answer_of(
-            result.reply, superseded=self._superseded, language=language, opens=opens
-        )
+        answer = answer_of(result.reply, words=self._texts.text, language=language, opens=opens)
         fixed = known.get("fixed", "")
         if not fixed and _tells_language(answer):
             language = answer.language
@@ -174,9 +172,6 @@ class Delivery:
             thumbs = self._manners.thumbs and not fixed
             buttons = await self._buttons.of(result.question, answer, thumbs=thumbs)
         return Shown(result.question, answer, post, language, fixed, buttons)
-
-    def _superseded(self, language: str) -> str:
-        return self._texts.text("superseded", language)
 
     async def _id(
         self, result: Result, known: Mapping[str, str], post: Mapping[str, str], number: int

@@ -9,7 +9,7 @@ const LONGEST_TOLD_WAIT_MS = 60_000;
 
 /** Tells `turns` (the list changed), `turn` (one changed), `ended` (one got its answer while
  * somebody waited), `connection`, and `forgotten`. A turn is
- * `{ id, text, stage, attempt, partial, answer, problem, feedback, lastEvent, taken }`. */
+ * `{ id, text, stage, attempt, partial, answer, problem, feedback, lastEvent, taken, stopping }`. */
 export class Conversation extends EventTarget {
   constructor(desk, keeping) {
     super();
@@ -49,6 +49,19 @@ export class Conversation extends EventTarget {
     turn.taken = turn.lastEvent = turn.stage = null;
     this.#tell("turn", turn);
     this.#carry(turn);
+  }
+
+  /** Stop what is being answered; its stream tells the end. */
+  async stop(turn) {
+    turn.stopping = true;
+    this.#tell("turn", turn);
+    try {
+      await this.desk.stop(await this.#place(), turn.id);
+    } catch (error) {
+      if (!(error instanceof DeskError)) throw error;
+      turn.stopping = false;
+      this.#tell("turn", turn);
+    }
   }
 
   async rate(turn, thumb, reason) {

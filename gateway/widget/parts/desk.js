@@ -45,6 +45,11 @@ export class Desk {
     await this.#json("POST", `${path(place)}/messages/${messageId}/feedback`, { place, body });
   }
 
+  /** Stop a message; who follows it hears of its end. */
+  async stop(place, id) {
+    await this.#json("POST", `${path(place)}/messages/${id}/cancel`, { place });
+  }
+
   /** Send a message and yield its events; the same id is never answered twice. */
   send(place, { id, text }, signal) {
     const body = { text, message_id: id, language: this.language };

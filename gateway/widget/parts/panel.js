@@ -103,6 +103,10 @@ export class Panel {
       const { conversation } = this;
       const desk = {
         ask: (text, how) => this.ask(text, how),
+        stop: (running) => {
+          this.focus(); // the button goes
+          conversation.stop(running);
+        },
         again: (failed) => conversation.again(failed),
         rate: (rated, thumb, reason) => conversation.rate(rated, thumb, reason),
         say: (text) => this.say(text),

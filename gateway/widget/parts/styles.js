@@ -113,7 +113,8 @@ header .mark { color: var(--accent); display: flex; margin-inline-end: 10px; }
 .earlier .said { margin: 0 0 12px; color: var(--muted); white-space: pre-wrap; overflow-wrap: anywhere; }
 .answer { min-inline-size: 0; max-inline-size: 46em; }
 
-.progress { display: flex; align-items: center; gap: 12px; color: var(--muted); min-block-size: 28px; }
+.progress { display: flex; align-items: center; gap: 12px; color: var(--muted); min-block-size: 40px; }
+.progress .tool { margin-inline-start: auto; }
 .steps { display: flex; gap: 4px; }
 .steps i { inline-size: 18px; block-size: 4px; border-radius: 2px; background: var(--line);
   transition: background .3s ease; }

@@ -1,6 +1,6 @@
 // Shows one message: the question, how far it is, its outcome, and what can be done with it.
 
-import { make, unseen } from "./elements.js";
+import { iconButton, make, unseen } from "./elements.js";
 import { answerTools } from "./feedback.js";
 import { directionOf } from "./languages.js";
 import { harmless } from "./links.js";
@@ -24,7 +24,7 @@ const LONGEST_PREVIEW = 12_000; // what is longer is shown once it is whole
 const LISTED = /^\s*(?:[-*]|\d{1,2}[.)])\s+(.*\S)\s*$/;
 
 export class TurnView {
-  /** `desk`: `ask`, `again`, `rate`, `say`; `template` tells where pages without address stand. */
+  /** `desk`: `ask`, `stop`, `again`, `rate`, `say`; `template` tells where pages without address stand. */
   constructor(turn, { words, template, desk }) {
     this.turn = turn;
     this.words = words;
@@ -57,14 +57,25 @@ export class TurnView {
   }
 
   #progress() {
-    const { stage, partial } = this.turn;
+    const { stage, partial, taken, stopping } = this.turn;
     if (partial && partial.length < LONGEST_PREVIEW) return this.#preview();
     const now = STEP_OF[stage] ?? 0;
-    const steps = STEPS.map((_, at) => make("i", { class: at < now ? "past" : at === now ? "now" : null }));
-    const bar = make("span", { class: "steps", "aria-hidden": "true" }, ...steps);
-    const label = make("span", {}, `${this.words[STEPS[now]]}…`);
-    this.answer.replaceChildren(make("div", { class: "progress" }, bar, label));
+    this.progress ??= this.#steps();
+    const { row, steps, label, stop } = this.progress;
+    steps.forEach((step, at) => (step.className = at < now ? "past" : at === now ? "now" : ""));
+    label.textContent = `${this.words[STEPS[now]]}…`;
+    stop.hidden = !taken || stopping; // what nobody took cannot be stopped
+    if (row.parentNode !== this.answer) this.answer.replaceChildren(row);
     return undefined;
+  }
+
+  /** Make the row once: a button that is made again loses its focus. */
+  #steps() {
+    const steps = STEPS.map(() => make("i"));
+    const bar = make("span", { class: "steps", "aria-hidden": "true" }, ...steps);
+    const label = make("span");
+    const stop = iconButton("stop", this.words.stop, () => this.desk.stop(this.turn));
+    return { row: make("div", { class: "progress" }, bar, label, stop), steps, label, stop };
   }
 
   /** Show the pieces that have come, at most once a frame. */

@@ -156,13 +156,12 @@ async def open_booth(
         },
         guard=Guard(keys, StoredRates(house.client), open_tenant=open_tenant),
         conversations=StoredConversations(house.client, shards=1, ttl_seconds=3600),
-        superseded=lambda language: f"superseded/{language}",
+        words=lambda key, language: f"{key}/{language}",
         meter=meter,
         links=SourceLinks(documentation, secret=None if documents is None else SECRET),
     )
     if documents is not None:
-        reader = reader_router(door, documents, lambda key, language: f"{key}/{language}")
-        others = (*others, reader)
+        others = (*others, reader_router(door, documents))
     made = make_app(
         door,
         registry=meter.registry,

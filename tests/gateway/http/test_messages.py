@@ -256,3 +256,68 @@ async def is_at(house: House, role: Role) -> bool:
 
 async def both_wait(house: House) -> bool:
     return (await house.broker.status([Role.MANAGER.value]))[0].depth == 2
+
+
+async def test_a_message_that_is_stopped_ends_once_for_everybody(booth: Booth) -> None:
+    gate = asyncio.Event()
+
+    async def work(_reads: object) -> dict[str, object]:
+        await gate.wait()
+        return {}
+
+    booth.house.script.next(Role.RESPONSE, work)
+    client = await booth.secret()
+    sent = {"text": "How do I add a rule?", "message_id": "m1"}
+    async with asyncio.TaskGroup() as tasks:
+        reader = tasks.create_task(events(client, "POST", MESSAGES, json=sent))
+        await eventually(lambda: booth.house.broker.find("m1"))
+        told = {"Accept-Language": "de"}
+        first = await client.post(f"{MESSAGES}/m1/cancel", headers=told)
+        second = await client.post(f"{MESSAGES}/m1/cancel", headers=told)
+        gate.set()
+    seen = reader.result()
+    read = (await client.get("/v1/conversations/c1")).json()
+
+    assert first.status_code == 200
+    assert first.json() == second.json()
+    assert first.json()["outcome"] == "superseded"
+    assert first.json()["termination_reason"] == "stopped"
+    assert first.json()["text"] == "stopped/de"
+    assert [event.name for event in seen].count("done") == 1
+    assert seen[-1].data["termination_reason"] == "stopped"
+    assert [one["answer"]["outcome"] for one in read["messages"]] == ["superseded"]
+
+
+async def test_a_message_that_has_its_outcome_keeps_it(booth: Booth) -> None:
+    client = await booth.secret()
+    sent = {"text": "How do I add a rule?", "message_id": "m1"}
+    answered = (await client.post(MESSAGES, json=sent)).json()
+
+    stopped = await client.post(f"{MESSAGES}/m1/cancel")
+    unknown = await client.post(f"{MESSAGES}/m2/cancel")
+
+    assert stopped.json() == answered
+    assert unknown.status_code == 404
+
+
+async def test_nobody_stops_what_is_anothers(booth: Booth) -> None:
+    gate = asyncio.Event()
+
+    async def work(_reads: object) -> dict[str, object]:
+        await gate.wait()
+        return {}
+
+    booth.house.script.next(Role.RESPONSE, work)
+    public = await booth.public()
+    ann, ben = await booth.visitor(public), await booth.visitor(public)
+    strangers = [ben.client, await booth.secret("other"), booth.client(public)]
+    path = f"{ann.path}/messages"
+    sent = {"text": "How do I add a rule?", "message_id": "m1"}
+    async with asyncio.TaskGroup() as tasks:
+        reader = tasks.create_task(events(ann.client, "POST", path, json=sent))
+        await eventually(lambda: booth.house.broker.find("m1"))
+        refused = [(await one.post(f"{path}/m1/cancel")).status_code for one in strangers]
+        gate.set()
+
+    assert refused == [404, 404, 403]
+    assert reader.result()[-1].data["outcome"] == "answered"

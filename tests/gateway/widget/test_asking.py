@@ -7,6 +7,7 @@ import pytest
 
 from envelope.role import Role
 from tests.gateway.http.rig import Booth, eventually
+from tests.gateway.widget.browsing import WIDGET
 from tests.gateway.widget.conftest import Come
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
@@ -92,6 +93,25 @@ async def test_stages_are_shown_as_they_happen(booth: Booth, come: Come) -> None
     check.set()
 
     assert await shown.has_answers(1) == ["Open Routing [1]."]
+
+
+async def test_an_answer_that_is_being_made_can_be_stopped(booth: Booth, come: Come) -> None:
+    gate = gated(booth, Role.RESPONSE, ANSWER)
+    shown = await (await come()).opens()
+    await shown.asks("How do I add a rule?")
+    await shown.until(f"""() => document.querySelector("{WIDGET}").shadowRoot
+        .querySelector(".progress button:not([hidden])")""")
+
+    await shown.field.press("Shift+Tab")
+    await shown.page.keyboard.press("Enter")
+
+    assert await shown.has_answers(1) == ["stopped/en"]
+    gate.set()
+    assert await shown.focused() == "textarea"
+    assert await shown.part(".progress button").count() == 0
+    await shown.asks("How do I add a rule?")
+    assert (await shown.has_answers(2))[0] == "stopped/en"
+    assert (await shown.said()).count("stopped/en") == 1
 
 
 async def test_a_question_back_is_answered_with_a_button(booth: Booth, come: Come) -> None:
