@@ -10,12 +10,12 @@ from typing import Any
 
 from benchmarks.endurance.askers import PATIENCE_SECONDS, TEXT, desk_of
 from benchmarks.endurance.crew import AGAIN, READY, Crew, Workers
+from benchmarks.endurance.holding import Holds, glance, settled
 from benchmarks.endurance.told import Check, Told
 from benchmarks.server import private_redis
 from broker.connecting import connect
-from broker.keys import GROUP, SHARDS, stream_key
+from broker.keys import SHARDS
 from broker.redis_broker import RedisBroker
-from envelope.role import Role
 from gateway.desk import Message
 
 WORKERS = 2
@@ -23,7 +23,6 @@ KILL_EVERY = 10
 """Each so-manieth restart is a SIGKILL, the others are SIGTERM."""
 LEASE_SECONDS = 3.0
 SETTLED_SECONDS = 60.0
-STEP_SECONDS = 0.3
 CLOSE_TO = 1.05
 MORE_CONSUMERS = 10
 
@@ -32,8 +31,8 @@ MORE_CONSUMERS = 10
 class Bounded:
     """How many questions and restarts; `open` questions travel at once, records live for `ttl`.
 
-    `warm`: questions before the baseline. What is made once is made by then, such as Redis' own
-    histogram of how long each command takes.
+    `warm`: questions before the baseline. What is made once is made by then, such as streams and
+    scripts.
     """
 
     questions: int = 1_000_000
@@ -43,15 +42,10 @@ class Bounded:
     deadline_seconds: float = 120.0
     warm: int = 2000
 
-
-@dataclass(frozen=True, slots=True)
-class Holds:
-    """What Redis holds."""
-
-    memory: int
-    keys: int
-    consumers: int
-    without_end: tuple[str, ...]
+    @property
+    def patience_seconds(self) -> float:
+        """How long it may take until everything with a time to live is gone."""
+        return self.deadline_seconds + self.ttl_seconds + SETTLED_SECONDS
 
 
 @dataclass
@@ -95,12 +89,12 @@ async def run(wanted: Bounded) -> Told:
                 numbers,
                 warm,
             )
-            await _settled(client, wanted)
-            before = await _settled(client, wanted)
+            before = await settled(client, wanted.patience_seconds)
             print(f"baseline: {before}", flush=True)
             progress = Progress()
             await _worked(crew, client, wanted, numbers, progress)
-            after = await _settled(client, wanted)
+            after = await settled(client, wanted.patience_seconds)
+            print(f"afterwards: {after}", flush=True)
             again = int(await client.get(AGAIN) or 0)
         finally:
             await client.aclose()
@@ -124,7 +118,7 @@ async def _worked(
             progress.seconds = time.perf_counter() - began
             await restarting
             watching.cancel()
-        progress.consumers = (await _holds(client)).consumers
+        progress.consumers = (await glance(client)).consumers
     finally:
         await workers.close()
         await broker.close()
@@ -162,7 +156,7 @@ async def _restart(workers: Workers, wanted: Bounded, progress: Progress) -> Non
 
 async def _watch(client: Any, progress: Progress, began: float) -> None:
     while True:
-        held = await _holds(client)
+        held = await glance(client)
         progress.most_memory = max(progress.most_memory, held.memory)
         progress.most_consumers = max(progress.most_consumers, held.consumers)
         seconds = time.perf_counter() - began
@@ -173,50 +167,6 @@ async def _watch(client: Any, progress: Progress, began: float) -> None:
             flush=True,
         )
         await asyncio.sleep(5)
-
-
-async def _settled(client: Any, wanted: Bounded) -> Holds:
-    """Wait until what has a time to live is gone, at most a minute longer; return what is left."""
-    until = time.monotonic() + wanted.deadline_seconds + wanted.ttl_seconds + SETTLED_SECONDS
-    held = await _holds(client)
-    same = 0
-    while time.monotonic() < until and same < 5:
-        await asyncio.sleep(STEP_SECONDS)
-        now = await _holds(client)
-        mortal = now.keys - len(await _without_end(client)) if now.keys < 1000 else now.keys
-        quiet = mortal <= 2 and abs(now.memory - held.memory) < 20_000
-        same = same + 1 if quiet else 0
-        held = now
-    await client.execute_command("MEMORY", "PURGE")
-    memory = []
-    for _ in range(5):
-        memory.append((await _holds(client)).memory)
-        await asyncio.sleep(STEP_SECONDS)
-    return Holds(
-        sorted(memory)[2], held.keys, held.consumers, tuple(sorted(await _without_end(client)))
-    )
-
-
-async def _holds(client: Any) -> Holds:
-    memory = int((await client.info("memory"))["used_memory"])
-    consumers = 0
-    for role in Role:
-        for group in await _groups(client, stream_key(role.value, 0)):
-            consumers = max(consumers, int(group["consumers"]))
-    return Holds(memory, await client.dbsize(), consumers, ())
-
-
-async def _groups(client: Any, stream: str) -> list[dict[str, Any]]:
-    if not await client.exists(stream):
-        return []
-    found = await client.xinfo_groups(stream)
-    return [group for group in found if group["name"] == GROUP.encode()]
-
-
-async def _without_end(client: Any) -> list[str]:
-    keys = [key async for key in client.scan_iter(count=1000)]
-    ends = [await client.pttl(key) for key in keys]
-    return [key.decode() for key, end in zip(keys, ends, strict=True) if end == -1]
 
 
 def _told(wanted: Bounded, before: Holds, after: Holds, progress: Progress, again: int) -> Told:
@@ -232,8 +182,7 @@ def _told(wanted: Bounded, before: Holds, after: Holds, progress: Progress, agai
         "questions a second": wanted.questions / progress.seconds,
         "outcomes": dict(progress.outcomes),
         "handlers started again": again,
-        "memory before (kB)": before.memory / 1e3,
-        "memory after (kB)": after.memory / 1e3,
+        **_parts(before, after),
         "most memory (MB)": progress.most_memory / 1e6,
         "keys before": before.keys,
         "keys after": after.keys,
@@ -248,6 +197,12 @@ def _told(wanted: Bounded, before: Holds, after: Holds, progress: Progress, agai
             Check(
                 "memory, after against before", after.memory / before.memory, "at most", CLOSE_TO
             ),
+            Check(
+                "memory of the keys, after against before",
+                after.of_keys / before.of_keys,
+                "at most",
+                CLOSE_TO,
+            ),
             Check("keys, after against before", after.keys / before.keys, "at most", CLOSE_TO),
             Check(
                 "consumers beyond the living",
@@ -259,3 +214,22 @@ def _told(wanted: Bounded, before: Holds, after: Holds, progress: Progress, agai
             Check("questions without an answer", lost, "at most", 0),
         ],
     )
+
+
+def _parts(before: Holds, after: Holds) -> dict[str, object]:
+    """Return where the memory is, before and after."""
+    parts = {
+        "memory": (before.memory, after.memory),
+        "of it the bare server": (before.bare, after.bare),
+        "of it the keys": (before.of_keys, after.of_keys),
+        "of it the scripts": (before.scripts, after.scripts),
+        "of it the connections": (before.clients, after.clients),
+        "not in it: slow log and times of commands, emptied before each look": (
+            before.diagnostics,
+            after.diagnostics,
+        ),
+    }
+    return {
+        f"{what} (kB)": f"{first / 1e3:.1f} before, {last / 1e3:.1f} after"
+        for what, (first, last) in parts.items()
+    }
