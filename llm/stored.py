@@ -25,7 +25,9 @@ class CallKey:
 class CallStore(Protocol):
     """Keeps answers while their question lives; forgets them with it."""
 
-    async def get(self, key: CallKey) -> bytes | None: ...
+    async def get(self, key: CallKey) -> bytes | None:
+        """Return the answer of a call; raises when its question has ended."""
+        ...
 
     async def put(self, key: CallKey, answer: bytes) -> None: ...
 

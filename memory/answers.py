@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from redis.exceptions import RedisError
 
 from envelope.question import Question
-from memory.errors import MemoryUnavailableError
+from memory.errors import MemoryUnavailableError, QuestionEndedError
 from memory.keys import cache_key, conversation_keys
 
 if TYPE_CHECKING:
@@ -17,6 +17,15 @@ T = TypeVar("T")
 WAITS_SECONDS = (0.05, 0.2, 0.8, 2.0)
 RUNNING_SECONDS = 3600
 """Longer than any question runs; a question's end deletes its calls anyway."""
+
+_GET = """
+-- Return a stored call, or 1 when its question has ended, which deleted its calls.
+-- KEYS: calls, record; ARGV: field.
+if redis.call('HEXISTS', KEYS[2], 'o') == 1 then
+  return 1
+end
+return redis.call('HGET', KEYS[1], ARGV[1])
+"""
 
 _PUT = """
 -- Store a call unless its question has ended: nothing deletes it then, and it may have been
@@ -74,9 +83,17 @@ class RedisCallStore:
         self._record_of = record_of
 
     async def get(self, key: Call) -> bytes | None:
-        """Return the stored answer of this call."""
-        calls = conversation_keys(key.question, self._shards).calls
-        found: bytes | None = await answered(self._client.hget(calls, _field(key)))
+        """Return the stored answer of this call.
+
+        Raises `QuestionEndedError` for what would be paid in vain, perhaps for the second time:
+        who was paused past its lease asks before it hears of the loss.
+        """
+        keys = self._keys(key)
+        found: bytes | int | None = await answered(
+            self._client.eval(_GET, len(keys), *keys, _field(key))
+        )
+        if isinstance(found, int):
+            raise QuestionEndedError(f"expected an open question, found {key.question!r} ended")
         return found
 
     async def put(self, key: Call, answer: bytes) -> None:
@@ -84,8 +101,7 @@ class RedisCallStore:
 
         What comes after the end of its question is not stored: it may have been forgotten.
         """
-        calls = conversation_keys(key.question, self._shards).calls
-        keys = (calls, self._record_of(key.question))
+        keys = self._keys(key)
         values: tuple[str | bytes | int, ...] = (_field(key), answer, RUNNING_SECONDS)
         for wait in (*WAITS_SECONDS, None):
             try:
@@ -95,6 +111,10 @@ class RedisCallStore:
                 if wait is None:
                     raise
                 await asyncio.sleep(wait)
+
+    def _keys(self, key: Call) -> tuple[str, str]:
+        calls = conversation_keys(key.question, self._shards).calls
+        return calls, self._record_of(key.question)
 
 
 class RedisCacheStore:

@@ -1,7 +1,8 @@
 """Errors of the memory.
 
 MemoryStoreError
-└── MemoryUnavailableError   Redis does not answer; try again later
+├── MemoryUnavailableError   Redis does not answer; try again later
+└── QuestionEndedError       whatever is done for this question changes nothing any more
 """
 
 
@@ -11,3 +12,7 @@ class MemoryStoreError(Exception):
 
 class MemoryUnavailableError(MemoryStoreError):
     """Redis does not answer."""
+
+
+class QuestionEndedError(MemoryStoreError):
+    """The question has its outcome: whoever still works on it has lost it, and need not go on."""

@@ -14,7 +14,7 @@ from envelope.envelope import Envelope, Hop, decode
 from envelope.errors import ContractError, DecodeError
 from envelope.outcome import GaveUp, RetryAfter, Wrote
 from envelope.payload import CATALOGUE
-from memory.errors import MemoryUnavailableError
+from memory.errors import MemoryUnavailableError, QuestionEndedError
 from worker.deciding import MANAGER, OnTheSpot, to_manager
 from worker.errors import HandlerTimeoutError, RunFailedError
 from worker.limiting import limited
@@ -85,8 +85,8 @@ class AgentHandler:
         with self._recorded(envelope, self._name, attempt, limit) as calls:
             try:
                 outcome = await self._run(reads, limit)
-            except MemoryUnavailableError:
-                # No failure of the agent: the worker waits for Redis, and spends no attempt.
+            except (MemoryUnavailableError, QuestionEndedError):
+                # No failure of the agent: the worker waits for Redis, or drops what has ended.
                 raise
             except Exception as error:
                 raise RunFailedError(error, calls()) from error

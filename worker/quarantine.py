@@ -24,11 +24,11 @@ from typing import Any, TypeVar
 import structlog
 
 from broker.errors import BrokerUnavailableError
-from broker.port import Bury, Death, Delivery, JournalEntry, Send, Settlement
+from broker.port import Bury, Death, Delivery, Forward, JournalEntry, Send, Settlement
 from broker.settling import STARTS
 from envelope.envelope import Envelope, decode
 from envelope.role import Role
-from memory.errors import MemoryUnavailableError
+from memory.errors import MemoryUnavailableError, QuestionEndedError
 from worker.errors import HandlerTimeoutError, RunFailedError, SuspectFailedError
 from worker.port import Handler
 from worker.present import PRESENT
@@ -222,6 +222,8 @@ async def _handled(make: MakeHandler, delivery: Delivery) -> Settlement | _Raise
     try:
         async with make(delivery.role) as handler:
             return await handler.handle(delivery, decode(delivery.frame))
+    except QuestionEndedError:
+        return Forward(sends=())
     except (BrokerUnavailableError, MemoryUnavailableError) as error:
         return _Raised(str(error), unavailable=True)
     except RunFailedError as error:

@@ -11,7 +11,7 @@ from broker.port import Broker, Bury, Delivery, Forward, Lost, Retry, Send, Sett
 from envelope.envelope import Envelope, Hop, decode
 from envelope.errors import DecodeError
 from envelope.role import Role
-from memory.errors import MemoryUnavailableError
+from memory.errors import MemoryUnavailableError, QuestionEndedError
 from worker.agent_handler import handed_back
 from worker.backoff import Backoff
 from worker.errors import RunFailedError
@@ -173,6 +173,8 @@ class Worker:
                 if delivery.starts > 1 and await self._has_ended(delivery):
                     return Forward(sends=())
                 return self._sendable(await self._handler.handle(delivery, envelope))
+            except QuestionEndedError:
+                return Forward(sends=())
             except UNAVAILABLE as error:
                 backoff = backoff or Backoff(f"run {self.role}", self._outage)
                 await backoff.failed(error)

@@ -7,7 +7,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 
 from envelope.question import Question
 from memory.answers import WAITS_SECONDS, RedisCallStore
-from memory.errors import MemoryUnavailableError
+from memory.errors import MemoryUnavailableError, QuestionEndedError
 
 QUESTION = Question(tenant="acme", assistant="desk", conversation_id="c1", message_id="m1")
 
@@ -65,5 +65,15 @@ async def test_what_is_answered_after_its_question_ended_is_not_stored() -> None
 
     await calls.put(Key(), b"paid")
 
-    assert await calls.get(Key()) is None
     assert await client.keys("*:calls") == []
+
+
+async def test_whoever_asks_for_a_question_that_has_ended_is_told_so_before_it_pays() -> None:
+    client = FakeAsyncRedis(protocol=2)
+    calls = RedisCallStore(client, shards=1, record_of=record_of)
+    await calls.put(Key(), b"paid")
+
+    await client.hset(record_of(QUESTION), mapping={"d": "1", "o": "answered"})
+
+    with pytest.raises(QuestionEndedError):
+        await calls.get(Key())

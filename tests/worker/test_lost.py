@@ -10,9 +10,10 @@ from envelope.envelope import Envelope
 from envelope.role import Role
 from gateway.desk import Message
 from manager.manager import Manager
-from memory.errors import MemoryUnavailableError
+from memory.errors import MemoryUnavailableError, QuestionEndedError
 from tests.broker.rig import eventually
 from tests.worker.cast import House
+from worker.port import SilentMeter
 
 
 class LateAnswers(RedisBroker):
@@ -64,6 +65,36 @@ async def test_an_agent_whose_memory_is_away_runs_again_without_spending_an_atte
     assert "retried" not in kinds
 
 
+async def test_an_agent_that_hears_of_its_questions_end_has_not_failed(house: House) -> None:
+    message = Message("How?", "c1", "m1")
+    question = house.desk().question(message)
+
+    async def ended(_reads: object) -> Exception:
+        await house.broker.cancel(question)
+        return QuestionEndedError("ended")
+
+    house.script.next(Role.SEARCH, ended)
+    meter = Failures()
+
+    async with house.open(meter=meter) as desk:
+        reply = await desk.ask(message)
+        await eventually(lambda: _nothing_waits(house, Role.SEARCH.value))
+
+    assert reply["outcome"] == "superseded"
+    assert len(house.script.seen[Role.SEARCH]) == 1
+    assert meter.told == []
+
+
+class Failures(SilentMeter):
+    """Notes failures."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, str]] = []
+
+    def failed(self, role: str, error: str) -> None:
+        self.told.append((role, error))
+
+
 async def test_what_its_worker_left_is_not_run_again_once_the_question_has_ended(
     house: House,
 ) -> None:
@@ -103,6 +134,6 @@ class CountingManager(Manager):
         return await super().handle(delivery, envelope)
 
 
-async def _nothing_waits(house: House) -> bool:
-    [status] = await house.broker.status(["manager"])
+async def _nothing_waits(house: House, role: str = "manager") -> bool:
+    [status] = await house.broker.status([role])
     return status.depth == 0
