@@ -52,11 +52,11 @@ async def glance(client: Any) -> Holds:
 async def settled(client: Any, seconds: float) -> Holds:
     """Wait, at most so long, until what has a time to live is gone; return what is left."""
     await _quiet(client, seconds)
-    with_diagnostics = await _memory(client)
+    held, with_diagnostics = await glance(client), await _memory(client)
+    await client.execute_command("MEMORY", "PURGE")
     await client.execute_command("SLOWLOG", "RESET")
     await client.execute_command("CONFIG", "RESETSTAT")
-    await client.execute_command("MEMORY", "PURGE")
-    held, memory = await glance(client), await _memory(client)
+    memory = await _memory(client)
     stats = await _stats(client)
     keys = [key async for key in client.scan_iter(count=MANY)]
     sizes = [int(await client.memory_usage(key, samples=0) or 0) for key in keys]
