@@ -34,7 +34,6 @@ async def gathered(
     ledger: Path,
     *,
     faulty: Iterable[int] = (),
-    stopped: Iterable[int] = (),
     after: int = 0,
     shards: int = 1,
 ) -> Evidence:
@@ -51,7 +50,6 @@ async def gathered(
         statistics=await reader.statistics(conversations),
         leftovers=await reader.leftovers(),
         faulty=frozenset(faulty),
-        stopped=frozenset(stopped),
     )
 
 

@@ -32,8 +32,7 @@ class Evidence:
 
     `journals` and `results` (how often a reply stands on the result list) go by message name,
     `histories` (speaker and text of each turn) and `statistics` (questions counted) by
-    conversation, `leftovers` by key; `faulty` are processes that were killed or stopped, `stopped`
-    those that went on later.
+    conversation, `leftovers` by key; `faulty` are processes that were killed or stopped.
     """
 
     ledger: Sequence[Noted]
@@ -43,7 +42,6 @@ class Evidence:
     statistics: Mapping[str, int] = field(default_factory=dict)
     leftovers: Mapping[str, int] = field(default_factory=dict)
     faulty: frozenset[int] = frozenset()
-    stopped: frozenset[int] = frozenset()
 
     def lines(self, kind: str) -> Iterator[Noted]:
         """Yield the lines of one kind, in their order."""

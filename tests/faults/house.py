@@ -18,6 +18,7 @@ from tests.conftest import started_redis
 from tests.faults.door import Door
 from tests.faults.labels import ROOT
 from tests.faults.ledger import Ledger, Noted, noted
+from tests.faults.machine import Ticks
 from tests.faults.staff import ALL_ROLES, Staff, broker_of
 
 AOF = ("--appendonly", "yes", "--appendfsync", "everysec")
@@ -36,6 +37,11 @@ class Server:
         self.url = f"unix://{self.path}"
         self._options = AOF if durable else ()
         self._process = self._started()
+
+    @property
+    def pid(self) -> int:
+        """The process that serves now."""
+        return self._process.pid
 
     def kill(self, *, loses_bytes_after: int | None = None) -> None:
         """SIGKILL it; with `loses_bytes_after` what its file gained after that size is gone too."""
@@ -73,6 +79,11 @@ class Workers:
         self._process = process
         self._births: asyncio.Queue[int] = asyncio.Queue()
         self._hiring = asyncio.Lock()
+
+    @property
+    def nursery(self) -> int:
+        """The process whose children they are."""
+        return self._process.pid
 
     async def hire(self, **changes: Any) -> int:
         """Fork one more worker, and return its process id."""
@@ -166,6 +177,10 @@ class House:
                     if line.kind == kind and fields.items() <= known.items():
                         return line
                 await asyncio.sleep(LOOK_SECONDS)
+
+    def ticks(self) -> Ticks:
+        """Return the processor time so far, once nobody works: then all workers are counted."""
+        return Ticks.now((os.getpid(), self.workers.nursery), (self.server.pid,))
 
     def door(self, **options: Any) -> Door:
         """Return a door; `deadline_seconds`, `not_before_seconds`, `result_list`."""

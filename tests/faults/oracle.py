@@ -110,11 +110,7 @@ def _waits(evidence: Evidence, name: str, role: str) -> int:
 
 
 def _bills(evidence: Evidence) -> Iterator[Finding]:
-    """A call is billed again only when whoever paid it died or stopped before it was stored.
-
-    A process that was stopped with an entry in its hands may begin a call when it goes on, before
-    it hears that the entry is not its own any more: that call was in flight at its pause.
-    """
+    """A call is billed again only when whoever paid it died or stopped before it was stored."""
     looked: dict[tuple[int, str], int] = {}
     stored: dict[str, int] = {}
     billed: dict[str, list[int]] = defaultdict(list)
@@ -126,8 +122,7 @@ def _bills(evidence: Evidence) -> Iterator[Finding]:
         elif line.kind == "billed":
             call = line["call"]
             billed[call].append(line.pid)
-            late = looked.get((line.pid, call), place) > stored.get(call, place)
-            if late and line.pid not in evidence.stopped:
+            if looked.get((line.pid, call), place) > stored.get(call, place):
                 told = f"was billed for {call} after its answer was stored"
                 yield Finding("overspent", "bills", call.split("/")[0], told)
     # A machine may be too busy to renew a lease in time: whoever lost one hears of it.

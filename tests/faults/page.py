@@ -7,7 +7,9 @@ import time
 from collections import Counter
 
 from broker.embedded import find_server
+from tests.faults.finding import Finding
 from tests.faults.progress import OUTAGES, Goals, Progress
+from tests.faults.rounds import Report
 
 KINDS = {
     "lost": "an accepted message without its outcome, or words that should be remembered",
@@ -105,11 +107,18 @@ def _broken(kinds: Counter[str]) -> list[tuple[str, ...]]:
 
 def _findings(progress: Progress) -> list[str]:
     told = [
-        f"- seed {report.seed}: {str(finding)[:200]}"
+        f"- seed {report.seed}: {str(finding)[:200]}{_meanwhile(report, finding)}"
         for report in progress.reports
         for finding in report.findings
     ]
     return [*told[:50], ""] if told else []
+
+
+def _meanwhile(report: Report, finding: Finding) -> str:
+    """Return what may have made it late, and is not ours."""
+    if finding.kind != "late":
+        return ""
+    return f" (other programs used {report.others:.0%} of the processors in that round)"
 
 
 def _figures(counts: Counter[str], progress: Progress) -> list[tuple[str, ...]]:
@@ -145,10 +154,14 @@ def _machine(goals: Goals, progress: Progress) -> list[str]:
     broken = [str(report.seed) for report in progress.reports if report.findings]
     server = subprocess.run([str(find_server()), "--version"], capture_output=True, check=True)
     version = server.stdout.decode().split("v=")[-1].split()[0]
+    others = sum(report.others * report.seconds for report in progress.reports)
+    most = max((report.others for report in progress.reports), default=0.0)
     return [
         f"- seeds {goals.seed} to {goals.seed + len(progress.reports) - 1}, one for each round; "
         f"with broken promises: {', '.join(broken) or 'none'}",
         f"- {seconds / 60:.1f} minutes, written on {time.strftime('%Y-%m-%d')}",
+        f"- other programs used {others / max(1.0, seconds):.0%} of the processors meanwhile, "
+        f"{most:.0%} in the round in which they used most",
         f"- {os.cpu_count()} cores, {platform.system()} {platform.release()}, "
         f"Python {platform.python_version()}, Redis {version}",
         f"- {goals.workers} worker processes at a time, each with a manager; leases of 1.5 s",

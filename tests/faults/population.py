@@ -83,8 +83,19 @@ class Population:
         self._number = 0
         self.told = 0
 
-    async def live(self, on_told: Callable[[], None]) -> None:
-        """Have every conversation; `on_told` hears of each message that was answered."""
+    async def live(
+        self, on_told: Callable[[], None], more: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Have every conversation; `on_told` hears of each message that was answered.
+
+        Afterwards they go on as long as `more` says so.
+        """
+        await self._live(on_told)
+        while more():
+            self._left = self._at_once
+            await self._live(on_told)
+
+    async def _live(self, on_told: Callable[[], None]) -> None:
         conversations = self._conversations()
         async with asyncio.TaskGroup() as tasks:
             for _ in range(self._at_once):

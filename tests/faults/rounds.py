@@ -51,7 +51,10 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a round found and counted; times in seconds."""
+    """What a round found and counted; times in seconds.
+
+    `others` is the share of all processors that other programs used meanwhile, 0 to 1.
+    """
 
     seed: int
     seconds: float
@@ -59,6 +62,7 @@ class Report:
     latest_seconds: float
     findings: tuple[Finding, ...]
     missed: tuple[Plan, ...] = ()
+    others: float = 0.0
 
     @property
     def broken(self) -> list[str]:
@@ -71,17 +75,18 @@ async def held(house: House, size: Round, seed: int, labels: Sequence[str]) -> R
     began, after = time.monotonic(), house.ledger.path.stat().st_size
     amount = Amount(size.kills, size.pauses, size.cuts, size.outages, size.power_cuts, size.plans)
     trouble = Trouble(house, seed, amount, workers=size.workers, labels=labels, hiring=size.hiring)
+    ticks_before = house.ticks()
     dead_before = set(house.workers.died)
     try:
         await _lived_through(house, size, seed, trouble, after)
     finally:
         killed = {pid: how for pid, how in house.workers.died.items() if pid not in dead_before}
         await house.workers.dismiss()
+    others = house.ticks().others_since(ticks_before)
     evidence = await gathered(
         house.client,
         house.ledger.path,
         faulty=trouble.faulty | set(killed),
-        stopped=trouble.stopped,
         after=after,
     )
     found, excused = excusing(findings(evidence), evidence, trouble.outages)
@@ -92,6 +97,7 @@ async def held(house: House, size: Round, seed: int, labels: Sequence[str]) -> R
         latest_seconds=_latest(evidence),
         findings=tuple(found),
         missed=tuple(trouble.missed),
+        others=others,
     )
 
 
@@ -115,8 +121,14 @@ async def _lived_through(
         # A deadline is kept as long as one process lives: people come when there is one.
         await house.noted("working", after=after)
         async with asyncio.TaskGroup() as busy:
-            busy.create_task(trouble.spread(progress, size.questions))
-            busy.create_task(people.live(lambda: progress.put_nowait(1)))
+            spreading = busy.create_task(trouble.spread(progress, size.questions))
+            busy.create_task(
+                people.live(
+                    lambda: progress.put_nowait(1),
+                    # Else what is to die at a place might wait for work to lead it there.
+                    more=lambda: bool(size.plans) and not spreading.done(),
+                )
+            )
         await _quiet(house)
         staffing.cancel()
 

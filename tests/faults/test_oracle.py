@@ -184,7 +184,6 @@ def test_a_call_is_not_billed_once_its_answer_is_stored() -> None:
     again = [call("looked", HEALTHY), call("billed", HEALTHY)]
 
     assert kinds(noted(*paid, *again)) == {"overspent"}
-    assert kinds(replace(noted(*paid, *again), stopped=frozenset({HEALTHY}))) == set()
 
 
 def test_a_memory_that_is_missing_or_there_twice_is_found() -> None:

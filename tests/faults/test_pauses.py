@@ -18,7 +18,7 @@ LEASE_SECONDS = 0.5
 
 async def broken(house: House, stopped: int) -> list[str]:
     """Return what the oracle finds; what another handler still works on is no finding."""
-    evidence = await gathered(house.client, house.ledger.path, faulty=[stopped], stopped=[stopped])
+    evidence = await gathered(house.client, house.ledger.path, faulty=[stopped])
     return [str(finding) for finding in findings(evidence) if finding.part not in ("left", "late")]
 
 

@@ -4,12 +4,13 @@ import asyncio
 import random
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from tests.faults.house import House
 from tests.faults.labels import Phase, Plan
+from tests.faults.ledger import noted
 
 PASSINGS = 30
 """A process is to die at one of so many passings of its label."""
@@ -17,6 +18,11 @@ HIRED_AT_ONCE = 8
 PATIENCE_SECONDS = 3.0
 """A process that has not passed its label by then is killed or stopped where it stands."""
 ON_THE_WAY_OUT = "worker/shutdown.py"
+KILLED = 9
+EASY = {"places": 2, "grace_seconds": 0.05}
+"""Who fills up soon and may not finish comes to each place where one waits for room, or leaves."""
+LOOK_SECONDS = 0.05
+TRIES = 4
 PAUSES = (1.15, 1.6)
 """A pause lasts between so many leases."""
 LABELLED_SHARE = 0.5
@@ -75,7 +81,6 @@ class Trouble:
         self.missed: list[Plan] = []
         self.outages: list[float] = []
         self.faulty: set[int] = set()
-        self.stopped: set[int] = set()
         self._tasks: asyncio.TaskGroup | None = None
         self._cutting = asyncio.Lock()
         self._hired_at_once = asyncio.Semaphore(HIRED_AT_ONCE)
@@ -101,13 +106,18 @@ class Trouble:
 
     def _cause(self) -> None:
         assert self._tasks is not None
-        plan = self._plans.pop() if self._plans else None
+        wanted = plan = self._plans.pop() if self._plans else None
         do: Do = plan.do if plan is not None else self._choice()
         self._left[do] -= 1
         self.caused[do] += 1
         if plan is None and do in ("kill", "stop") and self._random.random() < LABELLED_SHARE:
             plan = self._plan(do)
-        self._tasks.create_task(self._carried_out(plan) if plan is not None else self._act(do))
+        self._tasks.create_task(self._task(do, plan, insists=wanted is not None))
+
+    def _task(self, do: Do, plan: Plan | None, *, insists: bool) -> Coroutine[Any, Any, None]:
+        if plan is None:
+            return self._act(do)
+        return self._insisted(plan) if insists else self._tried(plan)
 
     async def _act(self, do: Do) -> None:
         match do:
@@ -170,24 +180,68 @@ class Trouble:
         label, phase = self._random.choice(self._labels), self._random.choice(PHASES)
         return Plan(label, phase, self._random.randint(1, PASSINGS), do)
 
-    async def _carried_out(self, plan: Plan) -> None:
-        """Hire one more, who dies or stops at a place of its own."""
-        workers = self._house.workers
+    async def _insisted(self, plan: Plan) -> None:
+        """Hire again and again, until somebody comes to the place of a plan or too many did not."""
+        for _ in range(TRIES):
+            if await self._carried_out(plan, leads=True, **EASY):
+                return
+        self.missed.append(plan)
+
+    async def _tried(self, plan: Plan) -> None:
+        if not await self._carried_out(plan):
+            self.missed.append(plan)
+
+    async def _carried_out(self, plan: Plan, *, leads: bool = False, **changes: object) -> bool:
+        """Hire one more, who is to die or stop at a place of its own; whether it came there.
+
+        With `leads` it is led there, if it does not come by itself.
+        """
+        workers, written = self._house.workers, self._house.ledger.path.stat().st_size
         async with self._hired_at_once:
-            pid = await workers.hire(**{**self._hiring, "plan": plan})
+            pid = await workers.hire(**{**self._hiring, "plan": plan, **changes})
             self.faulty.add(pid)
             if plan.label.startswith(ON_THE_WAY_OUT):
+                await self._busy(pid, written)
                 workers.end(pid)
-            if not await self._reached(pid):
-                self.missed.append(plan)
-                if plan.do == "stop":
-                    workers.stop(pid)
-                    await self._reached(pid)
+            reached = await self._reached(pid) or (leads and await self._led_there(pid))
+            if not reached and plan.do == "stop":
+                workers.stop(pid)
+                await self._reached(pid)
             if pid in workers.stopped:
                 await self._pause(pid)
             workers.kill(pid)
+        return reached
+
+    async def _busy(self, pid: int, written: int) -> None:
+        """Wait a while for it to begin something that will not end in time."""
+        until = time.monotonic() + PATIENCE_SECONDS
+        while time.monotonic() < until:
+            if self._has_begun_long_work(pid, written):
+                return
+            await asyncio.sleep(LOOK_SECONDS)
+
+    def _has_begun_long_work(self, pid: int, written: int) -> bool:
+        lines = noted(self._house.ledger.path, after=written)
+        return any(
+            (line.kind, line.pid) == ("started", pid)
+            and line["role"] == "search"
+            and line["name"].startswith("slow")
+            for line in lines
+        )
+
+    async def _led_there(self, pid: int) -> bool:
+        """Return whether it came there by trouble with Redis, a dead colleague, or its own end."""
+        for lead in (self._cut, self._kill_somebody, lambda: self._end(pid)):
+            await lead()
+            if await self._reached(pid):
+                return True
+        return False
+
+    async def _end(self, pid: int) -> None:
+        self._house.workers.end(pid)
 
     async def _reached(self, pid: int) -> bool:
+        """Return whether it died or stopped by its plan; False for one that ended in order."""
         workers = self._house.workers
         try:
             await workers.until(
@@ -195,12 +249,11 @@ class Trouble:
             )
         except TimeoutError:
             return False
-        return True
+        return workers.died.get(pid, KILLED) == KILLED
 
     async def _pause(self, pid: int) -> None:
         """Wait until its leases are gone, let it go on, and send it home for the next."""
         lease = self._house.workers.staff.lease_seconds
-        self.stopped.add(pid)
         await asyncio.sleep(lease * self._random.uniform(*PAUSES))
         self._house.workers.go_on(pid)
         # Long enough for what it had finished before to be refused.
