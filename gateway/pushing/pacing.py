@@ -1,6 +1,7 @@
 """Paces what a platform is asked, over all processes: turns are waited for before it refuses."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -12,6 +13,9 @@ SOON_SECONDS = 3.0
 """What need not be shown is left out when its turn would come later."""
 LATE_SECONDS = 600.0
 """What must be shown is left to a later delivery when its turn would come later."""
+
+MISSED = 3
+"""So many turns may be missed; then the call is made."""
 
 
 class Turns(Protocol):
@@ -39,6 +43,11 @@ class Rate:
     at_once: int = 1
     each_place: bool = False
 
+    @property
+    def every_seconds(self) -> float:
+        """The seconds between calls, when there are many."""
+        return 60.0 / self.per_minute
+
 
 class Pacer:
     """Has every call wait for its turn."""
@@ -56,23 +65,36 @@ class Pacer:
         """
         rate = self._rates[call]
         name = f"{call}:{place}" if rate.each_place else call
-        every_seconds = 60.0 / rate.per_minute
-        seconds = await self._turns.turn(
-            name,
-            every_seconds=every_seconds,
-            at_once=rate.at_once,
-            patience_seconds=SOON_SECONDS if soon else LATE_SECONDS,
-        )
-        if seconds is None:
-            if soon:
-                raise SkippedError(f"{call} would come too late to be worth it")
-            raise LaterError(f"{call} is asked too often", LATE_SECONDS, told=True)
-        await asyncio.sleep(seconds)
+        for _ in range(MISSED):
+            if await self._came(name, rate, soon=soon):
+                break
         try:
             yield
         except LaterError as error:
             if error.told:
                 await self._turns.hold(
-                    name, every_seconds=every_seconds, at_once=rate.at_once, seconds=error.seconds
+                    name,
+                    every_seconds=rate.every_seconds,
+                    at_once=rate.at_once,
+                    seconds=error.seconds,
                 )
             raise
+
+    async def _came(self, name: str, rate: Rate, *, soon: bool) -> bool:
+        """Wait for a turn; False when a busy process woke so late that the turns after it came too.
+
+        They would all be taken together: then each asks for another.
+        """
+        asked = time.monotonic()
+        seconds = await self._turns.turn(
+            name,
+            every_seconds=rate.every_seconds,
+            at_once=rate.at_once,
+            patience_seconds=SOON_SECONDS if soon else LATE_SECONDS,
+        )
+        if seconds is None:
+            if soon:
+                raise SkippedError(f"{name} would come too late to be worth it")
+            raise LaterError(f"{name} is asked too often", LATE_SECONDS, told=True)
+        await asyncio.sleep(seconds)
+        return time.monotonic() - asked - seconds < rate.every_seconds * rate.at_once

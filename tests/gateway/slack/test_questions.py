@@ -156,16 +156,6 @@ async def test_an_edited_question_is_asked_again_and_a_deleted_one_is_cancelled(
             assert len(api.posts) == 1
 
 
-async def test_slack_is_asked_again_after_as_long_as_it_says(desk: SlackDesk) -> None:
-    for method in ("chat.update", "chat.postMessage", "reactions.remove"):
-        desk.api.refusals[method] = [RefusedError("ratelimited", status=429, retry_after=1)]
-
-    await desk.say(f"{MENTION} How?")
-
-    await answered(desk)
-    assert len(desk.api.called("chat.update")) >= 2
-
-
 async def test_blocks_that_slack_refuses_become_plain_text(desk: SlackDesk) -> None:
     desk.api.refusals["chat.update"] = [RefusedError("invalid_blocks")]
 

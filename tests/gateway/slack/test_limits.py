@@ -1,0 +1,132 @@
+import asyncio
+from typing import Any
+
+from gateway.slack.calls import RATES
+from memory.pacing import RedisTurns
+from tests.broker.rig import eventually
+from tests.gateway.pushing.rig import ANSWER, WORKING, acknowledged, until
+from tests.gateway.slack.api import ALLOWED, BOT, RefusedError, SlackApi
+from tests.gateway.slack.rig import SlackDesk, slack_desk
+from tests.worker.cast import House
+
+MENTION = f"<@{BOT}>"
+
+
+def too_many(seconds: int) -> RefusedError:
+    return RefusedError("ratelimited", status=429, retry_after=seconds)
+
+
+async def all_answered(desk: SlackDesk, asked: list[dict[str, Any]]) -> None:
+    """Wait until each question has its one outcome, and nothing is left to do."""
+    api = desk.api
+    await until(lambda: sum(ANSWER in shown for shown in api.shown()) == len(asked))
+    await acknowledged(desk.house, "slack")
+    await until(lambda: not api.reactions)
+    assert {said.thread for said in api.posts.values()} == {event["ts"] for event in asked}
+    assert len(api.posts) == len(asked)
+
+
+def test_no_minute_holds_more_calls_than_slack_allows() -> None:
+    most = {name: rate.per_minute + rate.at_once for name, rate in RATES.items()}
+
+    assert all(most[name] < allowed for name, allowed in ALLOWED.items())
+    assert RATES["chat.postMessage"].per_minute < 60
+    # Eyes that are set can be taken away at the same rate.
+    assert RATES["reactions.add"] == RATES["reactions.remove"]
+
+
+async def test_a_burst_at_two_doors_meets_no_limit_and_everybody_is_answered(
+    house: House, api: SlackApi
+) -> None:
+    api.speed = 6.0
+    async with house.open(), slack_desk(house, api) as desk, slack_desk(house, api) as other:
+        asked = [desk.message(f"{MENTION} How?", channel=f"C{number % 3}") for number in range(16)]
+        doors = [desk, other] * 8
+        told = await asyncio.gather(
+            *(door.send(event) for door, event in zip(doors, asked, strict=True))
+        )
+
+        assert {answer.status_code for answer in told} == {200}
+        await all_answered(desk, asked)
+
+    assert api.limited == []
+    assert api.reacted  # some got eyes, and nobody more than can be taken away
+
+
+async def test_a_limit_that_is_met_all_the_same_loses_and_doubles_nothing(
+    desk: SlackDesk,
+) -> None:
+    for method in ("chat.postMessage", "chat.update", "reactions.add", "reactions.remove"):
+        desk.api.refusals[method] = [too_many(1)]
+
+    asked = [await desk.say(f"{MENTION} How?", channel=f"C{number % 2}") for number in range(6)]
+
+    await all_answered(desk, asked)
+
+
+async def test_what_slack_told_one_door_all_wait_for_and_nobody_takes_over(
+    house: House, api: SlackApi
+) -> None:
+    lease: dict[str, Any] = {"lease_seconds": 0.3}
+    async with (
+        house.open(),
+        slack_desk(house, api, **lease) as desk,
+        slack_desk(house, api, **lease) as other,
+    ):
+        api.refusals["chat.update"] = [too_many(2)]
+        first = await desk.say(f"{MENTION} How?")
+        await held(house, "chat.update", 1500)
+        second = await other.say(f"{MENTION} What?", channel="C2", ts="1700000001.000001")
+
+        await all_answered(desk, [first, second])
+
+    assert api.impatient == []
+    assert len(api.called("chat.update")) == 3
+
+
+async def test_eyes_and_placeholder_are_left_out_when_they_would_be_late_never_the_outcome(
+    house: House, api: SlackApi
+) -> None:
+    turns = RedisTurns(house.client, "slack")
+    calls = ("reactions.add", "chat.postMessage:C1")
+    for call in calls:
+        await turns.hold(call, every_seconds=1.0, at_once=1, seconds=60.0)
+    async with slack_desk(house, api) as desk:
+        event = await desk.say(f"{MENTION} How?")
+        await left_out(desk, event)
+        assert WORKING not in api.shown()
+
+        for call in calls:
+            await house.client.delete(f"rd:push:slack:pace:{call.replace(':', '%3A')}")
+        async with house.open():
+            await all_answered(desk, [event])
+
+    assert not api.called("reactions.add")
+    assert not api.called("reactions.remove")
+
+
+async def test_an_outcome_waits_while_slack_does_not_know_the_token(desk: SlackDesk) -> None:
+    desk.api.refusals["chat.update"] = [RefusedError("token_expired")]
+
+    event = await desk.say(f"{MENTION} How?")
+
+    await all_answered(desk, [event])
+
+
+async def held(house: House, call: str, milliseconds: int) -> None:
+    """Wait until nobody gets a turn for so long."""
+
+    async def is_held() -> bool:
+        return bool(await house.client.pttl(f"rd:push:slack:pace:{call}") > milliseconds)
+
+    await eventually(is_held)
+
+
+async def left_out(desk: SlackDesk, event: dict[str, Any]) -> None:
+    """Wait until it is kept that a message has no eyes."""
+    question = desk.door.named(f"T1:C1:{event['ts']}", event["ts"])
+
+    async def is_unsigned() -> bool:
+        return "unsigned" in await desk.door.memory.fields(question)
+
+    await eventually(is_unsigned)
