@@ -270,7 +270,7 @@ def _show_staffing(
     meter: "PrometheusMeter", staffing: Sequence[Staffing], process: WorkerProcess
 ) -> None:
     def running(role: str) -> int:
-        return sum(len(worker.running) for worker in process.workers if worker.role == role)
+        return sum(len(worker.runs) for worker in process.workers if worker.role == role)
 
     for member in staffing:
         role = member.handler.role.value

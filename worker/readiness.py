@@ -58,6 +58,6 @@ class Readiness:
         deaf = [
             worker.role
             for worker in self._process.workers
-            if worker.has_room and now - worker.last_read > DEAF_SECONDS
+            if worker.runs.room and now - worker.last_read > DEAF_SECONDS
         ]
         return f"no answer from Redis for {', '.join(dict.fromkeys(deaf))}" if deaf else ""

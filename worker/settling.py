@@ -28,6 +28,10 @@ class Taker(Protocol):
         ...
 
 
+Told = Callable[[bool | Exception], None]
+"""Hears whether an entry was still ours, or what the broker raised."""
+
+
 def nobody() -> Sequence[Taker]:
     """Nobody takes on the way."""
     return ()
@@ -50,26 +54,37 @@ class Settler:
         self._takers = takers
         self._broker = broker
         self._batch = batch
-        self._waiting: list[tuple[Delivery, Settlement, asyncio.Future[bool]]] = []
+        self._waiting: list[tuple[Delivery, Settlement, Told]] = []
         self._travelling = 0
         self._wake = asyncio.Event()
         self._stopping = False
 
     async def settle(self, delivery: Delivery, settlement: Settlement) -> bool:
         """Return whether the entry was still ours; raises what the broker raises."""
+        done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+
+        def told(kept: bool | Exception) -> None:
+            if done.done():
+                return
+            if isinstance(kept, Exception):
+                done.set_exception(kept)
+            else:
+                done.set_result(kept)
+
+        await self.hand_in(delivery, settlement, told)
+        return await done
+
+    async def hand_in(self, delivery: Delivery, settlement: Settlement, told: Told) -> None:
+        """Return once it waits for the next batch, or, where nothing travels, was sent alone."""
         if self._travelling >= LANES or self._waiting:
-            done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-            self._waiting.append((delivery, settlement, done))
-            return await done
+            self._waiting.append((delivery, settlement, told))
+            return
         self._travelling += 1
         try:
-            [kept] = await self._settled([(delivery, settlement)])
+            await self._send([(delivery, settlement, told)])
         finally:
             self._travelling -= 1
             self._wake.set()
-        if isinstance(kept, BrokerUnavailableError):
-            raise kept
-        return kept
 
     async def run(self) -> None:
         """Send batches until stopped and empty."""
@@ -94,23 +109,14 @@ class Settler:
         self._stopping = True
         self._wake.set()
 
-    async def _send(
-        self, batch: Sequence[tuple[Delivery, Settlement, asyncio.Future[bool]]]
-    ) -> None:
+    async def _send(self, batch: Sequence[tuple[Delivery, Settlement, Told]]) -> None:
+        results: Sequence[bool | Exception]
         try:
             results = await self._settled([(entry, what) for entry, what, _ in batch])
-        except Exception as error:  # noqa: BLE001 - each waiting task must hear of it, and raises it
-            for _, _, done in batch:
-                if not done.done():
-                    done.set_exception(error)
-            return
-        for (_, _, done), result in zip(batch, results, strict=True):
-            if done.done():
-                continue
-            if isinstance(result, BrokerUnavailableError):
-                done.set_exception(result)
-            else:
-                done.set_result(result)
+        except Exception as error:  # noqa: BLE001 - each who waits must hear of it, and raises it
+            results = [error] * len(batch)
+        for (_, _, told), result in zip(batch, results, strict=True):
+            told(result)
 
     async def _settled(
         self, settlements: Sequence[tuple[Delivery, Settlement]]

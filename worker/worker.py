@@ -1,7 +1,12 @@
-"""The life of one role's worker: read, decode, run, write, settle, each a named step."""
+"""The life of one role's worker: read, decode, run, write, settle, each a named step.
+
+What is handled leaves its runner for the settler, who tells when it is settled.
+"""
 
 import asyncio
 import time
+from functools import partial
+from typing import NoReturn
 
 import structlog
 
@@ -17,6 +22,7 @@ from worker.backoff import Backoff
 from worker.errors import RunFailedError
 from worker.port import Handler, Leases, Meter
 from worker.present import PRESENT
+from worker.running import Run, Runs
 from worker.settling import Settler
 
 log = structlog.get_logger("worker")
@@ -24,7 +30,6 @@ log = structlog.get_logger("worker")
 UNAVAILABLE = (BrokerUnavailableError, MemoryUnavailableError)
 LONGEST_ERROR = 500
 ROLES = frozenset(role.value for role in Role)
-Key = tuple[str, int, str, int]
 
 
 class Worker:
@@ -45,59 +50,48 @@ class Worker:
         outage: Outage | None = None,
     ) -> None:
         self.role = handler.role.value
-        self.running: dict[Key, asyncio.Task[None]] = {}
-        self._settling: set[Key] = set()
+        self.runs = Runs(self._work, places=places, leases=leases)
         self._broker = broker
         self._handler = handler
         self.consumer = consumer
-        self._places = places
         self._settler = settler
-        self._leases = leases
         self._meter = meter
         self._attempts = attempts
         self._block_seconds = block_seconds
         self._outage = Outage() if outage is None else outage
         self._recovered = 0
-        # Entries taken on the way may exceed the places that a blocked read has asked for.
-        self._at_once = asyncio.Semaphore(places)
-        self._tasks: asyncio.TaskGroup | None = None
-        self._free = asyncio.Event()
-        self._free.set()
+        self._takes = False
         self.last_read = time.monotonic()
 
     @property
     def room(self) -> int:
         """How many more entries it can work on; none when it does not take."""
-        return max(0, self._places - len(self.running)) if self._tasks is not None else 0
-
-    @property
-    def has_room(self) -> bool:
-        """Whether it could work on one more entry."""
-        return len(self.running) < self._places
+        return self.runs.room if self._takes else 0
 
     def accept(self, delivery: Delivery) -> None:
         """Work on an entry that was taken on the way of a settlement."""
-        if self._tasks is not None:
-            self._start(delivery, self._tasks)
+        if self._takes:
+            self._start(delivery)
 
     async def take(self, tasks: asyncio.TaskGroup) -> None:
-        """Take entries for ever; cancel this to stop taking."""
-        self._tasks = tasks
+        """Take entries for ever, and work on them in `tasks`; cancel this to stop taking."""
+        self.runs.work_in(tasks)
+        self._takes = True
         try:
-            await self._take(tasks)
+            await self._take()
         finally:
-            self._tasks = None
+            self._takes = False
 
-    async def _take(self, tasks: asyncio.TaskGroup) -> None:
+    async def _take(self) -> None:
         backoff = Backoff(f"take {self.role}", self._outage)
         while True:
-            await self._free.wait()
+            await self.runs.free()
             try:
                 await self._recover()
                 taken = await self._broker.take(
                     self.role,
                     self.consumer,
-                    places=max(1, self._places - len(self.running)),
+                    places=max(1, self.runs.room),
                     # After trouble it looks only, so that it is known at once to hear again.
                     block_seconds=0.0 if backoff.in_trouble else self._block_seconds,
                 )
@@ -107,58 +101,64 @@ class Worker:
             backoff.succeeded()
             self.last_read = time.monotonic()
             for delivery in taken:
-                self._start(delivery, tasks)
+                self._start(delivery)
 
     async def _recover(self) -> None:
         """Hand back what was delivered in answers that got lost, so that it waits for no lease."""
         troubles = self._outage.troubles
         if troubles == self._recovered:
             return
-        known = [(shard, entry_id) for _, shard, entry_id, _ in self.running]
+        known = [(shard, entry_id) for _, shard, entry_id, _ in self.runs.by_key]
         if await self._broker.recover(self.role, self.consumer, known):
             self._recovered = troubles
 
     def lost(self, lost: Lost) -> None:
         """Cancel the run of an entry that is no longer ours: it could change nothing."""
-        key = (lost.role, lost.shard, lost.entry_id, lost.count)
-        task = self.running.get(key)
-        # An entry being settled may be gone because it is settled: its answer, which may carry
-        # what was taken on the way, must be heard.
-        if task is not None and key not in self._settling:
+        if self.runs.lost(lost):
             self._meter.lost(self.role)
-            task.cancel()
 
-    def _start(self, delivery: Delivery, tasks: asyncio.TaskGroup) -> None:
-        key = (delivery.role, delivery.shard, delivery.entry_id, delivery.count)
-        if key in self.running:
-            # A group that was made again delivers everything anew, also to who works on it.
-            return
-        if delivery.starts > 1:
+    def _start(self, delivery: Delivery) -> None:
+        if self.runs.start(delivery) and delivery.starts > 1:
             self._meter.redelivered(self.role)
-        self._leases.hold(delivery)
-        self.running[key] = tasks.create_task(self._work(key, delivery))
-        if len(self.running) >= self._places:
-            self._free.clear()
 
-    async def _work(self, key: Key, delivery: Delivery) -> None:
-        started = time.perf_counter()
-        # The task has a context of its own: whatever is logged in it belongs to this envelope.
-        PRESENT.set(delivery)
+    async def _work(self, run: Run) -> None:
+        # A runner has a context of its own: what is logged in it now belongs to this envelope.
+        PRESENT.set(run.delivery)
+        settlement = await self._settlement(run.delivery)
+        run.task, run.settling = None, True
+        settled = partial(self._settled, run, settlement)
+        await self._settler.hand_in(run.delivery, settlement, settled)
+
+    def _settled(self, run: Run, settlement: Settlement, kept: bool | Exception) -> None:
+        if isinstance(kept, BrokerUnavailableError):
+            run.task = self.runs.spawn(self._settle_again(run, settlement, kept))
+            return
+        if isinstance(kept, Exception):
+            self.runs.spawn(_raise(kept))
+            return
+        if not kept:
+            self._meter.lost(self.role)
+        outcome = type(settlement).__name__.lower() if kept else "lost"
+        self._meter.handled(self.role, outcome, time.perf_counter() - run.began)
+        self.runs.end(run)
+
+    async def _settle_again(
+        self, run: Run, settlement: Settlement, error: BrokerUnavailableError
+    ) -> None:
+        PRESENT.set(run.delivery)
+        backoff = Backoff(f"settle {self.role}", self._outage)
+        kept: bool | None = None
         try:
-            async with self._at_once:
-                settlement = await self._settlement(delivery)
-            self._settling.add(key)
-            kept = await self._settle(delivery, settlement)
-            if not kept:
-                self._meter.lost(self.role)
-            outcome = type(settlement).__name__.lower() if kept else "lost"
-            self._meter.handled(self.role, outcome, time.perf_counter() - started)
-        finally:
-            self._leases.release(delivery)
-            self._settling.discard(key)
-            del self.running[key]
-            if len(self.running) < self._places:
-                self._free.set()
+            while kept is None:
+                await backoff.failed(error)
+                try:
+                    kept = await self._settler.settle(run.delivery, settlement)
+                except BrokerUnavailableError as again:
+                    error = again
+        except BaseException:
+            self.runs.end(run)
+            raise
+        self._settled(run, settlement, kept)
 
     async def _settlement(self, delivery: Delivery) -> Settlement:
         try:
@@ -207,15 +207,6 @@ class Worker:
         handed = handed_back(delivery, envelope, hop, {}, 0.0)
         return Bury("failed", reason, Send(Role.MANAGER.value, handed.encode()), journal)
 
-    async def _settle(self, delivery: Delivery, settlement: Settlement) -> bool:
-        backoff: Backoff | None = None
-        while True:
-            try:
-                return await self._settler.settle(delivery, settlement)
-            except BrokerUnavailableError as error:
-                backoff = backoff or Backoff(f"settle {self.role}", self._outage)
-                await backoff.failed(error)
-
     def _tell_failure(self, delivery: Delivery, what: str, error: Exception) -> None:
         self._meter.failed(self.role, what)
         log.warning(
@@ -231,3 +222,8 @@ def told(error: Exception) -> str:
     """Return an error as the journal and the log tell it."""
     kind = "" if isinstance(error, RunFailedError) else f"{type(error).__name__}: "
     return f"{kind}{error}"[:LONGEST_ERROR]
+
+
+async def _raise(error: Exception) -> NoReturn:
+    """Raise what a settlement met in the group of tasks, where whoever runs the worker hears it."""
+    raise error

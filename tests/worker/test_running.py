@@ -1,0 +1,252 @@
+"""Runs share runners: what waits lets others go on, what is called off takes nobody with it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from broker.port import Delivery, Lost
+from envelope.question import Question
+from tests.broker.rig import eventually
+from worker.running import Run, Runs
+
+
+class Held:
+    """Leases that only remember who holds one."""
+
+    def __init__(self) -> None:
+        self.entries: list[str] = []
+
+    def hold(self, delivery: Delivery) -> None:
+        self.entries.append(delivery.entry_id)
+
+    def release(self, delivery: Delivery) -> None:
+        self.entries.remove(delivery.entry_id)
+
+
+class Stage:
+    """Works on each run as told: until its gate opens, or at once where it has none."""
+
+    def __init__(self, places: int = 4) -> None:
+        self.leases = Held()
+        self.gates: dict[str, asyncio.Event] = {}
+        self.begun: list[str] = []
+        self.ended: list[str] = []
+        self.called_off: list[str] = []
+        self.tasks: set[asyncio.Task[object] | None] = set()
+        self.runs = Runs(self._work, places=places, leases=self.leases)
+
+    async def _work(self, run: Run) -> None:
+        name = run.delivery.entry_id
+        self.begun.append(name)
+        self.tasks.add(asyncio.current_task())
+        try:
+            if name in self.gates:
+                async with asyncio.timeout(20.0):
+                    await self.gates[name].wait()
+        except asyncio.CancelledError:
+            self.called_off.append(name)
+            raise
+        self.ended.append(name)
+        self.runs.end(run)
+
+    def wait_at_gates(self, *names: str) -> None:
+        self.gates |= {name: asyncio.Event() for name in names}
+
+    async def has_begun(self, *names: str) -> None:
+        async def look() -> bool:
+            return self.begun == list(names)
+
+        await eventually(look)
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[None]:
+        async with asyncio.timeout(30.0), asyncio.TaskGroup() as group:
+            self.runs.work_in(group)
+            yield
+
+
+def delivery(name: str) -> Delivery:
+    question = Question(tenant="t", assistant="a", conversation_id="c", message_id=name)
+    return Delivery(
+        entry_id=name,
+        role="search",
+        shard=0,
+        consumer="w",
+        count=1,
+        question=question,
+        frame=b"",
+        remaining_seconds=60.0,
+    )
+
+
+async def test_handlers_that_never_wait_share_one_task() -> None:
+    stage = Stage(places=64)
+    async with stage.open():
+        for number in range(50):
+            stage.runs.start(delivery(f"{number}"))
+        await stage.runs.empty()
+
+    assert stage.ended == [f"{number}" for number in range(50)]
+    assert len(stage.tasks) == 1
+    assert stage.leases.entries == []
+
+
+async def test_handlers_that_wait_run_beside_each_other_up_to_the_places() -> None:
+    stage = Stage(places=3)
+    names = [f"{number}" for number in range(5)]
+    stage.wait_at_gates(*names)
+    async with stage.open():
+        for name in names:
+            stage.runs.start(delivery(name))
+        await stage.has_begun("0", "1", "2")
+        assert stage.runs.room == 0
+
+        stage.gates["1"].set()
+        await stage.has_begun("0", "1", "2", "3")
+
+        for name in names:
+            stage.gates[name].set()
+        await stage.runs.empty()
+    assert sorted(stage.ended) == names
+
+
+async def test_a_place_that_becomes_free_is_told() -> None:
+    stage = Stage(places=1)
+    stage.wait_at_gates("0")
+    async with stage.open(), asyncio.TaskGroup() as others:
+        stage.runs.start(delivery("0"))
+        waiting = others.create_task(stage.runs.free())
+        await stage.has_begun("0")
+        assert not waiting.done()
+        stage.gates["0"].set()
+
+
+async def test_a_run_that_is_called_off_takes_nobody_with_it() -> None:
+    stage = Stage()
+    stage.wait_at_gates("lost")
+    async with stage.open():
+        stage.runs.start(delivery("lost"))
+        await stage.has_begun("lost")
+
+        assert stage.runs.lost(Lost("search", 0, "lost", 1))
+        # It has not heard of it yet when the next comes.
+        stage.runs.start(delivery("next"))
+        await stage.runs.empty()
+
+    assert stage.called_off == ["lost"]
+    assert stage.ended == ["next"]
+    assert stage.leases.entries == []
+
+
+async def test_a_runner_whose_run_was_called_off_goes_on_with_what_waits() -> None:
+    stage = Stage(places=1)
+    stage.wait_at_gates("lost", "next")
+    async with stage.open():
+        stage.runs.start(delivery("lost"))
+        stage.runs.start(delivery("next"))
+        await stage.has_begun("lost")
+        stage.runs.lost(Lost("search", 0, "lost", 1))
+
+        await stage.has_begun("lost", "next")
+        # A time limit inside the next run still measures that run alone.
+        stage.gates["next"].set()
+        await stage.runs.empty()
+    assert stage.ended == ["next"]
+
+
+async def test_what_is_called_off_while_it_waits_is_never_begun() -> None:
+    stage = Stage(places=1)
+    stage.wait_at_gates("first")
+    async with stage.open():
+        stage.runs.start(delivery("first"))
+        stage.runs.start(delivery("lost"))
+        await stage.has_begun("first")
+        assert stage.runs.lost(Lost("search", 0, "lost", 1))
+        assert stage.leases.entries == ["first"]
+        stage.gates["first"].set()
+        await stage.runs.empty()
+    assert stage.begun == ["first"]
+
+
+async def test_an_entry_that_is_worked_on_is_not_begun_again() -> None:
+    stage = Stage()
+    stage.wait_at_gates("0")
+    async with stage.open():
+        assert stage.runs.start(delivery("0"))
+        assert not stage.runs.start(delivery("0"))
+        await stage.has_begun("0")
+        stage.gates["0"].set()
+        await stage.runs.empty()
+    assert stage.begun == ["0"]
+
+
+async def test_an_entry_that_is_being_settled_is_not_called_off() -> None:
+    stage = Stage()
+    stage.wait_at_gates("0")
+    async with stage.open():
+        stage.runs.start(delivery("0"))
+        await stage.has_begun("0")
+        next(iter(stage.runs.by_key.values())).settling = True
+        assert not stage.runs.lost(Lost("search", 0, "0", 1))
+        stage.gates["0"].set()
+        await stage.runs.empty()
+    assert stage.ended == ["0"]
+
+
+async def test_at_the_end_everything_can_be_called_off_at_once() -> None:
+    stage = Stage(places=2)
+    names = ["0", "1", "2"]
+    stage.wait_at_gates(*names)
+    async with stage.open():
+        for name in names:
+            stage.runs.start(delivery(name))
+        await stage.has_begun("0", "1")
+        assert stage.runs.call_off() == 3
+        await stage.runs.empty()
+    assert stage.called_off == ["0", "1"]
+    assert stage.ended == []
+    assert stage.leases.entries == []
+
+
+async def test_what_breaks_in_a_run_ends_the_group_and_its_lease() -> None:
+    leases = Held()
+
+    async def breaks(_run: Run) -> None:
+        raise ValueError("no run was meant to raise")
+
+    runs = Runs(breaks, places=1, leases=leases)
+
+    async def one_run() -> None:
+        async with asyncio.TaskGroup() as group:
+            runs.work_in(group)
+            runs.start(delivery("0"))
+
+    with pytest.raises(ExceptionGroup) as raised:
+        await one_run()
+    assert raised.value.subgroup(ValueError) is not None
+    assert leases.entries == []
+
+
+async def test_runs_need_a_group_to_work_in() -> None:
+    runs = Runs(lambda _run: asyncio.sleep(0), places=1, leases=Held())
+    with pytest.raises(RuntimeError, match="`work_in` comes first"):
+        runs.start(delivery("0"))
+
+
+async def test_a_runner_ends_with_its_group_although_its_run_was_called_off_too() -> None:
+    stage = Stage(places=1)
+    stage.wait_at_gates("lost", "next")
+
+    async def breaks_down() -> None:
+        async with stage.open():
+            stage.runs.start(delivery("lost"))
+            stage.runs.start(delivery("next"))
+            await stage.has_begun("lost")
+            stage.runs.lost(Lost("search", 0, "lost", 1))
+            raise ValueError("the process breaks down")
+
+    with pytest.raises(ExceptionGroup):
+        await breaks_down()
+    assert stage.begun == ["lost"]

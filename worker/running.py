@@ -1,0 +1,166 @@
+"""What a worker works on: a queue of runs, and the runners that work them off.
+
+A runner is a task that takes one run after the other. Before it begins one it calls the next
+runner, who goes on while it waits: handlers that wait run beside each other, handlers that never
+wait share one runner, and cost no task each.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from broker.port import Delivery, Lost
+from worker.port import Leases
+
+Key = tuple[str, int, str, int]
+
+
+@dataclass(eq=False, slots=True)
+class Run:
+    """One entry from when it was taken until it is settled."""
+
+    key: Key
+    delivery: Delivery
+    task: asyncio.Task[None] | None = None
+    """Who works on it; nobody while it waits for a runner, or for the answer to its settlement."""
+    settling: bool = False
+    called_off: bool = False
+    began: float = field(default_factory=time.perf_counter)
+
+
+class Runs:
+    """Lets `work` loose on each run, on at most `places` at once; keeps their leases."""
+
+    def __init__(
+        self, work: Callable[[Run], Coroutine[Any, Any, None]], *, places: int, leases: Leases
+    ) -> None:
+        self._work = work
+        self._places = places
+        self._leases = leases
+        self._runs: dict[Key, Run] = {}
+        self._queue: deque[Run] = deque()
+        self._at_work = 0
+        self._runner_comes = False
+        self._group: asyncio.TaskGroup | None = None
+        self._free = asyncio.Event()
+        self._free.set()
+        self._empty = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    @property
+    def by_key(self) -> Mapping[Key, Run]:
+        """What is worked on, by role, shard, entry and delivery."""
+        return self._runs
+
+    @property
+    def room(self) -> int:
+        """How many more entries there are places for."""
+        return max(0, self._places - len(self._runs))
+
+    def work_in(self, group: asyncio.TaskGroup) -> None:
+        """Let the runners be tasks of this group from now on."""
+        self._group = group
+
+    def start(self, delivery: Delivery) -> bool:
+        """Work on an entry; False when that is done already.
+
+        A group that was made again delivers everything anew, also to who works on it. Entries
+        taken on the way may exceed the places that a blocked read has asked for: they wait.
+        """
+        key = (delivery.role, delivery.shard, delivery.entry_id, delivery.count)
+        if key in self._runs:
+            return False
+        self._leases.hold(delivery)
+        self._runs[key] = run = Run(key, delivery)
+        if len(self._runs) >= self._places:
+            self._free.clear()
+        self._queue.append(run)
+        self._call_a_runner()
+        return True
+
+    def end(self, run: Run) -> None:
+        """Let go of a run; one that has ended is no error."""
+        if self._runs.pop(run.key, None) is None:
+            return
+        self._leases.release(run.delivery)
+        if len(self._runs) < self._places:
+            self._free.set()
+        if not self._runs:
+            self._empty.set()
+
+    def lost(self, lost: Lost) -> bool:
+        """Call off the run of an entry that is no longer ours; False when there is none.
+
+        An entry being settled may be gone because it is settled: its answer, which may carry what
+        was taken on the way, must be heard.
+        """
+        run = self._runs.get((lost.role, lost.shard, lost.entry_id, lost.count))
+        if run is None or run.settling:
+            return False
+        self._call_off(run)
+        return True
+
+    def call_off(self) -> int:
+        """Call off everything, and return how much that was."""
+        runs = list(self._runs.values())
+        for run in runs:
+            self._call_off(run)
+        return len(runs)
+
+    async def free(self) -> None:
+        """Wait until there is a free place."""
+        await self._free.wait()
+
+    async def empty(self) -> None:
+        """Wait until nothing is worked on."""
+        while self._runs:
+            self._empty.clear()
+            await self._empty.wait()
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Start a task beside the runners."""
+        if self._group is None:
+            work.close()
+            raise RuntimeError("expected a group to work in, found none: `work_in` comes first")
+        return self._group.create_task(work)
+
+    def _call_off(self, run: Run) -> None:
+        if run.task is None:
+            self.end(run)
+        elif not run.called_off:
+            run.called_off = True
+            run.task.cancel()
+
+    def _call_a_runner(self) -> None:
+        if not self._runner_comes and self._at_work < self._places:
+            self._runner_comes = True
+            self.spawn(self._run())
+
+    async def _run(self) -> None:
+        self._runner_comes = False
+        task = asyncio.current_task()
+        while self._queue and self._at_work < self._places:
+            run = self._queue.popleft()
+            if run.key not in self._runs:
+                continue
+            if self._queue:
+                self._call_a_runner()
+            run.task = task
+            self._at_work += 1
+            try:
+                await self._work(run)
+            except asyncio.CancelledError:
+                self.end(run)
+                # A run was called off, not its runner, unless somebody asked for that as well.
+                if not run.called_off or task is None or task.uncancel() > 0:
+                    raise
+            except BaseException:
+                self.end(run)
+                raise
+            finally:
+                self._at_work -= 1
