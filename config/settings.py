@@ -206,7 +206,12 @@ class Settings(BaseSettings):
         None, description="1 to 256 of A-Z a-z 0-9 _ -; Telegram sends it with each update"
     )
     telegram_api_url: str | None = Field(None, description="of a Bot API server of your own")
-    health_port: int = Field(0, ge=0, le=65535, description="of a worker; 0: none")
+    health_port: int = Field(
+        0,
+        ge=0,
+        le=65535,
+        description="of a worker, and of doors of chat services; 0: none",
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field("warning", description="logs")
 
     @field_validator(

@@ -6,7 +6,9 @@ from contextlib import asynccontextmanager
 from config.texts import load_texts
 from deploy.assembly import HOUR_SECONDS, Post, desk
 from deploy.doors import StoredConversations
+from deploy.serving import watched
 from gateway.pushing.door import PushDoor
+from gateway.pushing.metrics import push_metrics
 from gateway.pushing.port import Channel, Manners, PushBroker, Texts
 from memory.conversation import DAY_SECONDS
 from memory.errors import MemoryUnavailableError
@@ -58,7 +60,10 @@ async def push_door(
             secret=secret,
             unavailable=(MemoryUnavailableError,),
         )
-        async with door.running():
+        async with (
+            watched(post, push_metrics(channel.name, door.tally)),
+            door.running(),
+        ):
             yield door
     finally:
         await client.aclose()

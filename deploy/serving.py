@@ -1,19 +1,29 @@
-"""Where the commands of push doors listen, and the secrets they cannot do without."""
+"""Where the commands of push doors listen, how they are watched, and the secrets they need."""
 
 import argparse
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 
+from broker.errors import BrokerUnavailableError
 from deploy.command import CommandError
+from envelope.question import Question
 
 if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
     from starlette.types import ASGIApp
 
+    from deploy.assembly import Post
+
 LOCAL = "127.0.0.1"
+LOOK_SECONDS = 2.0
+STUCK_DEADLINES = 2.0
+"""An event loop that stands for the life of two questions shows nobody anything."""
+NOBODY = Question(tenant="probe", assistant="probe", conversation_id="-", message_id="-")
 
 
 def add_place(parser: argparse.ArgumentParser, port: int) -> None:
@@ -48,3 +58,56 @@ async def served(app: "ASGIApp", host: str, port: int) -> AsyncIterator[int]:
             yield listener.getsockname()[1]
     finally:
         listener.close()
+
+
+class Watch:
+    """Answers `/healthz` and `/readyz` of a door, from what it saw last."""
+
+    def __init__(self, post: "Post") -> None:
+        self._broker = post.broker
+        self._stuck_seconds = STUCK_DEADLINES * post.settings.deadline_seconds
+        self._last_turn = time.monotonic()
+        self._away = "Redis was not asked yet"
+
+    async def run(self) -> None:
+        """Look for ever; cancel this to stop."""
+        while True:
+            self._last_turn = time.monotonic()
+            self._away = await self._look()
+            await asyncio.sleep(LOOK_SECONDS)
+
+    def dead(self) -> str:
+        """Return why the process should be started again, or an empty text."""
+        still = time.monotonic() - self._last_turn
+        if still <= self._stuck_seconds:
+            return ""
+        return f"the event loop has stood still for {still:.0f} s"
+
+    def unready(self) -> str:
+        """Return why the door can take nothing in, or an empty text."""
+        return self._away
+
+    async def _look(self) -> str:
+        try:
+            async with asyncio.timeout(LOOK_SECONDS):
+                await self._broker.reply(NOBODY)
+        except (BrokerUnavailableError, TimeoutError):
+            return "Redis does not answer"
+        return ""
+
+
+@asynccontextmanager
+async def watched(post: "Post", registry: "CollectorRegistry") -> AsyncIterator[None]:
+    """Answer probes and scrapes on `HEALTH_PORT` while inside; 0: nobody asks."""
+    if not post.settings.health_port:
+        yield
+        return
+    from worker.health import serving
+
+    watch = Watch(post)
+    async with asyncio.TaskGroup() as tasks:
+        looking = tasks.create_task(watch.run())
+        port = post.settings.health_port
+        with serving(port, registry, dead=watch.dead, unready=watch.unready):
+            yield
+        looking.cancel()

@@ -18,6 +18,7 @@ from worker.shutdown import GRACE_SECONDS
 
 COMPOSE = ROOT / "deploy" / "compose.yaml"
 WORKERS = ("light", "models", "search")
+CHATS = ("slack", "telegram")
 Service = dict[str, Any]
 
 
@@ -54,12 +55,12 @@ def test_workers_together_work_for_every_role(services: dict[str, Service]) -> N
 def test_every_part_of_the_desk_runs_a_verb_of_the_command(services: dict[str, Service]) -> None:
     ours = [service for service in services.values() if service["image"].startswith("refdesk")]
 
-    assert len(ours) == 4
+    assert len(ours) == 6
     for service in ours:
         assert understood(service["command"])
 
 
-@pytest.mark.parametrize("name", [*WORKERS, "gateway"])
+@pytest.mark.parametrize("name", [*WORKERS, "gateway", *CHATS])
 def test_each_is_told_settings_that_exist_and_hold(name: str, services: dict[str, Service]) -> None:
     told = services[name]["environment"]
 
@@ -73,9 +74,23 @@ def test_each_may_take_its_grace_time_before_it_is_killed(services: dict[str, Se
 
 
 def test_no_part_of_the_desk_may_do_more_than_it_needs(services: dict[str, Service]) -> None:
-    for name in (*WORKERS, "gateway"):
+    for name in (*WORKERS, "gateway", *CHATS):
         service = services[name]
         assert (service["read_only"], service["cap_drop"]) == (True, ["ALL"])
+
+
+def test_chat_doors_are_off_until_asked_for_and_hold_no_secret(
+    services: dict[str, Service],
+) -> None:
+    for name in CHATS:
+        told = services[name]["environment"]
+        tokens = [key for key in told if key.endswith("_TOKEN")]
+
+        assert services[name]["profiles"] == [name]
+        assert "--gateway-only" in services[name]["command"]
+        assert "ports" not in services[name]
+        assert tokens
+        assert all(told[token] is None for token in tokens)  # passed on when it is set
 
 
 def test_redis_neither_evicts_nor_forgets(services: dict[str, Service]) -> None:

@@ -63,7 +63,10 @@ def test_whatever_is_applied_is_listed_and_secrets_are_not() -> None:
     [listed] = of_kind("Kustomization")
 
     files = {path.name for path in FOLDER.glob("*.yaml")}
-    assert files - set(listed["resources"]) == {"kustomization.yaml", "secret.example.yaml"}
+    off = {"slack.yaml", "telegram.yaml"}
+    assert files - set(listed["resources"]) == {"kustomization.yaml", "secret.example.yaml", *off}
+    described = (FOLDER / "kustomization.yaml").read_text()
+    assert all(f"  # - {name}\n" in described for name in off)
 
 
 def test_the_groups_work_for_every_role_and_scale_on_every_stream() -> None:
@@ -150,14 +153,24 @@ def test_each_deployment_has_a_disruption_budget() -> None:
 
 def test_pods_are_told_settings_that_exist_and_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     [told] = of_kind("ConfigMap")
-    secret = of_kind("Secret")[0]
-    given = {**told["data"], **secret["stringData"]}
+    secrets = [one for one in of_kind("Secret") if one["metadata"]["name"] != "refdesk-redis"]
+    given = {**told["data"]}
+    for secret in secrets:
+        given.update(secret["stringData"])
     named = {one["name"] for container in CONTAINERS for one in container.get("env", ())}
 
     assert {name.lower() for name in {*given, *named}} <= set(Settings.model_fields)
     for name, value in given.items():
         monkeypatch.setenv(name, value)
     assert load_settings(_env_file=None).shards == 1
+    known = {one["metadata"]["name"] for one in of_kind("Secret")}
+    asked = {
+        source["secretRef"]["name"]
+        for container in CONTAINERS
+        for source in container["envFrom"]
+        if "secretRef" in source
+    }
+    assert asked == known - {"refdesk-redis"}
 
 
 async def test_the_length_of_a_stream_is_what_waits_and_what_runs(
