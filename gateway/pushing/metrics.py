@@ -1,7 +1,7 @@
 """Tells what a push door did, in Prometheus' form.
 
 | metric                        | labels          | what                                         |
-|-------------------------------|-----------------|-------------------------------------------------|
+|-------------------------------|-----------------|----------------------------------------------|
 | refdesk_push_deliveries_total | channel, result | replies that were shown, by their outcome;   |
 |                               |                 | `failed`: tried, to be tried again;          |
 |                               |                 | `given_up`: the platform will not show it    |
