@@ -25,6 +25,7 @@ from tests.faults.ledger import Noted, noted
 from tests.faults.staff import ALL_ROLES
 
 AT_ONCE = 500
+FIRST = 3
 SWEPT = ("order:", "conversation:")
 """Keys of a conversation that nothing may need any more."""
 
@@ -49,6 +50,7 @@ async def gathered(
         histories=await reader.histories(conversations),
         statistics=await reader.statistics(conversations),
         leftovers=await reader.leftovers(),
+        waiting=await reader.waiting(),
         faulty=frozenset(faulty),
     )
 
@@ -126,6 +128,40 @@ class _Reader:
             if kind.startswith(SWEPT):
                 counts[key.decode()] = 1
         return {key: count for key, count in counts.items() if count}
+
+    async def waiting(self) -> dict[str, str]:
+        """Return, for each stream of a role that is not empty, what stands first on it."""
+        told: dict[str, str] = {}
+        for shard in range(self._shards):
+            for role in ALL_ROLES:
+                stream = stream_key(role.value, shard)
+                entries: list[Entry] = await self._client.xrange(stream, count=FIRST)
+                lines = [await self._told(stream, entry) for entry in entries]
+                if lines:
+                    told[stream] = told[f"{stream} pending"] = "; ".join(lines)
+        return told
+
+    async def _told(self, stream: str, entry: Entry) -> str:
+        entry_id, fields = entry[0].decode(), fields_of(entry[1])
+        question = question_of(fields[b"q"].decode())
+        record = question_keys(question, self._shard(question)).record
+        outcome = await self._client.hget(record, "o")
+        held = await self._client.xpending_range(stream, GROUP, entry_id, entry_id, 1)
+        state = "open" if outcome is None else f"ended as {outcome.decode()}"
+        holder = (
+            "nobody"
+            if not held
+            else "{}, silent for {} ms in delivery {}".format(
+                held[0]["consumer"].decode(),
+                held[0]["time_since_delivered"],
+                held[0]["times_delivered"],
+            )
+        )
+        starts = fields.get(b"c", b"0").decode()
+        return (
+            f"{entry_id} of {question.message_id} ({state}), held by {holder}, "
+            f"{starts} starts before"
+        )
 
     async def _each(self, command: str, keys: Sequence[str], *args: object) -> list[Any]:
         found: list[Any] = []

@@ -32,7 +32,8 @@ class Evidence:
 
     `journals` and `results` (how often a reply stands on the result list) go by message name,
     `histories` (speaker and text of each turn) and `statistics` (questions counted) by
-    conversation, `leftovers` by key; `faulty` are processes that were killed or stopped.
+    conversation, `leftovers` and `waiting` (how many, and what it is) by key; `faulty` are
+    processes that were killed or stopped.
     """
 
     ledger: Sequence[Noted]
@@ -41,6 +42,7 @@ class Evidence:
     histories: Mapping[str, Sequence[tuple[str, str]]] = field(default_factory=dict)
     statistics: Mapping[str, int] = field(default_factory=dict)
     leftovers: Mapping[str, int] = field(default_factory=dict)
+    waiting: Mapping[str, str] = field(default_factory=dict)
     faulty: frozenset[int] = frozenset()
 
     def lines(self, kind: str) -> Iterator[Noted]:

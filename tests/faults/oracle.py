@@ -31,7 +31,7 @@ def findings(evidence: Evidence) -> list[Finding]:
             _bills(evidence),
             memory_findings(evidence),
             (
-                Finding("left over", "left", key, f"holds {count}")
+                Finding("left over", "left", key, _left(evidence, key, count))
                 for key, count in evidence.leftovers.items()
             ),
         )
@@ -107,6 +107,11 @@ def _waits(evidence: Evidence, name: str, role: str) -> int:
     # Of the ledger, not of the journal: that one may be forgotten.
     noted = evidence.lines("put off")
     return sum(line["name"] == name and line["role"] == role for line in noted)
+
+
+def _left(evidence: Evidence, key: str, count: int) -> str:
+    waiting = evidence.waiting.get(key)
+    return f"holds {count}" if waiting is None else f"holds {count}: {waiting}"
 
 
 def _bills(evidence: Evidence) -> Iterator[Finding]:

@@ -128,7 +128,12 @@ def _figures(counts: Counter[str], progress: Progress) -> list[tuple[str, ...]]:
         (meaning, f"{counts[name]:,}") for name, meaning in {**told, **FIGURES, **buried}.items()
     ]
     latest = max((report.latest_seconds for report in progress.reports), default=0.0)
-    return [*rows, ("latest end of all, against its deadline", f"{latest:+.3f} s")]
+    quiet = max((report.quiet_after for report in progress.reports), default=0.0)
+    return [
+        *rows,
+        ("latest end of all, against its deadline", f"{latest:+.3f} s"),
+        ("longest that anything was left after the last answer", f"{quiet:.1f} s"),
+    ]
 
 
 def _long(goals: Goals, progress: Progress) -> list[str]:

@@ -53,7 +53,8 @@ class Round:
 class Report:
     """What a round found and counted; times in seconds.
 
-    `others` is the share of all processors that other programs used meanwhile, 0 to 1.
+    `others` is the share of all processors that other programs used meanwhile, 0 to 1;
+    `quiet_after` how long after the last answer something was left.
     """
 
     seed: int
@@ -63,6 +64,7 @@ class Report:
     findings: tuple[Finding, ...]
     missed: tuple[Plan, ...] = ()
     others: float = 0.0
+    quiet_after: float = 0.0
 
     @property
     def broken(self) -> list[str]:
@@ -78,7 +80,7 @@ async def held(house: House, size: Round, seed: int, labels: Sequence[str]) -> R
     ticks_before = house.ticks()
     dead_before = set(house.workers.died)
     try:
-        await _lived_through(house, size, seed, trouble, after)
+        quiet_after = await _lived_through(house, size, seed, trouble, after)
     finally:
         killed = {pid: how for pid, how in house.workers.died.items() if pid not in dead_before}
         await house.workers.dismiss()
@@ -98,13 +100,17 @@ async def held(house: House, size: Round, seed: int, labels: Sequence[str]) -> R
         findings=tuple(found),
         missed=tuple(trouble.missed),
         others=others,
+        quiet_after=quiet_after,
     )
 
 
 async def _lived_through(
     house: House, size: Round, seed: int, trouble: Trouble, after: int
-) -> None:
-    """Let people ask and trouble come, until everybody was told and nothing is left."""
+) -> float:
+    """Let people ask and trouble come, until everybody was told and nothing is left.
+
+    Return how long that took after both had ended.
+    """
     progress = asyncio.Queue[int]()
     async with doors_of(house, size.deadline_seconds) as doors, asyncio.TaskGroup() as tasks:
         people = Population(
@@ -129,8 +135,11 @@ async def _lived_through(
                     more=lambda: bool(size.plans) and not spreading.done(),
                 )
             )
+        began = time.monotonic()
         await _quiet(house)
+        quiet_after = time.monotonic() - began
         staffing.cancel()
+    return quiet_after
 
 
 async def _quiet(house: House) -> None:

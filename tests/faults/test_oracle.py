@@ -195,7 +195,11 @@ def test_a_memory_that_is_missing_or_there_twice_is_found() -> None:
 
 
 def test_whatever_is_left_over_is_found() -> None:
-    assert kinds(replace(GOOD, leftovers={"rd:{0}:parked": 1})) == {"left over"}
+    left = replace(GOOD, leftovers={"rd:{0}:parked": 1}, waiting={"rd:{0}:parked": "of m1"})
+
+    assert [str(finding) for finding in findings(left)] == [
+        "left over: rd:{0}:parked holds 1: of m1"
+    ]
 
 
 def test_an_outage_excuses_what_it_may_lose_and_nothing_else() -> None:
