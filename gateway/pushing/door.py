@@ -122,6 +122,10 @@ class PushDoor:
             await work
         except self.unavailable as error:
             log.warning("beside_failed", channel=self.channel.name, error=str(error))
+        except Exception as error:
+            # What nobody waits for must not end the door.
+            log.error("beside_failed", channel=self.channel.name, exc_info=error)
+            self.tally.add("beside_failed")
 
 
 async def _ended(tasks: "set[asyncio.Task[None]]") -> None:

@@ -103,7 +103,8 @@ class SlackEvents:
     async def _heard(self, heard: Heard) -> None:
         incoming = heard.incoming
         about = await self._door.memory.about(incoming.question)
-        if not heard.addressed and not (heard.in_thread and JOINED in about):
+        is_joined = heard.in_thread and JOINED in about and not heard.elsewhere
+        if not heard.addressed and not is_joined:
             return
         if JOINED not in about:
             await self._door.memory.note_about(incoming.question, **{JOINED: "1"})

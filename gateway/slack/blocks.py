@@ -4,6 +4,7 @@ Limits: 3,000 characters a section, 75 a button's label, 50 blocks a message, an
 characters in all blocks of one, which Slack enforces and does not document.
 """
 
+import json
 from collections.abc import Sequence
 
 from pydantic import JsonValue
@@ -16,17 +17,20 @@ from gateway.pushing.splitting import split
 from gateway.slack.mrkdwn import escaped, mrkdwn
 
 SECTION_CHARACTERS = 2_900
-SECTIONS = 3
-"""In one message; with the sources they stay below what a message may hold."""
+ALL_CHARACTERS = 12_500
+"""Of all blocks of one message, counted as they are sent."""
 FALLBACK_CHARACTERS = 3_000
 """Of the plain text that notifications show."""
 SOURCES = 20
+SOURCES_CHARACTERS = 6_000
+"""Of all sources, and of all buttons, as they are sent: so that both fit one message."""
 SOURCE_CHARACTERS = 150
 CONTEXT_ELEMENTS = 10
 LABEL_CHARACTERS = 75
 ROW = 5
 MOST_BUTTONS = 20
-URL_CHARACTERS = 3_000
+LINK_CHARACTERS = 1_000
+"""A longer address is left out."""
 THUMBS = {"up": "👍", "down": "👎"}
 CHOOSE = "choose:"
 OPEN = "open:"
@@ -39,10 +43,18 @@ def messages(
     pieces = split(
         marked(markdown), longest=SECTION_CHARACTERS, measure=lambda piece: len(mrkdwn(piece))
     )
-    groups = [pieces[first : first + SECTIONS] for first in range(0, len(pieces), SECTIONS)]
+    groups: list[list[Marked]] = []
+    for piece in pieces:
+        section = _section(mrkdwn(piece))
+        if groups and _sent([*map(_section, map(mrkdwn, groups[-1])), section]) <= ALL_CHARACTERS:
+            groups[-1].append(piece)
+        else:
+            groups.append([piece])
     below: list[Fields] = [*_sources(sources, title), *_actions(buttons)]
+    if below and _sent([*map(_section, map(mrkdwn, groups[-1])), *below]) > ALL_CHARACTERS:
+        groups.append([])
     return [
-        _message(group, below if number == len(groups) else [])
+        _message(group, below if number == len(groups) else [], title)
         for number, group in enumerate(groups, 1)
     ]
 
@@ -53,9 +65,9 @@ def without_actions(blocks: Sequence[Fields], chosen: str) -> list[Fields]:
     return [*kept, _context([f"➜ {escaped(chosen)[:SOURCE_CHARACTERS]}"])]
 
 
-def _message(group: Sequence[Marked], below: Sequence[Fields]) -> Fields:
+def _message(group: Sequence[Marked], below: Sequence[Fields], title: str) -> Fields:
     blocks: list[JsonValue] = [*(_section(mrkdwn(piece)) for piece in group), *below]
-    text = "\n".join(piece.text for piece in group)[:FALLBACK_CHARACTERS]
+    text = "\n".join(piece.text for piece in group)[:FALLBACK_CHARACTERS] if group else title
     return {"text": escaped(text), "blocks": blocks}
 
 
@@ -66,18 +78,27 @@ def _section(text: str) -> Fields:
 def _sources(sources: Sequence[Source], title: str) -> list[Fields]:
     if not sources:
         return []
-    lines = [f"*{escaped(title)}*", *(_source(source) for source in sources[:SOURCES])]
+    lines = [f"*{escaped(title)}*"]
+    for source in sources[:SOURCES]:
+        line = _source(source)
+        if _sent([_context([*lines, line])]) > SOURCES_CHARACTERS:
+            break
+        lines.append(line)
     return [
         _context(lines[first : first + CONTEXT_ELEMENTS])
         for first in range(0, len(lines), CONTEXT_ELEMENTS)
     ]
 
 
+def _sent(blocks: Sequence[Fields]) -> int:
+    return len(json.dumps(blocks, ensure_ascii=False))
+
+
 def _source(source: Source) -> str:
     name = " › ".join(dict.fromkeys((source.title, *source.heading_path)))
     shown = escaped(name[:SOURCE_CHARACTERS]).replace("|", "¦")
     place = source.place
-    if place.startswith(("https://", "http://")) and len(place) < URL_CHARACTERS - 200:
+    if place.startswith(("https://", "http://")) and len(place) <= LINK_CHARACTERS:
         address = place.replace("|", "%7C").replace(">", "%3E").replace("&", "&amp;")
         return f"[{source.number}] <{address}|{shown}>"
     where = f" ({escaped(place[:SOURCE_CHARACTERS])})" if place else ""
@@ -90,7 +111,11 @@ def _context(lines: Sequence[str]) -> Fields:
 
 
 def _actions(buttons: Sequence[Button]) -> list[Fields]:
-    made = [_button(number, button) for number, button in enumerate(buttons[:MOST_BUTTONS])]
+    made: list[Fields] = []
+    for number, button in enumerate(buttons[:MOST_BUTTONS]):
+        one = _button(number, button)
+        if len(button.url or "") <= LINK_CHARACTERS and _sent([*made, one]) <= SOURCES_CHARACTERS:
+            made.append(one)
     return [
         {"type": "actions", "elements": [*made[first : first + ROW]]}
         for first in range(0, len(made), ROW)
@@ -107,7 +132,7 @@ def _button(number: int, button: Button) -> Fields:
             "type": "button",
             "text": text,
             "action_id": f"{OPEN}{number}",
-            "url": button.url[:URL_CHARACTERS],
+            "url": button.url,
         }
     made: Fields = {
         "type": "button",

@@ -12,7 +12,7 @@ from typing import Any
 from envelope.question import Question
 from gateway.pushing.intake import VERSION
 from gateway.pushing.port import Incoming
-from gateway.slack.mrkdwn import mentions, said
+from gateway.slack.mrkdwn import mentions, said, speaks_to_another
 
 SAID = frozenset({"", "thread_broadcast", "file_share", "me_message"})
 """Subtypes of messages that people wrote."""
@@ -32,12 +32,16 @@ class Me:
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What a person wrote; `addressed`: the desk is asked also if its thread is not joined."""
+    """What a person wrote.
+
+    `addressed`: the desk is asked also if its thread is not joined; `elsewhere`: somebody else is.
+    """
 
     incoming: Incoming
     user: str
     addressed: bool
     in_thread: bool
+    elsewhere: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +92,7 @@ def _heard(
         or channel in me.channels
         or mentions(raw, me.user)
     )
+    elsewhere = not _is_direct(event) and speaks_to_another(raw, me.user)
     message_id = f"{ts}{VERSION}{edited}" if edited else ts
     incoming = Incoming(
         question=named(conversation_of(me, channel, thread), message_id),
@@ -98,7 +103,7 @@ def _heard(
         edits=ts if edited else None,
         fixed="" if text else "start",
     )
-    return Heard(incoming, str(message["user"]), addressed, "thread_ts" in message)
+    return Heard(incoming, str(message["user"]), addressed, "thread_ts" in message, elsewhere)
 
 
 def conversation_of(me: Me, channel: str, thread: str) -> str:

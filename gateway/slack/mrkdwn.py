@@ -31,6 +31,11 @@ def mentions(text: str, user_id: str) -> bool:
     return user_id in _MENTION.findall(text)
 
 
+def speaks_to_another(text: str, user_id: str) -> bool:
+    """Whether a message begins with the name of somebody else, and does not name this user."""
+    return bool(_MENTION.match(text.lstrip())) and not mentions(text, user_id)
+
+
 def said(text: str, *, without: str) -> str:
     """Return what a person wrote, in plain text, without the mention of `without`."""
     own = re.compile(rf"<@{re.escape(without)}(?:\|[^<>]*)?>[,:]?")

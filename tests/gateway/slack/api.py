@@ -203,6 +203,15 @@ class SlackApi:
             self.reactions.remove(reaction)
 
 
+def allows(text: str, blocks: list[dict[str, Any]]) -> bool:
+    """Whether the server takes such a message."""
+    try:
+        _check(text, blocks)
+    except RefusedError:
+        return False
+    return True
+
+
 def _check(text: str, blocks: list[dict[str, Any]]) -> None:
     if not text and not blocks:
         raise RefusedError("no_text")
@@ -217,13 +226,14 @@ def _is_valid(block: dict[str, Any]) -> bool:
         return 1 <= len(block["text"]["text"]) <= SECTION_CHARACTERS
     elements = block["elements"]
     if block["type"] == "context":
-        return 1 <= len(elements) <= 10
+        return 1 <= len(elements) <= 10 and all(len(each["text"]) <= 3_000 for each in elements)
     ids = [element["action_id"] for element in elements]
     return (
         len(elements) <= 25
         and len(set(ids)) == len(ids)
         and all(1 <= len(each["text"]["text"]) <= 75 for each in elements)
         and all(len(each.get("value", "")) <= 2000 for each in elements)
+        and all(len(each.get("url", "")) <= 3000 for each in elements)
         and all(len(id_) <= 255 for id_ in ids)
     )
 

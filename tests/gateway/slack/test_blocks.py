@@ -1,0 +1,77 @@
+import json
+from typing import Any
+
+import pytest
+
+from gateway.answer import Source
+from gateway.pushing.port import Button
+from gateway.slack.blocks import messages
+from tests.gateway.slack.api import ALL_CHARACTERS, allows
+
+PLAIN = "Open Routing [1]."
+
+
+def source(number: int, **fields: Any) -> Source:
+    return Source(number=number, title=f"Page {number}", path=f"p/{number}.md", **fields)
+
+
+def contexts(made: list[dict[str, Any]]) -> list[list[str]]:
+    return [
+        [element["text"] for element in block["elements"]]
+        for one in made
+        for block in one["blocks"]
+        if block["type"] == "context"
+    ]
+
+
+def shown(markdown: str, sources: list[Source], buttons: list[Button]) -> list[dict[str, Any]]:
+    return [dict(one) for one in messages(markdown, sources, buttons, title="Sources:")]
+
+
+@pytest.mark.parametrize("markdown", [PLAIN, 'word & "word" ' * 3_000, '\n\n"<&>"' * 2_000])
+@pytest.mark.parametrize("count", [0, 1, 9, 10, 60])
+def test_every_message_is_within_the_limits_of_slack(markdown: str, count: int) -> None:
+    sources = [
+        source(number, heading_path=("x" * 300, "<&>" * 90), url=f"https://x.test/{'&y' * 450}")
+        for number in range(1, count + 1)
+    ]
+    buttons = [
+        Button('"<&>' * 40, f"{number:030}", "source" if number % 2 else "option",
+               f"https://x.test/{'z' * 900}" if number % 2 else None)
+        for number in range(count)
+    ]  # fmt: skip
+
+    made = shown(markdown, sources, buttons)
+
+    for one in made:
+        assert allows(one["text"], one["blocks"]), json.dumps(one)[:300]
+        assert len(json.dumps(one["blocks"], ensure_ascii=False)) <= ALL_CHARACTERS
+
+
+def test_sources_stand_below_the_answer_ten_in_a_block() -> None:
+    (one,) = made = shown(PLAIN, [source(number) for number in range(1, 31)], [])
+
+    blocks = contexts(made)
+    assert one["blocks"][0]["text"]["text"] == PLAIN
+    assert [len(block) for block in blocks] == [10, 10, 1]
+    assert blocks[0][0] == "*Sources:*"
+    assert blocks[2] == ["[20] Page 20 (p/20.md)"]
+
+
+def test_a_source_leads_to_its_place_and_can_say_nothing_to_slack() -> None:
+    linked = source(1, url="https://x.test/a?b=1&c=2>|", anchor="d", heading_path=("<!channel>|",))
+    risky = Source(number=2, title="T", url="javascript:alert(1)")
+
+    ((_, first, second),) = contexts(shown(PLAIN, [linked, risky], []))
+
+    assert first == ("[1] <https://x.test/a?b=1&amp;c=2%3E%7C#d|Page 1 › &lt;!channel&gt;¦>")
+    assert second == "[2] T (javascript:alert(1))"
+
+
+def test_an_address_that_is_too_long_is_left_out_not_cut() -> None:
+    far = f"https://x.test/{'a' * 3_000}"
+
+    made = shown(PLAIN, [Source(number=1, title="T", url=far)], [Button("T", "", "source", far)])
+
+    assert far[:200] not in json.dumps([block for one in made for block in one["blocks"][2:]])
+    assert "<http" not in json.dumps(contexts(made))
