@@ -1,25 +1,24 @@
 """Takes messages in: once each, several short ones as one, a newer one before an older."""
 
 import asyncio
-import hashlib
 import json
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import replace
 from typing import TypeVar
 
 import structlog
 
-from broker.port import Accepted, Broker
+from broker.port import Accepted, Broker, Duplicate
 from envelope.question import Question
 from gateway.desk import Desk, Message
 from gateway.errors import BusyError, MessageError
+from gateway.pushing.bursts import BURST, VERSION, Bursts, digest, first_version
 from gateway.pushing.errors import NeverError, PushError, SkippedError
 from gateway.pushing.patience import patiently
 from gateway.pushing.port import Channel, Incoming, Manners, PushMemory, Texts
 
 log = structlog.get_logger("gateway")
-VERSION = ":"
-"""Between a message's id and what tells its edits apart."""
 T = TypeVar("T")
 Spawn = Callable[[Coroutine[None, None, None]], None]
 
@@ -45,24 +44,81 @@ class Intake:
         self._texts = texts
         self._manners = manners
         self._spawn = spawn
+        self._bursts = Bursts(memory)
 
     async def accept(self, incoming: Incoming) -> None:
         """Take a message in; when this returns, its outcome no longer depends on this process.
 
         Raises what the broker and the memory raise: then the platform is to send it again.
         """
-        question = incoming.question
-        language = await self.language(question, incoming.language)
-        if incoming.edits is not None and not await self._was_changed(incoming):
+        language = await self.language(incoming.question, incoming.language)
+        root = first_version(incoming)
+        known = await self._memory.fields(root)
+        if not await self._bursts.takes(incoming, known):
             return
+        burst = known.get(BURST, root.message_id)
+        if incoming.alone or incoming.command is not None:
+            if incoming.edits is not None:
+                await self._without(root, burst, language, incoming)
+            await self._ask(incoming, language, incoming.question.message_id)
+        elif incoming.edits is None:
+            await self._bursts.begin(incoming, burst)
+            await self._ask(incoming, language, burst)
+        else:
+            await self._bursts.change(incoming, burst)
+            await self._ask_again(incoming, language, burst)
+
+    async def withdraw(self, question: Question, message_id: str) -> None:
+        """Take a message back, edited versions too; `question` asks what is left of its burst."""
+        root = question.model_copy(update={"message_id": message_id})
+        known = await self._memory.fields(root)
+        await self._bursts.take_back(root)
+        burst = known.get(BURST, message_id)
+        language = known.get("language", self._manners.default_language)
+        await self._without(root, burst, language, Incoming(question, "", {}, order=0.0))
+
+    async def _without(self, root: Question, burst: str, language: str, incoming: Incoming) -> None:
+        """Take a message out of its burst, and ask the rest again unless that has its outcome."""
+        await self._bursts.take_out(root, burst)
+        open_ = await self._opened(root, burst)
+        if not open_:
+            return
+        rest = incoming
+        if incoming.edits is not None:
+            id_ = f"{incoming.question.message_id}{VERSION}rest"
+            rest = replace(incoming, question=root.model_copy(update={"message_id": id_}))
+        plain = replace(rest, order=max(open_.values()), edits=None, command=None, fixed="")
+        await self._ask_again(plain, language, burst)
+
+    async def _ask_again(self, incoming: Incoming, language: str, burst: str) -> None:
+        """Ask a burst as it is now, in the place of what was asked of it."""
+        question = incoming.question
+        begun = BURST in await self._memory.fields(question)
+        if begun and not await self._bursts.asks(question, burst):
+            return
+        await self._bursts.hand(question, burst)
+        parts = await self._bursts.parts(question, burst)
+        for open_id in await self._opened(question, burst):
+            if open_id != question.message_id:
+                await self._cancel(question.model_copy(update={"message_id": open_id}))
+        if not parts:
+            return
+        text = "\n".join(part.text for part in parts.values())
+        first = question.model_copy(update={"message_id": next(iter(parts))})
+        post = (await self._memory.fields(first)).get("post")
+        whole = replace(incoming, text=text, post=json.loads(post) if post else incoming.post)
+        await self._ask(whole, language, burst)
+
+    async def _ask(self, incoming: Incoming, language: str, burst: str) -> None:
+        question = incoming.question
         await self._memory.note(
             question,
             post=json.dumps(dict(incoming.post)),
             language=language,
             fixed=incoming.fixed,
+            latest=digest(incoming.text),
+            **{BURST: burst},
         )
-        if incoming.edits is not None:
-            await self.withdraw(question, incoming.edits)
         await self._memory.open(question, incoming.order)
         try:
             accepted = await self._desk.submit(self._message(incoming, language))
@@ -73,15 +129,45 @@ class Intake:
             await self._accepted(incoming, language, accepted)
         elif accepted.reply is not None:
             await self._memory.close(question)
+        if (joined := _joined(accepted)) is not None:
+            into = question.model_copy(update={"message_id": joined})
+            is_new = isinstance(accepted, Accepted)
+            await self._join(incoming, language, burst, into, is_new=is_new)
+        elif not await self._bursts.asks(question, burst):
+            await self._cancel(question)
 
-    async def withdraw(self, question: Question, message_id: str) -> None:
-        """Cancel a message, edited versions too, as if it had not been asked."""
-        for open_id in await self._memory.opened(question):
-            if open_id == message_id or open_id.startswith(f"{message_id}{VERSION}"):
-                gone = question.model_copy(update={"message_id": open_id})
-                if gone != question:
-                    await self._memory.note(gone, withdrawn="1")
-                    await self._broker.cancel(gone)
+    async def _join(
+        self, incoming: Incoming, language: str, burst: str, into: Question, *, is_new: bool
+    ) -> None:
+        """Make a message part of the burst that it joined."""
+        question = incoming.question
+        other = await self._bursts.of(into)
+        if other != burst:
+            await self._bursts.add(question, burst, other)
+        elif not is_new:
+            return
+        # What is of a burst must not join what asks it anew: that says everything already. And a
+        # burst may have been asked anew before this message was known to be part of it.
+        if other == burst or not await self._bursts.asks(into, other):
+            id_ = f"{question.message_id}{VERSION}joined"
+            again = replace(incoming, question=question.model_copy(update={"message_id": id_}))
+            await self._ask_again(replace(again, edits=None, alone=True), language, other)
+        if other != burst:
+            await self._bursts.move(question, burst, other)
+
+    async def _opened(self, question: Question, burst: str) -> dict[str, float]:
+        """Return the open questions of a burst with their order."""
+        opened = await self._memory.opened(question)
+        return {
+            id_: order
+            for id_, order in opened.items()
+            if await self._bursts.of(question.model_copy(update={"message_id": id_})) == burst
+        }
+
+    async def _cancel(self, question: Question) -> None:
+        """Cancel a question as if it had not been asked."""
+        await self._memory.note(question, withdrawn="1")
+        await self._broker.cancel(question)
 
     async def language(self, question: Question, told: str | None) -> str:
         """Return the language to speak before an answer tells it."""
@@ -100,21 +186,8 @@ class Intake:
             not_before_seconds=0.0 if alone else self._manners.burst_seconds,
         )
 
-    async def _was_changed(self, incoming: Incoming) -> bool:
-        """Whether an edit changed the words: platforms tell of previews too."""
-        root = incoming.question.model_copy(update={"message_id": incoming.edits})
-        before = (await self._memory.fields(root)).get("latest")
-        if before == _digest(incoming.text):
-            # Unless this very edit was told before and not taken in.
-            return bool(await self._memory.fields(incoming.question))
-        await self._memory.note(incoming.question, edits=root.message_id)
-        await self._memory.note(root, latest=_digest(incoming.text))
-        return True
-
     async def _accepted(self, incoming: Incoming, language: str, accepted: Accepted) -> None:
         question = incoming.question
-        if incoming.edits is None:
-            await self._memory.note(question, latest=_digest(incoming.text))
         if accepted.merged_into is not None:
             await self._memory.close(question)
             return
@@ -202,5 +275,9 @@ class Intake:
             self._warn(key, never)
 
 
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode(errors="replace")).hexdigest()[:16]
+def _joined(accepted: Accepted | Duplicate) -> str | None:
+    """Return the message that one joined, now or when it was told before."""
+    if isinstance(accepted, Accepted):
+        return accepted.merged_into
+    joined = (accepted.reply or {}).get("merged_into")
+    return joined if isinstance(joined, str) else None

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from envelope.question import Question
-from gateway.pushing.intake import VERSION
+from gateway.pushing.bursts import VERSION
 from gateway.pushing.port import Incoming
 from gateway.slack.mrkdwn import mentions, said, speaks_to_another
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from telegram import CallbackQuery, Message, MessageEntity, Update, User
 
 from envelope.question import Question
-from gateway.pushing.intake import VERSION
+from gateway.pushing.bursts import VERSION
 from gateway.pushing.port import Incoming
 
 ALLOWED = ["message", "edited_message", "callback_query"]

@@ -65,18 +65,18 @@ async def push_door_of(
 
 
 class Faltering:
-    """A broker that cannot be reached the first times that something is submitted."""
+    """A broker that cannot be reached the next `times` that something is submitted."""
 
     def __init__(self, broker: Any, times: int) -> None:
         self._broker = broker
-        self._times = times
+        self.times = times
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._broker, name)
 
     async def submit(self, submission: Any) -> Any:
-        self._times -= 1
-        if self._times >= 0:
+        self.times -= 1
+        if self.times >= 0:
             raise BrokerUnavailableError("Redis does not answer")
         return await self._broker.submit(submission)
 
