@@ -1,5 +1,6 @@
 """The house rules that no linter knows."""
 
+import re
 import subprocess
 import tomllib
 from importlib.metadata import packages_distributions
@@ -77,3 +78,19 @@ def test_the_project_names_no_path_of_a_machine(pattern: str) -> None:
     ]
 
     assert named == []
+
+
+def test_every_test_that_a_page_names_exists() -> None:
+    named = {
+        name
+        for page in tracked("docs/*.md")
+        for name in re.findall(r"`(test_[a-z0-9_]+)`", page.read_text())
+    }
+    there = {
+        name
+        for file in tracked("tests/*.py")
+        for name in (file.stem, *re.findall(r"def (test_\w+)", file.read_text()))
+    }
+
+    assert named
+    assert named - there == set()
