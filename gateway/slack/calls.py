@@ -9,7 +9,7 @@ import aiohttp
 from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
-from gateway.pushing.errors import AlreadyError, GoneError, LaterError, NeverError
+from gateway.pushing.errors import AlreadyError, GoneError, LaterError, NeverError, PushError
 from gateway.pushing.pacing import Pacer, Rate
 
 EYES = "eyes"
@@ -64,7 +64,10 @@ class SlackCalls:
             sent = await self._client.chat_postMessage(
                 channel=channel, thread_ts=thread, text=text, unfurl_links=False, unfurl_media=False
             )
-        return str(sent["ts"])
+        ts = sent.get("ts")
+        if not isinstance(ts, str):
+            raise PushError(f"expected the `ts` of what was posted, found {ts!r}")
+        return ts
 
     async def update(self, channel: str, ts: str, text: str, blocks: Any) -> None:
         """Make a message say this; raises `BlocksError` when it is for the blocks."""

@@ -89,6 +89,7 @@ class SlackApi:
     walls: dict[str, asyncio.Event] = field(default_factory=dict)
     sockets: list[web.WebSocketResponse] = field(default_factory=list)
     acknowledged: list[str] = field(default_factory=list)
+    malformed: set[str] = field(default_factory=set)
     locale: str = "en-US"
     next_ts: int = 0
 
@@ -121,7 +122,7 @@ class SlackApi:
             return web.json_response(answer, status=refusal.status, headers=refusal.headers)
         if method in self.gates:
             await self.gates[method].wait()
-        return web.json_response({"ok": True, **result})
+        return web.json_response({"ok": True, **({} if method in self.malformed else result)})
 
     async def socket(self, request: web.Request) -> web.WebSocketResponse:
         """Hold a socket; note what is acknowledged on it."""

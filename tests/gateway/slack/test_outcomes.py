@@ -1,0 +1,169 @@
+"""Every message of people ends in one outcome in its thread, and no eyes stay."""
+
+from typing import Any
+
+import pytest
+
+from envelope.role import Role
+from tests.broker.rig import eventually
+from tests.gateway.pushing.rig import ANSWER, TEXTS, acknowledged, until
+from tests.gateway.slack.api import BOT, SlackApi
+from tests.gateway.slack.rig import SlackDesk, slack_desk
+from tests.worker.cast import House
+
+MENTION = f"<@{BOT}>"
+ASKS_BACK = {
+    "within_scope": True,
+    "needs_clarification": True,
+    "clarification_reason": "ambiguous_query",
+    "clarification_message": "-",
+}
+OPTION = {"label": "One", "value": "Option one", "kind": "option"}
+
+
+async def rested(desk: SlackDesk) -> None:
+    """Wait until nothing is left to do."""
+    await acknowledged(desk.house, "slack")
+    await until(lambda: not desk.api.reactions)
+
+
+@pytest.mark.parametrize(
+    ("role", "act", "outcome"),
+    [
+        (Role.GUARDRAILS, ASKS_BACK, "clarification"),
+        (Role.GUARDRAILS, {"within_scope": False}, "refused"),
+        (Role.LANG, RuntimeError("broken"), "failed"),
+    ],
+)
+async def test_eyes_go_with_a_question_back_a_refusal_and_an_apology(
+    desk: SlackDesk, role: Role, act: Any, outcome: str
+) -> None:
+    desk.house.script.next(role, *[act] * (9 if isinstance(act, Exception) else 1))
+
+    event = await desk.say(f"{MENTION} How?")
+
+    await until(lambda: desk.door.tally.counts)
+    await rested(desk)
+    (said,) = desk.api.posts.values()
+    assert desk.door.tally.counts == {outcome: 1}
+    assert said.shown not in {TEXTS.text("push_working", "en"), "…"}
+    assert said.thread == event["ts"]
+    assert desk.api.reacted == [("C1", event["ts"], "eyes")]
+
+
+@pytest.mark.parametrize("tombstone", [False, True])
+async def test_eyes_and_placeholder_go_with_a_deleted_question(
+    house: House, api: SlackApi, tombstone: bool
+) -> None:
+    async with slack_desk(house, api) as desk:
+        event = await desk.say(f"{MENTION} How?")
+        await until(lambda: api.posts)
+        grave = {"subtype": "tombstone", "user": "USLACKBOT", "ts": event["ts"],
+                 "thread_ts": event["ts"], "hidden": True}  # fmt: skip
+        gone = {"type": "message", "channel": "C1", "ts": "2", "previous_message": event}
+        fields = (
+            {"subtype": "message_changed", "message": grave}
+            if tombstone
+            else {"subtype": "message_deleted", "deleted_ts": event["ts"]}
+        )
+
+        assert (await desk.send({**gone, **fields})).status_code == 200
+
+        await until(lambda: not api.posts)
+        await rested(desk)
+        assert api.reacted == [("C1", event["ts"], "eyes")]
+
+
+async def test_who_cannot_be_taken_in_is_told_so_once_in_the_own_language(
+    house: House, api: SlackApi
+) -> None:
+    api.locale = "de-DE"
+    async with slack_desk(house, api, quota=0) as desk:
+        event = await desk.say(f"{MENTION} Wie?")
+        await desk.send(event, X_Slack_Retry_Num="1")
+        long = await desk.say(f"{MENTION} {'viel ' * 2_000}")
+
+        told = {said.thread: said.text for said in api.posts.values()}
+        assert told == {
+            event["ts"]: TEXTS.text("push_busy", "de"),
+            long["ts"]: TEXTS.text("push_too_long", "de"),
+        }
+        assert len(api.posts) == 2
+        assert api.reacted == []
+
+
+async def test_an_outcome_that_failed_twenty_times_is_given_up_and_no_door_ends(
+    house: House, api: SlackApi
+) -> None:
+    stream = "rd:{0}:results:slack"
+    async with slack_desk(house, api) as desk:
+        await desk.say(f"{MENTION} How?")
+        await until(lambda: api.posts)
+    async with house.open():
+        await eventually(lambda: house.client.xlen(stream))
+    lost = house.broker.result_list("slack", "lost")
+    (result,) = await lost.take(places=1, block_seconds=1.0)
+    api.posts.clear()
+    api.malformed.add("chat.postMessage")
+    await house.client.xclaim(stream, "workers", "lost", 0, [result.entry_id], retrycount=17)
+    async with slack_desk(house, api, lease_seconds=0.2) as desk:
+        await until(lambda: desk.door.tally.counts.get("given_up"))
+        await acknowledged(house, "slack")
+
+    assert desk.door.tally.counts["given_up"] == 1
+    assert 0 < desk.door.tally.counts["failed"] <= 2
+
+
+async def test_anybody_in_the_thread_may_press_an_option_also_after_a_restart_once(
+    house: House, api: SlackApi
+) -> None:
+    async with house.open():
+        async with slack_desk(house, api) as desk:
+            house.script.next(Role.GUARDRAILS, ASKS_BACK)
+            house.script.next(Role.CLARIFICATION, {"suggested_actions": [OPTION]})
+            await desk.say(f"{MENTION} How?")
+            await until(lambda: any(said.buttons for said in api.posts.values()))
+            await rested(desk)
+        (ts,) = api.posts
+        (option,) = api.posts[ts].buttons
+
+        async with slack_desk(house, api) as desk:
+            for user in ("U1", "U2"):
+                assert (await desk.press(ts, option, user=user)).status_code == 200
+            await until(lambda: any(ANSWER in shown for shown in api.shown()))
+            await rested(desk)
+
+    assert [seen["text"] for seen in house.script.seen[Role.LANG]][1:] == ["Option one"]
+    assert len(api.posts) == 2
+
+
+async def test_a_button_of_another_thread_or_none_of_ours_is_told_to_be_closed(
+    desk: SlackDesk,
+) -> None:
+    await desk.say(f"{MENTION} How?")
+    await desk.say(f"{MENTION} What?", channel="C2")
+    await until(lambda: sum(len(said.buttons) for said in desk.api.posts.values()) == 4)
+    await rested(desk)
+    (one, first), (_, second) = desk.api.posts.items()
+
+    await desk.press(one, second.buttons[0], user="U2")
+    await desk.press(one, {**first.buttons[0], "value": "guessed"}, user="U2")
+
+    await until(lambda: len(desk.api.whispers) == 2)
+    assert {(told["user"], told["text"]) for told in desk.api.whispers} == {
+        ("U2", TEXTS.text("push_expired", "en"))
+    }
+    assert len(desk.api.posts) == 2
+
+
+async def test_talk_to_somebody_else_in_a_joined_thread_stays_unanswered(desk: SlackDesk) -> None:
+    event = await desk.say(f"{MENTION} How?")
+    await until(lambda: any(ANSWER in shown for shown in desk.api.shown()))
+
+    await desk.say("<@U2> what do you say?", thread_ts=event["ts"])
+    await desk.say("hello", thread_ts=event["ts"], bot_id="B9")
+    await desk.say(f"<@U2> and {MENTION}, what now?", thread_ts=event["ts"])
+
+    await until(lambda: len(desk.api.posts) == 2)
+    await rested(desk)
+    assert len(desk.house.script.seen[Role.LANG]) == 2
