@@ -77,8 +77,12 @@ CLUSTER = "+cluster"
 """Ends the scheme of a cluster's address: `redis+cluster://host:port,host:port`."""
 
 
-Lines = WeakValueDictionary[str, Line]
-"""What is known of the lines to each server, by its address, as long as anybody has one."""
+class Lines(WeakValueDictionary[str, Line]):
+    """What is known of the lines to each server, by its address, as long as anybody has one."""
+
+    def __reduce__(self) -> tuple[type["Lines"], tuple[()]]:
+        """Leave them behind: another process has lines of its own."""
+        return Lines, ()
 
 
 def connect(url: str, lines: Lines | None = None) -> "aioredis.Redis":

@@ -1,4 +1,5 @@
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -235,3 +236,16 @@ async def test_without_a_server_memory_is_shared_in_the_process_and_ends_with_it
     assert not endpoint.durable
     async with embedded_redis(tmp_path, find=lambda: None) as endpoint:
         assert await visits(endpoint) == 1
+
+
+async def test_an_endpoint_that_is_sent_to_a_child_process_gets_lines_of_its_own() -> None:
+    endpoint = Endpoint("unix:///nowhere", durable=True)
+    client = endpoint.client()
+
+    # As the quarantine sends it, while somebody here has lines.
+    sent = pickle.loads(pickle.dumps(endpoint))  # noqa: S301 - our own bytes
+
+    assert sent == endpoint
+    assert len(endpoint.lines) == 1
+    assert len(sent.lines) == 0
+    await client.aclose()
