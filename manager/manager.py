@@ -151,6 +151,9 @@ class Manager:
         reply = ending.end_reply(envelope, decision, end, self._texts)
         ended = await self._with_dropped(delivery, envelope, ending.remember(envelope, reply))
         forget = envelope.payload.get("forget")
+        if forget in {"all", "history"}:
+            # Doors that keep words of their own have to forget them too.
+            reply = {**reply, "forgot": forget}
         return Finish(
             outcome=Outcome(str(reply["outcome"])),
             reply=reply,

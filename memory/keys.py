@@ -17,6 +17,7 @@
 | rd:push:{channel/<conversation>}:about     | hash | doors   | doors   | ttl      |
 | rd:push:{channel/<conversation>}:open      | zset | doors   | doors   | ttl      |
 | rd:push:{channel/<conversation>}:post:<id> | hash | doors   | doors   | ttl      |
+| rd:push:{channel/<conversation>}:words     | set  | doors   | doors   | ttl      |
 | rd:push:<channel>:token:<token>            | str  | doors   | doors   | ttl      |
 | rd:push:<channel>:claim:<hash>             | str  | doors   | doors   | a day    |
 | rd:push:<channel>:pace:<call>              | str  | doors   | doors   | its wait |

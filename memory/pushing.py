@@ -11,6 +11,8 @@ from memory.keys import push_conversation_key, push_key
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
+POST = "post"
+TOKEN = "token"  # noqa: S105 - a part of a key's name
 CLAIM_SECONDS = 86_400
 """Longer than any platform repeats itself."""
 
@@ -75,14 +77,14 @@ class RedisPushMemory:
         )
         return {name.decode(): float(order) for name, order in found}
 
-    async def put_token(self, token: str, written: str) -> None:
-        """Keep what a button stands for."""
-        key = push_key(self._channel, "token", token)
-        await answered(self._client.set(key, written, ex=self._conversation_seconds))
+    async def put_token(self, token: str, written: str, question: Question) -> None:
+        """Keep what a button under the answer to this question stands for."""
+        await self._holds(question, TOKEN, token)
+        await answered(self._client.set(self._token(token), written, ex=self._conversation_seconds))
 
     async def token(self, token: str) -> str | None:
         """Return what a button stands for."""
-        found = await answered(self._client.get(push_key(self._channel, "token", token)))
+        found = await answered(self._client.get(self._token(token)))
         return None if found is None else found.decode()
 
     async def claim(self, name: str) -> bool:
@@ -90,6 +92,30 @@ class RedisPushMemory:
         digest = hashlib.sha256(name.encode()).hexdigest()
         key = push_key(self._channel, "claim", digest)
         return bool(await answered(self._client.set(key, "1", nx=True, ex=CLAIM_SECONDS)))
+
+    async def holds_words(self, question: Question) -> None:
+        """Keep that the fields of a question hold words that people wrote."""
+        await self._holds(question, POST, question.message_id)
+
+    async def forget_words(self, question: Question) -> None:
+        """Delete all words and button texts of the question's conversation."""
+        words = self._of(question, "words")
+        for name in await answered(self._client.smembers(words)):
+            kind, _, rest = name.decode().partition(":")
+            key = self._token(rest) if kind == TOKEN else self._of(question, POST, rest)
+            # One by one: tokens live in slots of their own.
+            await answered(self._client.delete(key))
+            await answered(self._client.srem(words, name))
+
+    async def _holds(self, question: Question, kind: str, rest: str) -> None:
+        key = self._of(question, "words")
+        pipeline = self._client.pipeline(transaction=False)
+        pipeline.sadd(key, f"{kind}:{rest}")
+        pipeline.expire(key, max(self._question_seconds, self._conversation_seconds))
+        await answered(pipeline.execute())
+
+    def _token(self, token: str) -> str:
+        return push_key(self._channel, TOKEN, token)
 
     async def _all(self, key: str) -> dict[str, str]:
         found: dict[bytes, bytes] = await answered(self._client.hgetall(key))
@@ -102,7 +128,7 @@ class RedisPushMemory:
         await answered(pipeline.execute())
 
     def _posts(self, question: Question) -> str:
-        return self._of(question, "post", question.message_id)
+        return self._of(question, POST, question.message_id)
 
     def _of(self, question: Question, *parts: str) -> str:
         return push_conversation_key(self._channel, question, *parts)

@@ -63,6 +63,8 @@ class Bursts:
         question = incoming.question
         part = Part(order=incoming.order, text=incoming.text)
         record = _record(question, burst)
+        # Named before it is written: what is forgotten must be known.
+        await self._memory.holds_words(record)
         await self._memory.first(record, question.message_id, part.model_dump_json())
 
     async def change(self, incoming: Incoming, burst: str) -> None:
@@ -71,8 +73,10 @@ class Bursts:
         before = (await self.parts(root, burst)).get(root.message_id)
         order = incoming.order if before is None else before.order
         part = Part(order=order, text=incoming.text)
+        record = _record(root, burst)
         await self._memory.note(root, **{BURST: burst})
-        await self._memory.note(_record(root, burst), **{root.message_id: part.model_dump_json()})
+        await self._memory.holds_words(record)
+        await self._memory.note(record, **{root.message_id: part.model_dump_json()})
 
     async def take_out(self, root: Question, burst: str) -> None:
         """Keep that a message is no part of its burst any more."""
@@ -93,6 +97,7 @@ class Bursts:
 
     async def add(self, question: Question, burst: str, other: str) -> None:
         """Have the words of a burst be said in another one too."""
+        await self._memory.holds_words(_record(question, other))
         for id_, part in (await self.parts(question, burst)).items():
             await self._memory.first(_record(question, other), id_, part.model_dump_json())
 

@@ -67,7 +67,7 @@ class Buttons:
         token = hashlib.blake2b(
             f"{name}\x1f{choice.number}".encode(), key=self._secret, digest_size=TOKEN_BYTES
         ).hexdigest()
-        await self._memory.put_token(token, choice.model_dump_json())
+        await self._memory.put_token(token, choice.model_dump_json(), choice.question)
         return token
 
     async def choice(self, token: str) -> Choice | None:

@@ -137,6 +137,8 @@ class Delivery:
         is_withdrawn = "withdrawn" in known and result.outcome == Outcome.SUPERSEDED
         if not (is_withdrawn or is_merged or "shown" in known):
             await self._posted(result, known, post)
+            if result.reply.get("forgot"):
+                await self._memory.forget_words(question)
             await self._memory.note(question, shown="1")
         await self._memory.close(question)
         # Read again: what is posted or noted from now on sees that the question is closed.

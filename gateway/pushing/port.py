@@ -46,8 +46,8 @@ class PushMemory(Protocol):
         """Return the open message ids of the question's conversation with their order."""
         ...
 
-    async def put_token(self, token: str, written: str) -> None:
-        """Keep what a button stands for."""
+    async def put_token(self, token: str, written: str, question: Question) -> None:
+        """Keep what a button under the answer to this question stands for."""
         ...
 
     async def token(self, token: str) -> str | None:
@@ -56,6 +56,14 @@ class PushMemory(Protocol):
 
     async def claim(self, name: str) -> bool:
         """Whether nobody has claimed this name yet."""
+        ...
+
+    async def holds_words(self, question: Question) -> None:
+        """Keep that the fields of a question hold words that people wrote."""
+        ...
+
+    async def forget_words(self, question: Question) -> None:
+        """Delete all words and button texts of the question's conversation."""
         ...
 
 
