@@ -39,7 +39,7 @@ NOT_DONE = (MovedError, TryAgainError)
 LOOK_SECONDS = 1.0
 """How long a node may take to tell the table of slots."""
 LOOK_AGAIN_SECONDS = 0.25
-"""How often the table is looked for while a node hangs, until another has taken over."""
+"""How often the table is looked for while nodes hang or slots move."""
 MOVING_SECONDS = 1.0
 """How long a command waits for keys that are just on their way to another node."""
 PAUSE_SECONDS = 0.02
@@ -98,7 +98,11 @@ class ClusterClient(aioredis.Redis):
             for place, answer in zip(places, found, strict=True):
                 answers[place] = answer
 
-        await asyncio.gather(*(ask(slot, places) for slot, places in groups.items()))
+        asked = (ask(slot, places) for slot, places in groups.items())
+        # All of them, also when one fails: none goes on behind the back of who asked.
+        for error in await asyncio.gather(*asked, return_exceptions=True):
+            if error is not None:
+                raise error
         return answers
 
     async def nodes(self) -> list[aioredis.Redis]:
@@ -177,8 +181,7 @@ class ClusterClient(aioredis.Redis):
         node = self._node(await self._address(slot))
         if not _hangs(node):
             return node
-        if time.monotonic() - self._looked_at > LOOK_AGAIN_SECONDS:
-            self.look_again()
+        self._look_soon()
         address = await self._address(slot)
         node = self._node(address)
         if _hangs(node):
@@ -186,6 +189,9 @@ class ClusterClient(aioredis.Redis):
         return node
 
     async def _address(self, slot: int) -> Address:
+        if self._moved:
+            # The table is older than what was learned, perhaps because a node told it that was.
+            self._look_soon()
         if not self._ranges:
             await self._look(self._ranges)
         address = self._moved.get(slot)
@@ -199,6 +205,11 @@ class ClusterClient(aioredis.Redis):
 
     def _learn(self, error: MovedError) -> None:
         self._moved[error.slot_id] = (error.host or self._seeds[0][0], error.port)
+
+    def _look_soon(self) -> None:
+        """Look for the table again, unless it was looked for a moment ago."""
+        if time.monotonic() - self._looked_at > LOOK_AGAIN_SECONDS:
+            self.look_again()
 
     def _forget(self, table: object) -> None:
         """Look for the table again before the next command, unless somebody just did."""
@@ -308,11 +319,20 @@ def _hangs(node: aioredis.Redis) -> bool:
 
 
 async def _closed_later(node: aioredis.Redis) -> None:
-    """Close it once nobody can wait for an answer of it any more."""
+    """Close it once nobody waits for an answer of it, or could any more."""
     try:
-        await asyncio.sleep(ANSWER_SECONDS)
+        for _ in range(int(ANSWER_SECONDS / LOOK_AGAIN_SECONDS)):
+            if not _in_use(node):
+                break
+            await asyncio.sleep(LOOK_AGAIN_SECONDS)
     finally:
         await node.aclose()
+
+
+def _in_use(node: aioredis.Redis) -> int:
+    """Return how many connections to a node somebody uses."""
+    counts: Any = node.connection_pool.get_connection_count()
+    return sum(count for count, about in counts if "used" in about.values())
 
 
 async def _sent(node: Any, commands: Sequence[Command]) -> list[Any]:

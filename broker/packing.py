@@ -42,6 +42,7 @@ class Line:
         self.heard_at = float("-inf")
         self.suspected_at = float("-inf")
         self.hung_at = float("-inf")
+        self.unwatched = False
         self._made: WeakSet[_Packing] = WeakSet()
         self._lock = threading.Lock()
 
@@ -59,6 +60,14 @@ class Line:
         """Note that the server answers nobody, not even on a new connection."""
         self.hung_at = self.suspected_at = time.monotonic()
 
+    def watch_again(self) -> None:
+        """Have reads begin anew that began unwatched: their lines may have died meanwhile."""
+        if self.unwatched:
+            self.unwatched = False
+            self.hung_at = float("-inf")
+            self.suspect()
+            self.give_up(only_reads=True)
+
     def suspect(self) -> None:
         """Note that somebody waited in vain."""
         self.suspected_at = time.monotonic()
@@ -68,12 +77,16 @@ class Line:
         with self._lock:
             self._made.add(connection)
 
-    def give_up(self) -> None:
-        """Break every connection on which nothing was heard since somebody waited in vain."""
+    def give_up(self, *, only_reads: bool = False) -> None:
+        """Break every connection on which nothing was heard since somebody waited in vain.
+
+        `only_reads`: of these only such as a read waits on, which can be done again at no cost.
+        """
         with self._lock:
             connections = list(self._made)
         for connection in connections:
-            connection.give_up()
+            if connection.reads or not only_reads:
+                connection.give_up()
 
 
 class _Packing:
@@ -86,6 +99,7 @@ class _Packing:
         self._line = line
         self._heard_at = float("-inf")
         self._loop: asyncio.AbstractEventLoop | None = None
+        self.reads = False
 
     async def send_packed_command(self, command: Any, check_health: bool = True) -> None:
         """Write at once; only when the socket takes no more is there something to wait for.
@@ -108,6 +122,7 @@ class _Packing:
         if name in BLOCKING and "BLOCK" in args:
             blocked = int(args[args.index("BLOCK") + 1]) / 1000
             self.socket_timeout = blocked + LATE_SECONDS
+            self.reads = True
         # A command of several words is left to redis-py.
         if (" " if isinstance(name, str) else b" ") in name:
             packed: list[bytes] = super().pack_command(*args)  # type: ignore[misc] # of the connection
@@ -152,6 +167,7 @@ class _Packing:
 
     def _heard(self) -> None:
         self.socket_timeout = ANSWER_SECONDS
+        self.reads = False
         self._heard_at = self._line.heard_at = time.monotonic()
 
     async def connect_check_health(self, *args: Any, **options: Any) -> None:

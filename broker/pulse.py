@@ -58,8 +58,10 @@ class Pulse:
         try:
             connection: Connection = await self._pool.get_connection()
         except (RedisError, OSError):
+            self._line.unwatched = True
             self._miss()
             raise
+        self._line.watch_again()
         began = time.monotonic()
         try:
             await self._hear(connection)
@@ -67,6 +69,7 @@ class Pulse:
             raise  # it speaks, if only to say that the key is elsewhere now
         except (RedisError, OSError):
             self._line.suspect()
+            self._line.unwatched = True
             # The next line is made at once: until then nobody would notice a dead one.
             if time.monotonic() - began < BEAT_SECONDS:
                 raise

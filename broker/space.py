@@ -5,11 +5,10 @@ from collections.abc import Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import structlog
-
 from broker.connecting import reachable
 from broker.errors import BrokerUnavailableError
 from broker.keys import QuestionKeys, question_keys, results_key, shard_for
+from broker.outage import Outage
 from broker.scripts import Argument, Script
 from broker.settling import Call, Limits
 from envelope.question import Question
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from redis.asyncio import Redis
 
 T = TypeVar("T")
-log = structlog.get_logger("broker")
 
 
 @dataclass(slots=True)
@@ -34,7 +32,7 @@ class Space:
     lease_ms: int
     roles: dict[str, None] = field(default_factory=dict)
     slots_apart: bool = False
-    _away: bool = False
+    _outage: Outage = field(default_factory=lambda: Outage("shards_unreachable"))
 
     def place(self, question: Question) -> tuple[int, QuestionKeys]:
         """Return the question's shard and keys."""
@@ -81,11 +79,12 @@ class Space:
             asked = [tasks.create_task(_told(call)) for call in calls]
         answers = [task.result() for task in asked]
         errors = [answer for answer in answers if isinstance(answer, BrokerUnavailableError)]
-        if errors and not self._away:
-            log.warning("shards_unreachable", shards=len(errors), error=str(errors[0]))
-        self._away = bool(errors)
-        if errors and len(errors) == len(answers):
+        if not errors:
+            self._outage.succeeded()
+        elif len(errors) == len(answers):
             raise errors[0]
+        else:
+            self._outage.failed(f"{len(errors)} of {len(answers)} shards", errors[0])
         return answers
 
 

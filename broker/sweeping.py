@@ -19,7 +19,7 @@ from broker.space import Space
 
 LOOKS = 1000
 """Entries that one sweep of a shard looks at, of however many are pending."""
-MOVES = 100
+MOVES = 25
 """Entries that one sweep gives back; where there are more, the next follows at once."""
 SILENT_LEASES = 4
 """A consumer that holds nothing and was silent for so many leases is removed."""

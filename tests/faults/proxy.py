@@ -185,9 +185,9 @@ class Proxy:
             await self._carried(line, near_reader, far_reader)
         self._lines.discard(line)
         line.reset()
-        with suppress(OSError):
-            await near.wait_closed()
-            await far.wait_closed()
+        for writer in (near, far):
+            with suppress(OSError):
+                await writer.wait_closed()
 
     async def _carried(
         self, line: Line, near: asyncio.StreamReader, far: asyncio.StreamReader
@@ -210,7 +210,7 @@ class Proxy:
     async def _close(self) -> None:
         if self._server is not None:
             self._server.close()
-        self._reset()
-        await asyncio.gather(
-            *(asyncio.all_tasks() - {asyncio.current_task()}), return_exceptions=True
-        )
+        # Who was just let in is seen off as well.
+        while others := asyncio.all_tasks() - {asyncio.current_task()}:
+            self._reset()
+            await asyncio.gather(*others, return_exceptions=True)

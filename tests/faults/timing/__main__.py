@@ -16,7 +16,9 @@ from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
+from broker.keys import shard_keys
 from broker.redis_broker import RedisBroker
+from broker.sweeping import MOVES
 from tests.conftest import started_redis
 from tests.faults.timing import member
 from tests.faults.timing.crew import Crew, crew
@@ -159,9 +161,10 @@ async def sweep(url: str) -> None:
         await pipeline.execute()
     figures = await _sweeps(system.broker, system.client)
     row(f"a sweep beside {PENDING} pending", figures, "ms", 1000)
-    # With a short lease all of it is what a dead worker held.
+    # With a short lease all of it is what a dead worker held; nobody else is to sweep.
+    await system.client.delete(shard_keys(0).duty)
     figures = await _sweeps(member.broker_of(url, 0.001), system.client)
-    row(f"a sweep that gives back 100 of {PENDING}", figures, "ms", 1000)
+    row(f"a sweep that gives back {MOVES} of {PENDING}", figures, "ms", 1000)
     await system.client.flushall()
     await system.broker.close()
     await system.client.aclose()

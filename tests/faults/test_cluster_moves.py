@@ -1,0 +1,120 @@
+"""Slots move from node to node while questions travel: each of them is answered, none twice."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+from redis.exceptions import TryAgainError
+
+from broker.connecting import connect
+from tests.broker.rig import eventually
+from tests.faults.cluster import Cluster, Node
+from tests.faults.moving import begun, move_slot
+from tests.faults.relay import DEADLINE_SECONDS, House, judged
+
+pytestmark = [pytest.mark.redis, pytest.mark.slow, pytest.mark.timeout(240)]
+
+SOME = 60
+PAUSE_SECONDS = 0.005
+AT_ONCE = 10
+MOVES = 12
+BOTH = "return redis.call('GET', KEYS[1]) .. redis.call('GET', KEYS[2])"
+"""A script about two keys of one slot."""
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with Cluster(tmp_path_factory.mktemp("cluster")) as made:
+        yield made
+
+
+@pytest.fixture
+async def client(cluster: Cluster) -> AsyncIterator[Any]:
+    made: Any = connect(cluster.url)
+    await made.flushall()
+    yield made
+    await made.aclose()
+
+
+async def test_a_key_is_found_where_it_moved_to_while_others_still_move(
+    cluster: Cluster, client: Any
+) -> None:
+    await client.set("{t}a", "1")
+    await client.set("{t}b", "2")
+    move = await begun(cluster, "{t}a")
+    await move.carry(1)
+
+    assert [await client.get("{t}a"), await client.get("{t}b")] == [b"1", b"2"]
+    pipeline = client.pipeline(transaction=False)
+    for key in ("{t}a", "{t}b"):
+        pipeline.append(key, "!")
+    assert await pipeline.execute() == [2, 2]
+    while await move.carry(1):
+        pass
+    assert await client.get("{t}b") == b"2!"
+    await move.end()
+    assert await client.get("{t}a") == b"1!"
+
+
+async def test_a_script_waits_for_its_keys_while_they_are_on_two_nodes(
+    cluster: Cluster, client: Any
+) -> None:
+    await client.set("{s}a", "1")
+    await client.set("{s}b", "2")
+    move = await begun(cluster, "{s}a")
+    await move.carry(1)
+
+    async with asyncio.TaskGroup() as tasks:
+        told = tasks.create_task(client.eval(BOTH, 2, "{s}a", "{s}b"))
+        await eventually(lambda: _refused(move.before))
+        await move.carry(1)
+
+    assert told.result() == b"12"
+    await move.end()
+
+
+async def test_a_script_is_told_when_its_keys_do_not_come_together(
+    cluster: Cluster, client: Any
+) -> None:
+    await client.set("{u}a", "1")
+    await client.set("{u}b", "2")
+    move = await begun(cluster, "{u}a")
+    await move.carry(1)
+
+    with pytest.raises(TryAgainError):
+        await client.eval(BOTH, 2, "{u}a", "{u}b")
+    await move.carry(1)
+    await move.end()
+    assert await client.eval(BOTH, 2, "{u}a", "{u}b") == b"12"
+
+
+async def all_answered_over(cluster: Cluster, shards: list[int]) -> None:
+    house = House(cluster)
+    await house.client.flushall()
+    await house.broker.prepare(["manager", "search"])
+    async with house.working():
+        async with house.asking():
+            await house.until_answered(SOME)
+            for shard in shards:
+                key = f"rd:{{{shard}}}:open"
+                await move_slot(cluster, key, keys=AT_ONCE, pause_seconds=PAUSE_SECONDS)
+                await house.until_answered(SOME)
+        await eventually(house.quiet, patience_seconds=DEADLINE_SECONDS)
+        reasons = await judged(house)
+
+    assert set(reasons) == {"answered"}
+
+
+async def test_a_slot_that_moves_under_load_loses_and_doubles_nothing(cluster: Cluster) -> None:
+    await all_answered_over(cluster, [0, 1])
+
+
+@pytest.mark.faults
+@pytest.mark.timeout(590)
+async def test_slots_that_move_again_and_again_lose_and_double_nothing(cluster: Cluster) -> None:
+    await all_answered_over(cluster, [number % 3 for number in range(MOVES)])
+
+
+async def _refused(node: Node) -> bool:
+    return "errorstat_TRYAGAIN" in await node.ask("INFO", "errorstats")
