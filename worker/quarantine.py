@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing import connection
 from typing import Any, TypeVar
 
@@ -87,10 +87,14 @@ class Quarantine:
     async def run(self, delivery: Delivery) -> Settlement:
         """Return the settlement of a suspect, which is buried when its last start kills too."""
         deaths, how = list(delivery.deaths), ""
+        until = time.monotonic() + delivery.remaining_seconds
         async with self._at_once:
             for start in range(delivery.starts, STARTS + 1):
-                child = _Child(self._context, self._threads, self._make, delivery)
-                answer = await child.answer(delivery.remaining_seconds - RESERVE_SECONDS)
+                # It may have waited for a place, or a child may have died of it meanwhile.
+                left = until - time.monotonic()
+                now = replace(delivery, remaining_seconds=left)
+                child = _Child(self._context, self._threads, self._make, now)
+                answer = await child.answer(left - RESERVE_SECONDS)
                 if answer is not None:
                     return _settlement(answer)
                 deaths.append(Death(delivery.consumer, child.ended_at))

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
-from broker.port import Delivery, Finish, JournalEntry, Settlement
+from broker.port import Delivery, Fields, Finish, JournalEntry, Settlement
 from envelope.envelope import Envelope
 from envelope.outcome import Outcome
 from envelope.role import Role
@@ -38,6 +38,9 @@ class Suspect:
                 raise MemoryUnavailableError("Redis does not answer")
             case "hang":
                 await asyncio.Event().wait()
+            case "time":
+                left: Fields = {"outcome": "answered", "seconds": delivery.remaining_seconds}
+                return Finish(Outcome.ANSWERED, left)
         return Finish(Outcome.ANSWERED, {"outcome": "answered", "pid": os.getpid()})
 
 

@@ -15,6 +15,10 @@ from tests.worker import suspects
 from worker.errors import HandlerTimeoutError, SuspectFailedError
 from worker.quarantine import CHILDREN, Quarantine, Quarantined
 
+HANGING_SECONDS = 5.0
+WAITED_SECONDS = 0.5
+"""So long the next one waits at least, on however busy a machine."""
+
 pytestmark = pytest.mark.slow  # each starts processes
 
 
@@ -151,6 +155,19 @@ async def test_as_many_suspects_as_run_at_once_may_hang_and_all_are_ended(desk: 
     assert [type(error) for error in ended] == [HandlerTimeoutError] * CHILDREN
 
 
+async def test_a_suspect_that_waited_for_its_turn_has_less_time_left(desk: Desk) -> None:
+    await desk.run("fine")  # the fork server runs
+
+    async with asyncio.TaskGroup() as tasks:
+        for _ in range(CHILDREN):
+            tasks.create_task(_hang(desk, HANGING_SECONDS))
+        await eventually(partial(_begun, desk, CHILDREN + 1))
+        told = await desk.run("time", seconds=60.0)
+
+    assert isinstance(told, Finish)
+    assert float(str(told.reply["seconds"])) < 60.0 - WAITED_SECONDS
+
+
 async def test_a_suspect_whose_lease_is_lost_is_ended(desk: Desk) -> None:
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(desk.run("hang"))
@@ -170,3 +187,12 @@ async def _ended(pid: int) -> bool:
     except ProcessLookupError:
         return True
     return False
+
+
+async def _hang(desk: Desk, seconds: float) -> None:
+    with pytest.raises(HandlerTimeoutError):
+        await desk.run("hang", seconds=seconds)
+
+
+async def _begun(desk: Desk, many: int) -> bool:
+    return len(desk.started_in) >= many
