@@ -13,6 +13,8 @@ from tests.faults.timing.crew import crew
 pytestmark = [pytest.mark.redis, pytest.mark.slow]
 
 LEASE_SECONDS = 1.5
+LONG_SECONDS = 300
+"""Two hundred leases."""
 SLACK_SECONDS = 10.0
 """For a busy machine; `python -m tests.faults.timing` measures how late it really is."""
 
@@ -55,6 +57,21 @@ async def test_a_process_that_only_keeps_time_gives_back_what_dead_workers_held(
 async def test_a_handler_that_blocks_its_process_for_leases_is_started_once(redis_url: str) -> None:
     async with crew(redis_url, 0.6, "worker", "worker") as system:
         asked = await system.ask("block 4")
+        ended = await system.end(asked)
+
+        assert ended.fields["outcome"] == "answered"
+        assert (await system.start())["message"] == asked.message_id
+        assert await system.client.llen("test:started") == 0
+
+
+@pytest.mark.faults
+@pytest.mark.timeout(590)
+async def test_a_handler_that_blocks_for_three_hundred_seconds_is_started_once(
+    redis_url: str,
+) -> None:
+    async with crew(redis_url, LEASE_SECONDS, "worker", "worker") as system:
+        asked = await system.ask(f"block {LONG_SECONDS}", deadline_seconds=2 * LONG_SECONDS)
+        await asyncio.sleep(LONG_SECONDS)
         ended = await system.end(asked)
 
         assert ended.fields["outcome"] == "answered"
