@@ -59,21 +59,6 @@ class Settler:
         self._wake = asyncio.Event()
         self._stopping = False
 
-    async def settle(self, delivery: Delivery, settlement: Settlement) -> bool:
-        """Return whether the entry was still ours; raises what the broker raises."""
-        done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-
-        def told(kept: bool | Exception) -> None:
-            if done.done():
-                return
-            if isinstance(kept, Exception):
-                done.set_exception(kept)
-            else:
-                done.set_result(kept)
-
-        await self.hand_in(delivery, settlement, told)
-        return await done
-
     async def hand_in(self, delivery: Delivery, settlement: Settlement, told: Told) -> None:
         """Return once it waits for the next batch, or, where nothing travels, was sent alone."""
         if self._travelling >= LANES or self._waiting:

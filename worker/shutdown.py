@@ -34,16 +34,16 @@ async def stop_on_signals(stop: asyncio.Event) -> AsyncIterator[None]:
 
 async def drain(workers: Sequence[Worker], *, grace_seconds: float) -> int:
     """Wait for what runs; cancel what is left after the grace period and return its number."""
-    all_done = asyncio.gather(*(worker.runs.empty() for worker in workers))
-    try:
-        async with asyncio.timeout(grace_seconds):
-            await all_done
-    except TimeoutError:
-        late = sum(worker.runs.call_off() for worker in workers)
-        log.warning("handlers_cancelled_at_shutdown", handlers=late)
-        await asyncio.gather(*(worker.runs.empty() for worker in workers))
-        return late
-    return 0
+    late = 0
+    for patience in (grace_seconds, None):
+        try:
+            async with asyncio.timeout(patience):
+                await asyncio.gather(*(worker.runs.empty() for worker in workers))
+            break
+        except TimeoutError:
+            late = sum(worker.runs.call_off() for worker in workers)
+            log.warning("handlers_cancelled_at_shutdown", handlers=late)
+    return late
 
 
 async def end(timers: Collection["asyncio.Task[None]"]) -> None:

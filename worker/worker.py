@@ -129,9 +129,17 @@ class Worker:
         settled = partial(self._settled, run, settlement)
         await self._settler.hand_in(run.delivery, settlement, settled)
 
-    def _settled(self, run: Run, settlement: Settlement, kept: bool | Exception) -> None:
+    def _settled(
+        self,
+        run: Run,
+        settlement: Settlement,
+        kept: bool | Exception,
+        *,
+        backoff: Backoff | None = None,
+    ) -> None:
         if isinstance(kept, BrokerUnavailableError):
-            run.task = self.runs.spawn(self._settle_again(run, settlement, kept))
+            backoff = backoff or Backoff(f"settle {self.role}", self._outage)
+            run.task = self.runs.spawn(self._settle_again(run, settlement, kept, backoff))
             return
         if isinstance(kept, Exception):
             self.runs.spawn(_raise(kept))
@@ -143,22 +151,17 @@ class Worker:
         self.runs.end(run)
 
     async def _settle_again(
-        self, run: Run, settlement: Settlement, error: BrokerUnavailableError
+        self, run: Run, settlement: Settlement, error: BrokerUnavailableError, backoff: Backoff
     ) -> None:
         PRESENT.set(run.delivery)
-        backoff = Backoff(f"settle {self.role}", self._outage)
-        kept: bool | None = None
         try:
-            while kept is None:
-                await backoff.failed(error)
-                try:
-                    kept = await self._settler.settle(run.delivery, settlement)
-                except BrokerUnavailableError as again:
-                    error = again
+            await backoff.failed(error)
+            run.task = None
+            settled = partial(self._settled, run, settlement, backoff=backoff)
+            await self._settler.hand_in(run.delivery, settlement, settled)
         except BaseException:
             self.runs.end(run)
             raise
-        self._settled(run, settlement, kept)
 
     async def _settlement(self, delivery: Delivery) -> Settlement:
         try:

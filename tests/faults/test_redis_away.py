@@ -25,8 +25,8 @@ AGAIN_SECONDS = 2.0
 """How soon work goes on once Redis answers."""
 SLACK_SECONDS = 10.0
 """For a busy machine."""
-HALF_OPEN_SLACK_SECONDS = 3.0
-"""Less than a read that waits would take to notice by itself."""
+HALF_OPEN_SLACK_SECONDS = 10.0
+"""A crowded machine once noticed only when the blocking read ended, after nine seconds."""
 RED_SECONDS = 15.0
 LINES = 5
 """At most so many complaints a second."""

@@ -17,7 +17,7 @@ PASSINGS = 30
 HIRED_AT_ONCE = 8
 PATIENCE_SECONDS = 3.0
 """A process that has not passed its label by then is killed or stopped where it stands."""
-ON_THE_WAY_OUT = "worker/shutdown.py"
+ON_THE_WAY_OUT = ("worker/shutdown.py", "worker/running.py:empty:")
 KILLED = 9
 EASY = {"places": 2, "grace_seconds": 0.05}
 """Who fills up soon and may not finish comes to each place where one waits for room, or leaves."""
