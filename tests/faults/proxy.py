@@ -74,7 +74,8 @@ class Line:
         for writer in (self.near, self.far):
             found: socket.socket | None = writer.get_extra_info("socket")
             if found is not None and found.family != socket.AF_UNIX:
-                found.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+                with suppress(OSError):  # of a line that the other end has closed already
+                    found.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
             writer.transport.abort()
 
 
