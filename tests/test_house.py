@@ -1,12 +1,16 @@
 """The house rules that no linter knows."""
 
+import ast
 import re
 import subprocess
 import tomllib
+from collections.abc import Iterator
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
+
+from broker.outage import Outage
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -94,3 +98,33 @@ def test_every_test_that_a_page_names_exists() -> None:
 
     assert named
     assert named - there == set()
+
+
+def test_every_event_that_is_logged_is_explained_to_who_runs_it() -> None:
+    page = (ROOT / "docs" / "operations.md").read_text()
+    logged = {
+        event: str(path.relative_to(ROOT))
+        for path in tracked("*.py")
+        if path.relative_to(ROOT).parts[0] in PACKAGES
+        for event in events_logged(path.read_text())
+    }
+
+    assert {"platform_waits", "delivery_given_up", "shards_unreachable"} <= set(logged)
+    assert {event: path for event, path in logged.items() if f"`{event}`" not in page} == {}
+
+
+def events_logged(source: str) -> Iterator[str]:
+    """The names that a module gives to a logger, or to an outage to log."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and node.args and _logs(ast.unparse(node.func)):
+            for part in ast.walk(node.args[0]):
+                if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                    yield part.value
+
+
+def _logs(called: str) -> bool:
+    return called == Outage.__name__ or bool(
+        re.fullmatch(
+            r"(log|structlog\.get_logger\(.+\))\.(debug|info|warning|error|exception)", called
+        )
+    )

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Annotated, Literal
 from uuid import uuid4
 
-import structlog
 from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel, Field
 
@@ -18,8 +17,6 @@ from gateway.http.errors import InvalidRequestError, UnavailableError, unknown
 from gateway.http.language import preferred_language
 from gateway.keys import Scope
 from gateway.port import Feedback
-
-log = structlog.get_logger("gateway")
 
 MOST_MESSAGES = 50
 LONGEST_REASON = 1_000
