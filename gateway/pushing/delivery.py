@@ -105,7 +105,7 @@ class Delivery:
     async def _is_done(self, result: Result) -> bool:
         """Show an outcome; whether nothing is left to do about it, also because it is hopeless."""
         try:
-            await self._show(result)
+            await self.show(result)
         except Exception as error:  # noqa: BLE001 - one outcome must not keep others from people
             return self._failed(result, error)
         return True
@@ -127,7 +127,8 @@ class Delivery:
         self._tally.add("given_up" if hopeless else "failed")
         return hopeless
 
-    async def _show(self, result: Result) -> None:
+    async def show(self, result: Result) -> None:
+        """Show an outcome once; what was shown before is not shown again."""
         question = result.question
         known = await self._memory.fields(question)
         post: Mapping[str, str] = json.loads(known.get("post", "{}"))

@@ -15,6 +15,7 @@ from gateway.pushing.buttons import Buttons, Choice
 from gateway.pushing.delivery import Delivery
 from gateway.pushing.errors import PushError
 from gateway.pushing.intake import Intake
+from gateway.pushing.losses import Losses
 from gateway.pushing.port import (
     Channel,
     Incoming,
@@ -58,7 +59,6 @@ class PushDoor:
         self.unavailable: tuple[type[Exception], ...] = (PushError, BrokerError, *unavailable)
         self._tasks: asyncio.TaskGroup | None = None
         self._beside: set[asyncio.Task[None]] = set()
-        self.intake = Intake(desk, broker, memory, channel, texts, manners, spawn=self.beside)
         self._delivery = Delivery(
             broker.result_list(channel.name, f"{channel.name}-{uuid4().hex[:12]}"),
             memory,
@@ -67,6 +67,10 @@ class PushDoor:
             texts,
             manners=manners,
             tally=self.tally,
+        )
+        losses = Losses(desk, memory, self._delivery.show)
+        self.intake = Intake(
+            desk, broker, memory, channel, texts, manners, losses, spawn=self.beside
         )
 
     def named(self, conversation_id: str, message_id: str) -> Question:

@@ -15,6 +15,7 @@ from gateway.desk import Desk, Message
 from gateway.errors import BusyError, MessageError
 from gateway.pushing.bursts import BURST, VERSION, Bursts, digest, first_version
 from gateway.pushing.errors import NeverError, PushError, SkippedError
+from gateway.pushing.losses import Losses
 from gateway.pushing.patience import patiently
 from gateway.pushing.port import Channel, Incoming, Manners, PushMemory, Texts
 
@@ -34,6 +35,7 @@ class Intake:
         channel: Channel,
         texts: Texts,
         manners: Manners,
+        losses: Losses,
         *,
         spawn: Spawn,
     ) -> None:
@@ -43,6 +45,7 @@ class Intake:
         self._channel = channel
         self._texts = texts
         self._manners = manners
+        self._losses = losses
         self._spawn = spawn
         self._bursts = Bursts(memory)
 
@@ -196,7 +199,7 @@ class Intake:
             await self._supersede(incoming)
         elif accepted.waiting:
             text = "push_waiting"
-        self._spawn(self._begin(incoming, self._texts.text(text, language)))
+        self._spawn(self._begin(incoming, self._texts.text(text, language), language))
 
     async def _supersede(self, incoming: Incoming) -> None:
         for message_id, order in (await self._memory.opened(incoming.question)).items():
@@ -204,17 +207,20 @@ class Intake:
                 older = incoming.question.model_copy(update={"message_id": message_id})
                 await self._broker.cancel(older)
 
-    async def _begin(self, incoming: Incoming, text: str) -> None:
+    async def _begin(self, incoming: Incoming, text: str, language: str) -> None:
         """Show that somebody works; the outcome comes also when nothing of this succeeds."""
         question, post = incoming.question, incoming.post
         await self._signed(question, post)
         known = await self._memory.fields(question)
-        if "0" not in known and "done" not in known:
+        posted = known.get("0")
+        if posted is None and "done" not in known:
             posted = await self._tried(
                 "placeholder", lambda: self._channel.placeholder(post, text, soon=True)
             )
             if posted is not None and await self._is_of_no_use(question, posted):
-                await self._tried("remove", lambda: self._channel.remove(post, posted))
+                await self._tried("remove", lambda: self._channel.remove(post, str(posted)))
+                posted = None
+        self._spawn(self._losses.watch(incoming, language, posted))
         await self._keep_working(incoming)
 
     async def _is_of_no_use(self, question: Question, posted: str) -> bool:

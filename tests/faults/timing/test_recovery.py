@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.redis, pytest.mark.slow]
 
 LEASE_SECONDS = 1.5
 LONG_SECONDS = 300
-"""Two hundred leases."""
+"""A hundred and fifty leases."""
 SLACK_SECONDS = 10.0
 """For a busy machine; `python -m tests.faults.timing` measures how late it really is."""
 

@@ -1,0 +1,36 @@
+"""Tells people of questions that Redis lost: nothing of them comes on the result list any more.
+
+What `appendfsync everysec` had not written, a failover had not carried over or `FLUSHALL` deleted
+may take with it where the answer belongs, too: who took the message in still knows.
+"""
+
+import json
+from collections.abc import Awaitable, Callable
+
+from broker.results import Result
+from gateway.answer import LOST
+from gateway.desk import Desk
+from gateway.pushing.port import Incoming, PushMemory
+
+Show = Callable[[Result], Awaitable[None]]
+
+
+class Losses:
+    """Waits for the ends of questions beside the result list, and shows those that are lost."""
+
+    def __init__(self, desk: Desk, memory: PushMemory, show: Show) -> None:
+        self._desk = desk
+        self._memory = memory
+        self._show = show
+
+    async def watch(self, incoming: Incoming, language: str, posted: str | None) -> None:
+        """Wait until a question has ended; show an apology in its placeholder if it was lost."""
+        question = incoming.question
+        reply = await self._desk.outcome(question, language=language)
+        if reply.get("termination_reason") != LOST:
+            return
+        post = json.dumps(dict(incoming.post))
+        await self._memory.note(question, post=post, language=language, fixed=incoming.fixed)
+        if posted is not None:
+            await self._memory.first(question, "0", posted)
+        await self._show(Result("0-0", 0, question, str(reply["outcome"]), reply, 1))
