@@ -81,6 +81,23 @@ class Faltering:
         return await self._broker.submit(submission)
 
 
+class Holding:
+    """A broker that holds the next thing that is submitted until it is told to go on."""
+
+    def __init__(self, broker: Any) -> None:
+        self._broker = broker
+        self.holds, self.goes_on = asyncio.Event(), asyncio.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._broker, name)
+
+    async def submit(self, submission: Any) -> Any:
+        if not self.holds.is_set():
+            self.holds.set()
+            await self.goes_on.wait()
+        return await self._broker.submit(submission)
+
+
 async def until(true: Callable[[], Any]) -> Any:
     """Return what `true` finds, as soon as it finds something."""
     limit = time.monotonic() + PATIENCE_SECONDS

@@ -12,11 +12,19 @@ from broker.errors import BrokerUnavailableError
 from envelope.role import Role
 from gateway.pushing.door import PushDoor
 from gateway.pushing.port import Manners
-from tests.gateway.pushing.rig import ANSWER, Faltering, acknowledged, push_door_of, until
+from tests.gateway.pushing.rig import (
+    ANSWER,
+    Faltering,
+    Holding,
+    acknowledged,
+    push_door_of,
+    until,
+)
 from tests.gateway.pushing.wall import Wall, said
 from tests.worker.cast import House
 
 SHORT = Manners(burst_seconds=0.3)
+EACH = Manners(burst_seconds=0.0, supersedes=False)
 
 
 @dataclass
@@ -222,7 +230,7 @@ async def test_two_edits_at_once_through_two_doors_are_one_question(
 
 
 @pytest.mark.parametrize("pause", range(0, 60, 6))
-@pytest.mark.parametrize("manners", [SHORT, Manners(burst_seconds=0.0, supersedes=False)])
+@pytest.mark.parametrize("manners", [SHORT, EACH])
 async def test_a_message_that_is_edited_while_it_is_taken_in_is_asked_once(
     house: House, pause: int, manners: Manners
 ) -> None:
@@ -234,6 +242,18 @@ async def test_a_message_that_is_edited_while_it_is_taken_in_is_asked_once(
             await at.edit("1", "eins")
 
         await asyncio.gather(at.say("1", "one"), later())
+
+        async with house.open():
+            await at.outcomes("eins")
+
+
+async def test_a_message_that_its_edit_overtakes_is_not_asked_beside_it(house: House) -> None:
+    broker = Holding(house.make_broker())
+    async with talk(house, EACH, broker=broker) as at, asyncio.TaskGroup() as tasks:
+        tasks.create_task(at.say("1", "one"))
+        await broker.holds.wait()
+        await at.edit("1", "eins")
+        broker.goes_on.set()
 
         async with house.open():
             await at.outcomes("eins")
