@@ -18,6 +18,7 @@ from gateway.pushing.buttons import Buttons
 from gateway.pushing.errors import GoneError, LaterError, NeverError, PushError
 from gateway.pushing.patience import patiently
 from gateway.pushing.port import Channel, Manners, PushMemory, Results, Shown, Tally, Texts
+from gateway.pushing.signs import Signs
 
 log = structlog.get_logger("gateway")
 
@@ -43,6 +44,7 @@ class Delivery:
         texts: Texts,
         *,
         manners: Manners,
+        signs: Signs,
         tally: Tally,
     ) -> None:
         self._results = results
@@ -51,6 +53,7 @@ class Delivery:
         self._buttons = buttons
         self._texts = texts
         self._manners = manners
+        self._signs = signs
         self._tally = tally
         self._running: dict[tuple[int, str], Result] = {}
         self._outage = Outage()
@@ -142,12 +145,11 @@ class Delivery:
                 await self._memory.forget_words(question)
             await self._memory.note(question, shown="1")
         await self._memory.close(question)
-        # Read again: what is posted or noted from now on sees that the question is closed.
-        known = await self._memory.fields(question)
+        # What is posted or noted from now on sees that the question is closed.
         if is_withdrawn:
-            await self._remove(known, post)
-        if not is_merged and "unsigned" not in known:
-            await self._rested(result, post)
+            await self._remove(await self._memory.fields(question), post)
+        if not is_merged:
+            await self._signs.rest(question, post)
         self._tally.add(result.outcome)
 
     async def _posted(
@@ -210,14 +212,6 @@ class Delivery:
     async def _remove(self, known: Mapping[str, str], post: Mapping[str, str]) -> None:
         for id_ in [value for name, value in known.items() if name.isdecimal()]:
             await patiently(partial(self._channel.remove, post, id_), what="remove")
-
-    async def _rested(self, result: Result, post: Mapping[str, str]) -> None:
-        try:
-            await patiently(lambda: self._channel.rested(result.question, post), what="rested")
-        except NeverError as error:
-            log.warning(
-                "platform_refused", call="rested", channel=self._channel.name, error=str(error)
-            )
 
 
 def _tells_language(answer: Answer) -> bool:

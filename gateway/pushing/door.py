@@ -11,6 +11,7 @@ from broker.errors import BrokerError
 from envelope.question import Question
 from gateway.desk import Desk
 from gateway.port import Feedback
+from gateway.pushing.asking import Asking
 from gateway.pushing.buttons import Buttons, Choice
 from gateway.pushing.delivery import Delivery
 from gateway.pushing.errors import PushError
@@ -26,6 +27,7 @@ from gateway.pushing.port import (
     Texts,
     Thumbs,
 )
+from gateway.pushing.signs import Signs
 
 log = structlog.get_logger("gateway")
 
@@ -59,6 +61,7 @@ class PushDoor:
         self.unavailable: tuple[type[Exception], ...] = (PushError, BrokerError, *unavailable)
         self._tasks: asyncio.TaskGroup | None = None
         self._beside: set[asyncio.Task[None]] = set()
+        signs = Signs(memory, channel, deadline_seconds=manners.deadline_seconds)
         self._delivery = Delivery(
             broker.result_list(channel.name, f"{channel.name}-{uuid4().hex[:12]}"),
             memory,
@@ -66,12 +69,21 @@ class PushDoor:
             self.buttons,
             texts,
             manners=manners,
+            signs=signs,
             tally=self.tally,
         )
-        losses = Losses(desk, memory, self._delivery.show)
-        self.intake = Intake(
-            desk, broker, memory, channel, texts, manners, losses, spawn=self.beside
+        asking = Asking(
+            desk,
+            broker,
+            memory,
+            channel,
+            texts,
+            manners,
+            signs=signs,
+            losses=Losses(desk, memory, self._delivery.show),
+            spawn=self.beside,
         )
+        self.intake = Intake(asking, memory, default_language=manners.default_language)
 
     def named(self, conversation_id: str, message_id: str) -> Question:
         """Return the full name of a message of this door."""

@@ -1,0 +1,93 @@
+"""Shows that somebody works at a message, until its outcome is shown: a sign, and a placeholder.
+
+None of it is owed: what the platform refuses is logged, and the outcome comes all the same.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeVar
+
+import structlog
+
+from envelope.question import Question
+from gateway.pushing.errors import NeverError, PushError, SkippedError
+from gateway.pushing.patience import patiently
+from gateway.pushing.port import Channel, PushMemory
+
+log = structlog.get_logger("gateway")
+T = TypeVar("T")
+Post = Mapping[str, str]
+
+
+class Signs:
+    """The signs of a channel; one that fades is shown anew for at most `deadline_seconds`."""
+
+    def __init__(self, memory: PushMemory, channel: Channel, *, deadline_seconds: float) -> None:
+        self._memory = memory
+        self._channel = channel
+        self._deadline_seconds = deadline_seconds
+
+    async def begin(self, question: Question, post: Post, text: str) -> str | None:
+        """Set the sign and post a placeholder; return its id, or None where there is none."""
+        await self._signed(question, post)
+        known = await self._memory.fields(question)
+        posted = known.get("0")
+        if posted is None and "done" not in known:
+            posted = await self._tried(
+                "placeholder", lambda: self._channel.placeholder(post, text, soon=True)
+            )
+            if posted is not None and await self._is_of_no_use(question, posted):
+                await self._tried("remove", lambda: self._channel.remove(post, str(posted)))
+                posted = None
+        return posted
+
+    async def keep(self, question: Question, post: Post) -> None:
+        """Show a sign that fades until the outcome is shown, here or by another process."""
+        until = time.monotonic() + self._deadline_seconds
+        while "done" not in await self._memory.fields(question):
+            if self._channel.sign_seconds is None or time.monotonic() > until:
+                return
+            await asyncio.sleep(self._channel.sign_seconds)
+            if "done" not in await self._memory.fields(question):
+                await self._tried("working", lambda: self._channel.working(question, post))
+        else:
+            await self._tried("rested", lambda: self._channel.rested(question, post))
+
+    async def rest(self, question: Question, post: Post) -> None:
+        """Take the sign away, where one was set; raises `LaterError` to be called again."""
+        if "unsigned" in await self._memory.fields(question):
+            return
+        try:
+            await patiently(lambda: self._channel.rested(question, post), what="rested")
+        except NeverError as error:
+            self.refused("rested", error)
+
+    def refused(self, call: str, error: PushError) -> None:
+        """Log that the platform will not do something that is not owed."""
+        log.warning("platform_refused", call=call, channel=self._channel.name, error=str(error))
+
+    async def _is_of_no_use(self, question: Question, posted: str) -> bool:
+        """Keep the id of a placeholder; whether another stands, or none is wanted any more."""
+        if await self._memory.first(question, "0", posted) != posted:
+            return True
+        known = await self._memory.fields(question)
+        return "withdrawn" in known and "done" in known
+
+    async def _signed(self, question: Question, post: Post) -> None:
+        """Set the sign, or keep that there is none to take away."""
+        try:
+            await patiently(lambda: self._channel.working(question, post), what="working")
+        except SkippedError:
+            await self._memory.note(question, unsigned="1")
+        except PushError as error:
+            self.refused("working", error)
+
+    async def _tried(self, what: str, call: Callable[[], Awaitable[T]]) -> T | None:
+        try:
+            return await patiently(call, what=what)
+        except SkippedError:
+            return None
+        except PushError as error:
+            self.refused(what, error)
+            return None
