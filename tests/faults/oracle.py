@@ -96,17 +96,12 @@ def _starts(evidence: Evidence) -> Iterator[Finding]:
         if starts > 1:
             told = f"was started {starts} times in delivery {count} of {role} {entry}"
             yield Finding("doubled", "starts", name, told)
+    # Of the ledger, not of the journal: that one may be forgotten.
+    waits = Counter((line["name"], line["role"]) for line in evidence.lines("put off"))
     for (name, role, hop), starts in hops.items():
-        if starts > STARTS * (1 + _waits(evidence, name, role)):
+        if starts > STARTS * (1 + waits[name, role]):
             told = f"was started {starts} times at hop {hop}, {role}"
             yield Finding("overspent", "starts", name, told)
-
-
-def _waits(evidence: Evidence, name: str, role: str) -> int:
-    """Return how often an agent asked to be asked again later."""
-    # Of the ledger, not of the journal: that one may be forgotten.
-    noted = evidence.lines("put off")
-    return sum(line["name"] == name and line["role"] == role for line in noted)
 
 
 def _left(evidence: Evidence, key: str, count: int) -> str:
