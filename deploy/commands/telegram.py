@@ -33,11 +33,13 @@ async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
     token = required(settings.telegram_bot_token, "TELEGRAM_BOT_TOKEN", "the bot's token")
     secret = _webhook_secret(settings)
     try:
+        from gateway.telegram.calls import RATES, TelegramCalls
         from gateway.telegram.channel import TelegramChannel
         from gateway.telegram.door import Webhook, hearing, known, made_bot
     except ImportError as error:
         raise CommandError("Telegram needs: pip install '.[telegram]' in the checkout") from error
-    from deploy.pushing import push_door
+    from deploy.pushing import push_door, turns_of
+    from gateway.pushing.pacing import Pacer
 
     stop = asyncio.Event()
     collect_rarely()
@@ -46,12 +48,14 @@ async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
         bot = made_bot(token, url=settings.telegram_api_url)
         me = await stack.enter_async_context(known(bot))
         post = await stack.enter_async_context(answering(settings, alone=chosen.gateway_only))
+        turns = await stack.enter_async_context(turns_of(post, "telegram"))
+        calls = TelegramCalls(bot, Pacer(turns, RATES))
         door = await stack.enter_async_context(
-            push_door(post, lambda texts: TelegramChannel(bot, texts), secret=token)
+            push_door(post, lambda texts: TelegramChannel(calls, texts), secret=token)
         )
         url = settings.telegram_webhook_url
         hook = None if url is None else Webhook(url, secret)
-        app = await stack.enter_async_context(hearing(bot, me, door, door.texts, hook=hook))
+        app = await stack.enter_async_context(hearing(calls, me, door, door.texts, hook=hook))
         if app is not None:
             await stack.enter_async_context(served(app, chosen.host, chosen.port))
         say(f"answering on Telegram as @{me.username}; stop with Ctrl-C")

@@ -36,12 +36,14 @@ class Turns(Protocol):
 class Rate:
     """So many calls a minute, the first `at_once` without waiting; `each_place`: for every place.
 
-    No minute sees more than `per_minute + at_once`: together they are to stay below the limit.
+    No minute sees more than `per_minute + at_once`: together they are to stay below the limit. What
+    is wanted soon waits `soon_seconds` for its turn; 0: it is called at once or not at all.
     """
 
     per_minute: float
     at_once: int = 1
     each_place: bool = False
+    soon_seconds: float = SOON_SECONDS
 
     @property
     def every_seconds(self) -> float:
@@ -78,6 +80,8 @@ class Pacer:
                     at_once=rate.at_once,
                     seconds=error.seconds,
                 )
+                if soon and error.seconds > rate.soon_seconds:
+                    raise SkippedError(f"{name} is to wait {error.seconds:g} s") from error
             raise
 
     async def _came(self, name: str, rate: Rate, *, soon: bool) -> bool:
@@ -90,7 +94,7 @@ class Pacer:
             name,
             every_seconds=rate.every_seconds,
             at_once=rate.at_once,
-            patience_seconds=SOON_SECONDS if soon else LATE_SECONDS,
+            patience_seconds=rate.soon_seconds if soon else LATE_SECONDS,
         )
         if seconds is None:
             if soon:

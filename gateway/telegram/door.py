@@ -14,7 +14,8 @@ from gateway.errors import GatewayError
 from gateway.pushing.door import PushDoor
 from gateway.pushing.patience import patiently
 from gateway.pushing.port import Texts
-from gateway.telegram.channel import HELP, understood
+from gateway.telegram.calls import TelegramCalls, understood
+from gateway.telegram.channel import HELP
 from gateway.telegram.polling import Polling
 from gateway.telegram.taking import Updates
 from gateway.telegram.updates import ALLOWED, Me
@@ -60,16 +61,17 @@ async def known(bot: Bot) -> AsyncIterator[Me]:
 
 @asynccontextmanager
 async def hearing(
-    bot: Bot, me: Me, door: PushDoor, texts: Texts, *, hook: Webhook | None
+    calls: TelegramCalls, me: Me, door: PushDoor, texts: Texts, *, hook: Webhook | None
 ) -> AsyncIterator[Starlette | None]:
     """Hear updates while inside: by `hook`, then the application is returned, or by polling."""
-    updates = Updates(bot, me, door)
-    await patiently(lambda: _introduced(bot, texts, hook), what="introduce")
+    updates = Updates(calls, me, door)
+    await patiently(lambda: _heard(calls.bot, hook), what="introduce")
+    door.beside(_introduced(calls.bot, texts))
     if hook is not None:
         yield telegram_webhook(updates, secret=hook.secret, unavailable=door.unavailable)
         return
     async with asyncio.TaskGroup() as tasks:
-        polling = Polling(bot, updates, unavailable=door.unavailable)
+        polling = Polling(calls.bot, updates, unavailable=door.unavailable)
         task = tasks.create_task(polling.run())
         try:
             yield None
@@ -77,7 +79,7 @@ async def hearing(
             task.cancel()
 
 
-async def _introduced(bot: Bot, texts: Texts, hook: Webhook | None) -> None:
+async def _heard(bot: Bot, hook: Webhook | None) -> None:
     async with understood():
         if hook is None:
             await bot.delete_webhook()
@@ -85,5 +87,11 @@ async def _introduced(bot: Bot, texts: Texts, hook: Webhook | None) -> None:
             await bot.set_webhook(
                 hook.url, secret_token=hook.secret, allowed_updates=ALLOWED, max_connections=40
             )
-        commands = [BotCommand(name, texts.text(key, "en")) for name, key in HELP]
-        await bot.set_my_commands(commands)
+
+
+async def _introduced(bot: Bot, texts: Texts) -> None:
+    """Tell what may be commanded, in the language of each person's Telegram, else in English."""
+    for language in (None, *texts.languages):
+        said = [BotCommand(name, texts.text(key, language or "en")) for name, key in HELP]
+        async with understood():
+            await bot.set_my_commands(said, language_code=language)

@@ -7,6 +7,7 @@ import structlog
 from telegram import Bot
 from telegram.error import Conflict, RetryAfter, TelegramError
 
+from gateway.telegram.calls import seconds_of
 from gateway.telegram.taking import Updates
 from gateway.telegram.updates import ALLOWED
 
@@ -68,6 +69,5 @@ class Polling:
 
 def _pause(error: TelegramError) -> float:
     if isinstance(error, RetryAfter):
-        told = error.retry_after
-        return told if isinstance(told, int) else told.total_seconds()
+        return seconds_of(error)
     return CONFLICT_SECONDS if isinstance(error, Conflict) else AWAY_SECONDS

@@ -4,13 +4,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import structlog
-from telegram import Bot, Update
+from telegram import Update
 
 from gateway.pushing.buttons import Choice
 from gateway.pushing.door import PushDoor
 from gateway.pushing.errors import PushError
+from gateway.pushing.patience import patiently
 from gateway.pushing.port import Incoming
-from gateway.telegram.channel import understood
+from gateway.telegram.calls import TelegramCalls
 from gateway.telegram.updates import Me, Pressed, read
 
 log = structlog.get_logger("gateway")
@@ -19,14 +20,14 @@ log = structlog.get_logger("gateway")
 class Updates:
     """Takes updates, however they come; when `take` returns, Telegram may forget the update."""
 
-    def __init__(self, bot: Bot, me: Me, door: PushDoor) -> None:
-        self._bot = bot
+    def __init__(self, calls: TelegramCalls, me: Me, door: PushDoor) -> None:
+        self._calls = calls
         self._me = me
         self._door = door
 
     async def take(self, told: Mapping[str, Any]) -> None:
         """Take one update in; raises what the broker and the memory raise."""
-        update = Update.de_json(dict(told), self._bot)
+        update = Update.de_json(dict(told), self._calls.bot)
         match read(update, self._me, self._door.named):
             case Incoming() as incoming:
                 await self._door.intake.accept(incoming)
@@ -53,14 +54,11 @@ class Updates:
         language = await self._door.intake.language(question, pressed.language)
         text = self._door.texts.text(key, language) if key else None
         try:
-            async with understood():
-                await self._bot.answer_callback_query(pressed.query_id, text)
+            await self._calls.heard(pressed.query_id, text)
         except PushError as error:
             log.warning("platform_refused", call="answer", channel="telegram", error=str(error))
 
     async def _close(self, pressed: Pressed) -> None:
         """Take the options away once one was chosen."""
-        async with understood():
-            await self._bot.edit_message_reply_markup(
-                chat_id=pressed.post["chat"], message_id=int(pressed.message_id), reply_markup=None
-            )
+        chat, id_ = pressed.post["chat"], pressed.message_id
+        await patiently(lambda: self._calls.without_buttons(chat, id_), what="close")

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import time
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -13,6 +15,14 @@ TOKEN = "123456:test-token"  # noqa: S105 - of a server that only tests reach
 BOT: dict[str, Any] = {"id": 42, "is_bot": True, "first_name": "Desk", "username": "desk_bot"}
 LONGEST_UNITS = 4096
 MOST_ENTITIES = 100
+IN_A_SECOND = 30
+"""Calls that show something, in all."""
+IN_A_GROUP = 20
+"""Messages in a minute; so are edits and deletions counted, as often as they were seen to be."""
+IN_A_ROW = 5
+"""Messages in one chat that may come at once; a second allows one more."""
+MESSAGES = frozenset({"sendMessage", "editMessageText", "editMessageReplyMarkup", "deleteMessage"})
+SHOWING = MESSAGES | {"sendChatAction", "answerCallbackQuery"}
 
 
 class RefusedError(Exception):
@@ -20,7 +30,7 @@ class RefusedError(Exception):
 
     def __init__(self, code: int, description: str, **parameters: Any) -> None:
         super().__init__(description)
-        self.answer = {
+        self.answer: dict[str, Any] = {
             "ok": False,
             "error_code": code,
             "description": description,
@@ -46,9 +56,21 @@ class Said:
 
 @dataclass
 class BotApi:
-    """The server; `gates` hold back answers to a method after it was done."""
+    """The server; `gates` hold back answers to a method after it was done.
+
+    Its limits are those of Telegram, with minutes that pass `speed` times as fast. `refusals` are
+    by method, or by method and chat.
+    """
 
     url: str = ""
+    speed: float = 20.0
+    limited: list[tuple[str, str]] = field(default_factory=list)
+    impatient: list[tuple[str, str]] = field(default_factory=list)
+    told_to_wait: dict[str, float] = field(default_factory=dict)
+    times: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    tokens: dict[str, tuple[float, float]] = field(default_factory=dict)
+    moved: dict[str, int] = field(default_factory=dict)
+    polls: int = 0
     chats: dict[int, Said] = field(default_factory=dict)
     calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     refusals: dict[str, list[RefusedError]] = field(default_factory=dict)
@@ -75,14 +97,56 @@ class BotApi:
         told = await _read(request)
         self.calls.append((method, told))
         try:
-            if self.refusals.get(method):
-                raise self.refusals[method].pop(0)
+            self._count(method, told)
+            self._refuse(method, str(told.get("chat_id", "")))
             result = await self._do(method, told)
         except RefusedError as refusal:
             return web.json_response(refusal.answer, status=refusal.code)
         if method in self.gates:
             await self.gates[method].wait()
         return web.json_response({"ok": True, "result": result})
+
+    def _refuse(self, method: str, chat: str) -> None:
+        for name in (method, f"{method} {chat}"):
+            if self.refusals.get(name):
+                refusal = self.refusals[name].pop(0)
+                seconds = refusal.answer.get("parameters", {}).get("retry_after", 0)
+                self.told_to_wait[chat] = time.monotonic() + seconds
+                raise refusal
+        if chat in self.moved and method in SHOWING:
+            raise RefusedError(
+                400,
+                "Bad Request: group chat was upgraded to a supergroup chat",
+                migrate_to_chat_id=self.moved[chat],
+            )
+
+    def _count(self, method: str, told: dict[str, Any]) -> None:
+        """Refuse what comes faster than Telegram allows; note what does not wait as it was told."""
+        chat = str(told.get("chat_id", ""))
+        now = time.monotonic() * self.speed
+        if method not in SHOWING:
+            return
+        if method in MESSAGES and time.monotonic() < self.told_to_wait.get(chat, 0.0):
+            self.impatient.append((method, chat))
+        allowed = self._in_window("all", now, 1.0, IN_A_SECOND)
+        if method in MESSAGES and allowed:
+            allowed = self._in_a_row(chat, now)
+            if chat.startswith("-"):
+                allowed = self._in_window(chat, now, 60.0, IN_A_GROUP) and allowed
+        if not allowed:
+            self.limited.append((method, chat))
+            raise flood(1)
+
+    def _in_window(self, name: str, now: float, seconds: float, most: int) -> bool:
+        self.times[name] = [at for at in self.times[name] if now - at < seconds]
+        self.times[name].append(now)
+        return len(self.times[name]) <= most
+
+    def _in_a_row(self, chat: str, now: float) -> bool:
+        at, tokens = self.tokens.get(chat, (now, IN_A_ROW))
+        tokens = min(tokens + now - at, IN_A_ROW)
+        self.tokens[chat] = now, tokens - (tokens >= 1)
+        return tokens >= 1
 
     async def _do(self, method: str, told: dict[str, Any]) -> Any:
         acts: dict[str, Callable[[dict[str, Any]], Any]] = {
@@ -137,21 +201,39 @@ class BotApi:
         return True
 
     async def _updates(self, told: dict[str, Any]) -> list[dict[str, Any]]:
+        """Answer a poll; the newest one ends those before it, as the real one does."""
+        self.polls += 1
+        mine = self.polls
         offset = int(told.get("offset", 0))
         self.updates = [update for update in self.updates if update["update_id"] >= offset]
+        self.news.set()
         if not self.updates:
-            self.news.clear()
             try:
                 async with asyncio.timeout(1):
-                    await self.news.wait()
+                    while mine == self.polls and not self.updates:
+                        self.news.clear()
+                        await self.news.wait()
             except TimeoutError:
                 pass
+        if mine != self.polls:
+            raise RefusedError(
+                409,
+                "Conflict: terminated by other getUpdates request; "
+                "make sure that only one bot instance is running",
+            )
         return list(self.updates)
 
     def _message(self, id_: int) -> dict[str, Any]:
         said = self.chats[id_]
-        chat = {"id": int(said.chat), "type": "private"}
+        kind = "supergroup" if said.chat.startswith("-") else "private"
+        chat = {"id": int(said.chat), "type": kind, "title": "Chat"}
         return {"message_id": id_, "date": 1, "chat": chat, "from": BOT, "text": said.text}
+
+
+def flood(seconds: int) -> RefusedError:
+    """What the server answers when it is asked too often."""
+    told = f"Too Many Requests: retry after {seconds}"
+    return RefusedError(429, told, retry_after=seconds)
 
 
 async def _read(request: web.Request) -> dict[str, Any]:
@@ -161,6 +243,7 @@ async def _read(request: web.Request) -> dict[str, Any]:
         text = str(value)
         structured = text[:1] in "[{" and name in {
             "entities", "reply_markup", "reply_parameters", "allowed_updates", "commands",
+            "link_preview_options",
         }  # fmt: skip
         told[name] = json.loads(text) if structured else text
     return told

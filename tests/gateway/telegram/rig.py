@@ -1,18 +1,22 @@
 """The Telegram door before a scripted desk and a Bot API of the test's own."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import httpx
 
 from gateway.http.serving import listening, serving
 from gateway.pushing.door import PushDoor
+from gateway.pushing.pacing import Pacer
 from gateway.pushing.port import Manners
-from gateway.telegram.channel import TelegramChannel
+from gateway.telegram.calls import RATES, TelegramCalls
+from gateway.telegram.channel import TYPING_SECONDS, TelegramChannel
 from gateway.telegram.door import Webhook, hearing, known, made_bot
 from gateway.telegram.webhook import HEADER, PATH
+from memory.pacing import RedisTurns
 from tests.gateway.pushing.rig import AT_ONCE, TEXTS, push_door_of
 from tests.gateway.telegram.api import BOT, TOKEN, BotApi
 from tests.worker.cast import House
@@ -86,24 +90,36 @@ class TelegramDesk:
         return update
 
 
+def calls_of(house: House, api: BotApi) -> TelegramCalls:
+    """Calls that are paced for a Telegram whose minutes pass as fast as those of this one."""
+    rates = {
+        name: replace(rate, per_minute=rate.per_minute * api.speed) for name, rate in RATES.items()
+    }
+    bot = made_bot(TOKEN, url=api.url)
+    return TelegramCalls(bot, Pacer(RedisTurns(house.client, "telegram"), rates))
+
+
+def channel_of(calls: TelegramCalls, api: BotApi) -> TelegramChannel:
+    """A channel that types as often as one does in such minutes."""
+    return TelegramChannel(calls, TEXTS, typing_seconds=TYPING_SECONDS / api.speed)
+
+
 @asynccontextmanager
 async def telegram_desk(
     house: House, api: BotApi, *, manners: Manners = AT_ONCE, **options: Any
 ) -> AsyncIterator[TelegramDesk]:
     """Stand open while inside, with a webhook."""
-    bot = made_bot(TOKEN, url=api.url)
+    calls = calls_of(house, api)
     listener = listening("127.0.0.1", 0)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}{PATH}"
-    channel = TelegramChannel(bot, TEXTS)
+    channel = channel_of(calls, api)
     try:
         async with (
-            known(bot) as me,
+            known(calls.bot) as me,
             push_door_of(house, channel, manners=manners, **options) as door,
-            hearing(bot, me, door, TEXTS, hook=Webhook(url, SECRET)) as app,
-            httpx.AsyncClient() as client,
+            hearing(calls, me, door, TEXTS, hook=Webhook(url, SECRET)) as app,
+            httpx.AsyncClient(timeout=30.0) as client,
         ):
-            import asyncio
-
             assert app is not None
             async with serving(app, listener, asyncio.Event()):
                 yield TelegramDesk(api, door, url, client, house)

@@ -5,8 +5,7 @@ import pytest
 
 from envelope.role import Role
 from gateway.pushing.port import Manners
-from gateway.telegram.channel import TelegramChannel
-from gateway.telegram.door import hearing, known, made_bot
+from gateway.telegram.door import hearing, known
 from tests.gateway.pushing.rig import (
     ANSWER,
     AT_ONCE,
@@ -16,8 +15,8 @@ from tests.gateway.pushing.rig import (
     push_door_of,
     until,
 )
-from tests.gateway.telegram.api import TOKEN, BotApi, RefusedError, units
-from tests.gateway.telegram.rig import TelegramDesk, telegram_desk
+from tests.gateway.telegram.api import BotApi, RefusedError, units
+from tests.gateway.telegram.rig import TelegramDesk, calls_of, channel_of, telegram_desk
 from tests.worker.cast import House
 
 
@@ -182,8 +181,7 @@ async def test_a_burst_is_one_question(house: House, api: BotApi) -> None:
 async def test_long_polling_confirms_an_update_after_it_was_taken_in(
     house: House, api: BotApi
 ) -> None:
-    bot = made_bot(TOKEN, url=api.url)
-    channel = TelegramChannel(bot, TEXTS)
+    calls = calls_of(house, api)
     message: dict[str, Any] = {
         "message_id": 1,
         "date": 1,
@@ -193,9 +191,9 @@ async def test_long_polling_confirms_an_update_after_it_was_taken_in(
     }
     async with (
         house.open(),
-        known(bot) as me,
-        push_door_of(house, channel, manners=AT_ONCE) as door,
-        hearing(bot, me, door, TEXTS, hook=None),
+        known(calls.bot) as me,
+        push_door_of(house, channel_of(calls, api), manners=AT_ONCE) as door,
+        hearing(calls, me, door, TEXTS, hook=None),
     ):
         api.tell({"update_id": 1, "message": message})
 
