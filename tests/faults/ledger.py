@@ -45,9 +45,14 @@ class Ledger:
 
 
 def noted(path: Path, *, after: int = 0) -> Iterator[Noted]:
-    """Yield the lines that stand in the ledger from byte `after` on."""
+    """Yield the lines that stand in the ledger from byte `after` on.
+
+    Whoever reads while a line is written may see its first part alone: that line comes later.
+    """
     with path.open("rb") as file:
         file.seek(after)
         for line in file:
+            if not line.endswith(b"\n"):
+                return
             kind, pid, at, fields = from_json(line)
             yield Noted(kind, pid, at, fields)

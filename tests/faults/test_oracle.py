@@ -1,13 +1,14 @@
 """The oracle accepts what may happen, and refuses every kind of broken promise."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from broker.port import JournalEntry
 from tests.faults.finding import Evidence
-from tests.faults.ledger import Noted
+from tests.faults.ledger import Ledger, Noted, noted
 from tests.faults.oracle import findings
 from tests.faults.outages import excusing
 
@@ -213,3 +214,16 @@ def test_an_outage_excuses_what_it_may_lose_and_nothing_else() -> None:
 
 def replace_kind(noted_line: Noted, kind: str) -> Noted:
     return replace(noted_line, kind=kind)
+
+
+def test_a_line_that_is_still_being_written_waits_until_it_is_whole(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger")
+    ledger.note("started", name=NAME)
+    ledger.close()
+    whole = ledger.path.read_bytes()
+
+    ledger.path.write_bytes(whole + whole[:20])
+    assert [each.kind for each in noted(ledger.path)] == ["started"]
+
+    ledger.path.write_bytes(whole + whole)
+    assert [each.kind for each in noted(ledger.path)] == ["started", "started"]
