@@ -8,7 +8,8 @@ import pytest
 
 from broker.port import JournalEntry
 from tests.faults.finding import Evidence
-from tests.faults.ledger import Ledger, Noted, noted
+from tests.faults.ledger import Ledger, Noted
+from tests.faults.ledger import noted as read
 from tests.faults.oracle import findings
 from tests.faults.outages import excusing
 
@@ -223,7 +224,7 @@ def test_a_line_that_is_still_being_written_waits_until_it_is_whole(tmp_path: Pa
     whole = ledger.path.read_bytes()
 
     ledger.path.write_bytes(whole + whole[:20])
-    assert [each.kind for each in noted(ledger.path)] == ["started"]
+    assert [each.kind for each in read(ledger.path)] == ["started"]
 
     ledger.path.write_bytes(whole + whole)
-    assert [each.kind for each in noted(ledger.path)] == ["started", "started"]
+    assert [each.kind for each in read(ledger.path)] == ["started", "started"]
