@@ -156,15 +156,15 @@ async def http_door(
                 address=settings.public_url or "",
             ),
         )
-        others = [widget_router()]
+        others, stores = [widget_router()], (MemoryUnavailableError, KnowledgeError)
         if documents is not None:
-            others.append(reader_router(door, documents))
+            others.append(reader_router(door, documents, unavailable=stores))
         made = make_app(
             door,
             stopping=stopping,
             registry=meter.registry,
             turns=settings.history_turns,
-            unavailable=(MemoryUnavailableError, KnowledgeError),
+            unavailable=stores,
             others=others,
         )
         yield made.app

@@ -6,13 +6,18 @@ hold no link, no image and no HTML; the page's policy would stop what got throug
 
 import base64
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from html import escape
 from importlib.resources import files
+from typing import Any
 
 from jinja2 import Environment, Template
 from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
+from markdown_it.utils import OptionsDict
 from markupsafe import Markup
 
 from gateway.http.links import CITED
@@ -24,7 +29,35 @@ LONGEST_LINE = 20_000
 """A longer line is shown as it stands."""
 RIGHT_TO_LEFT = frozenset({"ar", "fa", "he", "ur", "yi"})
 _READ = ("backticks", "blockquote", "code", "fence", "hr", "list", "table")
-_BLOCKS = MarkdownIt("zero").enable(list(_READ))
+REGION = '<div class="table" tabindex="0" role="region" aria-label="{}">{}'
+"""Wide tables scroll, also by keys; whoever hears the page is told what scrolls."""
+
+
+class _Renderer(RendererHTML):
+    """Lets keys reach what scrolls."""
+
+    def fence(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Any) -> str:
+        return super().fence(tokens, idx, options, env).replace("<pre>", PRE, 1)
+
+    def code_block(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Any) -> str:
+        return super().code_block(tokens, idx, options, env).replace("<pre>", PRE, 1)
+
+    def table_open(
+        self,
+        tokens: Sequence[Token],
+        idx: int,
+        options: OptionsDict,
+        env: MutableMapping[str, Any],
+    ) -> str:
+        name = escape(str(env.get("name", "")))
+        return REGION.format(name, self.renderToken(tokens, idx, options, env))
+
+    def table_close(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Any) -> str:
+        return f"{self.renderToken(tokens, idx, options, env)}</div>"
+
+
+PRE = '<pre tabindex="0">'
+_BLOCKS = MarkdownIt("zero", renderer_cls=_Renderer).enable(list(_READ))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +120,7 @@ def _parts(document: ReadableDocument) -> Iterator[Part]:
         yield Part(
             id="" if name in taken else name,
             headings=tuple(_headings(section.heading_path, above)),
-            body=_body(section, text),
+            body=_body(section, text, document.title),
             cited=section.cited,
         )
         taken.add(name)
@@ -103,13 +136,14 @@ def _headings(path: tuple[str, ...], above: tuple[str, ...]) -> Iterator[Heading
         yield Heading(path[depth], min(depth + 2, 6))
 
 
-def _body(section: Section, text: str) -> Markup:
-    if section.heading_path and text.strip() == section.heading_path[-1]:
+def _body(section: Section, text: str, title: str) -> Markup:
+    name = section.heading_path[-1] if section.heading_path else title
+    if section.heading_path and text.strip() == name:
         return Markup("")
     if any(len(line) > LONGEST_LINE for line in text.split("\n")):
         return Markup("<p>{}</p>").format(text)
     # markdown-it escapes what it does not read as a block.
-    return Markup(_BLOCKS.render(text))  # noqa: S704
+    return Markup(_BLOCKS.render(text, {"name": name}))  # noqa: S704
 
 
 @cache

@@ -45,14 +45,19 @@ def failure(error: HttpError, request_id: str) -> Response:
         code=error.code,
         request_id=request_id,
     )
-    headers = dict(error.headers)
-    if error.retry_after_seconds is not None:
-        headers["Retry-After"] = str(max(1, math.ceil(error.retry_after_seconds)))
+    headers = {**error.headers, **waiting_headers(error)}
     if error.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
     # Ascii alone: what is told of a request may hold signs that no encoding has.
     body = json.dumps({"error": problem.model_dump()})
     return Response(body, error.status, headers, "application/json")
+
+
+def waiting_headers(error: HttpError) -> dict[str, str]:
+    """Return what tells a caller how long to wait, where that is known."""
+    if error.retry_after_seconds is None:
+        return {}
+    return {"Retry-After": str(max(1, math.ceil(error.retry_after_seconds)))}
 
 
 def tell_failures(app: FastAPI, *, unavailable: Sequence[type[Exception]] = ()) -> None:

@@ -77,7 +77,7 @@ class SourceLinks:
     def read(self, ticket: str) -> Citation | None:
         """Return what a link's last part opens; None for one that is not ours, or too old."""
         body, dot, signature = ticket.partition(".")
-        if self._secret is None or not dot or not ticket.isascii():
+        if self._secret is None or not dot or not ticket.isascii() or len(ticket) > LONGEST_TICKET:
             return None
         if not hmac.compare_digest(self._signature(body), signature):
             return None

@@ -1,28 +1,25 @@
 """The route where people read a cited document, at the heading that was cited."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import structlog
 from fastapi import APIRouter, Path, Request, Response
 from starlette.concurrency import run_in_threadpool
 
+from broker.errors import BrokerUnavailableError
 from gateway.http.document_page import document_page, notice_page, policy
 from gateway.http.door import Door
-from gateway.http.errors import ForbiddenError, UnauthorizedError
+from gateway.http.errors import ForbiddenError, HttpError, LimitedError, UnauthorizedError
+from gateway.http.failures import away, waiting_headers
 from gateway.http.language import preferred_language
-from gateway.http.links import LONGEST_TICKET, PATH, Citation
+from gateway.http.links import PATH, Citation
 from gateway.port import Documents, ReadableDocument
 
-Ticket = Annotated[
-    str,
-    Path(
-        max_length=LONGEST_TICKET,
-        pattern=r"^[A-Za-z0-9=._-]+$",
-        description="as it stands in the `link` of a source",
-    ),
-]
+Ticket = Annotated[str, Path(description="as it stands in the `link` of a source")]
 HTML = "text/html"
 EXAMPLE = '<!doctype html><html lang="en"><title>Routing rules</title><h1>Routing rules</h1>'
+_NOTICE: dict[str, object] = {HTML: {"schema": {"type": "string"}}}
 _PAGES: dict[int | str, dict[str, object]] = {
     200: {
         "description": "The document.",
@@ -30,14 +27,23 @@ _PAGES: dict[int | str, dict[str, object]] = {
     },
     404: {
         "description": "A link that is not good any more, or never was.",
-        "content": {HTML: {"schema": {"type": "string"}}},
+        "content": _NOTICE,
     },
+    429: {"description": "The link's key has used up its requests.", "content": _NOTICE},
+    503: {"description": "The documents cannot be reached just now.", "content": _NOTICE},
 }
 
 
-def reader_router(door: Door, documents: Documents) -> APIRouter:
-    """Return the route; a link is its own key, see `gateway.http.links`."""
+def reader_router(
+    door: Door, documents: Documents, *, unavailable: Sequence[type[Exception]] = ()
+) -> APIRouter:
+    """Return the route; a link is its own key, see `gateway.http.links`.
+
+    Whoever opens a link is a person: what hinders is told in words, on a page. `unavailable` are
+    errors of stores that do not answer.
+    """
     router = APIRouter(tags=["documents"])
+    gone: tuple[type[Exception], ...] = (BrokerUnavailableError, *unavailable)
 
     @router.get(
         f"{PATH}{{ticket}}",
@@ -48,15 +54,16 @@ def reader_router(door: Door, documents: Documents) -> APIRouter:
     async def read_document(request: Request, ticket: Ticket) -> Response:
         """Show the document that a source's `link` opens, the cited part marked."""
         citation = door.links.read(ticket)
-        found = None if citation is None else await _found(door, documents, request, citation)
+        try:
+            found = None if citation is None else await _found(door, documents, request, citation)
+        except LimitedError as error:
+            return _later(door, request, error)
+        except gone:
+            return _later(door, request, away())
         if found is None:
-            language = preferred_language(request)
-            title = door.words("reader_gone_title", language)
-            gone = door.words("reader_gone", language)
-            return _page(notice_page(title, gone, language=language))
+            return _page(_notice(door, request, "reader_gone"), status=404)
         cited = door.words("reader_cited", found.language)
-        body = await run_in_threadpool(document_page, found, cited=cited)
-        return _page(body, status=200)
+        return _page(await run_in_threadpool(document_page, found, cited=cited))
 
     return router
 
@@ -77,6 +84,18 @@ async def _found(
     return await documents.citing(citation.tenant, citation.assistant, citation.chunk_id)
 
 
-def _page(body: bytes, *, status: int = 404) -> Response:
+def _later(door: Door, request: Request, error: HttpError) -> Response:
+    page = _page(_notice(door, request, "reader_later"), status=error.status)
+    page.headers.update(waiting_headers(error))
+    return page
+
+
+def _notice(door: Door, request: Request, key: str) -> bytes:
+    language = preferred_language(request)
+    title = door.words(f"{key}_title", language)
+    return notice_page(title, door.words(key, language), language=language)
+
+
+def _page(body: bytes, *, status: int = 200) -> Response:
     headers = {"Content-Security-Policy": policy(), "X-Robots-Tag": "noindex"}
     return Response(body, status, headers, f"{HTML}; charset=utf-8")

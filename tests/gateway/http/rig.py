@@ -29,6 +29,8 @@ from tests.worker.cast import House
 WEBSITE = "https://www.acme.test"
 PATIENCE_SECONDS = 30.0
 SECRET = b"signs the links of tests"
+STORES = (MemoryUnavailableError,)
+"""Errors of stores that do not answer."""
 ASSISTANTS = (("acme", "docs"), ("acme", "api"), ("other", "docs"))
 
 
@@ -161,13 +163,13 @@ async def open_booth(
         links=SourceLinks(documentation, secret=None if documents is None else SECRET),
     )
     if documents is not None:
-        others = (*others, reader_router(door, documents))
+        others = (*others, reader_router(door, documents, unavailable=STORES))
     made = make_app(
         door,
         registry=meter.registry,
         patience_seconds=patience_seconds,
         stopping=stopping,
-        unavailable=(MemoryUnavailableError,),
+        unavailable=STORES,
         others=others,
     )
     listener = listening("127.0.0.1", port)

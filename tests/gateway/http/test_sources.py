@@ -13,6 +13,7 @@ from envelope.role import Role
 from gateway.http.document_page import LONGEST_LINE, MOST_CHARACTERS, document_page
 from gateway.http.links import LIFE_SECONDS, Citation, SourceLinks
 from gateway.port import ReadableDocument, Section
+from memory.errors import MemoryUnavailableError
 from tests.gateway.http.rig import DOCUMENT, SECRET, Booth, Shelf, events, open_booth
 from tests.worker.cast import House
 
@@ -141,9 +142,12 @@ async def test_a_visitors_link_opens_without_the_websites_origin(booth: Booth) -
     answer = await visitor.client.post(f"{visitor.path}/messages", json=QUESTION)
     link = answer.json()["sources"][0]["link"]
 
-    opened = [(await booth.client().get(link)).status_code for _ in range(3)]
+    opened = [await booth.client().get(link) for _ in range(3)]
 
-    assert opened == [200, 200, 429]  # and two requests before: a link uses its key's limits
+    # And two requests before: a link uses its key's limits.
+    assert [page.status_code for page in opened] == [200, 200, 429]
+    assert "reader_later/en" in opened[-1].text
+    assert int(opened[-1].headers["retry-after"]) >= 1
 
 
 async def test_a_link_ends_with_its_key(booth: Booth) -> None:
@@ -202,6 +206,29 @@ async def test_nobody_else_can_make_a_link(house: House) -> None:
     assert opened.status_code == 200
     assert {answer.status_code for answer in refused} <= {400, 404}
     assert all("ylophone" not in answer.text for answer in refused)
+
+
+class AwayShelf(Shelf):
+    """Documents whose index does not answer."""
+
+    async def citing(self, tenant: str, assistant: str, chunk_id: str) -> ReadableDocument | None:
+        raise MemoryUnavailableError("the index does not answer")
+
+
+async def test_what_hinders_a_reader_is_told_in_words_on_a_page(house: House) -> None:
+    reads = {"Accept-Language": "de-CH, en;q=0.5"}
+    async with house.open(), open_booth(house, documents=AwayShelf()) as booth:
+        client = booth.client(**reads)
+        away = await client.get(f"/v1/documents/{ticket_of()}")
+        torn = await client.get(f"/v1/documents/{ticket_of()[:-9]}).")
+
+    assert (away.status_code, torn.status_code) == (503, 404)
+    assert int(away.headers["retry-after"]) >= 1
+    for page, words in ((away, "reader_later/de"), (torn, "reader_gone/de")):
+        assert page.headers["content-type"] == "text/html; charset=utf-8"
+        assert "sandbox" in page.headers["content-security-policy"]
+        assert f"<p>{words}</p>" in page.text
+        assert '<html lang="de"' in page.text
 
 
 def test_a_link_is_good_for_a_day() -> None:

@@ -9,6 +9,7 @@ from html import escape
 from typing import Any
 
 import pytest
+from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import (
     Browser,
     BrowserContext,
@@ -183,6 +184,13 @@ class Shown:
             }"""
         )
         return told
+
+
+async def violations(page: Page) -> list[str]:
+    """Return what axe-core finds on the whole page, one line each."""
+    await page.evaluate("Promise.all(document.getAnimations().map((it) => it.finished))")
+    found = (await Axe().run(page)).response["violations"]
+    return [f"{one['id']}: {node['html']}" for one in found for node in one["nodes"]]
 
 
 def _fulfilling(page: str, headers: dict[str, str]) -> Any:

@@ -6,10 +6,12 @@ from fakeredis import FakeAsyncRedis, FakeServer
 from playwright.async_api import Browser
 
 from gateway.widget.routes import widget_router
-from tests.gateway.http.rig import Booth, open_booth
+from tests.gateway.http.rig import Booth, Shelf, open_booth
 from tests.gateway.widget.browsing import Visitor, chromium
+from tests.gateway.widget.documents import DOCUMENTS
 from tests.worker.cast import House
 
+SHELF = Shelf(*(("acme", "docs", chunk, document) for chunk, document in DOCUMENTS.items()))
 Come = Callable[..., Awaitable[Visitor]]
 
 
@@ -25,7 +27,8 @@ async def booth() -> AsyncIterator[Booth]:
     """An open door with the widget, before a desk that works, on a Redis that is played."""
     server = FakeServer()
     house = House(lambda: FakeAsyncRedis(server=server, protocol=2), played=True)
-    async with house.open(), open_booth(house, others=(widget_router(),)) as opened:
+    door = open_booth(house, documents=SHELF, others=(widget_router(),))
+    async with house.open(), door as opened:
         yield opened
     await house.close()
 

@@ -3,11 +3,10 @@
 from typing import Any
 
 import pytest
-from axe_playwright_python.async_playwright import Axe
 
 from envelope.role import Role
 from tests.gateway.http.rig import Booth
-from tests.gateway.widget.browsing import WIDGET, Shown
+from tests.gateway.widget.browsing import WIDGET, Shown, violations
 from tests.gateway.widget.conftest import Come
 from tests.gateway.widget.test_asking import ANSWER, asks_back
 
@@ -37,13 +36,6 @@ async def talked(shown: Shown, booth: Booth) -> None:
     await shown.part("[data-thumb=down]").first.click()
 
 
-async def violations(shown: Shown) -> list[str]:
-    """What axe-core finds on the whole page, one line each."""
-    await shown.page.evaluate("Promise.all(document.getAnimations().map((it) => it.finished))")
-    found = (await Axe().run(shown.page)).response["violations"]
-    return [f"{one['id']}: {node['html']}" for one in found for node in one["nodes"]]
-
-
 @pytest.mark.parametrize(
     ("size", "scheme", "mode"),
     [
@@ -59,14 +51,14 @@ async def test_axe_finds_nothing(
 ) -> None:
     visitor = await come(viewport=size, color_scheme=scheme, reduced_motion="reduce")
     shown = await visitor.opens(mode=mode, questions="How? | Why?", disclaimer="Made by rules.")
-    begun = await violations(shown)
+    begun = await violations(shown.page)
     if mode == "launcher":
         await shown.part(".launcher").click()
 
-    empty = await violations(shown)
+    empty = await violations(shown.page)
     await talked(shown, booth)
 
-    assert (begun, empty, await violations(shown)) == ([], [], [])
+    assert (begun, empty, await violations(shown.page)) == ([], [], [])
     assert not await shown.page.evaluate(WIDE)
     assert not await shown.part(".log").evaluate("it => it.scrollWidth > it.clientWidth")
 
@@ -76,7 +68,7 @@ async def test_axe_finds_nothing_right_to_left(booth: Booth, come: Come) -> None
     await shown.part(".launcher").click()
     await talked(shown, booth)
 
-    assert await violations(shown) == []
+    assert await violations(shown.page) == []
 
 
 async def test_a_phone_is_filled_and_a_desktop_is_not(come: Come) -> None:
@@ -254,7 +246,7 @@ async def test_the_demo_page_shows_it_under_its_own_strict_policy(booth: Booth, 
 
     assert await shown.has_answers(1) == ["Open Routing [1]."]
     assert 'integrity="sha256-' in await shown.page.inner_text("#tag")
-    assert await violations(shown) == []
+    assert await violations(shown.page) == []
 
 
 async def _back_to(shown: Shown, wanted: str) -> int:
