@@ -22,6 +22,15 @@ Command = tuple[Argument, ...]
 Edit = Callable[[str], str]
 """Changes the text of a script: how a mutation is tried."""
 
+_COLLECT_SELDOM = """
+local collect, runs = collectgarbage, 0
+collectgarbage = function(...)
+  runs = runs + 1
+  return runs % 64 == 0 and collect(...)
+end
+"""
+"""fakeredis collects the garbage of its Lua after every script, at a good part of its price."""
+
 _READING = frozenset(("HGET", "LRANGE", "XREVRANGE"))
 """Reads of what never changes while it matters: they go with the trip that follows."""
 
@@ -94,13 +103,20 @@ class PlayedRedis:
     def __init__(self, roles: Sequence[str], edit: Edit | None = None) -> None:
         self.server = FakeServer()
         self._client: Any = FakeRedis(server=self.server, protocol=2)
+        self._client.eval(_COLLECT_SELDOM, 0)
         self._digests: dict[Argument, Argument] = {}
         for script in vars(scripts).values():
             if isinstance(script, Script):
                 text = script.text if edit is None else edit(script.text)
-                self._digests[script.digest] = self._client.script_load(text)
+                self._digests[script.digest] = self._compiled(script.digest, text)
         for role in roles:
             self._client.xgroup_create(stream_key(role, 0), GROUP, id="0", mkstream=True)
+
+    def _compiled(self, name: str, text: str) -> Argument:
+        """Load a script to be compiled once; fakeredis compiles what it evaluates each time."""
+        self._client.eval(f"package.loaded[KEYS[1]] = function()\n{text}\nend", 1, name)
+        loaded: Argument = self._client.script_load(f"return package.loaded['{name}']()")
+        return loaded
 
     @property
     def database(self) -> Any:
