@@ -119,7 +119,10 @@ class Asking:
         if not await self._memory.claim(f"refused\x1f{name}"):
             return
         key = "push_busy" if isinstance(error, BusyError) else "push_too_long"
-        text = self._texts.text(key, language)
+        # Beside: a notice that waits for its turn must not keep the messages of others.
+        self._spawn(self._notify(incoming, key, self._texts.text(key, language)))
+
+    async def _notify(self, incoming: Incoming, key: str, text: str) -> None:
         try:
             await patiently(lambda: self._channel.placeholder(incoming.post, text), what=key)
         except NeverError as never:

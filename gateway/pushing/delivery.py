@@ -140,7 +140,12 @@ class Delivery:
         is_merged = bool(result.reply.get("merged_into"))
         is_withdrawn = "withdrawn" in known and result.outcome == Outcome.SUPERSEDED
         if not (is_withdrawn or is_merged or "shown" in known):
-            await self._posted(result, known, post)
+            try:
+                await self._posted(result, known, post)
+            except NeverError:
+                # Nobody goes on typing for whom nothing can be shown.
+                await self._memory.close(question)
+                raise
             if result.reply.get("forgot"):
                 await self._memory.forget_words(question)
             await self._memory.note(question, shown="1")

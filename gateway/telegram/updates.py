@@ -4,10 +4,11 @@ A conversation is a chat and its topic; in a group also the person, so that one'
 replace another's.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from telegram import CallbackQuery, Message, MessageEntity, Update, User
+from telegram import CallbackQuery, Chat, Message, MessageEntity, Update, User
 
 from envelope.question import Question
 from gateway.pushing.bursts import VERSION
@@ -65,29 +66,27 @@ def _incoming(
         return None
     edits = None if update.edited_message is None else str(message.message_id)
     id_ = str(message.message_id)
-    if edits is not None and message.edit_date is not None:
-        id_ = f"{id_}{VERSION}{int(message.edit_date.timestamp())}"
+    if edits is not None:
+        # Not by the time of the edit: there may be two in a second.
+        id_ = f"{id_}{VERSION}{update.update_id}"
     said = rest if command is not None else _unmentioned(text, me)
     fixed = _fixed(command, said) if command is not None or said else "start"
     return Incoming(
-        question=named(conversation_of(message, user), id_),
+        question=named(_conversation(message.chat, _thread(message), user), id_),
         text=text if command is not None or not said else said,
         post=_post(message),
         order=float(update.update_id),
         language=_language(user),
-        command=COMMANDS.get(command, command)
-        if command is not None
-        else (None if said else "help"),
+        command=_desk_command(command, said),
         arguments=tuple(said.split()) if command is not None else (),
         edits=edits,
         fixed=fixed,
     )
 
 
-def conversation_of(message: Message, user: User) -> str:
-    """Return the conversation that a message stands in."""
-    place = f"{message.chat.id}{VERSION}{_thread(message)}"
-    return f"{place}{VERSION}{user.id}" if message.chat.type in GROUPS else place
+def _conversation(chat: Chat, thread: int, user: User) -> str:
+    place = f"{chat.id}{VERSION}{thread}"
+    return f"{place}{VERSION}{user.id}" if chat.type in GROUPS else place
 
 
 def _desk_command(command: str | None, said: str) -> str | None:
@@ -144,9 +143,8 @@ def _mentions(message: Message, me: Me) -> bool:
 
 
 def _unmentioned(text: str, me: Me) -> str:
-    words = text.split(" ")
-    mine = f"@{me.username}".casefold()
-    return " ".join(word for word in words if word.strip(",:.!").casefold() != mine).strip()
+    mine = rf"(?<!\w)@{re.escape(me.username)}(?!\w)[,:.!]*[ \t]*"
+    return re.sub(mine, "", text, flags=re.IGNORECASE).strip()
 
 
 def _post(message: Message) -> dict[str, str]:
@@ -165,14 +163,15 @@ def _thread(message: Message) -> int:
 
 def _pressed(query: CallbackQuery, update_id: int) -> Pressed | None:
     message = query.message
-    if not isinstance(message, Message) or query.data is None:
+    if message is None or query.data is None:
         return None
-    post = _post(message)
-    post.pop("reply_to", None)
+    # What Telegram cannot show any more has no topic either.
+    thread = _thread(message) if isinstance(message, Message) else 0
+    post = {"chat": str(message.chat.id), **({"thread": str(thread)} if thread else {})}
     return Pressed(
         query_id=query.id,
         token=query.data,
-        conversation_id=conversation_of(message, query.from_user),
+        conversation_id=_conversation(message.chat, thread, query.from_user),
         post=post,
         message_id=str(message.message_id),
         order=float(update_id),

@@ -83,6 +83,7 @@ async def test_who_cannot_be_taken_in_is_told_so_once_in_the_own_language(
         await desk.send(event, X_Slack_Retry_Num="1")
         long = await desk.say(f"{MENTION} {'viel ' * 2_000}")
 
+        await until(lambda: len(api.posts) >= 2)
         told = {said.thread: said.text for said in api.posts.values()}
         assert told == {
             event["ts"]: TEXTS.text("push_busy", "de"),

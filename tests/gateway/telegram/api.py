@@ -70,6 +70,9 @@ class BotApi:
     times: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     tokens: dict[str, tuple[float, float]] = field(default_factory=dict)
     moved: dict[str, int] = field(default_factory=dict)
+    closed: dict[str, "RefusedError"] = field(default_factory=dict)
+    gone_topics: set[str] = field(default_factory=set)
+    malformed: set[str] = field(default_factory=set)
     polls: int = 0
     chats: dict[int, Said] = field(default_factory=dict)
     calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
@@ -99,6 +102,10 @@ class BotApi:
         try:
             self._count(method, told)
             self._refuse(method, str(told.get("chat_id", "")))
+            if told.get("message_thread_id") in self.gone_topics:
+                raise RefusedError(400, "Bad Request: message thread not found")
+            if method in self.malformed:
+                return web.json_response({"ok": True, "result": {"nothing": "of use"}})
             result = await self._do(method, told)
         except RefusedError as refusal:
             return web.json_response(refusal.answer, status=refusal.code)
@@ -113,6 +120,8 @@ class BotApi:
                 seconds = refusal.answer.get("parameters", {}).get("retry_after", 0)
                 self.told_to_wait[chat] = time.monotonic() + seconds
                 raise refusal
+        if chat in self.closed:
+            raise self.closed[chat]
         if chat in self.moved and method in SHOWING:
             raise RefusedError(
                 400,
@@ -273,6 +282,9 @@ def _check_buttons(told: dict[str, Any]) -> None:
         for button in row:
             if len(button.get("callback_data", "x").encode()) not in range(1, 65):
                 raise RefusedError(400, "Bad Request: BUTTON_DATA_INVALID")
+            if "//localhost" in button.get("url", ""):
+                what = f"inline keyboard button URL '{button['url']}' is invalid: Wrong HTTP URL"
+                raise RefusedError(400, f"Bad Request: {what}")
 
 
 @asynccontextmanager

@@ -60,8 +60,10 @@ class TelegramDesk:
         chat = {"id": -100, "type": "supergroup", "title": "Team"}
         return self.message(text, **{"chat": chat, "entities": entities, **fields})
 
-    def press(self, message_id: int, data: str, *, person: Any = None) -> dict[str, Any]:
-        """What Telegram tells of a pressed button."""
+    def press(
+        self, message_id: int, data: str, *, person: Any = None, **message: Any
+    ) -> dict[str, Any]:
+        """What Telegram tells of a pressed button; `message` says more of what it is under."""
         self.count += 1
         query = {
             "id": f"q{self.count}",
@@ -74,6 +76,7 @@ class TelegramDesk:
                 "chat": {"id": 7, "type": "private"},
                 "from": BOT,
                 "text": "-",
+                **message,
             },
         }
         return {"update_id": 9000 + self.count, "callback_query": query}
