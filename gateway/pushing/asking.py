@@ -43,20 +43,24 @@ class Asking:
         self._losses = losses
         self._spawn = spawn
 
-    async def ask(
-        self, incoming: Incoming, language: str, burst: str
-    ) -> Accepted | Duplicate | None:
-        """Keep where the answer belongs, and submit; None: not accepted, and the person is told."""
-        question = incoming.question
+    async def open(self, incoming: Incoming, language: str, burst: str) -> None:
+        """Keep where the answer belongs, and that there is none yet; it may be kept again."""
         await self._memory.note(
-            question,
+            incoming.question,
             post=json.dumps(dict(incoming.post)),
             language=language,
             fixed=incoming.fixed,
             latest=digest(incoming.text),
             **{BURST: burst},
         )
-        await self._memory.open(question, incoming.order)
+        await self._memory.open(incoming.question, incoming.order)
+
+    async def ask(
+        self, incoming: Incoming, language: str, burst: str
+    ) -> Accepted | Duplicate | None:
+        """Open and submit a question; None: not accepted, and the person is told."""
+        question = incoming.question
+        await self.open(incoming, language, burst)
         try:
             accepted = await self._desk.submit(self._message(incoming, language))
         except (BusyError, MessageError) as error:
@@ -86,9 +90,8 @@ class Asking:
         )
 
     async def _accepted(self, incoming: Incoming, language: str, accepted: Accepted) -> None:
-        question = incoming.question
         if accepted.merged_into is not None:
-            await self._memory.close(question)
+            await self._closed(incoming)
             return
         text = "push_working"
         if accepted.waiting and self._manners.supersedes and incoming.command is None:
@@ -109,12 +112,17 @@ class Asking:
         self._spawn(self._losses.watch(incoming, language, posted))
         await self._signs.keep(incoming.question, incoming.post)
 
+    async def _closed(self, incoming: Incoming) -> None:
+        """Keep that nothing is shown of a question; a sign that was left to it goes."""
+        await self._memory.close(incoming.question)
+        await self._signs.rest(incoming.question, incoming.post, was_set=False)
+
     async def _refused(
         self, incoming: Incoming, language: str, error: BusyError | MessageError
     ) -> None:
         """Say that a message was not accepted, once."""
         question = incoming.question
-        await self._memory.close(question)
+        await self._closed(incoming)
         name = "\x1f".join((*question.conversation, question.message_id))
         if not await self._memory.claim(f"refused\x1f{name}"):
             return

@@ -1,12 +1,13 @@
 """Takes messages in: once each, several short ones as one, a newer one before an older."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 
 from broker.port import Accepted, Duplicate
 from envelope.question import Question
 from gateway.pushing.asking import Asking
-from gateway.pushing.bursts import BURST, VERSION, Bursts, first_version
+from gateway.pushing.bursts import BURST, VERSION, Bursts, Part, first_version
 from gateway.pushing.port import Incoming, PushMemory
 
 
@@ -71,21 +72,29 @@ class Intake:
     async def _ask_again(self, incoming: Incoming, language: str, burst: str) -> None:
         """Ask a burst as it is now, in the place of what was asked of it."""
         question = incoming.question
-        begun = BURST in await self._memory.fields(question)
-        if begun and not await self._bursts.asks(question, burst):
+        if BURST not in await self._memory.fields(question):
+            await self._bursts.hand(question, burst)
+        opened = await self._opened(question, burst)
+        if not await self._bursts.asks(question, burst):
+            # Who asks since then may be among them, and takes back the others itself.
             return
-        await self._bursts.hand(question, burst)
         parts = await self._bursts.parts(question, burst)
-        for open_id in await self._opened(question, burst):
+        if parts:
+            incoming = await self._whole(incoming, parts)
+            # Open before the others end: the sign at the message is left to it.
+            await self._asking.open(incoming, language, burst)
+        for open_id in opened:
             if open_id != question.message_id:
                 await self._asking.cancel(question.model_copy(update={"message_id": open_id}))
-        if not parts:
-            return
+        if parts:
+            await self._ask(incoming, language, burst)
+
+    async def _whole(self, incoming: Incoming, parts: Mapping[str, Part]) -> Incoming:
+        """Return the question that a burst is, to be answered where its first message is."""
         text = "\n".join(part.text for part in parts.values())
-        first = question.model_copy(update={"message_id": next(iter(parts))})
+        first = incoming.question.model_copy(update={"message_id": next(iter(parts))})
         post = (await self._memory.fields(first)).get("post")
-        whole = replace(incoming, text=text, post=json.loads(post) if post else incoming.post)
-        await self._ask(whole, language, burst)
+        return replace(incoming, text=text, post=json.loads(post) if post else incoming.post)
 
     async def _ask(self, incoming: Incoming, language: str, burst: str) -> None:
         question = incoming.question

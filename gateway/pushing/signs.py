@@ -4,6 +4,7 @@ None of it is owed: what the platform refuses is logged, and the outcome comes a
 """
 
 import asyncio
+import json
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
@@ -18,6 +19,10 @@ from gateway.pushing.port import Channel, PushMemory
 log = structlog.get_logger("gateway")
 T = TypeVar("T")
 Post = Mapping[str, str]
+UNSIGNED = "unsigned"
+"""No sign was set at this question's message."""
+LEFT = "sign"
+"""A sign was set there for another question, and left to this one."""
 
 
 class Signs:
@@ -54,14 +59,31 @@ class Signs:
         else:
             await self._tried("rested", lambda: self._channel.rested(question, post))
 
-    async def rest(self, question: Question, post: Post) -> None:
-        """Take the sign away, where one was set; raises `LaterError` to be called again."""
-        if "unsigned" in await self._memory.fields(question):
+    async def rest(self, question: Question, post: Post, *, was_set: bool = True) -> None:
+        """Take the sign of a closed question away, unless another works at the same message.
+
+        Raises `LaterError` to be called again.
+        """
+        known = await self._memory.fields(question)
+        is_there = LEFT in known or (was_set and UNSIGNED not in known)
+        if not is_there or await self._is_left(question, post):
             return
         try:
             await patiently(lambda: self._channel.rested(question, post), what="rested")
         except NeverError as error:
             self.refused("rested", error)
+
+    async def _is_left(self, question: Question, post: Post) -> bool:
+        """Leave the sign to an open question about the same message, which takes it away then."""
+        for id_ in await self._memory.opened(question):
+            other = question.model_copy(update={"message_id": id_})
+            kept = (await self._memory.fields(other)).get("post", "{}")
+            if json.loads(kept) == dict(post):
+                await self._memory.note(other, **{LEFT: "1"})
+                # Whoever closes it from now on looks after that, and finds the note.
+                if id_ in await self._memory.opened(question):
+                    return True
+        return False
 
     def refused(self, call: str, error: PushError) -> None:
         """Log that the platform will not do something that is not owed."""
@@ -79,7 +101,7 @@ class Signs:
         try:
             await patiently(lambda: self._channel.working(question, post), what="working")
         except SkippedError:
-            await self._memory.note(question, unsigned="1")
+            await self._memory.note(question, **{UNSIGNED: "1"})
         except PushError as error:
             self.refused("working", error)
 

@@ -31,6 +31,7 @@ async def push_door_of(
     manners: Manners = AT_ONCE,
     deadline_seconds: float = 20.0,
     broker: Any = None,
+    memory: Any = None,
     **broker_options: Any,
 ) -> AsyncIterator[PushDoor]:
     """Deliver for a channel while inside."""
@@ -48,9 +49,7 @@ async def push_door_of(
         channel,
         desk=desk,
         broker=broker,
-        memory=RedisPushMemory(
-            house.client, channel.name, question_seconds=600, conversation_seconds=600
-        ),
+        memory=memory_of(house, channel.name) if memory is None else memory,
         thumbs=StoredConversations(house.client, shards=1, ttl_seconds=600),
         texts=TEXTS,
         manners=manners,
@@ -62,6 +61,11 @@ async def push_door_of(
             yield door
     finally:
         await broker.close()
+
+
+def memory_of(house: House, channel: str) -> RedisPushMemory:
+    """What a channel remembers."""
+    return RedisPushMemory(house.client, channel, question_seconds=600, conversation_seconds=600)
 
 
 class Faltering:
@@ -82,20 +86,21 @@ class Faltering:
 
 
 class Holding:
-    """A broker that holds the next thing that is submitted until it is told to go on."""
+    """A broker or a memory that holds the first call of a method until it is told to go on."""
 
-    def __init__(self, broker: Any) -> None:
-        self._broker = broker
+    def __init__(self, held: Any, method: str) -> None:
+        self._held = held
+        self._method = method
         self.holds, self.goes_on = asyncio.Event(), asyncio.Event()
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._broker, name)
+        return self._later if name == self._method else getattr(self._held, name)
 
-    async def submit(self, submission: Any) -> Any:
+    async def _later(self, *args: Any, **options: Any) -> Any:
         if not self.holds.is_set():
             self.holds.set()
             await self.goes_on.wait()
-        return await self._broker.submit(submission)
+        return await getattr(self._held, self._method)(*args, **options)
 
 
 async def until(true: Callable[[], Any]) -> Any:

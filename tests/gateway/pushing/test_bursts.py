@@ -17,6 +17,7 @@ from tests.gateway.pushing.rig import (
     Faltering,
     Holding,
     acknowledged,
+    memory_of,
     push_door_of,
     until,
 )
@@ -248,7 +249,7 @@ async def test_a_message_that_is_edited_while_it_is_taken_in_is_asked_once(
 
 
 async def test_a_message_that_its_edit_overtakes_is_not_asked_beside_it(house: House) -> None:
-    broker = Holding(house.make_broker())
+    broker = Holding(house.make_broker(), "submit")
     async with talk(house, EACH, broker=broker) as at, asyncio.TaskGroup() as tasks:
         tasks.create_task(at.say("1", "one"))
         await broker.holds.wait()
@@ -257,6 +258,19 @@ async def test_a_message_that_its_edit_overtakes_is_not_asked_beside_it(house: H
 
         async with house.open():
             await at.outcomes("eins")
+
+
+async def test_an_edit_that_another_overtakes_leaves_the_question_to_it(house: House) -> None:
+    memory = Holding(memory_of(house, "wall"), "opened")
+    async with talk(house, EACH, memory=memory) as at, asyncio.TaskGroup() as tasks:
+        await at.say("1", "one")
+        tasks.create_task(at.edit("1", "eins", at=10))
+        await memory.holds.wait()
+        await at.edit("1", "uno", at=20)
+        memory.goes_on.set()
+
+        async with house.open():
+            await at.outcomes("uno")
 
 
 @pytest.mark.parametrize("pause", range(0, 60, 6))

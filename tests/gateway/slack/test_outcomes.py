@@ -1,5 +1,6 @@
 """Every message of people ends in one outcome in its thread, and no eyes stay."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -19,6 +20,13 @@ ASKS_BACK = {
     "clarification_message": "-",
 }
 OPTION = {"label": "One", "value": "Option one", "kind": "option"}
+
+
+def changed(event: dict[str, Any], text: str, *, at: str = "1700000009.000000") -> dict[str, Any]:
+    """What Slack tells of an edit."""
+    edited = {**event, "text": text, "edited": {"ts": at}}
+    return {"type": "message", "subtype": "message_changed", "channel": event["channel"],
+            "message": edited, "previous_message": event, "ts": at}  # fmt: skip
 
 
 async def rested(desk: SlackDesk) -> None:
@@ -72,6 +80,23 @@ async def test_eyes_and_placeholder_go_with_a_deleted_question(
         await until(lambda: not api.posts)
         await rested(desk)
         assert api.reacted == [("C1", event["ts"], "eyes")]
+
+
+async def test_eyes_stay_while_an_edited_question_is_worked_on(house: House, api: SlackApi) -> None:
+    async with slack_desk(house, api) as desk:
+        event = await desk.say(f"{MENTION} How?")
+        await until(lambda: api.reactions and api.posts)
+        api.gates["chat.delete"] = asyncio.Event()
+        await desk.send(changed(event, f"{MENTION} How many?"))
+        await until(lambda: len(api.called("reactions.add")) == 2 and api.called("chat.delete"))
+        api.gates["chat.delete"].set()
+        await acknowledged(house, "slack")
+        assert api.reactions
+        assert not api.called("reactions.remove")
+
+        async with house.open():
+            await until(lambda: ANSWER in api.shown()[0] and len(api.posts) == 1)
+            await rested(desk)
 
 
 async def test_who_cannot_be_taken_in_is_told_so_once_in_the_own_language(
