@@ -1,6 +1,7 @@
 """Fetches updates by long polling; each is confirmed after it was taken in."""
 
 import asyncio
+import time
 from typing import Any
 
 import structlog
@@ -16,19 +17,32 @@ log = structlog.get_logger("gateway")
 POLL_SECONDS = 25
 AWAY_SECONDS = 1.0
 CONFLICT_SECONDS = 3.0
-"""Another process polls: how long to wait before looking whether it still does."""
+"""Another process is heard: how long to wait before polling again."""
+QUIET_SECONDS = 60.0
+"""How long nothing more is said of what hinders polling."""
 TRIES = 3
 
 
 class Polling:
-    """The loop of one process; only one at a time gets updates, the next one waits to take over."""
+    """The loop of one process.
+
+    Telegram gives updates to one poll at a time, and ends the older of two. So of several processes
+    one after the other is heard, and all wait: what comes to two of them is taken in once.
+    """
 
     def __init__(
-        self, bot: Bot, updates: Updates, *, unavailable: tuple[type[Exception], ...]
+        self,
+        bot: Bot,
+        updates: Updates,
+        *,
+        unavailable: tuple[type[Exception], ...],
+        conflict_seconds: float = CONFLICT_SECONDS,
     ) -> None:
         self._bot = bot
         self._updates = updates
         self._unavailable = unavailable
+        self._conflict_seconds = conflict_seconds
+        self._quiet_until = float("-inf")
         self._offset = 0
         self._failed: dict[int, int] = {}
 
@@ -46,11 +60,23 @@ class Polling:
             updates = await self._bot.get_updates(
                 offset=self._offset, timeout=POLL_SECONDS, allowed_updates=ALLOWED
             )
+        except Conflict as error:
+            self._hindered(error)
+            await asyncio.sleep(self._conflict_seconds)
+            return []
         except TelegramError as error:
             log.warning("polling_failed", channel="telegram", error=str(error))
             await asyncio.sleep(_pause(error))
             return []
         return [update.to_dict() for update in updates]
+
+    def _hindered(self, error: Conflict) -> None:
+        """Say now and then who gets the updates; one line of a terminal holds it."""
+        if time.monotonic() < self._quiet_until:
+            return
+        self._quiet_until = time.monotonic() + QUIET_SECONDS
+        hooked = "webhook" in error.message.casefold()
+        log.warning("webhook_is_set" if hooked else "another_process_polls")
 
     async def _take(self, update: dict[str, Any]) -> bool:
         """Whether an update was taken in, or given up because it cannot be."""
@@ -68,6 +94,4 @@ class Polling:
 
 
 def _pause(error: TelegramError) -> float:
-    if isinstance(error, RetryAfter):
-        return seconds_of(error)
-    return CONFLICT_SECONDS if isinstance(error, Conflict) else AWAY_SECONDS
+    return seconds_of(error) if isinstance(error, RetryAfter) else AWAY_SECONDS

@@ -74,6 +74,7 @@ class BotApi:
     gone_topics: set[str] = field(default_factory=set)
     malformed: set[str] = field(default_factory=set)
     polls: int = 0
+    conflicts: list[int] = field(default_factory=list)
     chats: dict[int, Said] = field(default_factory=dict)
     calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     refusals: dict[str, list[RefusedError]] = field(default_factory=dict)
@@ -225,6 +226,7 @@ class BotApi:
             except TimeoutError:
                 pass
         if mine != self.polls:
+            self.conflicts.append(mine)
             raise RefusedError(
                 409,
                 "Conflict: terminated by other getUpdates request; "
