@@ -62,7 +62,9 @@ class Envelope(BaseModel, frozen=True, extra="forbid"):
         # What `model_copy(update=changes)` does, at a third of its price: every hop copies twice.
         copy = Envelope.__new__(Envelope)
         object.__setattr__(copy, "__dict__", {**self.__dict__, **changes})
-        object.__setattr__(copy, "__pydantic_fields_set__", self.model_fields_set | changes.keys())
+        known = self.__pydantic_fields_set__
+        known = known if known.issuperset(changes) else known | changes.keys()
+        object.__setattr__(copy, "__pydantic_fields_set__", known)
         object.__setattr__(copy, "__pydantic_extra__", None)
         object.__setattr__(copy, "__pydantic_private__", None)
         return copy

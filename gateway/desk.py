@@ -2,10 +2,10 @@
 
 import asyncio
 import math
+import os
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
-from uuid import uuid4
 
 import structlog
 from pydantic import JsonValue
@@ -104,7 +104,9 @@ class Desk:
 
     async def submit(self, message: Message) -> Accepted | Duplicate:
         """Hand a message in; raises `MessageError` or `BusyError`."""
-        question = self.question(message)
+        return await self._submit(self.question(message), message)
+
+    async def _submit(self, question: Question, message: Message) -> Accepted | Duplicate:
         payload = _payload(message)
         envelope = self._envelope(question, payload)
         result = await self._broker.submit(
@@ -163,7 +165,7 @@ class Desk:
         """Submit and wait: return the one reply of this message."""
         question = self.question(message)
         async with self._broker.expecting(question) as expected:
-            result = await self.submit(message)
+            result = await self._submit(question, message)
             if isinstance(result, Duplicate) and result.reply is not None:
                 return result.reply
             # What was submitted before may have ended before anybody here expected it.
@@ -234,7 +236,7 @@ class Desk:
             deadline_ts=now + self._deadline_seconds,
             target_role=Role.MANAGER.value,
             result_list=self._result_list,
-            trace_parent=f"00-{uuid4().hex}-{uuid4().hex[:16]}-01",
+            trace_parent=_trace_parent(),
             payload=payload,
         )
 
@@ -268,6 +270,12 @@ class Desk:
             "conversation_id": question.conversation_id,
             "message_id": question.message_id,
         }
+
+
+def _trace_parent() -> str:
+    """Return a new trace and span as W3C Trace Context writes them."""
+    drawn = os.urandom(24).hex()
+    return f"00-{drawn[:32]}-{drawn[32:]}-01"
 
 
 def _is_lost(reply: Fields) -> bool:

@@ -107,7 +107,7 @@ class Manager:
             **envelope.payload,
             "stage": role,
             "counters": dict(decision.counters),
-            "attempt": sum(n for name, n in decision.counters.items() if name != Counter.ROUND),
+            "attempt": _attempt(decision.counters),
         }
         if send.role is Role.CLARIFICATION:
             payload["needs_clarification"] = True
@@ -252,6 +252,10 @@ def _counters(envelope: Envelope) -> Counters:
     if not isinstance(counters, dict):
         return {}
     return {name: _whole(value) for name, value in counters.items()}
+
+
+def _attempt(counters: Counters) -> int:
+    return sum(counters.values()) - counters.get(Counter.ROUND.value, 0)
 
 
 def _whole(value: JsonValue) -> int:
