@@ -136,7 +136,7 @@ function outdented(line, indent) {
 
 /** Return an item; one that is a single paragraph holds its line alone. */
 function item(lines, reading, depth) {
-  const node = make("li", { dir: "auto" });
+  const node = make("li"); // its text decides, with the others', which way the list goes
   readBlocks(node, lines, { ...reading }, depth + 1);
   const [first] = node.children;
   if (first?.localName === "p") first.replaceWith(...first.childNodes);
@@ -158,7 +158,7 @@ function readTable(parent, lines, at, reading) {
     const told = cells(line).slice(0, columns.length);
     return make("tr", {}, ...told.map((cell) => cellNode("td", cell, reading)));
   });
-  const table = make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows));
+  const table = make("table", { dir: "auto" }, make("thead", {}, head), make("tbody", {}, ...rows));
   const named = { class: "table", tabindex: "0", role: "region", "aria-label": reading.words.table };
   parent.append(make("div", named, table));
   return end;
@@ -172,7 +172,7 @@ function cells(line) {
 }
 
 function cellNode(tag, cell, reading) {
-  const node = make(tag, { dir: "auto", scope: tag === "th" ? "col" : null });
+  const node = make(tag, { scope: tag === "th" ? "col" : null });
   readInline(node, cell, reading);
   return node;
 }

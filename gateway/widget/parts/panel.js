@@ -168,6 +168,7 @@ export class Panel {
         connection === "reconnecting" ? make("button", now, this.words.now) : null,
       ].filter(Boolean),
     );
+    this.#follow();
     if (before !== undefined) this.say(this.words[connection]);
   }
 
@@ -197,6 +198,7 @@ export class Panel {
     const row = make("div", { class: "row" }, yes, make("button", no, this.words.keep));
     this.asking.replaceChildren(question, row);
     this.asking.hidden = false;
+    this.#follow();
     yes.focus();
   }
 

@@ -92,7 +92,8 @@ header .mark { color: var(--accent); display: flex; margin-inline-end: 10px; }
 .log { flex: 1; overflow-y: auto; overscroll-behavior: contain; padding: 20px; display: flex;
   flex-direction: column; gap: 24px; scrollbar-width: thin; position: relative; }
 .log:focus-visible { outline-offset: -3px; }
-.log ol.turns { list-style: none; margin: 0; padding: 0; display: flex; flex-direction: column;
+.log > * { inline-size: 100%; max-inline-size: 46em; margin-inline: auto; }
+ol.turns { list-style: none; margin-block: 0; padding: 0; display: flex; flex-direction: column;
   gap: 28px; }
 .hello { margin-block: auto 0; }
 .hello > p { margin: 0 0 20px; font-size: 1.25em; line-height: 1.45; letter-spacing: -.01em;
@@ -107,14 +108,16 @@ header .mark { color: var(--accent); display: flex; margin-inline-end: 10px; }
 .choice.chosen { border-color: var(--accent); color: var(--text); background: var(--bubble); }
 
 .turn { display: flex; flex-direction: column; gap: 14px; min-inline-size: 0; }
-.question { align-self: flex-end; max-inline-size: min(88%, 44em); margin: 0; padding: 10px 16px;
+.question { align-self: flex-end; max-inline-size: 88%; margin: 0; padding: 10px 16px;
   border-radius: var(--radius); border-end-end-radius: 4px; background: var(--bubble);
   white-space: pre-wrap; overflow-wrap: anywhere; }
 .earlier .said { margin: 0 0 12px; color: var(--muted); white-space: pre-wrap; overflow-wrap: anywhere; }
-.answer { min-inline-size: 0; max-inline-size: 46em; }
+.answer { min-inline-size: 0; }
 
-.progress { display: flex; align-items: center; gap: 12px; color: var(--muted); min-block-size: 40px; }
-.progress .tool { margin-inline-start: auto; }
+.progress { display: flex; align-items: center; gap: 12px; color: var(--muted); min-block-size: 40px;
+  line-height: 1.35; }
+.progress .tool { margin-inline-start: auto; flex: none; border: 1px solid var(--line); color: var(--text); }
+.progress .tool .icon { inline-size: 18px; block-size: 18px; fill: currentColor; }
 .steps { display: flex; gap: 4px; }
 .steps i { inline-size: 18px; block-size: 4px; border-radius: 2px; background: var(--line);
   transition: background .3s ease; }
@@ -127,6 +130,8 @@ header .mark { color: var(--accent); display: flex; margin-inline-end: 10px; }
 .prose p, .prose ul, .prose ol, .prose pre, .prose blockquote, .prose .table { margin: 0 0 .85em; }
 .prose ul, .prose ol { padding-inline-start: 1.5em; }
 .prose li { margin-block: .3em; padding-inline-start: .2em; }
+.prose :is(li, th, td) { unicode-bidi: plaintext; text-align: left; }
+.prose :is(ol, ul):dir(rtl) > li, .prose table:dir(rtl) :is(th, td), .place:dir(rtl) .what { text-align: right; }
 .prose li::marker { color: var(--muted); }
 .prose li > :is(ul, ol, p, pre) { margin-block: .3em; }
 .prose :is(h3, h4, h5, h6) { margin: 1.3em 0 .5em; font-size: 1em; line-height: 1.4; font-weight: 650; }
@@ -135,7 +140,8 @@ header .mark { color: var(--accent); display: flex; margin-inline-end: 10px; }
   text-decoration-thickness: 1px; }
 .prose a:hover { text-decoration-thickness: 2px; }
 .prose code { font: .9em/1.5 ui-monospace, "SF Mono", "Cascadia Code", Menlo, Consolas, monospace;
-  background: var(--raised); border-radius: 5px; padding: .1em .35em; unicode-bidi: isolate; }
+  background: var(--raised); border-radius: 5px; padding: .1em .35em; unicode-bidi: isolate; -webkit-box-decoration-break: clone;
+  box-decoration-break: clone; }
 .prose pre { background: var(--raised); border: 1px solid var(--line); border-radius: var(--small);
   padding: 12px 14px; overflow-x: auto; text-align: left; }
 .prose pre code { background: none; padding: 0; overflow-wrap: normal; white-space: pre; }
@@ -144,7 +150,7 @@ header .mark { color: var(--accent); display: flex; margin-inline-end: 10px; }
 .prose hr { border: 0; border-block-start: 1px solid var(--line); margin: 1.2em 0; }
 .prose .table { overflow-x: auto; }
 .prose table { border-collapse: collapse; font-size: .9375em; }
-.prose th, .prose td { text-align: start; vertical-align: top; padding: 7px 14px 7px 0;
+.prose th, .prose td { vertical-align: top; padding: 7px 14px 7px 0;
   padding-inline: 0 14px; border-block-end: 1px solid var(--line); overflow-wrap: break-word; min-inline-size: 4em; }
 .prose .note { color: var(--muted); font-style: italic; }
 .prose .cite { display: inline-block; min-inline-size: 24px; padding-inline: 5px; margin-inline: 2px 1px;
@@ -164,7 +170,7 @@ a.place:focus-visible { outline-offset: -2px; border-radius: var(--small); }
 li:focus-visible { outline-offset: -2px; }
 .place .numbers { color: var(--accent); font-weight: 650; font-size: .8125em; line-height: 1.85;
   min-inline-size: 1.9em; }
-.place .what { flex: 1; min-inline-size: 0; line-height: 1.4; }
+.place .what { flex: 1; min-inline-size: 0; line-height: 1.4; text-align: left; }
 .place b { font-weight: 600; display: block; }
 .place small { display: block; font-size: .8125em; color: var(--muted); margin-block-start: 1px; }
 .place .icon { inline-size: 16px; block-size: 16px; color: var(--muted); margin-block-start: 3px; }
@@ -183,12 +189,13 @@ li:focus-visible { outline-offset: -2px; }
 .button.main { background: var(--accent); color: var(--on-accent); border-color: transparent; }
 .problem { color: var(--problem); margin: 0 0 10px; }
 
-.notice { display: flex; align-items: center; gap: 8px 16px; flex-wrap: wrap; padding: 10px 20px;
+.notice { display: flex; align-items: center; gap: 8px 16px; flex-wrap: wrap; padding: 10px max(20px, 50% - 25em);
   font-size: .9375em; line-height: 1.4; background: var(--raised); border-block-start: 1px solid var(--line); }
 .notice p { margin: 0; flex: 1 1 14em; }
 .notice .row { margin: 0; }
 
 form.composer { padding: 12px 16px 16px; }
+.field, .disclaimer { max-inline-size: 48em; margin-inline: auto; }
 .field { display: flex; align-items: flex-end; gap: 6px; padding: 5px; border: 1px solid var(--edge);
   --edge: light-dark(#82908a, #7d8d87); border-radius: 26px; background: var(--surface); }
 .field:focus-within { border-color: var(--ring); box-shadow: 0 0 0 1px var(--ring); }
@@ -199,16 +206,23 @@ textarea { flex: 1; min-inline-size: 0; resize: none; border: 0; background: non
 textarea::placeholder { color: var(--muted); opacity: 1; }
 .reason textarea { inline-size: 100%; border: 1px solid light-dark(#82908a, #7d8d87); border-radius: 10px;
   background: var(--surface); padding: 8px 12px; min-block-size: 4.5em; }
-.reason textarea:focus-visible { border-color: var(--ring); box-shadow: 0 0 0 1px var(--ring); }
+.reason textarea:focus-visible { outline-color: transparent; border-color: var(--ring);
+  box-shadow: 0 0 0 1px var(--ring); }
 .send { display: grid; place-items: center; inline-size: 40px; block-size: 40px; border-radius: 50%;
   background: var(--accent); color: var(--on-accent); flex: none; }
 .send:disabled { background: var(--raised); color: var(--muted); }
-.disclaimer { margin: 8px 8px 0; font-size: .8125em; line-height: 1.4; color: var(--muted);
+.disclaimer { margin-block: 8px 0; padding-inline: 8px; font-size: .8125em; line-height: 1.4; color: var(--muted);
   text-align: center; text-wrap: balance; }
 
 @keyframes rise { from { opacity: 0; transform: translateY(12px); } }
 @keyframes breathe { 50% { opacity: .35; } }
 @media (max-width: 360px) {
+  header { padding-inline: 16px 8px; }
+  header .mark { margin-inline-end: 6px; }
+  h2 { font-size: 1em; }
+  .progress { gap: 10px; }
+  .steps { gap: 3px; }
+  .steps i { inline-size: 13px; }
   .log { padding: 16px; }
   form.composer { padding: 8px 10px 12px; }
 }

@@ -28,6 +28,8 @@ ANSWER = {
         for number, url in ((1, "https://docs.acme.test/rules"), (2, None))
     ],
 }
+NAMED = {"number": 1, "title": "Rules", "path": "rules.md", "anchor": "create-a-rule"}
+"""A source that has no address of its own."""
 QUESTION_BACK = {
     "response": "It can mean several things.\nWhich one?\n1. Set up a webhook\n"
     "2. Set up an account",
@@ -37,6 +39,8 @@ QUESTION_BACK = {
         {"label": "Answer anyway", "value": "Answer anyway", "kind": "skip"},
     ],
 }
+STOPPABLE = f"""() => document.querySelector("{WIDGET}").shadowRoot
+    .querySelector(".progress button:not([hidden])")"""
 NEAR = ["local-network-access"]
 """Without it a website may not read what is served on this machine."""
 UNCLEAR = {"needs_clarification": True, "clarification_reason": "ambiguous_query"}
@@ -82,6 +86,24 @@ async def test_an_answer_comes_with_sources_that_open_at_the_heading(
     assert await shown.part("a.place small").first.inner_text() == "Routing › Routing rules"
 
 
+async def test_a_source_without_an_address_opens_in_the_desks_own_reader(
+    booth: Booth, come: Come
+) -> None:
+    booth.house.script.next(Role.RESPONSE, {"sources_used": [{**NAMED, "chunk_id": "rules#1"}]})
+    visitor = await come()
+    shown = await visitor.opens()
+    await shown.asks("How do I add a rule?")
+    await shown.has_answers(1)
+
+    async with visitor.context.expect_page() as opening:
+        await shown.part("a.place").click()
+    reader = await opening.value
+
+    await reader.locator(".cited", has_text="Create a rule").wait_for()
+    assert reader.url.endswith("#create-a-rule")
+    assert await reader.evaluate("window.opener") is None
+
+
 async def test_stages_are_shown_as_they_happen(booth: Booth, come: Come) -> None:
     search, check = gated(booth, Role.SEARCH, {}), gated(booth, Role.QUALITY, {})
     shown = await (await come()).opens()
@@ -99,8 +121,7 @@ async def test_an_answer_that_is_being_made_can_be_stopped(booth: Booth, come: C
     gate = gated(booth, Role.RESPONSE, ANSWER)
     shown = await (await come()).opens()
     await shown.asks("How do I add a rule?")
-    await shown.until(f"""() => document.querySelector("{WIDGET}").shadowRoot
-        .querySelector(".progress button:not([hidden])")""")
+    await shown.until(STOPPABLE)
 
     await shown.field.press("Shift+Tab")
     await shown.page.keyboard.press("Enter")

@@ -1,5 +1,6 @@
 """How the widget looks and how it is reached: small and large, dark, right to left, keys alone."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -8,21 +9,30 @@ from envelope.role import Role
 from tests.gateway.http.rig import Booth
 from tests.gateway.widget.browsing import WIDGET, Shown, violations
 from tests.gateway.widget.conftest import Come
-from tests.gateway.widget.test_asking import ANSWER, asks_back
+from tests.gateway.widget.test_asking import ANSWER, NAMED, STOPPABLE, asks_back, gated
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
 PHONE = {"width": 320, "height": 640}
 DESKTOP = {"width": 1440, "height": 900}
 RICH = {
-    **ANSWER,
+    # One opens at its own address, one in the desk's reader, one is only named.
+    "sources_used": [*ANSWER["sources_used"], {**NAMED, "number": 3}],
     "response": (
         "## Rules\n\nOpen **Routing** [1], see <https://docs.acme.test>.\n\n1. One\n2. Two\n\n"
         "| Code | Meaning |\n|---|---|\n| 4029 | too many |\n\n```\ncurl --a-very-long-option "
-        "https://api.acme.test/v1/messages/and/further/and/further\n```\n\n> quoted `code` [2]"
+        "https://api.acme.test/v1/messages/and/further/and/further\n```\n\n> quoted `code` [2] [3]"
     ),
 }
 WIDE = "() => document.documentElement.scrollWidth > document.documentElement.clientWidth"
+
+
+async def answering(shown: Shown, booth: Booth) -> asyncio.Event:
+    """Ask, and have the answer made until the event: it can be stopped."""
+    gate = gated(booth, Role.RESPONSE, {})
+    await shown.asks("And then?")
+    await shown.until(STOPPABLE)
+    return gate
 
 
 async def talked(shown: Shown, booth: Booth) -> None:
@@ -57,8 +67,12 @@ async def test_axe_finds_nothing(
 
     empty = await violations(shown.page)
     await talked(shown, booth)
+    told = await violations(shown.page)
+    await answering(shown, booth)
 
-    assert (begun, empty, await violations(shown.page)) == ([], [], [])
+    assert (begun, empty, told, await violations(shown.page)) == ([], [], [], [])
+    assert await shown.part("a.place").count() == 2
+    assert await shown.part("button.cite").count() == 1
     assert not await shown.page.evaluate(WIDE)
     assert not await shown.part(".log").evaluate("it => it.scrollWidth > it.clientWidth")
 
@@ -67,8 +81,28 @@ async def test_axe_finds_nothing_right_to_left(booth: Booth, come: Come) -> None
     shown = await (await come(viewport=DESKTOP)).opens(lang="ar", mode="launcher")
     await shown.part(".launcher").click()
     await talked(shown, booth)
+    await answering(shown, booth)
 
     assert await violations(shown.page) == []
+
+
+async def test_lists_tables_and_places_stay_at_the_right_in_arabic(
+    booth: Booth, come: Come
+) -> None:
+    text = "1. افتح\n2. API\n\n| الرمز | API |\n|---|---|\n| 4029 | no route |\n\n- Open\n\nA [1]"
+    booth.house.script.next(Role.LANG, {"language": "ar"})
+    booth.house.script.next(Role.RESPONSE, {"response": text, "sources_used": [NAMED]})
+    shown = await (await come()).opens(lang="ar")
+    side = "all => all.map((it) => getComputedStyle(it).textAlign)"
+
+    await shown.asks("How do I add a rule?")
+    await shown.has_answers(1)
+
+    assert await shown.part(".prose ol > li").evaluate_all(side) == ["right"] * 2
+    assert await shown.part("td, th, .what").evaluate_all(side) == ["right"] * 5
+    assert await shown.part(".prose ul > li").evaluate_all(side) == ["left"]
+    marked = await shown.part(".prose ol").evaluate("it => getComputedStyle(it).direction")
+    assert marked == "rtl"
 
 
 async def test_a_phone_is_filled_and_a_desktop_is_not(come: Come) -> None:
