@@ -5,7 +5,7 @@ import asyncio
 import shlex
 import sys
 
-from benchmarks.endurance import bounded, overload, rolling
+from benchmarks.endurance import bounded, overload, poison, rolling
 from benchmarks.endurance.told import Told
 
 
@@ -25,6 +25,10 @@ def main(words: list[str]) -> int:
     roll.add_argument("--seconds", type=float, default=20.0)
     roll.add_argument("--rounds", type=int, default=3)
     roll.add_argument("--seed", type=int, default=1)
+    kill = runs.add_parser("poison", help="now and then what kills whoever works on it")
+    kill.add_argument("--seconds", type=float, default=120.0)
+    kill.add_argument("--every", type=float, default=30.0)
+    kill.add_argument("--seed", type=int, default=1)
     for run in runs.choices.values():
         run.add_argument("--write", action="store_true", help="into docs/endurance.md")
     wanted = parser.parse_args(words)
@@ -42,6 +46,8 @@ async def _run(wanted: argparse.Namespace) -> Told:
             return await overload.run(_overload(wanted))
         case "bounded":
             return await bounded.run(bounded.Bounded(wanted.questions, wanted.restarts))
+        case "poison":
+            return await poison.run(poison.Poison(wanted.seconds, wanted.every, seed=wanted.seed))
         case _:
             return await rolling.run(rolling.Rolling(wanted.seconds, wanted.rounds, wanted.seed))
 

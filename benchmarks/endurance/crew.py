@@ -2,10 +2,13 @@
 
 import asyncio
 import multiprocessing
+import os
 import random
-from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
+import signal
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
 from multiprocessing.context import ForkServerProcess
 
 from pydantic import BaseModel
@@ -29,11 +32,13 @@ from worker.agent_handler import AgentHandler, told_of_poison
 from worker.deciding import OnTheSpot
 from worker.port import Handler, SilentMeter
 from worker.process import Staffing, WorkerProcess, collect_rarely
+from worker.quarantine import Quarantine, Quarantined
 from worker.shutdown import stop_on_signals
 
 AGAIN = "endurance:again"
 """Counts what a handler was given that was not its first start."""
 READY = "endurance:ready"
+POISON = "Whoever searches for this dies."
 STOP_SECONDS = 30.0
 SPREAD = 0.1
 
@@ -43,7 +48,8 @@ class Crew:
     """How a worker process works; times are seconds.
 
     `waits`: how long each role's handler waits, give or take a tenth; `places`: on how many each
-    role works at once in a process, `tight` those of single roles.
+    role works at once in a process, `tight` those of single roles. With `quarantines` suspects run
+    in processes of their own.
     """
 
     url: str
@@ -54,6 +60,7 @@ class Crew:
     ttl_seconds: float = 3600.0
     grace_seconds: float = 20.0
     pace: Pace = NO_PACE
+    quarantines: bool = False
 
     def broker(self) -> RedisBroker:
         """Return a broker as every process of this crew uses it."""
@@ -74,7 +81,9 @@ class WaitingAgent(IdleAgent):
         self._seconds = seconds
 
     async def work(self, reads: Reads) -> HopOutcome[BaseModel]:
-        """Return the fixed writes, after a while."""
+        """Return the fixed writes, after a while; poison kills who searches for it."""
+        if reads.text == POISON and self.role is Role.SEARCH:
+            os.kill(os.getpid(), signal.SIGKILL)
         if self._seconds > 0:
             await asyncio.sleep(self._seconds * random.uniform(1 - SPREAD, 1 + SPREAD))
         return await super().work(reads)
@@ -100,24 +109,33 @@ def process_of(crew: Crew) -> WorkerProcess:
     memory = RedisMemory(connect(crew.url), shards=1, ttl_seconds=int(crew.ttl_seconds))
     manager = Manager(Flow(ASSISTANT), memory, NoTexts(), limits=Limits(), quality_threshold=0.7)
     here = OnTheSpot(manager, SilentMeter())
-    agents: list[Agent[Reads, BaseModel]] = [
-        WaitingAgent(role, crew.waits.get(role.value, 0.0)) for role in WRITES
+    staff = [
+        Staffing(_agent(crew, role, here), crew.tight.get(role.value, crew.places))
+        for role in WRITES
     ]
-    staff = [Staffing(Watched(manager, crew.url), 4 * crew.places)]
-    staff += [
-        Staffing(
-            Watched(AgentHandler(agent, limit_seconds=30, manager=here), crew.url),
-            crew.tight.get(agent.role.value, crew.places),
-        )
-        for agent in agents
-    ]
+    if crew.quarantines:
+        make, roles = partial(made, crew), [role.value for role in WRITES]
+        quarantine = Quarantine(make, roles, told_of_poison, preload=[__name__])
+        staff = [replace(one, handler=Quarantined(one.handler, quarantine)) for one in staff]
+    staff.insert(0, Staffing(manager, 4 * crew.places))
     return WorkerProcess(
         crew.broker(),
-        staff,
+        [replace(one, handler=Watched(one.handler, crew.url)) for one in staff],
         renewal=LeaseRenewal(crew.broker, lease_seconds=crew.lease_seconds),
         meter=SilentMeter(),
         grace_seconds=crew.grace_seconds,
     )
+
+
+def _agent(crew: Crew, role: Role, manager: OnTheSpot | None = None) -> AgentHandler:
+    agent: Agent[Reads, BaseModel] = WaitingAgent(role, crew.waits.get(role.value, 0.0))
+    return AgentHandler(agent, limit_seconds=30, manager=manager)
+
+
+@asynccontextmanager
+async def made(crew: Crew, role: str) -> AsyncIterator[Handler]:
+    """Make the handler of a role for a suspect."""
+    yield _agent(crew, Role(role))
 
 
 async def _work(crew: Crew) -> None:
@@ -147,7 +165,9 @@ class Workers:
 
     async def start(self) -> ForkServerProcess:
         """Start one more, and return it once it works."""
-        process = self._context.Process(target=work, args=(self._crew,), daemon=True)
+        # Only who is no daemon may have children of its own.
+        daemon = not self._crew.quarantines
+        process = self._context.Process(target=work, args=(self._crew,), daemon=daemon)
         self._started += 1
         await asyncio.to_thread(process.start)
         while int(await self._client.get(READY) or 0) < self._started:
@@ -175,6 +195,15 @@ class Workers:
         oldest = self.running[0]
         await self.start()
         await self.stop(oldest, kill=kill)
+
+    async def replace_dead(self) -> int:
+        """Start a new one for each that died; return how many."""
+        dead = [process for process in self.running if not process.is_alive()]
+        for process in dead:
+            self.running.remove(process)
+            process.close()
+            await self.start()
+        return len(dead)
 
     async def close(self) -> None:
         """Stop all."""

@@ -2,8 +2,9 @@
 
 import pytest
 
-from benchmarks.endurance import overload, rolling
+from benchmarks.endurance import overload, poison, rolling
 from benchmarks.endurance.overload import Overload
+from benchmarks.endurance.poison import Poison
 from benchmarks.endurance.rolling import Rolling
 from benchmarks.endurance.told import Told
 
@@ -34,3 +35,17 @@ async def test_a_rolling_restart_spends_no_attempt_and_delays_nobody_for_long() 
     # The goal is one second; a machine that does much else at once gets five.
     assert goals.pop("added p99 (s)") < 5
     assert set(goals.values()) == {0}
+
+
+async def test_poison_is_started_thrice_ends_with_an_apology_and_costs_nobody_an_answer() -> None:
+    told = await poison.run(Poison(seconds=2, every=2, lease_seconds=1.5))
+
+    goals = found(told)
+    # In so short a time everybody was beside it.
+    del goals["others' p99 against before"]
+    assert goals == {
+        "poison buried after exactly three starts": 1,
+        "its users got an apology": 1,
+        "workers lost, for each": 1,
+        "questions without an answer": 0,
+    }
