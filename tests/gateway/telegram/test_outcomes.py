@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from envelope.role import Role
+from gateway.pushing.port import Manners
 from tests.broker.rig import eventually
-from tests.gateway.pushing.rig import ANSWER, TEXTS, WORKING, acknowledged, until
+from tests.gateway.pushing.rig import ANSWER, TEXTS, WORKING, Faltering, acknowledged, until
 from tests.gateway.telegram.api import BotApi, RefusedError
 from tests.gateway.telegram.rig import PERSON, TelegramDesk, telegram_desk
 from tests.worker.cast import House
@@ -252,3 +253,48 @@ async def test_no_link_of_an_answer_becomes_a_preview(desk: TelegramDesk) -> Non
 
     shown = [*desk.api.called("sendMessage"), *desk.api.called("editMessageText")]
     assert all(told["link_preview_options"] == {"is_disabled": True} for told in shown)
+
+
+@pytest.mark.parametrize(("supersedes", "answers"), [(True, 1), (False, 2)])
+async def test_a_newer_message_to_the_bot_supersedes_or_waits_and_says_so(
+    house: House, api: BotApi, supersedes: bool, answers: int
+) -> None:
+    manners = Manners(burst_seconds=0.0, supersedes=supersedes)
+    async with telegram_desk(house, api, manners=manners) as desk:
+        await desk.send(desk.message("First?", **FROM_EVE))
+        await until(lambda: len(api.chats) == 1)
+        await desk.send(desk.message("Second?", **FROM_EVE))
+        told = TEXTS.text("superseded" if supersedes else "push_waiting", "de")
+        await until(lambda: told in api.texts(8))
+        async with house.open():
+            await answered(desk, answers, chat=8)
+
+    assert len(api.chats) == 2
+
+
+async def test_an_update_that_cannot_be_taken_in_is_to_be_sent_again(
+    house: House, api: BotApi
+) -> None:
+    faltering = Faltering(house.make_broker(), 1)
+    async with house.open(), telegram_desk(house, api, broker=faltering) as desk:
+        update = desk.message("How?")
+
+        told = [(await desk.send(update)).status_code for _ in range(2)]
+
+        assert told == [503, 200]
+        await answered(desk)
+
+
+async def test_commands_are_told_in_every_language_and_answered_by_name_in_a_group(
+    desk: TelegramDesk,
+) -> None:
+    await desk.send(desk.group("/help@desk_bot", entities=None))
+
+    await until(
+        lambda: any(TEXTS.text("help_title", "en") in text for text in desk.api.texts(-100))
+    )
+    await until(lambda: len(desk.api.called("setMyCommands")) > len(TEXTS.languages))
+    told = desk.api.called("setMyCommands")
+    assert [call.get("language_code") for call in told] == [None, *TEXTS.languages]
+    assert [each["command"] for each in told[-1]["commands"]] == ["language", "clear", "help"]
+    assert told[-1]["commands"][1]["description"] == TEXTS.text("help_clear_history", "zh")
