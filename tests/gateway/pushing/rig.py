@@ -103,9 +103,9 @@ class Holding:
         return await getattr(self._held, self._method)(*args, **options)
 
 
-async def until(true: Callable[[], Any]) -> Any:
+async def until(true: Callable[[], Any], *, seconds: float = PATIENCE_SECONDS) -> Any:
     """Return what `true` finds, as soon as it finds something."""
-    limit = time.monotonic() + PATIENCE_SECONDS
+    limit = time.monotonic() + seconds
     while time.monotonic() < limit:
         if found := true():
             return found

@@ -32,7 +32,8 @@ def in_group(desk: TelegramDesk, id_: int) -> dict[str, Any]:
 
 async def all_answered(house: House, api: BotApi, asked: dict[int, int]) -> None:
     """Wait until each chat has so many outcomes, and nothing is left to do."""
-    await until(lambda: sum(ANSWER in text for text in shown(api)) == sum(asked.values()))
+    count = sum(asked.values())
+    await until(lambda: sum(ANSWER in text for text in shown(api)) == count, seconds=60.0)
     await acknowledged(house, "telegram")
     assert Counter(int(said.chat) for said in api.chats.values()) == asked
 
