@@ -204,8 +204,9 @@ export class Panel {
 
   /** Keep the newest in sight, but never scroll a question away that is being answered. */
   #follow() {
-    if (!this.following) return;
-    requestAnimationFrame(() => {
+    if (!this.following || this.moving) return;
+    this.moving = requestAnimationFrame(() => {
+      this.moving = null;
       const last = this.list.lastElementChild;
       if (!last) return;
       const bottom = this.log.scrollHeight - this.log.clientHeight;

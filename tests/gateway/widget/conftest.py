@@ -15,14 +15,14 @@ SHELF = Shelf(*(("acme", "docs", chunk, document) for chunk, document in DOCUMEN
 Come = Callable[..., Awaitable[Visitor]]
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def browser() -> AsyncIterator[Browser]:
-    """Chromium, for the tests of one file."""
+    """Chromium, once for all tests: people in it are strangers to each other."""
     async with chromium() as opened:
         yield opened
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def booth() -> AsyncIterator[Booth]:
     """An open door with the widget, before a desk that works, on a Redis that is played."""
     server = FakeServer()
@@ -33,7 +33,7 @@ async def booth() -> AsyncIterator[Booth]:
     await house.close()
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def come(browser: Browser, booth: Booth) -> AsyncIterator[Come]:
     """Let people come; at the end no page may have had an error."""
     visitors = []

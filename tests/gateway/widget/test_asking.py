@@ -10,7 +10,7 @@ from tests.gateway.http.rig import Booth, eventually
 from tests.gateway.widget.browsing import WIDGET
 from tests.gateway.widget.conftest import Come
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 
 ANSWER = {
     "response": "Open **Routing** and choose *New rule*. [1][2]",

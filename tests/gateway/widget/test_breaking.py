@@ -17,13 +17,13 @@ from tests.gateway.http.rig import Booth, eventually
 from tests.gateway.widget.conftest import Come
 from tests.worker.cast import House
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 
 ROOT = Path(__file__).parent.parent.parent.parent
 LONG = " ".join(f"Word {number} of a long answer." for number in range(40))
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def staff(redis_url: str) -> AsyncIterator[House]:
     """A desk that works in this process, behind doors that may die."""
     house = House(lambda: connect(redis_url), played=False)

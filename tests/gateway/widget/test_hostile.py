@@ -12,7 +12,7 @@ from tests.gateway.http.rig import Booth
 from tests.gateway.widget.browsing import serve_parts
 from tests.gateway.widget.conftest import Come
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 
 HOSTILE = [
     "<script>window.harmed = 1</script>",
@@ -71,7 +71,7 @@ SECONDS_MS = 4_000
 """A reader who waits so long believes that the page hangs; what is quadratic takes far longer."""
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def workbench(browser: Browser) -> AsyncIterator[Page]:
     """A page in which Markdown is read as the widget reads it."""
     context = await browser.new_context()

@@ -11,7 +11,7 @@ from tests.gateway.widget.browsing import WIDGET, Shown, violations
 from tests.gateway.widget.conftest import Come
 from tests.gateway.widget.test_asking import ANSWER, NAMED, STOPPABLE, asks_back, gated
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 
 PHONE = {"width": 320, "height": 640}
 DESKTOP = {"width": 1440, "height": 900}

@@ -10,7 +10,7 @@ from tests.gateway.widget.browsing import violations
 from tests.gateway.widget.conftest import Come
 from tests.gateway.widget.test_looks import DESKTOP, PHONE, WIDE
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 
 SIDE = "it => getComputedStyle(it).textAlign"
 
