@@ -296,11 +296,12 @@ async def test_a_message_that_joins_while_another_is_edited_is_not_lost(
 
 
 async def test_a_question_that_becomes_a_command_leaves_the_rest_asked(house: House) -> None:
-    async with house.open(), talk(house) as at:
+    async with talk(house) as at:
         await at.say("1", "How?")
         await at.say("2", "please")
         await at.edit("2", "help", command="help")
 
-        await until(lambda: sorted(at.wall.posts.values()) == ["Done.", ANSWER])
+        async with house.open():
+            await until(lambda: sorted(at.wall.posts.values()) == ["Done.", ANSWER])
+            await acknowledged(house, "wall")
         assert [seen["text"] for seen in house.script.seen[Role.RESPONSE]] == ["How?"]
-        await acknowledged(house, "wall")
