@@ -26,12 +26,14 @@ from knowledge.errors import KnowledgeError
 from memory.conversation import DAY_SECONDS, RedisMemory
 from memory.doors import RedisDoorKeys, RedisDoorMemory, RedisRates
 from memory.errors import MemoryUnavailableError
+from memory.pushing import RedisPushMemory
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
     from starlette.types import ASGIApp
 
 KEPT_TURNS = 50
+PUSH_CHANNELS = ("slack", "telegram")
 
 
 class StoredKeys:
@@ -84,6 +86,12 @@ class StoredConversations:
         )
         self._transcripts = Transcripts(client, shards=shards)
         self._door = RedisDoorMemory(client, shards=shards, ttl_seconds=ttl_seconds)
+        self._pushed = [
+            RedisPushMemory(
+                client, channel, question_seconds=ttl_seconds, conversation_seconds=ttl_seconds
+            )
+            for channel in PUSH_CHANNELS
+        ]
 
     async def said(self, question: Question, *, limit: int) -> Sequence[Said]:
         return await self._transcripts.of(question, limit=limit)
@@ -108,6 +116,10 @@ class StoredConversations:
 
     async def end_visit(self, question: Question) -> None:
         await self._door.end_visit(question)
+
+    async def forget_posts(self, question: Question) -> None:
+        for memory in self._pushed:
+            await memory.forget_words(question)
 
     async def give_feedback(self, question: Question, feedback: Feedback) -> None:
         noted = feedback.model_copy(update={"at": time.time()})

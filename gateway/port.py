@@ -121,6 +121,10 @@ class Conversations(Protocol):
         """Forget the conversation's token."""
         ...
 
+    async def forget_posts(self, question: Question) -> None:
+        """Forget what push doors keep of the words of the question's conversation."""
+        ...
+
     async def give_feedback(self, question: Question, feedback: Feedback) -> None:
         """Keep what was said about this message, in the place of what was said before."""
         ...

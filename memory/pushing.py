@@ -1,7 +1,7 @@
 """Remembers for push doors: where answers belong, what was posted, what a button stands for."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from envelope.question import Question
@@ -97,11 +97,13 @@ class RedisPushMemory:
         """Keep that the fields of a question hold words that people wrote."""
         await self._holds(question, POST, question.message_id)
 
-    async def forget_words(self, question: Question) -> None:
-        """Delete all words and button texts of the question's conversation."""
+    async def forget_words(self, question: Question, *, but: Collection[str] = ()) -> None:
+        """Delete the words and button texts of a conversation, save of the message ids `but`."""
         words = self._of(question, "words")
         for name in await answered(self._client.smembers(words)):
             kind, _, rest = name.decode().partition(":")
+            if kind == POST and rest in but:
+                continue
             key = self._token(rest) if kind == TOKEN else self._of(question, POST, rest)
             # One by one: tokens live in slots of their own.
             await answered(self._client.delete(key))

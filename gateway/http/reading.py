@@ -132,6 +132,7 @@ class Reading:
             )
         # The command itself, too: what is left is that there were messages, without a word of them.
         await self._door.broker.cancel(place.question(message.message_id), forget=True)
+        await self._door.conversations.forget_posts(question)
         await self._door.conversations.end_visit(question)
 
     async def _rate(self, place: Entered, message_id: str, given: NewFeedback) -> None:

@@ -125,8 +125,13 @@ def first_version(incoming: Incoming) -> Question:
 
 
 def _record(question: Question, burst: str) -> Question:
-    """Return the name under which a burst is kept; no message has it."""
-    return question.model_copy(update={"message_id": f"{burst}{VERSION}{BURST}"})
+    """Return the name under which a burst is kept."""
+    return question.model_copy(update={"message_id": record_name(burst)})
+
+
+def record_name(burst: str) -> str:
+    """Return the message id under which the words of a burst are kept; no message has it."""
+    return f"{burst}{VERSION}{BURST}"
 
 
 def digest(text: str) -> str:

@@ -12,10 +12,12 @@ from broker.outage import Outage
 from broker.port import Fields
 from broker.results import Result
 from envelope.outcome import Outcome
+from envelope.question import Question
 from gateway.answer import Answer, answer_of
 from gateway.places import opens_in
 from gateway.pushing.buttons import Buttons
 from gateway.pushing.errors import GoneError, LaterError, NeverError, PushError
+from gateway.pushing.forgetting import Forgetting
 from gateway.pushing.patience import patiently
 from gateway.pushing.port import Channel, Manners, PushMemory, Results, Shown, Tally, Texts
 from gateway.pushing.signs import Signs
@@ -45,6 +47,7 @@ class Delivery:
         *,
         manners: Manners,
         signs: Signs,
+        forgetting: Forgetting,
         tally: Tally,
     ) -> None:
         self._results = results
@@ -54,6 +57,7 @@ class Delivery:
         self._texts = texts
         self._manners = manners
         self._signs = signs
+        self._forgetting = forgetting
         self._tally = tally
         self._running: dict[tuple[int, str], Result] = {}
         self._outage = Outage()
@@ -146,8 +150,8 @@ class Delivery:
                 # Nobody goes on typing for whom nothing can be shown.
                 await self._memory.close(question)
                 raise
-            if result.reply.get("forgot"):
-                await self._memory.forget_words(question)
+            if forgot := result.reply.get("forgot"):
+                await self._forget(question, str(forgot))
             await self._memory.note(question, shown="1")
         await self._memory.close(question)
         # What is posted or noted from now on sees that the question is closed.
@@ -156,6 +160,11 @@ class Delivery:
         if not is_merged:
             await self._signs.rest(question, post)
         self._tally.add(result.outcome)
+
+    async def _forget(self, question: Question, how: str) -> None:
+        for end in await self._forgetting.left_behind(question):
+            await self.show(end)
+        await self._forgetting.forget(question, how)
 
     async def _posted(
         self, result: Result, known: Mapping[str, str], post: Mapping[str, str]

@@ -15,6 +15,7 @@ from gateway.pushing.asking import Asking
 from gateway.pushing.buttons import Buttons, Choice
 from gateway.pushing.delivery import Delivery
 from gateway.pushing.errors import PushError
+from gateway.pushing.forgetting import Forgetting
 from gateway.pushing.intake import Intake
 from gateway.pushing.losses import Losses
 from gateway.pushing.port import (
@@ -70,6 +71,7 @@ class PushDoor:
             texts,
             manners=manners,
             signs=signs,
+            forgetting=Forgetting(desk, memory),
             tally=self.tally,
         )
         asking = Asking(

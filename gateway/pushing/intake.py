@@ -36,10 +36,13 @@ class Intake:
                 await self._without(root, burst, language, incoming)
             await self._ask(incoming, language, incoming.question.message_id)
         elif incoming.edits is None:
-            await self._bursts.begin(incoming, burst)
+            if BURST not in known:
+                await self._bursts.begin(incoming, burst)
             await self._ask(incoming, language, burst)
         else:
-            await self._bursts.change(incoming, burst)
+            # Told again, it brings no words back that were forgotten meanwhile.
+            if BURST not in await self._memory.fields(incoming.question):
+                await self._bursts.change(incoming, burst)
             await self._ask_again(incoming, language, burst)
 
     async def withdraw(self, question: Question, message_id: str) -> None:

@@ -8,8 +8,9 @@ import json
 from collections.abc import Awaitable, Callable
 
 from broker.results import Result
-from gateway.answer import LOST
+from gateway import answer
 from gateway.desk import Desk
+from gateway.pushing.forgetting import forgotten
 from gateway.pushing.port import Incoming, PushMemory
 
 Show = Callable[[Result], Awaitable[None]]
@@ -24,13 +25,19 @@ class Losses:
         self._show = show
 
     async def watch(self, incoming: Incoming, language: str, posted: str | None) -> None:
-        """Wait until a question has ended; show an apology in its placeholder if it was lost."""
+        """Wait until a question has ended; say so in its placeholder if nobody else will."""
         question = incoming.question
         reply = await self._desk.outcome(question, language=language)
-        if reply.get("termination_reason") != LOST:
-            return
+        match reply.get("termination_reason"):
+            case answer.LOST:
+                end = Result("0-0", 0, question, str(reply["outcome"]), reply, 1)
+            case answer.FORGOTTEN if "done" not in await self._memory.fields(question):
+                # It was taken off the result list before anybody could show it.
+                end = forgotten(question)
+            case _:
+                return
         post = json.dumps(dict(incoming.post))
         await self._memory.note(question, post=post, language=language, fixed=incoming.fixed)
         if posted is not None:
             await self._memory.first(question, "0", posted)
-        await self._show(Result("0-0", 0, question, str(reply["outcome"]), reply, 1))
+        await self._show(end)

@@ -1,6 +1,6 @@
 """What the push doors need of others: something that remembers, and a platform to speak to."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -62,8 +62,11 @@ class PushMemory(Protocol):
         """Keep that the fields of a question hold words that people wrote."""
         ...
 
-    async def forget_words(self, question: Question) -> None:
-        """Delete all words and button texts of the question's conversation."""
+    async def forget_words(self, question: Question, *, but: Collection[str] = ()) -> None:
+        """Delete the words and button texts of the question's conversation.
+
+        What is kept under the message ids `but` stays.
+        """
         ...
 
 

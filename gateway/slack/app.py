@@ -108,7 +108,7 @@ class SlackEvents:
             return
         if JOINED not in about:
             await self._door.memory.note_about(incoming.question, **{JOINED: "1"})
-        if "language" not in about:
+        if not about.get("language"):
             language = await self._locales.of(heard.user)
             incoming = replace(incoming, language=language)
         await self._door.intake.accept(incoming)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from envelope.question import Question
+from gateway.desk import parsed
 from gateway.pushing.bursts import VERSION
 from gateway.pushing.port import Incoming
 from gateway.slack.mrkdwn import mentions, said, speaks_to_another
@@ -17,6 +18,16 @@ from gateway.slack.mrkdwn import mentions, said, speaks_to_another
 SAID = frozenset({"", "thread_broadcast", "file_share", "me_message"})
 """Subtypes of messages that people wrote."""
 DIRECT = "direct"
+COMMANDS = {
+    "clear": "clear_history",
+    "clear_history": "clear_history",
+    "clear_all": "clear_all",
+    "language": "set_language",
+    "set_language": "set_language",
+    "get_stats": "get_stats",
+    "help": "help",
+}
+"""What people say, and what the desk calls it."""
 
 Named = Callable[[str, str], Question]
 
@@ -94,16 +105,24 @@ def _heard(
     )
     elsewhere = not _is_direct(event) and speaks_to_another(raw, me.user)
     message_id = f"{ts}{VERSION}{edited}" if edited else ts
+    command, arguments = _command(text)
     incoming = Incoming(
         question=named(conversation_of(me, channel, thread), message_id),
         text=text or "help",
         post=post,
         order=float(edited or ts),
-        command=None if text else "help",
+        command=command if text else "help",
+        arguments=arguments,
         edits=ts if edited else None,
         fixed="" if text else "start",
     )
     return Heard(incoming, str(message["user"]), addressed, "thread_ts" in message, elsewhere)
+
+
+def _command(text: str) -> tuple[str | None, tuple[str, ...]]:
+    """Return the desk's command that a text is; Slack keeps what only begins with `/` to itself."""
+    name, arguments = parsed(text, ())
+    return (COMMANDS[name], arguments) if name in COMMANDS else (None, ())
 
 
 def conversation_of(me: Me, channel: str, thread: str) -> str:

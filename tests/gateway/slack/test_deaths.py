@@ -40,12 +40,12 @@ async def one_outcome(house: House, api: SlackApi) -> None:
 @pytest.mark.parametrize(
     ("method", "was_done"),
     [
-        (TAKING_IN, True),
-        (SIGNING, True),
         (PLACING, True),
-        (EDITING, False),
         (EDITING, True),
-        (RESTING, False),
+        pytest.param(TAKING_IN, True, marks=pytest.mark.faults),
+        pytest.param(SIGNING, True, marks=pytest.mark.faults),
+        pytest.param(EDITING, False, marks=pytest.mark.faults),
+        pytest.param(RESTING, False, marks=pytest.mark.faults),
     ],
 )
 async def test_a_door_killed_while_it_speaks_to_slack_leaves_one_outcome(

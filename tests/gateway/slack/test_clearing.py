@@ -1,0 +1,90 @@
+"""What people can still do in a thread after its conversation was cleared."""
+
+from typing import Any
+
+import pytest
+
+from envelope.role import Role
+from gateway.slack.events import Heard, Me, read
+from tests.gateway.pushing.rig import ANSWER, TEXTS, acknowledged, until
+from tests.gateway.slack.api import BOT, TEAM
+from tests.gateway.slack.rig import SlackDesk
+from tests.gateway.slack.test_outcomes import ASKS_BACK, OPTION, changed
+
+MENTION = f"<@{BOT}>"
+
+
+async def shown(desk: SlackDesk, text: str, times: int = 1) -> None:
+    """Wait until a text is shown so often, and nothing is left to do."""
+    await until(lambda: sum(text in said for said in desk.api.shown()) == times)
+    await acknowledged(desk.house, "slack")
+    await until(lambda: not desk.api.reactions)
+
+
+async def cleared(desk: SlackDesk, event: dict[str, Any], command: str = "/clear") -> None:
+    """Have the thread of a message forgotten."""
+    desk.house.script.next(Role.COMMAND, {"forget": "history"})
+    await desk.say(f"{MENTION} {command}", thread_ts=event["ts"])
+    await shown(desk, "Done.")
+
+
+async def test_old_buttons_are_closed_once_the_conversation_was_cleared(desk: SlackDesk) -> None:
+    desk.house.script.next(Role.GUARDRAILS, ASKS_BACK)
+    desk.house.script.next(Role.CLARIFICATION, {"suggested_actions": [OPTION]})
+    event = await desk.say(f"{MENTION} How?")
+    await until(lambda: any(said.buttons for said in desk.api.posts.values()))
+    await desk.say("How, exactly?", thread_ts=event["ts"])
+    await shown(desk, ANSWER)
+    old = [(ts, said.buttons[0]) for ts, said in desk.api.posts.items()]
+    await cleared(desk, event)
+
+    for ts, button in old:
+        assert (await desk.press(ts, button)).status_code == 200
+
+    await until(lambda: len(desk.api.whispers) == 2)
+    assert {told["text"] for told in desk.api.whispers} == {TEXTS.text("push_expired", "en")}
+    assert len(desk.api.posts) == 3
+
+
+async def test_who_edits_deletes_or_writes_on_after_a_clear_is_understood(desk: SlackDesk) -> None:
+    event = await desk.say(f"{MENTION} How?")
+    other = await desk.say("Why?", thread_ts=event["ts"])
+    await until(lambda: desk.house.script.seen[Role.RESPONSE])
+    await cleared(desk, event)
+    before = len(desk.api.posts)
+
+    gone = {"type": "message", "subtype": "message_deleted", "channel": "C1", "ts": "2",
+            "deleted_ts": other["ts"], "previous_message": other}  # fmt: skip
+    assert (await desk.send(gone)).status_code == 200
+    assert (await desk.send(changed(event, f"{MENTION} How many?"))).status_code == 200
+    await until(lambda: desk.house.script.seen[Role.LANG][-1]["text"] == "How many?")
+    await desk.say("And then?", thread_ts=event["ts"])
+
+    await until(lambda: desk.house.script.seen[Role.LANG][-1]["text"] == "And then?")
+    await acknowledged(desk.house, "slack")
+    await until(lambda: not desk.api.reactions)
+    assert len(desk.api.posts) == before + 2
+    assert TEXTS.text("push_working", "en") not in desk.api.shown()
+
+
+@pytest.mark.parametrize(
+    ("text", "command", "arguments"),
+    [
+        ("/clear", "clear_history", ()),
+        ("/language de", "set_language", ("de",)),
+        ("/etc is what?", None, ()),
+        ("/clear/cache is what?", None, ()),
+    ],
+)
+async def test_a_slash_asks_for_a_command_that_there_is_and_is_a_question_else(
+    desk: SlackDesk, text: str, command: str | None, arguments: tuple[str, ...]
+) -> None:
+    event = desk.message(f"{MENTION} {text}")
+
+    heard = read(event, Me(TEAM, BOT), desk.door.named)
+    await desk.send(event)
+
+    assert isinstance(heard, Heard)
+    told = heard.incoming
+    assert (told.text, told.command, told.arguments) == (text, command, arguments)
+    await shown(desk, ANSWER if command is None else "Done.")
