@@ -167,7 +167,7 @@ def _machine(goals: Goals, progress: Progress) -> list[str]:
         f"- {seconds / 60:.1f} minutes, written on {time.strftime('%Y-%m-%d')}",
         f"- other programs used {others / max(1.0, seconds):.0%} of the processors meanwhile, "
         f"{most:.0%} in the round in which they used most",
-        f"- {os.cpu_count()} cores, {platform.system()} {platform.release()}, "
+        f"- {os.cpu_count()} cores, {platform.system()} {platform.release().partition('-')[0]}, "
         f"Python {platform.python_version()}, Redis {version}",
         f"- {goals.workers} worker processes at a time, each with a manager; leases of 1.5 s",
     ]
