@@ -73,6 +73,7 @@ async def test_what_is_told_again_after_a_clear_brings_no_word_back(house: House
         told = [
             said(door.named("c", "1"), "of my illness", 1.0),
             said(door.named("c", "1:2"), "of my illness now", 2.0, edits="1"),
+            said(door.named("c", "2"), "of my illness too", 2.5),
         ]
         for message in told:
             await door.intake.accept(message)
