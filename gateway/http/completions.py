@@ -34,9 +34,10 @@ from gateway.http.door import Door, admits
 from gateway.http.errors import ForbiddenError, InvalidRequestError
 from gateway.http.guard import Caller
 from gateway.http.history import History, cleaned_turn, history_of
+from gateway.http.language import preferred_language
 from gateway.http.messages import IdempotencyKey, check_same, handed_in
 from gateway.http.patience import Patience
-from gateway.http.sse import HEADERS, HEARTBEAT_SECONDS, Admission, EventStream
+from gateway.http.sse import HEADERS, Admission, EventStream
 from gateway.keys import Scope
 from gateway.text import cleaned
 
@@ -55,6 +56,7 @@ class Asked:
     created: int
     admission: Admission | None
     shows: Shows
+    language: str
 
     @property
     def head(self) -> Fields:
@@ -125,6 +127,7 @@ class Completions:
             text=cleaned(history.text),
             conversation_id=f"completion-{name}" if conversation_id is None else conversation_id,
             message_id=name,
+            language=preferred_language(request),
             request_id=str(request.state.request_id),
             history=history.turns if own else None,
             pause=await self._pause(desk, history, key_id) if own else None,
@@ -137,7 +140,8 @@ class Completions:
         elif isinstance(await self._patience.submit(desk, message), Duplicate):
             await check_same(self._door, question, message)
         shows = self._door.shows(caller, question)
-        return Asked(wanted, desk, question, history, key_id, int(time.time()), admission, shows)
+        created, language = int(time.time()), message.language
+        return Asked(wanted, desk, question, history, key_id, created, admission, shows, language)
 
     def _desk(self, caller: Caller, model: str) -> Desk:
         if model not in self._door.assistants(caller):
@@ -161,11 +165,13 @@ class Completions:
 
     async def _whole(self, asked: Asked) -> Response:
         try:
-            reply = await asked.desk.outcome(asked.question, stopping=self._stopping)
+            reply = await asked.desk.outcome(
+                asked.question, language=asked.language, stopping=self._stopping
+            )
         except BrokerUnavailableError:
             # Past its deadline, and Redis still away: the apology is all that is left.
-            reply = asked.desk.last_resort(asked.question, "en")
-        answer = asked.shows(reply, "en")
+            reply = asked.desk.last_resort(asked.question, asked.language)
+        answer = asked.shows(reply, asked.language)
         self._door.meter.ended(answer.outcome.value)
         await self._keep_thread(asked, answer)
         message = {
@@ -200,12 +206,13 @@ class Completions:
             meter=self._door.meter,
             after=Place(),
             admission=asked.admission,
+            language=asked.language,
         )
         yield _chunk(asked, {"role": "assistant", "content": "", "refusal": None})
         said = time.monotonic()
         async for events in stream.events():
             lines = [line for event in events for line in await self._chunks(asked, event)]
-            if lines or time.monotonic() - said >= HEARTBEAT_SECONDS:
+            if lines or time.monotonic() - said >= self._door.heartbeat_seconds:
                 yield "".join(lines) or ": still here\n\n"
                 said = time.monotonic()
 

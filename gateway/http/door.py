@@ -24,6 +24,10 @@ ID = r"^[A-Za-z0-9][A-Za-z0-9._:~-]{0,127}$"
 """An id of a conversation or a message that a client chooses."""
 
 
+HEARTBEAT_SECONDS = 10.0
+"""How long a stream is silent at most; a proxy cuts what says nothing."""
+
+
 class Meter(Protocol):
     """Counts what happens at the door."""
 
@@ -76,6 +80,7 @@ class Door:
     words: Words
     meter: Meter
     links: SourceLinks = field(default_factory=SourceLinks)
+    heartbeat_seconds: float = HEARTBEAT_SECONDS
 
     def shows(self, caller: Caller, place: Question) -> Shows:
         """Return what shows replies of the assistant of `place` to a caller."""

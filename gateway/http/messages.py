@@ -191,6 +191,7 @@ class Messages:
             after=after,
             language=language,
             admission=admission,
+            heartbeat_seconds=self._door.heartbeat_seconds,
         )
 
 

@@ -15,11 +15,10 @@ from gateway.answer import Shows
 from gateway.desk import Desk
 from gateway.errors import BusyError, StoppingError
 from gateway.events import Event, Place, answer_events, events_of
-from gateway.http.door import Meter
+from gateway.http.door import HEARTBEAT_SECONDS, Meter
 
 Admission = AsyncIterator[object]
 """Tries to hand the message in; raises `BusyError` when the desk stays full, `StoppingError`."""
-HEARTBEAT_SECONDS = 10.0
 IDLE_LOOKS = 4
 """After so many looks that found nothing it is asked whether the message was forgotten."""
 RETRY_MS = 1000
@@ -43,6 +42,7 @@ class EventStream:
         after: Place,
         language: str = "en",
         admission: Admission | None = None,
+        heartbeat_seconds: float = HEARTBEAT_SECONDS,
     ) -> None:
         self._desk = desk
         self._question = question
@@ -53,6 +53,7 @@ class EventStream:
         self._last = after.before
         self._language = language
         self._admission = admission
+        self._heartbeat_seconds = heartbeat_seconds
 
     def response(self, *, message_id: str, status: int = 200) -> StreamingResponse:
         """Return the answer to the request."""
@@ -69,7 +70,7 @@ class EventStream:
             async for events in self.events():
                 if events:
                     yield "".join(written(event) for event in events)
-                elif time.monotonic() - said < HEARTBEAT_SECONDS:
+                elif time.monotonic() - said < self._heartbeat_seconds:
                     continue
                 else:
                     yield ": still here\n\n"

@@ -137,6 +137,7 @@ async def open_booth(
     documents: Documents | None = None,
     documentation: Mapping[Name, str] | None = None,
     trusted_proxies: Sequence[str] = (),
+    heartbeat_seconds: float = 10.0,
     **broker_options: Any,
 ) -> AsyncIterator[Booth]:
     """Open a door while inside; several may stand before one house."""
@@ -161,6 +162,7 @@ async def open_booth(
         words=lambda key, language: f"{key}/{language}",
         meter=meter,
         links=SourceLinks(documentation, secret=None if documents is None else SECRET),
+        heartbeat_seconds=heartbeat_seconds,
     )
     if documents is not None:
         others = (*others, reader_router(door, documents, unavailable=STORES))

@@ -9,7 +9,8 @@ import pytest
 from broker.port import JournalEntry
 from envelope.role import Role
 from gateway.http.completion_form import usage_of
-from tests.gateway.http.rig import Booth
+from tests.gateway.http.rig import WEBSITE, Booth, open_booth
+from tests.worker.cast import House
 
 QUESTION: Any = {"role": "user", "content": "How do I add a rule?"}
 SOURCE = {
@@ -180,6 +181,55 @@ async def test_errors_are_those_the_client_knows(booth: Booth, desk: openai.Asyn
     with pytest.raises(openai.RateLimitError) as refused:
         await limited.chat.completions.create(model="docs", messages=[QUESTION])
     assert int(refused.value.response.headers["retry-after"]) > 0
+
+
+async def test_an_idempotency_key_names_one_completion(
+    booth: Booth, desk: openai.AsyncOpenAI
+) -> None:
+    named = {"Idempotency-Key": "order 1"}
+
+    first, again = [
+        await desk.chat.completions.create(model="docs", messages=[QUESTION], extra_headers=named)
+        for _ in range(2)
+    ]
+    other: Any = {"role": "user", "content": "And delete it?"}
+    with pytest.raises(openai.ConflictError):
+        await desk.chat.completions.create(model="docs", messages=[other], extra_headers=named)
+
+    assert first.id == again.id
+    assert len(booth.house.script.seen[Role.RESPONSE]) == 1
+
+
+@pytest.mark.parametrize("streams", [False, True])
+async def test_an_apology_is_in_the_language_that_the_client_reads(
+    house: House, streams: bool
+) -> None:
+    async with (
+        open_booth(house, deadline_seconds=1.0) as booth,
+        openai.AsyncOpenAI(
+            base_url=f"{booth.url}/v1",
+            api_key=await booth.key(),
+            max_retries=0,
+            default_headers={"Accept-Language": "de-AT, en;q=0.5"},
+        ) as desk,
+    ):
+        told = await _content(desk, [QUESTION], streams=streams)
+
+    assert told == "apology/de"
+
+
+async def test_a_public_key_completes_nothing(booth: Booth) -> None:
+    public = await booth.public()
+    browser = {"Origin": WEBSITE}
+    async with openai.AsyncOpenAI(
+        base_url=f"{booth.url}/v1", api_key=public, max_retries=0, default_headers=browser
+    ) as desk:
+        with pytest.raises(openai.PermissionDeniedError) as refused:
+            await desk.chat.completions.create(
+                model="docs", messages=[QUESTION], extra_body={"conversation_id": "c1"}
+            )
+
+    assert refused.value.code == "secret_key_needed"
 
 
 def test_usage_adds_up_every_model_call() -> None:

@@ -95,6 +95,37 @@ async def test_a_stream_says_that_no_proxy_may_hold_it_back(booth: Booth) -> Non
         assert len(first) > 2048
 
 
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        (MESSAGES, QUESTION),
+        (
+            "/v1/chat/completions",
+            {
+                "model": "docs",
+                "messages": [{"role": "user", "content": "How?"}],
+                "stream": True,
+            },
+        ),
+    ],
+)
+async def test_a_silent_stream_says_that_it_is_still_there(
+    house: House, path: str, body: dict[str, object]
+) -> None:
+    said = 0
+    headers = {"Accept": "text/event-stream"}
+    async with (
+        open_booth(house, heartbeat_seconds=0.1) as booth,
+        booth.client().stream("POST", path, json=body, headers=headers) as answer,
+    ):
+        async for line in answer.aiter_lines():
+            said += line == ": still here"
+            if said == 2:
+                break
+
+    assert said == 2
+
+
 async def test_a_reader_goes_on_after_any_event_also_at_another_process(any_house: House) -> None:
     any_house.script.next(Role.RESPONSE, {"response": LONG})
     async with any_house.open(), open_booth(any_house) as first, open_booth(any_house) as second:

@@ -1,5 +1,6 @@
 """What those who run the door see of it."""
 
+from fakeredis import FakeAsyncRedis, FakeServer
 from structlog.testing import capture_logs
 
 from envelope.role import Role
@@ -27,6 +28,24 @@ async def test_a_door_that_stops_is_not_ready_any_more(house: House) -> None:
         ready = await booth.client().get("/readyz")
 
     assert (ready.status_code, ready.json()) == (503, {"status": "stopping"})
+
+
+async def test_a_door_without_its_redis_is_alive_and_not_ready() -> None:
+    server = FakeServer()
+    house = House(lambda: FakeAsyncRedis(server=server, protocol=2), played=True)
+    async with open_booth(house) as booth:
+        client = booth.client()
+        server.connected = False
+        alive, away = await client.get("/healthz"), await client.get("/readyz")
+        refused = await client.post(MESSAGES, json={"text": "How do I add a rule?"})
+        server.connected = True
+        back = await client.get("/readyz")
+    await house.close()
+
+    assert [one.status_code for one in (alive, away, back)] == [200, 503, 200]
+    assert away.json() == {"status": "Redis does not answer"}
+    assert (refused.status_code, refused.json()["error"]["code"]) == (503, "unavailable")
+    assert int(refused.headers["retry-after"]) >= 1
 
 
 async def test_metrics_count_what_was_shown_for_keys_that_may_see_it(booth: Booth) -> None:
