@@ -11,9 +11,11 @@ from gateway.pushing.door import PushDoor
 from gateway.pushing.metrics import push_metrics
 from gateway.pushing.port import Channel, Manners, PushBroker, Texts
 from memory.conversation import DAY_SECONDS
+from memory.duty import RedisDuty
 from memory.errors import MemoryUnavailableError
 from memory.pacing import RedisTurns
 from memory.pushing import RedisPushMemory
+from worker.process import consumer_name
 
 
 @asynccontextmanager
@@ -22,6 +24,16 @@ async def turns_of(post: Post, channel: str) -> AsyncIterator[RedisTurns]:
     client = post.endpoint.client()
     try:
         yield RedisTurns(client, channel)
+    finally:
+        await client.aclose()
+
+
+@asynccontextmanager
+async def duty_of(post: Post, channel: str, name: str) -> AsyncIterator[RedisDuty]:
+    """Have a duty that one process of a channel has at a time while inside."""
+    client = post.endpoint.client()
+    try:
+        yield RedisDuty(client, channel, name, consumer_name())
     finally:
         await client.aclose()
 

@@ -21,6 +21,7 @@
 | rd:push:<channel>:token:<token>            | str  | doors   | doors   | ttl      |
 | rd:push:<channel>:claim:<hash>             | str  | doors   | doors   | a day    |
 | rd:push:<channel>:pace:<call>              | str  | doors   | doors   | its wait |
+| rd:push:<channel>:duty:<what>              | str  | doors   | doors   | seconds  |
 | rd:cache:<tenant>/<assistant>:<hash>       | str  | agents  | agents  | ttl      |
 | rd:limit:<model>                           | hash | agents  | agents  | ttl      |
 

@@ -38,7 +38,7 @@ async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
         from gateway.telegram.door import Webhook, hearing, known, made_bot
     except ImportError as error:
         raise CommandError("Telegram needs: pip install '.[telegram]' in the checkout") from error
-    from deploy.pushing import push_door, turns_of
+    from deploy.pushing import duty_of, push_door, turns_of
     from gateway.pushing.pacing import Pacer
 
     stop = asyncio.Event()
@@ -54,8 +54,12 @@ async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
             push_door(post, lambda texts: TelegramChannel(calls, texts), secret=token)
         )
         url = settings.telegram_webhook_url
-        hook = None if url is None else Webhook(url, secret)
-        app = await stack.enter_async_context(hearing(calls, me, door, door.texts, hook=hook))
+        how = (
+            await stack.enter_async_context(duty_of(post, "telegram", "polling"))
+            if url is None
+            else Webhook(url, secret)
+        )
+        app = await stack.enter_async_context(hearing(calls, me, door, door.texts, how=how))
         if app is not None:
             await stack.enter_async_context(served(app, chosen.host, chosen.port))
         say(f"answering on Telegram as @{me.username}; stop with Ctrl-C")

@@ -16,7 +16,7 @@ from gateway.pushing.patience import patiently
 from gateway.pushing.port import Texts
 from gateway.telegram.calls import TelegramCalls, understood
 from gateway.telegram.channel import HELP
-from gateway.telegram.polling import Polling
+from gateway.telegram.polling import Duty, Polling
 from gateway.telegram.taking import Updates
 from gateway.telegram.updates import ALLOWED, Me
 from gateway.telegram.webhook import telegram_webhook
@@ -61,17 +61,18 @@ async def known(bot: Bot) -> AsyncIterator[Me]:
 
 @asynccontextmanager
 async def hearing(
-    calls: TelegramCalls, me: Me, door: PushDoor, texts: Texts, *, hook: Webhook | None
+    calls: TelegramCalls, me: Me, door: PushDoor, texts: Texts, *, how: Webhook | Duty
 ) -> AsyncIterator[Starlette | None]:
-    """Hear updates while inside: by `hook`, then the application is returned, or by polling."""
+    """Hear updates while inside: by a webhook, then the application is returned, or by polling."""
+    hook = how if isinstance(how, Webhook) else None
     updates = Updates(calls, me, door)
     await patiently(lambda: _heard(calls.bot, hook), what="introduce")
     door.beside(_introduced(calls.bot, texts))
-    if hook is not None:
-        yield telegram_webhook(updates, secret=hook.secret, unavailable=door.unavailable)
+    if isinstance(how, Webhook):
+        yield telegram_webhook(updates, secret=how.secret, unavailable=door.unavailable)
         return
     async with asyncio.TaskGroup() as tasks:
-        polling = Polling(calls.bot, updates, unavailable=door.unavailable)
+        polling = Polling(calls.bot, updates, duty=how, unavailable=door.unavailable)
         task = tasks.create_task(polling.run())
         try:
             yield None

@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from typing import Any
+from contextlib import suppress
+from typing import Any, NoReturn, Protocol
 
 import structlog
 from telegram import Bot
@@ -21,13 +22,28 @@ CONFLICT_SECONDS = 3.0
 QUIET_SECONDS = 60.0
 """How long nothing more is said of what hinders polling."""
 TRIES = 3
+DUTY_SECONDS = 6.0
+"""After so long another process polls in the place of one that died."""
+KEEP_SECONDS = 2.0
+
+
+class Duty(Protocol):
+    """What one process has at a time."""
+
+    async def keep(self, seconds: float) -> bool:
+        """Take the duty, or keep it, for so long; False while somebody else has it."""
+        ...
+
+    async def leave(self) -> None:
+        """Let somebody else have it at once."""
+        ...
 
 
 class Polling:
     """The loop of one process.
 
     Telegram gives updates to one poll at a time, and ends the older of two. So of several processes
-    one after the other is heard, and all wait: what comes to two of them is taken in once.
+    the one on duty polls; where two do all the same, what comes to both is taken in once.
     """
 
     def __init__(
@@ -35,20 +51,45 @@ class Polling:
         bot: Bot,
         updates: Updates,
         *,
+        duty: Duty,
         unavailable: tuple[type[Exception], ...],
         conflict_seconds: float = CONFLICT_SECONDS,
+        keep_seconds: float = KEEP_SECONDS,
     ) -> None:
         self._bot = bot
         self._updates = updates
+        self._duty = duty
         self._unavailable = unavailable
         self._conflict_seconds = conflict_seconds
+        self._keep_seconds = keep_seconds
+        self._on_duty = asyncio.Event()
         self._quiet_until = float("-inf")
         self._offset = 0
         self._failed: dict[int, int] = {}
 
     async def run(self) -> None:
-        """Poll until cancelled."""
+        """Poll whenever on duty, until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._keep())
+            tasks.create_task(self._poll())
+
+    async def _keep(self) -> NoReturn:
+        try:
+            while True:
+                # While nobody answers nothing can be taken in either: all stays as it is.
+                with suppress(*self._unavailable):
+                    if await self._duty.keep(DUTY_SECONDS):
+                        self._on_duty.set()
+                    else:
+                        self._on_duty.clear()
+                await asyncio.sleep(self._keep_seconds)
+        finally:
+            with suppress(*self._unavailable):
+                await self._duty.leave()
+
+    async def _poll(self) -> NoReturn:
         while True:
+            await self._on_duty.wait()
             for update in await self._fetched():
                 if not await self._take(update):
                     await asyncio.sleep(AWAY_SECONDS)

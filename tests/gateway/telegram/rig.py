@@ -120,7 +120,7 @@ async def telegram_desk(
         async with (
             known(calls.bot) as me,
             push_door_of(house, channel, manners=manners, **options) as door,
-            hearing(calls, me, door, TEXTS, hook=Webhook(url, SECRET)) as app,
+            hearing(calls, me, door, TEXTS, how=Webhook(url, SECRET)) as app,
             httpx.AsyncClient(timeout=30.0) as client,
         ):
             assert app is not None

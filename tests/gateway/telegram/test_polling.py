@@ -1,5 +1,6 @@
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -7,14 +8,16 @@ from structlog.dev import ConsoleRenderer
 from structlog.testing import capture_logs
 
 from gateway.telegram.door import known
-from gateway.telegram.polling import Polling
+from gateway.telegram.polling import Duty, Polling
 from gateway.telegram.taking import Updates
+from memory.duty import RedisDuty
 from tests.gateway.pushing.rig import ANSWER, acknowledged, push_door_of, until
 from tests.gateway.telegram.api import BotApi, RefusedError, flood
 from tests.gateway.telegram.rig import PERSON, calls_of, channel_of
 from tests.worker.cast import House
 
 CONFLICT_SECONDS = 0.05
+KEEP_SECONDS = 0.02
 HOOKED = (
     "Conflict: can't use getUpdates method while webhook is active; "
     "use deleteWebhook to delete the webhook first"
@@ -27,14 +30,40 @@ def told(number: int, text: str = "How?") -> dict[str, Any]:
     return {"update_id": number, "message": message}
 
 
+@dataclass
+class Told:
+    """A duty that is whose it is told to be."""
+
+    mine: bool = False
+    asked: int = 0
+    left: bool = False
+
+    async def keep(self, seconds: float) -> bool:
+        assert seconds > KEEP_SECONDS
+        self.asked += 1
+        return self.mine
+
+    async def leave(self) -> None:
+        self.left = True
+
+
+def on_duty(house: House, holder: str) -> RedisDuty:
+    return RedisDuty(house.client, "telegram", "polling", holder)
+
+
 @asynccontextmanager
-async def polling(house: House, api: BotApi) -> AsyncIterator[None]:
+async def polling(house: House, api: BotApi, duty: Duty | None = None) -> AsyncIterator[None]:
     """Have a process of its own poll while inside."""
     calls = calls_of(house, api)
     async with known(calls.bot) as me, push_door_of(house, channel_of(calls, api)) as door:
         updates = Updates(calls, me, door)
         poll = Polling(
-            calls.bot, updates, unavailable=door.unavailable, conflict_seconds=CONFLICT_SECONDS
+            calls.bot,
+            updates,
+            duty=duty or Told(mine=True),
+            unavailable=door.unavailable,
+            conflict_seconds=CONFLICT_SECONDS,
+            keep_seconds=KEEP_SECONDS,
         )
         door.beside(poll.run())
         yield
@@ -47,7 +76,40 @@ async def answered(house: House, api: BotApi, count: int) -> None:
     assert len(api.chats) == count
 
 
-async def test_two_processes_that_poll_take_in_each_update_once_and_either_goes_on_alone(
+async def test_of_two_processes_one_polls_and_the_other_goes_on_when_it_stops(
+    house: House, api: BotApi
+) -> None:
+    async with house.open(), AsyncExitStack() as first:
+        await first.enter_async_context(polling(house, api, on_duty(house, "first")))
+        await until(lambda: api.polls > 0)
+        async with polling(house, api, on_duty(house, "second")):
+            api.tell(told(1))
+            await answered(house, api, 1)
+            await first.aclose()
+            api.tell(told(2))
+            await answered(house, api, 2)
+
+    assert api.conflicts == []
+
+
+async def test_who_died_on_duty_is_followed_by_another(house: House, api: BotApi) -> None:
+    await on_duty(house, "dead").keep(0.3)
+    async with house.open(), polling(house, api, on_duty(house, "another")):
+        api.tell(told(1))
+        await answered(house, api, 1)
+
+
+async def test_who_is_not_on_duty_does_not_poll(house: House, api: BotApi) -> None:
+    duty = Told()
+    async with polling(house, api, duty):
+        await until(lambda: duty.asked > 2)
+        assert api.polls == 0
+        duty.mine = True
+        await until(lambda: api.polls > 0)
+    assert duty.left
+
+
+async def test_two_processes_that_both_poll_take_in_each_update_once_and_either_goes_on_alone(
     house: House, api: BotApi
 ) -> None:
     async with house.open():

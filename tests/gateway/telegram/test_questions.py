@@ -6,6 +6,7 @@ import pytest
 from envelope.role import Role
 from gateway.pushing.port import Manners
 from gateway.telegram.door import hearing, known
+from memory.duty import RedisDuty
 from tests.gateway.pushing.rig import (
     ANSWER,
     AT_ONCE,
@@ -193,7 +194,7 @@ async def test_long_polling_confirms_an_update_after_it_was_taken_in(
         house.open(),
         known(calls.bot) as me,
         push_door_of(house, channel_of(calls, api), manners=AT_ONCE) as door,
-        hearing(calls, me, door, TEXTS, hook=None),
+        hearing(calls, me, door, TEXTS, how=RedisDuty(house.client, "telegram", "polling", "one")),
     ):
         api.tell({"update_id": 1, "message": message})
 
