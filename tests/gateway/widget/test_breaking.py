@@ -77,7 +77,11 @@ async def test_an_answer_cut_off_among_its_pieces_is_shown_once(booth: Booth, co
     booth.house.script.next(Role.RESPONSE, {"response": LONG})
     visitor = await come()
     shown = await visitor.opens()
-    cut = []
+    cut, gate = [], asyncio.Event()
+
+    async def late(route: Any) -> None:
+        await gate.wait()
+        await route.continue_()
 
     async def cutting(route: Any) -> None:
         answer = await route.fetch()
@@ -87,7 +91,10 @@ async def test_an_answer_cut_off_among_its_pieces_is_shown_once(booth: Booth, co
         await route.fulfill(response=answer, body=whole[: at + 2])
 
     await visitor.context.route("**/messages", cutting)
+    await visitor.context.route("**/events", late)
     await shown.asks("How do I add a rule?")
+    await shown.part(".answer[aria-busy=true] .prose", has_text="Word 0 of").wait_for()
+    gate.set()
 
     assert await shown.has_answers(1) == [LONG]
     assert len(cut) == 1
