@@ -59,7 +59,7 @@ def test_serve_answers_without_a_key_until_there_is_one(tmp_path: Path) -> None:
         told = {"Authorization": f"Bearer {key['token']}"}
         with_key = client.get("/v1/models", headers=told)
         listed = json.loads(refdesk(data, "keys", "list", "--json").stdout)
-        revoked = refdesk(data, "keys", "revoke", key["id"])
+        revoked = refdesk(data, "keys", "revoke", "--json", key["id"])
         after = client.get("/v1/models", headers=told)
         with serving(data, "--gateway-only") as (other, _):
             elsewhere = httpx.get(f"{other}/readyz", timeout=60)
@@ -79,6 +79,9 @@ def test_serve_answers_without_a_key_until_there_is_one(tmp_path: Path) -> None:
     assert "token" not in listed[0]
     assert "digest" not in listed[0]
     assert (revoked.returncode, after.status_code) == (0, 401)
+    ended = json.loads(revoked.stdout)
+    assert (ended["id"], ended["state"]) == (key["id"], "revoked")
+    assert not {"token", "digest"} & ended.keys()
     assert elsewhere.status_code == 200
 
 
