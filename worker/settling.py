@@ -8,8 +8,10 @@ from typing import Protocol
 from broker.errors import BrokerUnavailableError
 from broker.port import Broker, Delivery, Forward, Settlement, Want
 
-LANES = 1
-"""Batches that travel at once: with more they are smaller, and each costs more."""
+LANES = 2
+"""Batches that travel at once: while Redis works on one, this process makes the next."""
+BATCH = 48
+"""Settlements of one batch at most: larger ones leave either side waiting for the other."""
 
 
 class Taker(Protocol):
@@ -40,7 +42,7 @@ def nobody() -> Sequence[Taker]:
 class Settler:
     """Gathers settlements while a batch travels, and sends them as the next.
 
-    Alone a settlement travels at once, in its own task; under load hundreds share a round trip.
+    Alone a settlement travels at once, in its own task; under load dozens share a round trip.
     What a settlement sends to a role of `takers` is taken for them in the same trip.
     """
 
@@ -49,7 +51,7 @@ class Settler:
         broker: Broker,
         *,
         takers: Callable[[], Sequence[Taker]] = nobody,
-        batch: int = 128,
+        batch: int = BATCH,
     ) -> None:
         self._takers = takers
         self._broker = broker
