@@ -59,7 +59,6 @@ class Asking:
         self, incoming: Incoming, language: str, burst: str
     ) -> Accepted | Duplicate | None:
         """Open and submit a question; None: not accepted, and the person is told."""
-        question = incoming.question
         await self.open(incoming, language, burst)
         try:
             accepted = await self._desk.submit(self._message(incoming, language))
@@ -69,7 +68,7 @@ class Asking:
         if isinstance(accepted, Accepted):
             await self._accepted(incoming, language, accepted)
         elif accepted.reply is not None:
-            await self._memory.close(question)
+            await self._closed(incoming)
         return accepted
 
     async def cancel(self, question: Question) -> None:

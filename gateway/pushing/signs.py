@@ -76,6 +76,9 @@ class Signs:
     async def _is_left(self, question: Question, post: Post) -> bool:
         """Leave the sign to an open question about the same message, which takes it away then."""
         for id_ in await self._memory.opened(question):
+            if id_ == question.message_id:
+                # Its event came again just now; it stays closed all the same.
+                continue
             other = question.model_copy(update={"message_id": id_})
             kept = (await self._memory.fields(other)).get("post", "{}")
             if json.loads(kept) == dict(post):

@@ -1,8 +1,10 @@
 """The sign that somebody works at a message stays until nobody does any more."""
 
 import asyncio
+import json
 
 from gateway.pushing.port import Manners
+from gateway.pushing.signs import Signs
 from tests.gateway.pushing.rig import Holding, acknowledged, push_door_of, until
 from tests.gateway.pushing.wall import Wall, said
 from tests.worker.cast import House
@@ -29,3 +31,16 @@ async def test_a_sign_that_was_left_to_an_edit_goes_when_that_is_not_accepted(ho
         full.goes_on.set()
 
         await until(lambda: "rested" in wall.calls)
+
+
+async def test_a_sign_goes_also_when_its_own_event_comes_again_meanwhile(house: House) -> None:
+    wall = Wall()
+    async with push_door_of(house, wall, manners=EACH) as door:
+        message = said(door.named("c", "1"), "one", 1.0)
+        await door.memory.note(message.question, post=json.dumps(message.post))
+        await door.memory.open(message.question, message.order)
+        signs = Signs(door.memory, wall, deadline_seconds=60.0)
+
+        await signs.rest(message.question, message.post)
+
+    assert wall.calls == ["rested"]
