@@ -95,7 +95,7 @@ async def test_eyes_stay_while_an_edited_question_is_worked_on(house: House, api
         assert not api.called("reactions.remove")
 
         async with house.open():
-            await until(lambda: ANSWER in api.shown()[0] and len(api.posts) == 1)
+            await until(lambda: len(api.posts) == 1 and ANSWER in api.shown()[0])
             await rested(desk)
 
 
