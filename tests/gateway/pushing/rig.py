@@ -19,6 +19,7 @@ from tests.worker.cast import House
 PATIENCE_SECONDS = 20.0
 TEXTS: FixedTexts = load_texts(domain_name="routing")
 WORKING = TEXTS.text("push_working", "en")
+PLACEHOLDERS = {WORKING, "…"}
 ANSWER = "Open Routing [1]."
 AT_ONCE = Manners(burst_seconds=0.0)
 

@@ -6,9 +6,9 @@ import pytest
 
 from envelope.role import Role
 from gateway.slack.events import Heard, Me, read
-from tests.gateway.pushing.rig import ANSWER, TEXTS, acknowledged, until
+from tests.gateway.pushing.rig import ANSWER, TEXTS, until
 from tests.gateway.slack.api import BOT, TEAM
-from tests.gateway.slack.rig import SlackDesk
+from tests.gateway.slack.rig import SlackDesk, settled
 from tests.gateway.slack.test_outcomes import ASKS_BACK, OPTION, changed
 
 MENTION = f"<@{BOT}>"
@@ -17,8 +17,7 @@ MENTION = f"<@{BOT}>"
 async def shown(desk: SlackDesk, text: str, times: int = 1) -> None:
     """Wait until a text is shown so often, and nothing is left to do."""
     await until(lambda: sum(text in said for said in desk.api.shown()) == times)
-    await acknowledged(desk.house, "slack")
-    await until(lambda: not desk.api.reactions)
+    await settled(desk.house, desk.api)
 
 
 async def cleared(desk: SlackDesk, event: dict[str, Any], command: str = "/clear") -> None:
@@ -61,8 +60,7 @@ async def test_who_edits_deletes_or_writes_on_after_a_clear_is_understood(desk: 
     await desk.say("And then?", thread_ts=event["ts"])
 
     await until(lambda: desk.house.script.seen[Role.LANG][-1]["text"] == "And then?")
-    await acknowledged(desk.house, "slack")
-    await until(lambda: not desk.api.reactions)
+    await settled(desk.house, desk.api)
     assert len(desk.api.posts) == before + 2
     assert TEXTS.text("push_working", "en") not in desk.api.shown()
 

@@ -4,9 +4,9 @@ from typing import Any
 from gateway.slack.calls import RATES
 from memory.pacing import RedisTurns
 from tests.broker.rig import eventually
-from tests.gateway.pushing.rig import ANSWER, WORKING, acknowledged, until
+from tests.gateway.pushing.rig import ANSWER, WORKING, until
 from tests.gateway.slack.api import ALLOWED, BOT, RefusedError, SlackApi
-from tests.gateway.slack.rig import SlackDesk, slack_desk
+from tests.gateway.slack.rig import SlackDesk, settled, slack_desk
 from tests.worker.cast import House
 
 MENTION = f"<@{BOT}>"
@@ -20,8 +20,7 @@ async def all_answered(desk: SlackDesk, asked: list[dict[str, Any]]) -> None:
     """Wait until each question has its one outcome, and nothing is left to do."""
     api = desk.api
     await until(lambda: sum(ANSWER in shown for shown in api.shown()) == len(asked))
-    await acknowledged(desk.house, "slack")
-    await until(lambda: not api.reactions)
+    await settled(desk.house, api)
     assert {said.thread for said in api.posts.values()} == {event["ts"] for event in asked}
     assert len(api.posts) == len(asked)
 

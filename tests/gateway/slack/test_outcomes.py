@@ -9,7 +9,7 @@ from envelope.role import Role
 from tests.broker.rig import eventually
 from tests.gateway.pushing.rig import ANSWER, TEXTS, acknowledged, until
 from tests.gateway.slack.api import BOT, SlackApi
-from tests.gateway.slack.rig import SlackDesk, slack_desk
+from tests.gateway.slack.rig import SlackDesk, settled, slack_desk
 from tests.worker.cast import House
 
 MENTION = f"<@{BOT}>"
@@ -29,12 +29,6 @@ def changed(event: dict[str, Any], text: str, *, at: str = "1700000009.000000") 
             "message": edited, "previous_message": event, "ts": at}  # fmt: skip
 
 
-async def rested(desk: SlackDesk) -> None:
-    """Wait until nothing is left to do."""
-    await acknowledged(desk.house, "slack")
-    await until(lambda: not desk.api.reactions)
-
-
 @pytest.mark.parametrize(
     ("role", "act", "outcome"),
     [
@@ -51,7 +45,7 @@ async def test_eyes_go_with_a_question_back_a_refusal_and_an_apology(
     event = await desk.say(f"{MENTION} How?")
 
     await until(lambda: desk.door.tally.counts)
-    await rested(desk)
+    await settled(desk.house, desk.api)
     (said,) = desk.api.posts.values()
     assert desk.door.tally.counts == {outcome: 1}
     assert said.shown not in {TEXTS.text("push_working", "en"), "…"}
@@ -78,7 +72,7 @@ async def test_eyes_and_placeholder_go_with_a_deleted_question(
         assert (await desk.send({**gone, **fields})).status_code == 200
 
         await until(lambda: not api.posts)
-        await rested(desk)
+        await settled(desk.house, desk.api)
         assert api.reacted == [("C1", event["ts"], "eyes")]
 
 
@@ -96,7 +90,7 @@ async def test_eyes_stay_while_an_edited_question_is_worked_on(house: House, api
 
         async with house.open():
             await until(lambda: len(api.posts) == 1 and ANSWER in api.shown()[0])
-            await rested(desk)
+            await settled(desk.house, desk.api)
 
 
 async def test_who_cannot_be_taken_in_is_told_so_once_in_the_own_language(
@@ -149,7 +143,7 @@ async def test_anybody_in_the_thread_may_press_an_option_also_after_a_restart_on
             house.script.next(Role.CLARIFICATION, {"suggested_actions": [OPTION]})
             await desk.say(f"{MENTION} How?")
             await until(lambda: any(said.buttons for said in api.posts.values()))
-            await rested(desk)
+            await settled(desk.house, desk.api)
         (ts,) = api.posts
         (option,) = api.posts[ts].buttons
 
@@ -157,7 +151,7 @@ async def test_anybody_in_the_thread_may_press_an_option_also_after_a_restart_on
             for user in ("U1", "U2"):
                 assert (await desk.press(ts, option, user=user)).status_code == 200
             await until(lambda: any(ANSWER in shown for shown in api.shown()))
-            await rested(desk)
+            await settled(desk.house, desk.api)
 
     assert [seen["text"] for seen in house.script.seen[Role.LANG]][1:] == ["Option one"]
     assert len(api.posts) == 2
@@ -169,7 +163,7 @@ async def test_a_button_of_another_thread_or_none_of_ours_is_told_to_be_closed(
     await desk.say(f"{MENTION} How?")
     await desk.say(f"{MENTION} What?", channel="C2")
     await until(lambda: sum(len(said.buttons) for said in desk.api.posts.values()) == 4)
-    await rested(desk)
+    await settled(desk.house, desk.api)
     (one, first), (_, second) = desk.api.posts.items()
 
     await desk.press(one, second.buttons[0], user="U2")
@@ -191,5 +185,5 @@ async def test_talk_to_somebody_else_in_a_joined_thread_stays_unanswered(desk: S
     await desk.say(f"<@U2> and {MENTION}, what now?", thread_ts=event["ts"])
 
     await until(lambda: len(desk.api.posts) == 2)
-    await rested(desk)
+    await settled(desk.house, desk.api)
     assert len(desk.house.script.seen[Role.LANG]) == 2

@@ -5,9 +5,9 @@ import pytest
 from deploy.doors import StoredConversations
 from envelope.role import Role
 from gateway.pushing.port import Manners
-from tests.gateway.pushing.rig import ANSWER, TEXTS, WORKING, Faltering, acknowledged, until
+from tests.gateway.pushing.rig import ANSWER, TEXTS, WORKING, Faltering, until
 from tests.gateway.slack.api import BOT, RefusedError, SlackApi
-from tests.gateway.slack.rig import SlackDesk, slack_desk
+from tests.gateway.slack.rig import SlackDesk, settled, slack_desk
 from tests.worker.cast import House
 
 MENTION = f"<@{BOT}>"
@@ -20,8 +20,7 @@ async def answered(desk: SlackDesk, count: int = 1) -> None:
 
 
 async def quiet(desk: SlackDesk) -> None:
-    await acknowledged(desk.house, "slack")
-    await until(lambda: not desk.api.reactions)
+    await settled(desk.house, desk.api)
 
 
 async def test_a_mention_is_answered_in_its_thread_with_eyes_until_then(desk: SlackDesk) -> None:

@@ -17,7 +17,14 @@ from gateway.telegram.channel import TYPING_SECONDS, TelegramChannel
 from gateway.telegram.door import Webhook, hearing, known, made_bot
 from gateway.telegram.webhook import HEADER, PATH
 from memory.pacing import RedisTurns
-from tests.gateway.pushing.rig import AT_ONCE, TEXTS, push_door_of
+from tests.gateway.pushing.rig import (
+    AT_ONCE,
+    PLACEHOLDERS,
+    TEXTS,
+    acknowledged,
+    push_door_of,
+    until,
+)
 from tests.gateway.telegram.api import BOT, TOKEN, BotApi
 from tests.worker.cast import House
 
@@ -128,3 +135,9 @@ async def telegram_desk(
                 yield TelegramDesk(api, door, url, client, house)
     finally:
         listener.close()
+
+
+async def settled(house: House, api: BotApi) -> None:
+    """Wait until every outcome is shown, and a placeholder that came beside one is gone again."""
+    await acknowledged(house, "telegram")
+    await until(lambda: PLACEHOLDERS.isdisjoint(said.text for said in api.chats.values()))

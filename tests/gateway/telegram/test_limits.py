@@ -7,9 +7,9 @@ from gateway.telegram.calls import RATES
 from gateway.telegram.channel import TYPING_SECONDS
 from memory.pacing import RedisTurns
 from tests.broker.rig import eventually
-from tests.gateway.pushing.rig import ANSWER, WORKING, acknowledged, until
+from tests.gateway.pushing.rig import ANSWER, WORKING, until
 from tests.gateway.telegram.api import IN_A_GROUP, IN_A_ROW, IN_A_SECOND, BotApi, flood
-from tests.gateway.telegram.rig import TelegramDesk, telegram_desk
+from tests.gateway.telegram.rig import TelegramDesk, settled, telegram_desk
 from tests.worker.cast import House
 
 GROUP = -100
@@ -34,7 +34,7 @@ async def all_answered(house: House, api: BotApi, asked: dict[int, int]) -> None
     """Wait until each chat has so many outcomes, and nothing is left to do."""
     count = sum(asked.values())
     await until(lambda: sum(ANSWER in text for text in shown(api)) == count, seconds=60.0)
-    await acknowledged(house, "telegram")
+    await settled(house, api)
     assert Counter(int(said.chat) for said in api.chats.values()) == asked
 
 

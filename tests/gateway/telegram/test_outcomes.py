@@ -9,7 +9,7 @@ from gateway.pushing.port import Manners
 from tests.broker.rig import eventually
 from tests.gateway.pushing.rig import ANSWER, TEXTS, WORKING, Faltering, acknowledged, until
 from tests.gateway.telegram.api import BotApi, RefusedError
-from tests.gateway.telegram.rig import PERSON, TelegramDesk, telegram_desk
+from tests.gateway.telegram.rig import PERSON, TelegramDesk, settled, telegram_desk
 from tests.worker.cast import House
 
 STREAM = "rd:{0}:results:telegram"
@@ -30,7 +30,7 @@ OPTIONS = [
 
 async def answered(desk: TelegramDesk, count: int = 1, *, chat: int = 7) -> None:
     await until(lambda: sum(ANSWER in text for text in desk.api.texts(chat)) == count)
-    await acknowledged(desk.house, "telegram")
+    await settled(desk.house, desk.api)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ async def test_a_question_back_a_refusal_and_an_apology_take_the_placeholder_in_
     await desk.send(update)
 
     await until(lambda: desk.door.tally.counts)
-    await acknowledged(desk.house, "telegram")
+    await settled(desk.house, desk.api)
     (said,) = desk.api.chats.values()
     assert desk.door.tally.counts == {outcome: 1}
     assert said.text not in {WORKING, "…"}
@@ -115,7 +115,7 @@ async def test_what_telegram_could_not_show_twenty_times_is_given_up_and_no_door
         api.malformed.clear()
         async with house.open():
             await desk.say("And now?", id_=2)
-            await answered(desk)
+            await until(lambda: any(ANSWER in text for text in api.texts(7)))
 
     assert desk.door.tally.counts["given_up"] == 1
     assert 0 < desk.door.tally.counts["failed"] <= 2
@@ -193,7 +193,7 @@ async def test_an_address_that_telegram_refuses_in_a_button_costs_no_other_butto
     await desk.say("How?")
 
     await until(lambda: any(said.buttons for said in desk.api.chats.values()))
-    await acknowledged(desk.house, "telegram")
+    await settled(desk.house, desk.api)
     (said,) = desk.api.chats.values()
     assert [button["text"] for button in said.buttons] == ["One"]
 
@@ -207,7 +207,7 @@ async def test_only_who_asked_may_press_in_a_group_and_others_are_told(
             house.script.next(Role.CLARIFICATION, {"suggested_actions": OPTIONS[:1]})
             await desk.send(desk.group("@desk_bot How?"))
             await until(lambda: any(said.buttons for said in api.chats.values()))
-            await acknowledged(house, "telegram")
+            await settled(house, api)
         ((id_, said),) = api.chats.items()
         token = said.buttons[0]["callback_data"]
 

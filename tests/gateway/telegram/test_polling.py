@@ -11,9 +11,9 @@ from gateway.telegram.door import known
 from gateway.telegram.polling import Duty, Polling
 from gateway.telegram.taking import Updates
 from memory.duty import RedisDuty
-from tests.gateway.pushing.rig import ANSWER, acknowledged, push_door_of, until
+from tests.gateway.pushing.rig import ANSWER, push_door_of, until
 from tests.gateway.telegram.api import BotApi, RefusedError, flood
-from tests.gateway.telegram.rig import PERSON, calls_of, channel_of
+from tests.gateway.telegram.rig import PERSON, calls_of, channel_of, settled
 from tests.worker.cast import House
 
 CONFLICT_SECONDS = 0.05
@@ -71,7 +71,7 @@ async def polling(house: House, api: BotApi, duty: Duty | None = None) -> AsyncI
 
 async def answered(house: House, api: BotApi, count: int) -> None:
     await until(lambda: sum(ANSWER in text for text in api.texts(7)) == count)
-    await acknowledged(house, "telegram")
+    await settled(house, api)
     await until(lambda: api.updates == [])
     assert len(api.chats) == count
 

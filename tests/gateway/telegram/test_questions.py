@@ -12,18 +12,17 @@ from tests.gateway.pushing.rig import (
     AT_ONCE,
     TEXTS,
     WORKING,
-    acknowledged,
     push_door_of,
     until,
 )
 from tests.gateway.telegram.api import BotApi, RefusedError, units
-from tests.gateway.telegram.rig import TelegramDesk, calls_of, channel_of, telegram_desk
+from tests.gateway.telegram.rig import TelegramDesk, calls_of, channel_of, settled, telegram_desk
 from tests.worker.cast import House
 
 
 async def answered(desk: TelegramDesk, count: int = 1, *, chat: int = 7) -> None:
     await until(lambda: sum(ANSWER in text for text in desk.api.texts(chat)) == count)
-    await acknowledged(desk.house, "telegram")
+    await settled(desk.house, desk.api)
 
 
 async def test_a_question_gets_a_placeholder_that_becomes_its_answer(desk: TelegramDesk) -> None:
@@ -41,7 +40,7 @@ async def test_an_update_that_comes_twice_is_answered_once(desk: TelegramDesk) -
     await answered(desk)
     await desk.send(update)
 
-    await acknowledged(desk.house, "telegram")
+    await settled(desk.house, desk.api)
     assert len(desk.house.script.seen[Role.RESPONSE]) == 1
     assert len(desk.api.chats) == 1
 
@@ -143,6 +142,7 @@ async def test_commands_are_answered(desk: TelegramDesk, command: str, shown: st
     await desk.say(command)
 
     await until(lambda: any(TEXTS.text(shown, "en") in text for text in desk.api.texts(7)))
+    await settled(desk.house, desk.api)
     (said,) = desk.api.chats.values()
     assert len(said.buttons) == (12 if command == "/language" else 0)
 
