@@ -16,6 +16,7 @@ from envelope.question import Question
 from gateway.answer import Answer, answer_of
 from gateway.places import opens_in
 from gateway.pushing.buttons import Buttons
+from gateway.pushing.cancelling import heed_cancellation
 from gateway.pushing.errors import GoneError, LaterError, NeverError, PushError
 from gateway.pushing.forgetting import Forgetting
 from gateway.pushing.patience import patiently
@@ -92,6 +93,7 @@ class Delivery:
     async def _renewed(self) -> None:
         """Keep from others what waits here for its turn at the platform."""
         while True:
+            heed_cancellation()
             await asyncio.sleep(self._results.renew_seconds)
             try:
                 await self._results.renew(list(self._running.values()))

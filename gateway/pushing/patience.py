@@ -6,6 +6,7 @@ from typing import TypeVar
 
 import structlog
 
+from gateway.pushing.cancelling import heed_cancellation
 from gateway.pushing.errors import AlreadyError, LaterError
 
 log = structlog.get_logger("gateway")
@@ -21,6 +22,7 @@ async def patiently(call: Callable[[], Awaitable[T]], *, what: str, tries: int =
     Raises `NeverError` at once, and `LaterError` after `tries` or when the wait would be too long.
     """
     for tried in range(1, tries + 1):
+        heed_cancellation()
         try:
             return await call()
         except AlreadyError:

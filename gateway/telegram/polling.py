@@ -9,6 +9,7 @@ import structlog
 from telegram import Bot
 from telegram.error import Conflict, RetryAfter, TelegramError
 
+from gateway.pushing.cancelling import heed_cancellation
 from gateway.telegram.calls import seconds_of
 from gateway.telegram.taking import Updates
 from gateway.telegram.updates import ALLOWED
@@ -76,6 +77,7 @@ class Polling:
     async def _keep(self) -> NoReturn:
         try:
             while True:
+                heed_cancellation()
                 # While nobody answers nothing can be taken in either: all stays as it is.
                 with suppress(*self._unavailable):
                     if await self._duty.keep(DUTY_SECONDS):
@@ -89,6 +91,7 @@ class Polling:
 
     async def _poll(self) -> NoReturn:
         while True:
+            heed_cancellation()
             await self._on_duty.wait()
             for update in await self._fetched():
                 if not await self._take(update):

@@ -1,5 +1,6 @@
+import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +46,21 @@ class Told:
 
     async def leave(self) -> None:
         self.left = True
+
+
+class Deaf(Told):
+    """A duty whose client loses a cancellation inside its first command."""
+
+    def __init__(self) -> None:
+        super().__init__(mine=True)
+        self.asks = asyncio.Event()
+
+    async def keep(self, seconds: float) -> bool:
+        if not self.asks.is_set():
+            self.asks.set()
+            with suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
+        return await super().keep(seconds)
 
 
 def on_duty(house: House, holder: str) -> RedisDuty:
@@ -106,6 +122,15 @@ async def test_who_is_not_on_duty_does_not_poll(house: House, api: BotApi) -> No
         assert api.polls == 0
         duty.mine = True
         await until(lambda: api.polls > 0)
+    assert duty.left
+
+
+async def test_who_polls_ends_also_when_a_client_loses_the_cancellation(
+    house: House, api: BotApi
+) -> None:
+    duty = Deaf()
+    async with polling(house, api, duty):
+        await duty.asks.wait()
     assert duty.left
 
 
