@@ -6,6 +6,7 @@ its time, any other must be answered soon, and who did not answer before must gr
 """
 
 import asyncio
+import socket
 import threading
 import time
 from contextlib import suppress
@@ -28,6 +29,8 @@ LATE_SECONDS = 1.0
 """How much longer than it was asked to wait a blocking read may take."""
 HANGING_SECONDS = 2.5
 """How long a server counts as hung that was found to hang; it is looked at again before."""
+BATCH_BYTES = 1_000_000
+"""Room for a batch of settlements that leaves at once."""
 BLOCKING = frozenset({"XREAD", "XREADGROUP"})
 
 
@@ -188,7 +191,14 @@ class _PackingSSLConnection(_Packing, SSLConnection):
 
 
 class _PackingUnixConnection(_Packing, UnixDomainSocketConnection):
-    """Over a unix socket."""
+    """Over a unix socket, whose buffer does not grow by itself: a batch is to fit into it."""
+
+    async def _connect(self) -> None:
+        await super()._connect()  # type: ignore[no-untyped-call] # of redis-py
+        writer: Any = self._writer
+        # The system caps it; what does not fit is copied, and waits for another turn of the loop.
+        end = writer.get_extra_info("socket")
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BATCH_BYTES)
 
 
 _PACKING: dict[type, type] = {
