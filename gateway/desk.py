@@ -25,7 +25,7 @@ from broker.port import (
 from envelope.conversation import Pause, Turn
 from envelope.envelope import Envelope
 from envelope.outcome import Outcome
-from envelope.question import Question
+from envelope.question import Question, shard_of
 from envelope.role import Role
 from gateway.answer import FORGOTTEN, LOST
 from gateway.errors import BusyError, StoppingError
@@ -101,6 +101,15 @@ class Desk:
             conversation_id=checked_name(conversation_id, "conversation id"),
             message_id=checked_name(message_id, "message id"),
         )
+
+    def filling(self, message: Message) -> tuple[str, int]:
+        """Return what may be full for a message: the tenant's share, and the shard."""
+        conversation = self.question(message).conversation
+        return self._tenant, shard_of(conversation, self._broker.shards)
+
+    async def knows(self, message: Message) -> bool:
+        """Whether a message was accepted before."""
+        return bool(await self._broker.journal(self.question(message)))
 
     async def submit(self, message: Message) -> Accepted | Duplicate:
         """Hand a message in; raises `MessageError` or `BusyError`."""

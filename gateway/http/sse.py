@@ -3,7 +3,8 @@
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing
 
 from starlette.responses import StreamingResponse
 
@@ -17,7 +18,7 @@ from gateway.errors import BusyError, StoppingError
 from gateway.events import Event, Place, answer_events, events_of
 from gateway.http.door import HEARTBEAT_SECONDS, Meter
 
-Admission = AsyncIterator[object]
+Admission = AsyncGenerator[object, None]
 """Tries to hand the message in; raises `BusyError` when the desk stays full, `StoppingError`."""
 IDLE_LOOKS = 4
 """After so many looks that found nothing it is asked whether the message was forgotten."""
@@ -86,8 +87,9 @@ class EventStream:
         try:
             if self._admission is not None:
                 yield [Event("", "waiting", self._names)]
-                async for _ in self._admission:
-                    yield []
+                async with aclosing(self._admission) as tries:
+                    async for _ in tries:
+                        yield []
             async for events in self._followed():
                 yield events
         except StoppingError:

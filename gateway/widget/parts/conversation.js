@@ -9,7 +9,7 @@ const LONGEST_TOLD_WAIT_MS = 60_000;
 
 /** Tells `turns` (the list changed), `turn` (one changed), `ended` (one got its answer while
  * somebody waited), `connection`, and `forgotten`. A turn is
- * `{ id, text, stage, attempt, partial, answer, problem, feedback, lastEvent, taken, stopping }`. */
+ * `{ id, text, stage, attempt, partial, answer, problem, feedback, lastEvent, taken, waiting, stopping }`. */
 export class Conversation extends EventTarget {
   constructor(desk, keeping) {
     super();
@@ -191,7 +191,9 @@ export class Conversation extends EventTarget {
 
   #take(turn, { id, name, data }) {
     turn.lastEvent = id;
-    if (name === "accepted") {
+    if (name === "waiting") {
+      turn.waiting = true; // in front of a desk that is full
+    } else if (name === "accepted") {
       turn.taken = true;
       this.#keepWaiting();
       this.keeping.tell("said");

@@ -57,13 +57,13 @@ export class TurnView {
   }
 
   #progress() {
-    const { stage, partial, taken, stopping } = this.turn;
+    const { stage, partial, taken, stopping, waiting } = this.turn;
     if (partial && partial.length < LONGEST_PREVIEW) return this.#preview();
     const now = STEP_OF[stage] ?? 0;
     this.progress ??= this.#steps();
     const { row, steps, label, stop } = this.progress;
     steps.forEach((step, at) => (step.className = at < now ? "past" : at === now ? "now" : ""));
-    label.textContent = `${this.words[STEPS[now]]}…`;
+    label.textContent = `${this.words[waiting && !taken ? "queue" : STEPS[now]]}…`;
     stop.hidden = !taken || stopping; // what nobody took cannot be stopped
     if (row.parentNode !== this.answer) this.answer.replaceChildren(row);
     return undefined;

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from envelope.role import Role
-from tests.gateway.http.rig import Booth, eventually
+from gateway.widget.routes import widget_router
+from tests.gateway.http.rig import Booth, eventually, open_booth
 from tests.gateway.widget.browsing import WIDGET
 from tests.gateway.widget.conftest import Come
 
@@ -317,3 +318,26 @@ async def _read(shown: Any, booth: Booth) -> Any:
     kept = await _kept(shown)
     answer = await booth.client().get(f"/v1/conversations/{kept['place']['id']}")
     return answer.json()
+
+
+async def test_who_waits_before_a_full_desk_is_told_so_in_the_own_language(
+    booth: Booth, come: Come
+) -> None:
+    gate = gated(booth, Role.ESSENCE, {"canonical_question": "How?"})
+    small = open_booth(booth.house, quota=1, others=(widget_router(),))
+    async with small as full, asyncio.TaskGroup() as tasks:
+        path = "/v1/conversations/c1/messages"
+        first = tasks.create_task(full.client().post(path, json={"text": "How?"}))
+        await eventually(lambda: is_open(booth))
+        shown = await (await come(full.url)).opens(html='lang="de"')
+        await shown.asks("Wie lege ich eine Regel an?")
+
+        told = "Gerade kommen viele Fragen: Ihre ist in der Reihe…"
+        await shown.part(".progress", has_text=told).wait_for()
+        gate.set()
+        assert await shown.has_answers(1) == ["Open Routing [1]."]
+    assert first.result().json()["outcome"] == "answered"
+
+
+async def is_open(booth: Booth) -> bool:
+    return (await booth.house.broker.status([Role.ESSENCE.value]))[0].in_flight > 0

@@ -1,0 +1,121 @@
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+
+import pytest
+
+from broker.port import Broker, Duplicate
+from gateway.desk import Desk, Message
+from gateway.errors import BusyError
+from gateway.http.patience import Patience
+from tests.gateway.pushing.rig import until
+from tests.worker.cast import House
+
+
+@dataclass
+class Front:
+    """A desk with room for one question of each tenant's shard, and who comes to it."""
+
+    broker: Broker
+    desk: Desk
+    patience: Patience
+    tasks: asyncio.TaskGroup
+    told: list[str] = field(default_factory=list)
+
+    async def ask(self, name: str) -> None:
+        await self.patience.submit(self.desk, asked(name))
+        self.told.append(name)
+
+    async def come(self, name: str) -> Callable[[], Awaitable[None]]:
+        """Have somebody join the line; return how they go away."""
+        before = self.patience.waiting
+        task = self.tasks.create_task(self.ask(name))
+        await until(lambda: self.patience.waiting > before)
+
+        async def go() -> None:
+            task.cancel()
+            await asyncio.wait([task])
+
+        return go
+
+    async def end(self, name: str) -> None:
+        assert await self.broker.cancel(self.desk.question(asked(name)))
+
+    def has_told_more_than(self, count: int) -> bool:
+        return len(self.told) > count
+
+
+def asked(name: str) -> Message:
+    return Message("How?", f"c-{name}", name)
+
+
+@asynccontextmanager
+async def full_desk(house: House, *, most: int = 100) -> AsyncIterator[Front]:
+    """Stand before a desk that a question fills."""
+    broker = house.make_broker(quota=1, retry_after_seconds=0.05)
+    desk = Desk(
+        broker,
+        tenant="acme",
+        assistant="docs",
+        channel="http",
+        deadline_seconds=30.0,
+        apology=lambda language: language,
+    )
+    patience = Patience(asyncio.Event(), most=most, front=1)
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            front = Front(broker, desk, patience, tasks)
+            await front.ask("first")
+            yield front
+    finally:
+        await broker.close()
+
+
+async def test_before_a_full_desk_it_is_first_come_first_served(house: House) -> None:
+    async with full_desk(house) as front:
+        for name in ("a", "b", "c"):
+            await front.come(name)
+
+        for name in ("first", "a", "b"):
+            told = len(front.told)
+            await front.end(name)
+            await until(partial(front.has_told_more_than, told))
+
+    assert front.told == ["first", "a", "b", "c"]
+    assert front.patience.waiting == 0
+
+
+async def test_who_gives_up_lets_the_next_one_come_to_the_front(house: House) -> None:
+    async with full_desk(house) as front:
+        first_goes = await front.come("a")
+        await front.come("b")
+        last_goes = await front.come("c")
+
+        await first_goes()
+        await last_goes()
+        await front.end("first")
+        await until(lambda: front.told == ["first", "b"])
+
+    assert front.patience.waiting == 0
+
+
+async def test_nobody_passes_those_who_wait_but_who_was_accepted_before(house: House) -> None:
+    async with full_desk(house) as front:
+        goes = await front.come("a")
+
+        with pytest.raises(BusyError):
+            await front.patience.once(front.desk, asked("new"))
+        again = await front.patience.once(front.desk, asked("first"))
+        assert isinstance(again, Duplicate)
+        await goes()
+
+
+async def test_too_long_a_line_sends_people_away(house: House) -> None:
+    async with full_desk(house, most=1) as front:
+        goes = await front.come("a")
+
+        with pytest.raises(BusyError):
+            await front.patience.submit(front.desk, asked("new"))
+        await goes()
