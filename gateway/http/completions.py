@@ -120,7 +120,7 @@ class Completions:
         desk = self._desk(caller, wanted.model)
         history = history_of(wanted.messages, turns=self._turns)
         key_id = caller.key.id if caller.key is not None else ""
-        name = _name(idempotency_key)
+        name = _name(key_id, idempotency_key)
         conversation_id = wanted.conversation_id
         own = conversation_id is None
         message = Message(
@@ -256,7 +256,9 @@ def _line(data: dict[str, object]) -> str:
     return f"data: {json.dumps(data, ensure_ascii=False, separators=(',', ':'))}\n\n"
 
 
-def _name(idempotency_key: str | None) -> str:
+def _name(key_id: str, idempotency_key: str | None) -> str:
+    """Return the id of a completion; every API key has idempotency keys of its own."""
     if idempotency_key is None:
         return uuid4().hex
-    return f"i-{hashlib.sha256(idempotency_key.encode()).hexdigest()[:32]}"
+    named = f"{key_id}\x1f{idempotency_key}"
+    return f"i-{hashlib.sha256(named.encode()).hexdigest()[:32]}"

@@ -200,6 +200,21 @@ async def test_an_idempotency_key_names_one_completion(
     assert len(booth.house.script.seen[Role.RESPONSE]) == 1
 
 
+async def test_two_keys_of_a_tenant_may_use_the_same_idempotency_key(booth: Booth) -> None:
+    named = {"Idempotency-Key": "order 1"}
+    answers = [
+        await (await booth.secret()).post(
+            "/v1/chat/completions",
+            json={"model": "docs", "messages": [{"role": "user", "content": text}]},
+            headers=named,
+        )
+        for text in ("How do I add a rule?", "And delete it?")
+    ]
+
+    assert [answer.status_code for answer in answers] == [200, 200]
+    assert answers[0].json()["id"] != answers[1].json()["id"]
+
+
 @pytest.mark.parametrize("streams", [False, True])
 async def test_an_apology_is_in_the_language_that_the_client_reads(
     house: House, streams: bool
