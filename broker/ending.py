@@ -10,8 +10,6 @@ import random
 import secrets
 from typing import TYPE_CHECKING, Any
 
-from pydantic_core import to_json
-
 from broker.connecting import LONGEST_BLOCK_SECONDS, reachable
 from broker.keys import question_of, shard_keys
 from broker.port import Fields
@@ -20,6 +18,7 @@ from broker.scripts import CANCEL, DUE, PEEK
 from broker.settling import Call
 from broker.space import Space
 from broker.waiting import next_entries
+from envelope.encoding import to_json
 from envelope.question import Question
 
 if TYPE_CHECKING:

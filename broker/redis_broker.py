@@ -13,8 +13,6 @@ from collections.abc import Collection, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, cast
 
-from pydantic_core import to_json
-
 from broker.admission import NO_PACE, Pace
 from broker.ending import Endings, superseded
 from broker.errors import BrokerUnavailableError
@@ -50,6 +48,7 @@ from broker.settling import Limits, Settlements, outcome_of
 from broker.space import Space
 from broker.sweeping import Sweeping, Tell
 from broker.views import Views
+from envelope.encoding import to_json
 from envelope.question import Question
 from envelope.role import Role
 

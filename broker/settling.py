@@ -3,8 +3,6 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from pydantic_core import to_json
-
 from broker.keys import QuestionKeys, question_keys, results_key, shard_keys, stream_key
 from broker.port import (
     Bury,
@@ -19,6 +17,7 @@ from broker.port import (
     Want,
 )
 from broker.scripts import Argument
+from envelope.encoding import to_json
 from envelope.memory_write import Append, Delete, Increment, MemoryWrite, SetFields
 
 STARTS = 3

@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import BaseModel, Field, JsonValue, ValidationError
 from pydantic_core import from_json
 
+from envelope.encoding import to_json
 from envelope.errors import DecodeError, NewerVersionError
 from envelope.question import NAME, Question
 
@@ -71,7 +72,8 @@ class Envelope(BaseModel, frozen=True, extra="forbid"):
 
     def encode(self) -> bytes:
         """Return the frame: JSON in UTF-8."""
-        return self.__pydantic_serializer__.to_json(self)
+        fields = self.__dict__
+        return to_json(fields if self.hop is None else {**fields, "hop": self.hop.__dict__})
 
 
 def decode(frame: bytes) -> Envelope:

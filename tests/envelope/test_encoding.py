@@ -1,0 +1,38 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic_core import from_json
+
+from envelope.encoding import to_json
+from envelope.envelope import Hop
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+NUMBERS = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+JSON = st.recursive(
+    st.none() | st.booleans() | NUMBERS | TEXT,
+    lambda inner: st.lists(inner) | st.dictionaries(TEXT, inner),
+)
+
+
+@given(JSON)
+def test_every_json_value_comes_back_as_it_was(value: object) -> None:
+    assert from_json(to_json(value)) == value
+
+
+def test_a_number_beyond_64_bits_and_a_model_can_be_written() -> None:
+    hop = Hop(role="lang", status="wrote")
+
+    assert to_json({"big": 2**80}) == b'{"big":1208925819614629174706176}'
+    assert from_json(to_json({"hop": hop})) == {"hop": hop.model_dump(mode="json")}
+
+
+def test_what_is_no_number_becomes_null() -> None:
+    assert to_json([math.nan, math.inf]) == b"[null,null]"
+
+
+@pytest.mark.parametrize("value", [object(), "half a character: \ud800"])
+def test_what_json_cannot_say_is_refused(value: object) -> None:
+    with pytest.raises(ValueError, match=r"serializ|surrogates"):
+        to_json({"value": value})
