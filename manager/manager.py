@@ -145,9 +145,9 @@ class Manager:
         end: End,
         told: Sequence[JournalEntry],
     ) -> Finish:
-        if decision.termination_reason == "":
-            noted = str(envelope.payload.get("termination_reason") or "")
-            decision = replace(decision, termination_reason=noted)
+        noted = envelope.payload.get("termination_reason")
+        if noted and decision.termination_reason == "":
+            decision = replace(decision, termination_reason=str(noted))
         reply = ending.end_reply(envelope, decision, end, self._texts)
         ended = await self._with_dropped(delivery, envelope, ending.remember(envelope, reply))
         forget = envelope.payload.get("forget")
@@ -170,7 +170,7 @@ class Manager:
             kept=_whole(envelope.payload.get("history_kept")),
             added=len(ended.turns),
         )
-        return replace(ended, dropped=dropped)
+        return replace(ended, dropped=dropped) if dropped else ended
 
 
 def _with_merged(envelope: Envelope, delivery: Delivery) -> Envelope:
