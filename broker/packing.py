@@ -9,6 +9,7 @@ import asyncio
 import socket
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
@@ -32,6 +33,33 @@ HANGING_SECONDS = 2.5
 BATCH_BYTES = 1_000_000
 """Room for a batch of settlements that leaves at once."""
 BLOCKING = frozenset({"XREAD", "XREADGROUP"})
+
+
+LONG_BYTES = 2048
+_Arguments = Sequence[Any]
+
+
+def packed(args: _Arguments) -> bytes:
+    """Return a command as it travels (RESP): what `hiredis.pack_command` returns.
+
+    That copies every byte twice. Here long ones, frames for the most part, are copied once.
+    """
+    parts: list[bytes] = [b"*%d\r\n" % len(args)]
+    start = 0
+    for place, arg in enumerate(args):
+        if isinstance(arg, bytes) and len(arg) > LONG_BYTES:
+            parts += (_between(args[start:place]), b"$%d\r\n" % len(arg), arg, b"\r\n")
+            start = place + 1
+    parts.append(_between(args[start:]))
+    return b"".join(parts)
+
+
+def _between(args: _Arguments) -> bytes:
+    """Return these arguments without the line that counts them."""
+    if not args:
+        return b""
+    alone: bytes = hiredis.pack_command(tuple(args))
+    return alone[alone.index(b"\n") + 1 :]
 
 
 class Line:
@@ -128,9 +156,9 @@ class _Packing:
             self.reads = True
         # A command of several words is left to redis-py.
         if (" " if isinstance(name, str) else b" ") in name:
-            packed: list[bytes] = super().pack_command(*args)  # type: ignore[misc] # of the connection
-            return packed
-        return [hiredis.pack_command(args)]
+            parts: list[bytes] = super().pack_command(*args)  # type: ignore[misc] # of the connection
+            return parts
+        return [packed(args)]
 
     async def read_response(self, *args: Any, **options: Any) -> Any:
         try:

@@ -9,11 +9,10 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import hiredis
 from redis.asyncio import Redis
 from redis.exceptions import ResponseError
 
-from broker.packing import is_open
+from broker.packing import is_open, packed
 
 if TYPE_CHECKING:
     from redis.asyncio import Connection
@@ -88,7 +87,7 @@ class SharingRedis(Redis):
         """Send calls and return what each was told; an answer nobody waits for is never left."""
         connection = await self._connection()
         try:
-            await connection.send_packed_command([hiredis.pack_command(call) for call in calls])
+            await connection.send_packed_command([packed(call) for call in calls])
             return [await _answer(connection) for _ in calls]
         except BaseException:
             await connection.disconnect(nowait=True)
