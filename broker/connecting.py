@@ -3,6 +3,7 @@
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 from weakref import WeakValueDictionary
@@ -10,6 +11,7 @@ from weakref import WeakValueDictionary
 from redis import asyncio as aioredis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
+from redis.driver_info import DriverInfo
 from redis.exceptions import (
     AskError,
     BusyLoadingError,
@@ -97,12 +99,19 @@ def connect(url: str, lines: Lines | None = None) -> "aioredis.Redis":
     return ClusterClient(_seeds(parts), lambda address: _connect(_node_url(parts, address), known))
 
 
+@cache
+def _driver() -> DriverInfo:
+    """Return who we are to the server; every connection that is not told reads it from a file."""
+    return DriverInfo()
+
+
 def _connect(url: str, lines: Lines) -> "aioredis.Redis":
     pool = aioredis.BlockingConnectionPool.from_url(
         url,
         max_connections=CONNECTIONS,
         timeout=POOL_SECONDS,
         retry=Retry(NoBackoff(), 0),
+        driver_info=_driver(),
         **_options(url),
     )
     use_ours(pool, lines.setdefault(url, Line()))

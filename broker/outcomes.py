@@ -81,7 +81,7 @@ class Outcomes:
         mine = self._enter(name)
         try:
             # After entering: what ends between these lines is either seen here or noticed.
-            [reply] = await self._views.ends([question])
+            reply = await self._views.end(question)
         except BaseException:
             self._leave(name, mine)
             raise

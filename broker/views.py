@@ -11,7 +11,7 @@ from broker.following import Following
 from broker.keys import GROUP, named_key, question_of, shard_keys, stream_key
 from broker.port import DeadLetter, Fields, JournalEntry, RoleStatus
 from broker.reading import dead_letter_of, fields_of, journal_entry_of, json_fields, seconds_of
-from broker.scripts import DEAD
+from broker.scripts import DEAD, ENDED
 from broker.space import Space
 from envelope.question import Question
 
@@ -45,6 +45,12 @@ class Views:
         _, names = self._space.place(question)
         with reachable():
             return _reply_of(await self._command("XREVRANGE", names.journal, "+", "-", "COUNT", 1))
+
+    async def end(self, question: Question) -> Fields | None:
+        """Return how a question ended, as `ends` does; those who ask at once share the trip."""
+        _, names = self._space.place(question)
+        entries, record = await self._space.run(ENDED, [names.journal, names.record], [])
+        return _reply_of(entries) if entries else _wordless(question, *record)
 
     async def ends(self, questions: Sequence[Question]) -> list[Fields | None]:
         """Return how many questions ended, in one round trip; those that did not are None.

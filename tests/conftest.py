@@ -12,7 +12,7 @@ import structlog
 from broker.embedded import answers, find_server
 from llm.guard import forbid_real_requests
 
-START_SECONDS = 10
+START_SECONDS = 30
 
 
 def started_redis(path: Path, *options: str) -> "subprocess.Popen[bytes]":

@@ -1,5 +1,4 @@
 import asyncio
-from collections.abc import Sequence
 from typing import Any
 
 from broker.outcomes import Outcomes
@@ -109,8 +108,8 @@ class Looks(Views):
         super().__init__(space)
         self.looked = asyncio.Event()
 
-    async def ends(self, questions: Sequence[Question]) -> list[Fields | None]:
-        found = await super().ends(questions)
+    async def end(self, question: Question) -> Fields | None:
+        found = await super().end(question)
         self.looked.set()
         return found
 

@@ -8,8 +8,9 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import NoScriptError, ResponseError
 
 from broker.connecting import connect
+from broker.redis_broker import RedisBroker
 from broker.trips import LANES
-from tests.broker.rig import eventually
+from tests.broker.rig import eventually, question
 
 pytestmark = pytest.mark.redis
 
@@ -50,6 +51,20 @@ async def test_many_calls_at_once_share_few_trips_and_each_gets_its_own_answer(
     assert [str(error) for error in errors] == [f"WRONG {n}" for n in range(0, 500, 10)]
     assert {type(error) for error in errors} == {ResponseError}
     assert len(connections) <= LANES + 1
+
+
+async def test_who_looks_at_once_for_outcomes_shares_connections(redis_url: str) -> None:
+    client: Any = connect(redis_url)
+    broker = RedisBroker(client)
+    before = len(await client.client_list())
+
+    asked = [broker.outcome(question(conversation=f"look-{number}")) for number in range(100)]
+    replies = await asyncio.gather(*asked)
+    connections = await client.client_list()
+    await broker.close()
+
+    assert {reply["termination_reason"] for reply in replies if reply is not None} == {"lost"}
+    assert len(connections) - before <= LANES
 
 
 async def test_a_forgotten_script_fails_its_own_call_alone(redis_url: str) -> None:
