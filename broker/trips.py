@@ -27,7 +27,7 @@ _Waiting = tuple[Call, asyncio.Future[Any]]
 
 
 class SharingRedis(Redis):
-    """A client for one event loop. Only `evalsha` shares; all else is as the client has it."""
+    """A client for one event loop. Scripts share trips; all else is as the client has it."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -38,7 +38,13 @@ class SharingRedis(Redis):
 
     async def evalsha(self, sha: str, numkeys: int, *keys_and_args: Any) -> Any:
         """Return what the script returns; raises what the server or the connection raises."""
-        call: Call = ("EVALSHA", sha, numkeys, *keys_and_args)
+        return await self._told(("EVALSHA", sha, numkeys, *keys_and_args))
+
+    async def eval(self, script: str, numkeys: int, *keys_and_args: Any) -> Any:
+        """Do as `evalsha`: a server that forgot its scripts meets a crowd that brings them."""
+        return await self._told(("EVAL", script, numkeys, *keys_and_args))
+
+    async def _told(self, call: Call) -> Any:
         if self._travelling >= LANES:
             answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
             self._waiting.append((call, answer))
