@@ -1,7 +1,7 @@
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic_core import from_json
 
@@ -14,8 +14,10 @@ JSON = st.recursive(
     st.none() | st.booleans() | NUMBERS | TEXT,
     lambda inner: st.lists(inner) | st.dictionaries(TEXT, inner),
 )
+QUICK = settings(derandomize=True, deadline=None, database=None)
 
 
+@QUICK
 @given(JSON)
 def test_every_json_value_comes_back_as_it_was(value: object) -> None:
     assert from_json(to_json(value)) == value
