@@ -1,6 +1,6 @@
-"""Hands messages in, and keeps a line in front of a desk that is full for callers who wait anyway.
+"""Hands messages in, and keeps a queue in front of a desk that is full for callers who wait anyway.
 
-What is full is a shard, or a tenant's share of it: for each of these there is a line of its own in
+What is full is a shard, or a tenant's share of it: for each of these there is a queue of its own in
 this process. First come, first served, but for the few in front, who try again by turns.
 """
 
@@ -18,7 +18,7 @@ from gateway.errors import BusyError, StoppingError
 AT_ONCE = 16
 """A crowd that comes at once is handed in by so many connections, not by one each."""
 FRONT = 16
-"""So many of a line try again by turns."""
+"""So many of a queue try again by turns."""
 LONGEST_STEP_SECONDS = 1.0
 PASSES = frozenset({"overload", "shard_full", "tenant_share"})
 """What passes by itself soon; a full conversation does not."""
@@ -27,7 +27,7 @@ Tries = AsyncGenerator[Accepted | Duplicate | None, None]
 """What came of each; None: not yet."""
 
 
-class Line:
+class Queue:
     """Those who wait, in their order; `busy` is what the last of them was told who tried."""
 
     def __init__(self, busy: BusyError, front: int) -> None:
@@ -71,23 +71,23 @@ class Patience:
         self._seconds = seconds
         self._most = most
         self._front = front
-        self._lines: dict[tuple[str, int], Line] = {}
+        self._queues: dict[tuple[str, int], Queue] = {}
         self._turn = asyncio.Semaphore(AT_ONCE)
         self._random = random.SystemRandom()
 
     @property
     def waiting(self) -> int:
-        """How many wait in all lines."""
-        return sum(map(len, self._lines.values()))
+        """How many wait in all queues."""
+        return sum(map(len, self._queues.values()))
 
     async def once(self, desk: Desk, message: Message) -> Accepted | Duplicate:
         """Hand a message in; raises `BusyError`, also to who comes behind others that wait.
 
         What was accepted before has its place already: it is told so at once.
         """
-        line = self._lines.get(desk.filling(message))
-        if line is not None and not await desk.knows(message):
-            raise line.busy
+        queue = self._queues.get(desk.filling(message))
+        if queue is not None and not await desk.knows(message):
+            raise queue.busy
         return await self._handed_in(desk, message)
 
     async def submit(self, desk: Desk, message: Message) -> Accepted | Duplicate:
@@ -104,40 +104,40 @@ class Patience:
     async def tries(
         self, desk: Desk, message: Message, busy: BusyError, *, longer: float = 1.0
     ) -> Tries:
-        """Stand in line for `longer` times as long as usual; yield None, and the result last.
+        """Stand in queue for `longer` times as long as usual; yield None, and the result last.
 
         Raises `BusyError` when the desk stays full, `StoppingError` when this process stops.
         """
         if not self.may_wait(busy):
             raise busy
         until = time.monotonic() + self._seconds * longer
-        with self._standing(desk, message, busy) as (line, reached):
+        with self._standing(desk, message, busy) as (queue, reached):
             while not reached.done():
                 await asyncio.wait([reached], timeout=LONGEST_STEP_SECONDS)
-                self._check(line.busy, until)
+                self._check(queue.busy, until)
                 yield None
-            async for result in self._in_front(desk, message, line, until):
+            async for result in self._in_front(desk, message, queue, until):
                 yield result
 
     def may_wait(self, busy: BusyError) -> bool:
         """Whether trying again soon may help, and there is room for one more who does."""
         return busy.reason in PASSES and self.waiting < self._most
 
-    async def _in_front(self, desk: Desk, message: Message, line: Line, until: float) -> Tries:
+    async def _in_front(self, desk: Desk, message: Message, queue: Queue, until: float) -> Tries:
         """Try at once: who stood here before may have gone because there is room again."""
         while True:
-            self._check(line.busy, until)
+            self._check(queue.busy, until)
             try:
                 result = await self._handed_in(desk, message)
             except BusyError as busy:
                 self._check(busy, until)
-                line.busy = busy
+                queue.busy = busy
             else:
                 yield result
                 return
             yield None
             left = max(0.0, until - time.monotonic())
-            step = min(line.busy.retry_after_seconds, LONGEST_STEP_SECONDS, left)
+            step = min(queue.busy.retry_after_seconds, LONGEST_STEP_SECONDS, left)
             await asyncio.sleep(step * self._random.uniform(0.3, 1.0))
 
     async def _handed_in(self, desk: Desk, message: Message) -> Accepted | Duplicate:
@@ -147,16 +147,16 @@ class Patience:
     @contextmanager
     def _standing(
         self, desk: Desk, message: Message, busy: BusyError
-    ) -> Iterator[tuple[Line, asyncio.Future[None]]]:
+    ) -> Iterator[tuple[Queue, asyncio.Future[None]]]:
         name = desk.filling(message)
-        line = self._lines.setdefault(name, Line(busy, self._front))
-        mine = line.join()
+        queue = self._queues.setdefault(name, Queue(busy, self._front))
+        mine = queue.join()
         try:
-            yield line, mine
+            yield queue, mine
         finally:
-            line.leave(mine)
-            if not line:
-                del self._lines[name]
+            queue.leave(mine)
+            if not queue:
+                del self._queues[name]
 
     def _check(self, busy: BusyError, until: float) -> None:
         if time.monotonic() >= until or busy.reason not in PASSES:

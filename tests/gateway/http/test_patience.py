@@ -29,7 +29,7 @@ class Front:
         self.told.append(name)
 
     async def come(self, name: str) -> Callable[[], Awaitable[None]]:
-        """Have somebody join the line; return how they go away."""
+        """Have somebody join the queue; return how they go away."""
         before = self.patience.waiting
         task = self.tasks.create_task(self.ask(name))
         await until(lambda: self.patience.waiting > before)
@@ -112,7 +112,7 @@ async def test_nobody_passes_those_who_wait_but_who_was_accepted_before(house: H
         await goes()
 
 
-async def test_too_long_a_line_sends_people_away(house: House) -> None:
+async def test_too_long_a_queue_sends_people_away(house: House) -> None:
     async with full_desk(house, most=1) as front:
         goes = await front.come("a")
 
