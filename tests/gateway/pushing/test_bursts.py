@@ -127,7 +127,7 @@ async def test_when_everything_is_taken_back_nothing_is_asked(house: House) -> N
 
 
 async def test_an_edit_while_the_question_is_answered_asks_it_again(house: House) -> None:
-    async with house.open(), talk(house) as at:
+    async with talk(house) as at:
         edited: list[bool] = []
 
         async def meanwhile() -> dict[str, str]:
@@ -140,31 +140,34 @@ async def test_an_edit_while_the_question_is_answered_asks_it_again(house: House
         await at.say("1", "How")
         await at.say("2", "and why?")
 
-        await at.outcomes("How\nand what?")
+        async with house.open():
+            await at.outcomes("How\nand what?")
 
 
 async def test_an_edit_after_the_answer_asks_everything_again_and_keeps_the_answer(
     house: House,
 ) -> None:
-    async with house.open(), talk(house) as at:
+    async with talk(house) as at:
         await at.say("1", "How")
         await at.say("2", "and why?")
-        await at.outcomes("How\nand why?")
+        async with house.open():
+            await at.outcomes("How\nand why?")
 
-        await at.edit("2", "and what?")
+            await at.edit("2", "and what?")
 
-        await at.outcomes("How\nand why?", "How\nand what?")
+            await at.outcomes("How\nand why?", "How\nand what?")
 
 
 async def test_taking_back_what_was_answered_changes_nothing(house: House) -> None:
-    async with house.open(), talk(house) as at:
+    async with talk(house) as at:
         await at.say("1", "How")
         await at.say("2", "and why?")
-        await at.outcomes("How\nand why?")
+        async with house.open():
+            await at.outcomes("How\nand why?")
 
-        await at.delete("2")
+            await at.delete("2")
 
-        await at.outcomes("How\nand why?")
+            await at.outcomes("How\nand why?")
 
 
 async def test_an_edit_that_comes_late_or_twice_does_not_replace_a_newer_one(house: House) -> None:
