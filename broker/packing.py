@@ -32,17 +32,15 @@ HANGING_SECONDS = 2.5
 """How long a server counts as hung that was found to hang; it is looked at again before."""
 BATCH_BYTES = 1_000_000
 """Room for a batch of settlements that leaves at once."""
+LONG_BYTES = 2048
+"""Longer arguments, frames for the most part, are not left to hiredis."""
 BLOCKING = frozenset({"XREAD", "XREADGROUP"})
 
 
-LONG_BYTES = 2048
-_Arguments = Sequence[Any]
-
-
-def packed(args: _Arguments) -> bytes:
+def packed(args: Sequence[Any]) -> bytes:
     """Return a command as it travels (RESP): what `hiredis.pack_command` returns.
 
-    That copies every byte twice. Here long ones, frames for the most part, are copied once.
+    For a batch with frames of 18 kB that takes five times as long.
     """
     parts: list[bytes] = [b"*%d\r\n" % len(args)]
     start = 0
@@ -54,7 +52,7 @@ def packed(args: _Arguments) -> bytes:
     return b"".join(parts)
 
 
-def _between(args: _Arguments) -> bytes:
+def _between(args: Sequence[Any]) -> bytes:
     """Return these arguments without the line that counts them."""
     if not args:
         return b""

@@ -1,7 +1,7 @@
 """JSON as it travels and is kept: UTF-8 without spaces.
 
-Every hop writes all that is known of its question. orjson does that in a tenth of the time that
-pydantic's own writer takes, and in less the longer the texts are.
+Every hop writes all that is known of its question. For a frame of 4 kB orjson takes less than a
+tenth of the time that pydantic's own writer takes.
 """
 
 import orjson

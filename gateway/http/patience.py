@@ -113,7 +113,7 @@ class Patience:
         until = time.monotonic() + self._seconds * longer
         with self._standing(desk, message, busy) as (queue, reached):
             while not reached.done():
-                await asyncio.wait([reached], timeout=LONGEST_STEP_SECONDS)
+                await asyncio.wait([reached], timeout=_step(until))
                 self._check(queue.busy, until)
                 yield None
             async for result in self._in_front(desk, message, queue, until):
@@ -136,8 +136,7 @@ class Patience:
                 yield result
                 return
             yield None
-            left = max(0.0, until - time.monotonic())
-            step = min(queue.busy.retry_after_seconds, LONGEST_STEP_SECONDS, left)
+            step = min(queue.busy.retry_after_seconds, _step(until))
             await asyncio.sleep(step * self._random.uniform(0.3, 1.0))
 
     async def _handed_in(self, desk: Desk, message: Message) -> Accepted | Duplicate:
@@ -163,3 +162,8 @@ class Patience:
             raise busy
         if self._stopping.is_set():
             raise StoppingError("this process stops: send the message again under the same id")
+
+
+def _step(until: float) -> float:
+    """Return how long to wait before looking again."""
+    return max(0.0, min(LONGEST_STEP_SECONDS, until - time.monotonic()))

@@ -4,9 +4,10 @@ import asyncio
 
 
 def heed_cancellation() -> None:
-    """Raise the cancellation that a client lost inside a command: a task is cancelled once only.
+    """Raise the cancellation that a client lost inside a command: a group cancels a task once.
 
-    For loops that never end by themselves and run within a task group.
+    For what may go on for long within a task group. A time limit that ran out counts as nothing:
+    whoever sets one takes its cancellation back.
     """
     task = asyncio.current_task()
     if task is not None and task.cancelling():

@@ -46,7 +46,7 @@ export class Conversation extends EventTarget {
   again(turn) {
     turn.problem = null;
     turn.id = newId();
-    turn.taken = turn.lastEvent = turn.stage = null;
+    turn.taken = turn.lastEvent = turn.stage = turn.waiting = null;
     this.#tell("turn", turn);
     this.#carry(turn);
   }
@@ -220,7 +220,7 @@ export class Conversation extends EventTarget {
       return Math.max(told(error), 1000);
     }
     if (error.status === 404 && turn.taken) {
-      turn.taken = turn.lastEvent = null; // the desk knows nothing of it: send it again
+      turn.taken = turn.lastEvent = turn.waiting = null; // the desk knows nothing of it: send it again
       return 0;
     }
     if (error.code === "not_found" || error.code === "missing_conversation_token") {

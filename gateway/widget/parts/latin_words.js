@@ -16,7 +16,7 @@ const ENGLISH = {
   unforgotten: "It could not be forgotten just now. Please try again.",
   conversation: "Conversation",
   you: "You asked:",
-  queue: "Many ask just now: your question is in line",
+  queue: "Many questions just now: yours is in line",
   understand: "Understanding the question",
   search: "Searching the documents",
   write: "Writing the answer",

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -10,6 +10,7 @@ from broker.errors import BrokerUnavailableError
 from config.texts import FixedTexts, load_texts
 from deploy.doors import StoredConversations
 from gateway.desk import Desk
+from gateway.pushing.delivery import ELLIPSIS
 from gateway.pushing.door import PushDoor
 from gateway.pushing.port import Channel, Manners
 from memory.errors import MemoryUnavailableError
@@ -19,7 +20,7 @@ from tests.worker.cast import House
 PATIENCE_SECONDS = 20.0
 TEXTS: FixedTexts = load_texts(domain_name="routing")
 WORKING = TEXTS.text("push_working", "en")
-PLACEHOLDERS = {WORKING, "…"}
+PLACEHOLDERS = {WORKING, ELLIPSIS}
 ANSWER = "Open Routing [1]."
 AT_ONCE = Manners(burst_seconds=0.0)
 
@@ -120,3 +121,9 @@ async def acknowledged(house: House, name: str) -> None:
     while await house.client.xlen(f"rd:{{0}}:results:{name}"):
         assert time.monotonic() < limit, "it was not acknowledged in time"
         await asyncio.sleep(0.01)
+
+
+async def all_shown(house: House, name: str, texts: Callable[[], Iterable[str]]) -> None:
+    """Wait until every outcome is shown, and a placeholder that came beside one is gone again."""
+    await acknowledged(house, name)
+    await until(lambda: PLACEHOLDERS.isdisjoint(texts()))

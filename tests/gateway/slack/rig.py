@@ -21,14 +21,7 @@ from gateway.slack.calls import RATES, SlackCalls
 from gateway.slack.channel import SlackChannel
 from gateway.slack.serving import PATH, made_client, slack_webhook
 from memory.pacing import RedisTurns
-from tests.gateway.pushing.rig import (
-    AT_ONCE,
-    PLACEHOLDERS,
-    TEXTS,
-    acknowledged,
-    push_door_of,
-    until,
-)
+from tests.gateway.pushing.rig import AT_ONCE, TEXTS, all_shown, push_door_of, until
 from tests.gateway.slack.api import BOT, TEAM, TOKEN, SlackApi
 from tests.worker.cast import House
 
@@ -163,6 +156,6 @@ async def slack_desk(
 
 
 async def settled(house: House, api: SlackApi) -> None:
-    """Wait until every outcome is shown, and signs and placeholders beside them are gone again."""
-    await acknowledged(house, "slack")
-    await until(lambda: not api.reactions and PLACEHOLDERS.isdisjoint(api.shown()))
+    """Wait until nothing is left to do."""
+    await all_shown(house, "slack", api.shown)
+    await until(lambda: not api.reactions)

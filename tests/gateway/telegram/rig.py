@@ -17,14 +17,7 @@ from gateway.telegram.channel import TYPING_SECONDS, TelegramChannel
 from gateway.telegram.door import Webhook, hearing, known, made_bot
 from gateway.telegram.webhook import HEADER, PATH
 from memory.pacing import RedisTurns
-from tests.gateway.pushing.rig import (
-    AT_ONCE,
-    PLACEHOLDERS,
-    TEXTS,
-    acknowledged,
-    push_door_of,
-    until,
-)
+from tests.gateway.pushing.rig import AT_ONCE, TEXTS, all_shown, push_door_of
 from tests.gateway.telegram.api import BOT, TOKEN, BotApi
 from tests.worker.cast import House
 
@@ -138,6 +131,5 @@ async def telegram_desk(
 
 
 async def settled(house: House, api: BotApi) -> None:
-    """Wait until every outcome is shown, and a placeholder that came beside one is gone again."""
-    await acknowledged(house, "telegram")
-    await until(lambda: PLACEHOLDERS.isdisjoint(said.text for said in api.chats.values()))
+    """Wait until nothing is left to do."""
+    await all_shown(house, "telegram", lambda: [said.text for said in api.chats.values()])
