@@ -79,8 +79,9 @@ clients, Redis and whatever else runs share the processors.
 - *client CPU* is the processor time of the processes, *Redis CPU* that of the server, by question.
   *waited* is the part of the one process's time in which it had work and no processor: with nothing
   else on the machine it is near 0.
-- Refdesk's door waits for a reply that Redis keeps. The others' doors hear of the end in the
-  process, and pay no trip for it, which favours them."""
+- Refdesk's door waits until Redis keeps the reply: it hears so from the answer to the settlement
+  when that was made in its own process, else from Redis. The others' doors hear of the end in the
+  process, before it is stored anywhere, which favours them."""
 
 
 def _disturbed(report: Report) -> str:

@@ -33,9 +33,9 @@ percent-encoded: no id can reach into another key.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
-from envelope.question import Question, shard_of, shard_tag
+from envelope.question import Question, in_key, shard_of, shard_tag
 
 GROUP = "workers"
 """The consumer group of every stream."""
@@ -47,7 +47,7 @@ CACHED = 8192
 @lru_cache(CACHED)
 def stream_key(role: str, shard: int) -> str:
     """Return the stream that frames for `role` travel on."""
-    return f"rd:{shard_tag(shard)}:stream:{_safe(role)}"
+    return f"rd:{shard_tag(shard)}:stream:{in_key(role)}"
 
 
 def stream_of(role: str, question: Question, shards: int) -> str:
@@ -57,7 +57,7 @@ def stream_of(role: str, question: Question, shards: int) -> str:
 
 def results_key(result_list: str, shard: int) -> str:
     """Return the stream that final replies for a push channel stand on."""
-    return f"rd:{shard_tag(shard)}:results:{_safe(result_list)}"
+    return f"rd:{shard_tag(shard)}:results:{in_key(result_list)}"
 
 
 def pace_key(shard: int) -> str:
@@ -67,13 +67,13 @@ def pace_key(shard: int) -> str:
 
 def named_key(message_id: str, shard: int) -> str:
     """Return the index of the questions with this message id."""
-    return f"rd:{shard_tag(shard)}:named:{_safe(message_id)}"
+    return f"rd:{shard_tag(shard)}:named:{in_key(message_id)}"
 
 
 @lru_cache(CACHED)
 def name_of(question: Question) -> str:
     """Return the question as it is written inside keys and entries."""
-    return "/".join(_safe(part) for part in (*question.conversation, question.message_id))
+    return "/".join(in_key(part) for part in (*question.conversation, question.message_id))
 
 
 @lru_cache(CACHED)
@@ -178,7 +178,3 @@ def question_keys(question: Question, shard: int) -> QuestionKeys:
         messages=f"{stem}messages:{conversation}",
         tombstone=f"{stem}tombstone:{conversation}",
     )
-
-
-def _safe(part: str) -> str:
-    return quote(part, safe="")

@@ -8,11 +8,12 @@ on to another.
 import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
 from broker.connecting import LONGEST_BLOCK_SECONDS, reachable
+from broker.errors import BrokerUnavailableError
 from broker.keys import name_of, question_of, shard_keys
 from broker.port import Fields
 from broker.reading import fields_of
@@ -53,6 +54,8 @@ class Outcomes:
         self._being_read = False
         self._first = asyncio.Lock()
         self._not_yet_waiting: set[Waiting] = set()
+        self._ending: set[str] = set()
+        self._noticed: set[str] = set()
 
     @asynccontextmanager
     async def expecting(self, question: Question) -> AsyncIterator["Expectation"]:
@@ -66,6 +69,28 @@ class Outcomes:
         finally:
             self._not_yet_waiting.discard(mine)
             self._leave(name, mine)
+
+    @asynccontextmanager
+    async def ending(self, questions: Sequence[Question]) -> AsyncIterator[None]:
+        """Hear from `ended` how these end: what is noticed of them inside is not looked up.
+
+        What others have ended, and what the lost answer of a settlement would have told, is looked
+        up in the end.
+        """
+        if not questions:
+            yield
+            return
+        names = {name_of(question) for question in questions}
+        self._ending |= names
+        try:
+            yield
+        except BrokerUnavailableError:
+            await self._look_up(self._left(names))
+            raise
+        except BaseException:
+            self._left(names)
+            raise
+        await self._look_up(self._left(names))
 
     def ended(self, question: Question, reply: Fields) -> None:
         """Tell whoever waits here for a question that this process itself has ended."""
@@ -97,7 +122,7 @@ class Outcomes:
                 mine = latest(mine)
                 if mine.done():
                     break
-                await self._wait(mine, until)
+                await self._wait(name, mine, until)
             mine = latest(mine)
             told = mine.result() if mine.done() else None
             return told if isinstance(told, dict) else reply
@@ -105,9 +130,14 @@ class Outcomes:
             self._leave(name, latest(mine))
             self._hand_on()
 
-    async def _wait(self, mine: Waiting, until: float) -> None:
-        """Read for everybody when nobody does, else wait for whoever reads."""
-        if self._being_read:
+    async def _wait(self, name: str, mine: Waiting, until: float) -> None:
+        """Read for everybody when nobody does, else wait for whoever reads.
+
+        Who will be told in a moment by the settlement that is under way lets another read.
+        """
+        if name in self._noticed:
+            self._hand_on()
+        if self._being_read or name in self._noticed:
             await asyncio.wait([mine], timeout=until - time.monotonic())
             return
         self._being_read = True
@@ -121,9 +151,24 @@ class Outcomes:
         ended: dict[str, None] = {}
         for _, entries in read:
             ended.update((fields_of(raw)[b"q"].decode(), None) for _, raw in entries)
-        await self._tell([name for name in ended if self._is_awaited(name)])
+        self._noticed |= ended.keys() & self._ending
+        await self._tell(
+            [name for name in ended if name not in self._ending and self._is_awaited(name)]
+        )
         # Only now: when telling failed, whoever reads next reads these notices again.
         self._cursors.update((stream, entries[-1][0]) for stream, entries in read)
+
+    def _left(self, names: set[str]) -> list[str]:
+        """Stop leaving these to others; return what was noticed of them, and is awaited still."""
+        self._ending -= names
+        noticed = names & self._noticed
+        self._noticed -= noticed
+        return [name for name in noticed if self._is_awaited(name)]
+
+    async def _look_up(self, names: Sequence[str]) -> None:
+        # Whoever waits looks from time to time, should Redis be away just now.
+        with suppress(BrokerUnavailableError):
+            await self._tell(names)
 
     def _is_awaited(self, name: str) -> bool:
         return any(not waiting.done() for waiting in self._waiting.get(name, ()))
@@ -173,7 +218,9 @@ class Outcomes:
         """Let somebody else read, when nobody does."""
         if self._being_read:
             return
-        for group in self._waiting.values():
+        for name, group in self._waiting.items():
+            if name in self._noticed:
+                continue
             for place, waiting in enumerate(group):
                 if not waiting.done() and waiting not in self._not_yet_waiting:
                     # Whatever ends before this one wakes up is told to what stands in its place.

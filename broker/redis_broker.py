@@ -115,7 +115,7 @@ class RedisBroker:
     async def submit(self, submission: Submission) -> Accepted | Duplicate | Busy:
         question = submission.question
         shard, names = self._space.place(question)
-        call = self._space.call(shard, [submission.role])
+        call = self._space.call_to(shard, submission.role)
         results = submission.result_list
         named = named_key(question.message_id, shard)
         keys = [
@@ -270,10 +270,12 @@ class RedisBroker:
             )
             settlements.add(delivery, settlement, forgets)
         call = settlements.call(self._space.roles, wants)
-        done, now_ms, taken = await self._space.run(SETTLE, call.keys, call.args)
-        for (delivery, settlement), held in zip(batch, done, strict=True):
-            if held and isinstance(settlement, Finish):
-                self._outcomes.ended(delivery.question, settlement.reply)
+        finishes = [delivery.question for delivery, what in batch if isinstance(what, Finish)]
+        async with self._outcomes.ending(finishes):
+            done, now_ms, taken = await self._space.run(SETTLE, call.keys, call.args)
+            for (delivery, settlement), held in zip(batch, done, strict=True):
+                if held and isinstance(settlement, Finish):
+                    self._outcomes.ended(delivery.question, settlement.reply)
         return done, await self._leases.taken(batch, wants, taken, float(now_ms))
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from redis.asyncio import Redis
 from redis.exceptions import ResponseError
 
-from broker.packing import is_open, packed
+from broker.packing import at_hand, is_open, packed
 
 if TYPE_CHECKING:
     from redis.asyncio import Connection
@@ -94,7 +94,11 @@ class SharingRedis(Redis):
         connection = await self._connection()
         try:
             await connection.send_packed_command([packed(call) for call in calls])
-            return [await _answer(connection) for _ in calls]
+            answers = [await _answer(connection)]
+            while (left := len(calls) - len(answers)) > 0:
+                # What came together is read at once: to wait for each would set a clock for each.
+                answers += at_hand(connection, left) or [await _answer(connection)]
+            return answers
         except BaseException:
             await connection.disconnect(nowait=True)
             raise

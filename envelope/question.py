@@ -1,9 +1,12 @@
 """Names one question, and the shard its conversation lives in."""
 
 import hashlib
+import re
+from urllib.parse import quote
 
 from pydantic import BaseModel, Field
 
+_UNRESERVED = re.compile(r"[A-Za-z0-9_.~-]*")
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
 
@@ -37,3 +40,9 @@ def shard_of(conversation: tuple[str, str, str], shards: int) -> int:
 def shard_tag(shard: int) -> str:
     """Return the Redis Cluster hash tag of a shard, braces included."""
     return f"{{{shard}}}"
+
+
+def in_key(part: str) -> str:
+    """Return a part of a name as it stands in a key: percent-encoded (RFC 3986), also slashes."""
+    # Most names are nothing but unreserved characters, which can be told without encoding them.
+    return part if _UNRESERVED.fullmatch(part) else quote(part, safe="")

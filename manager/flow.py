@@ -1,7 +1,7 @@
 """The flow of the assistant, as one table: after this stage, with this outcome, go there."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from envelope.conversation import ClarificationReason as Reason
@@ -86,11 +86,12 @@ class Row:
     counts: Counter | None = None
     at_limit: Role | Final | None = None
     reason: Reason | None = None
+    name: str = field(init=False, compare=False)
+    """How the journal calls this row."""
 
-    @property
-    def name(self) -> str:
-        """How the journal calls this row."""
-        return f"{self.after}: {self.did}"
+    def __post_init__(self) -> None:
+        """Name it once: every hop takes a row."""
+        object.__setattr__(self, "name", f"{self.after}: {self.did}")
 
 
 S, R, F = Stage, Role, Final

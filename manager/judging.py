@@ -36,7 +36,7 @@ def judge(stage: Stage, hop: Hop | None, payload: Writes, *, quality_threshold: 
     """
     if stage is Stage.START:
         return Did.COMMAND if payload.get("command") is not None else Did.QUESTION
-    if hop is None or hop.role != stage.value or hop.status != "wrote":
+    if hop is None or hop.role != stage or hop.status != "wrote":
         return Did.FAILED
     writes = {name: payload[name] for name in hop.wrote if name in payload}
     if stage is Stage.QUALITY:

@@ -24,6 +24,7 @@ READ_CHARACTERS = 200
 
 
 MANAGER = Role.MANAGER.value
+_STAGES: dict[str, Stage] = {stage.value: stage for stage in Stage}
 _CHANGES_LAST_RESORT = frozenset({None, Stage.LANG, Stage.ESSENCE, Stage.QUALITY})
 
 
@@ -59,7 +60,8 @@ class Manager:
         journal: Sequence[JournalEntry] = (),
     ) -> Forward | Finish:
         """Return what is to be done; `journal` is what is told before the decision."""
-        stage = Stage(str(envelope.payload.get("stage") or Stage.START.value))
+        named = str(envelope.payload.get("stage") or Stage.START)
+        stage = _STAGES.get(named) or Stage(named)
         if stage is Stage.START:
             envelope = await self._started(delivery, _with_merged(envelope, delivery))
         did = judge(
@@ -102,7 +104,7 @@ class Manager:
         send: Send,
         told: Sequence[JournalEntry],
     ) -> Forward:
-        role = send.role.value
+        role = str(send.role)
         payload: dict[str, JsonValue] = {
             **envelope.payload,
             "stage": role,
@@ -228,10 +230,10 @@ def _routed(envelope: Envelope, stage: Stage, did: Did, decision: Decision) -> J
     }
     fields: Fields = {
         "row": decision.row,
-        "after": stage.value,
-        "did": did.value,
+        "after": str(stage),
+        "did": str(did),
         "read": read,
-        "to": action.role.value if isinstance(action, Send) else "final",
+        "to": str(action.role) if isinstance(action, Send) else "final",
         "counters": dict(decision.counters),
     }
     if envelope.hop is not None and envelope.hop.reason:
@@ -255,7 +257,7 @@ def _counters(envelope: Envelope) -> Counters:
 
 
 def _attempt(counters: Counters) -> int:
-    return sum(counters.values()) - counters.get(Counter.ROUND.value, 0)
+    return sum(counters.values()) - counters.get(Counter.ROUND, 0)
 
 
 def _whole(value: JsonValue) -> int:

@@ -32,15 +32,10 @@ goes on with the conversation.
 
 from dataclasses import dataclass
 from functools import lru_cache
-from urllib.parse import quote
 
-from envelope.question import Question, shard_of, shard_tag
+from envelope.question import Question, in_key, shard_of, shard_tag
 
 CACHED = 4096
-
-
-def _safe(part: str) -> str:
-    return quote(part, safe="")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +73,7 @@ def conversation_keys(question: Question, shards: int) -> ConversationKeys:
 @lru_cache(CACHED)
 def _keys(conversation: tuple[str, str, str], shards: int) -> ConversationKeys:
     tag = shard_tag(shard_of(conversation, shards))
-    stem = f"rd:{tag}:mem:" + "/".join(_safe(part) for part in conversation)
+    stem = f"rd:{tag}:mem:" + "/".join(in_key(part) for part in conversation)
     return ConversationKeys(
         history=f"{stem}:history",
         summary=f"{stem}:summary",
@@ -93,12 +88,12 @@ def _keys(conversation: tuple[str, str, str], shards: int) -> ConversationKeys:
 
 def cache_key(tenant: str, assistant: str, content_hash: str) -> str:
     """Return the key of a shared answer."""
-    return f"rd:cache:{_safe(tenant)}/{_safe(assistant)}:{_safe(content_hash)}"
+    return f"rd:cache:{in_key(tenant)}/{in_key(assistant)}:{in_key(content_hash)}"
 
 
 def thread_key(tenant: str, assistant: str, digest: str) -> str:
     """Return the key that leads from what a client was shown to its conversation."""
-    return f"rd:thread:{_safe(tenant)}/{_safe(assistant)}:{_safe(digest)}"
+    return f"rd:thread:{in_key(tenant)}/{in_key(assistant)}:{in_key(digest)}"
 
 
 def door_keys_key() -> str:
@@ -113,20 +108,20 @@ def link_secret_key() -> str:
 
 def rate_key(owner: str, name: str) -> str:
     """Return the key of what an owner has used of one limit; all of one owner share a slot."""
-    return f"rd:rate:{{{_safe(owner)}}}:{_safe(name)}"
+    return f"rd:rate:{{{in_key(owner)}}}:{in_key(name)}"
 
 
 def push_key(channel: str, *parts: str) -> str:
     """Return a key that a push channel has once."""
-    return ":".join(("rd:push", *(_safe(part) for part in (channel, *parts))))
+    return ":".join(("rd:push", *(in_key(part) for part in (channel, *parts))))
 
 
 def push_conversation_key(channel: str, question: Question, *parts: str) -> str:
     """Return a key of a conversation of a push channel; all of one conversation share a slot."""
-    named = "/".join(_safe(part) for part in (channel, *question.conversation))
-    return ":".join((f"rd:push:{{{named}}}", *(_safe(part) for part in parts)))
+    named = "/".join(in_key(part) for part in (channel, *question.conversation))
+    return ":".join((f"rd:push:{{{named}}}", *(in_key(part) for part in parts)))
 
 
 def limit_key(model: str) -> str:
     """Return the key of a model's limits."""
-    return f"rd:limit:{_safe(model)}"
+    return f"rd:limit:{in_key(model)}"

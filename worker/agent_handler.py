@@ -148,7 +148,7 @@ class AgentHandler:
                 # Attributes that were not set are left out; what was set is written whole.
                 written = writes.model_dump(mode="json", include=set(writes.model_fields_set))
                 self._check(written)
-                return written, Hop(role=role, status="wrote", wrote=tuple(written))
+                return written, Hop.that_wrote(role, tuple(written))
             case GaveUp(reason=reason):
                 return {}, Hop(role=role, status="gave_up", reason=reason)
             case RetryAfter(reason=reason):
@@ -159,9 +159,9 @@ class AgentHandler:
                 raise ContractError(f"expected {expected}, found {found!r}")
 
     def _check(self, written: dict[str, JsonValue]) -> None:
-        foreign = sorted(set(written) - self._may_write)
-        if foreign:
-            raise ContractError(f"{self._name} wrote what is not its own: {', '.join(foreign)}")
+        if not self._may_write.issuperset(written):
+            foreign = ", ".join(sorted(set(written) - self._may_write))
+            raise ContractError(f"{self._name} wrote what is not its own: {foreign}")
 
 
 def handed_back(

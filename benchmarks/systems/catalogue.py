@@ -24,8 +24,8 @@ SYSTEMS = (
         "refdesk", "refdesk_house", ("refdesk",),
         "One `WorkerProcess` of the manager (256 places) and eight roles (64 places each), as "
         "`deploy` puts it together: the manager decides beside the roles. The door is "
-        "`gateway.desk.Desk`, which waits for the stored reply. Everything is on: leases, "
-        "ownership, journal, order in a conversation, memory, deadlines.",
+        "`gateway.desk.Desk` on the process's one broker, and waits for the stored reply. "
+        "Everything is on: leases, ownership, journal, order in a conversation, memory, deadlines.",
         _says("yes", "yes", "yes", "held by Redis, whoever works", "yes", "yes"),
     ),
     System(

@@ -66,12 +66,15 @@ async def house(setting: Setting, watch: Watch) -> AsyncIterator[Ask]:
         return Watched(handler, watch) if handler.role in WATCHED else handler
 
     door = broker(setting.door_url)
+    # As in `deploy`, where door and workers of a process have one broker; not where trips of the
+    # workers alone are counted.
+    shares = setting.works and setting.door_url == setting.worker_url
     ask = _asking(door, setting.payload.text, watch)
     try:
         if not setting.works:
             yield ask
             return
-        worker = broker(setting.worker_url)
+        worker = door if shares else broker(setting.worker_url)
         agents = idle_agents(setting.payload.writes, watch.worked)
         house = process(
             worker,
@@ -83,7 +86,8 @@ async def house(setting: Setting, watch: Watch) -> AsyncIterator[Ask]:
         )
         async with house.running():
             yield ask
-        await worker.close()
+        if not shares:
+            await worker.close()
     finally:
         await door.close()
 

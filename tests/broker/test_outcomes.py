@@ -1,6 +1,11 @@
 import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
+import pytest
+
+from broker.errors import BrokerUnavailableError
 from broker.outcomes import Outcomes
 from broker.port import Fields
 from broker.settling import Limits
@@ -137,3 +142,52 @@ async def test_who_is_just_given_the_turn_to_read_still_hears_of_its_own_questio
                 await rig.settle(delivery, finish())
 
     assert waiting.result() == {"outcome": "answered"}
+
+
+class Asked(Looks):
+    """Notes which questions were looked up after a notice."""
+
+    def __init__(self, space: Space) -> None:
+        super().__init__(space)
+        self.asked: list[Question] = []
+
+    async def ends(self, questions: Sequence[Question]) -> list[Fields | None]:
+        self.asked += questions
+        return await super().ends(questions)
+
+
+@pytest.mark.parametrize("answer", ["arrives", "was somebody else's", "was lost"])
+async def test_what_this_process_ends_itself_is_looked_up_only_where_its_settlement_does_not_tell(
+    rig: Rig, answer: str
+) -> None:
+    space = Space(rig.client, 1, Limits(1000, 10, 3, 10, 10), 1000)
+    views = Asked(space)
+    outcomes = Outcomes(space, views)
+    mine, other = question(conversation="mine"), question(conversation="other")
+    await rig.submit(mine)
+    await rig.submit(other)
+
+    async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+        waiting = tasks.create_task(outcomes.outcome(mine, 60.0))
+        await views.looked.wait()
+        views.looked.clear()
+        following = tasks.create_task(outcomes.outcome(other, 60.0))
+        await views.looked.wait()
+        held = {delivery.question: delivery for delivery in await rig.take_all()}
+        with suppress(BrokerUnavailableError):
+            async with outcomes.ending([mine]):
+                await rig.settle(held[mine], finish("of Redis"))
+                await rig.settle(held[other], finish())
+                # Notices come in their order: the one of `mine` was read by then.
+                await following
+                assert not waiting.done()
+                if answer == "arrives":
+                    outcomes.ended(mine, {"text": "of the settlement"})
+                if answer == "was lost":
+                    raise BrokerUnavailableError("no answer")
+        reply = await waiting
+
+    told = answer == "arrives"
+    assert reply is not None
+    assert reply["text"] == ("of the settlement" if told else "of Redis")
+    assert views.asked == ([other] if told else [other, mine])
