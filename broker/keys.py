@@ -20,6 +20,7 @@ percent-encoded: no id can reach into another key.
 | rd:{n}:dead              | stream | settle, discard       | dead_letters   | capped             |
 | rd:{n}:record:<question> | hash   | submit, settle, close | submit, settle | ttl                |
 | rd:{n}:journal:<question> | stream | submit, settle, close | journal, reply | ttl               |
+| rd:{n}:frames:<question> | hash  | settle                | take           | closed, ttl        |
 | rd:{n}:order:<conversation> | list | submit, close        | submit, close  | when empty, ttl    |
 | rd:{n}:conversation:<conversation> | hash | submit        | close, due     | fields: started |
 | rd:{n}:messages:<conversation> | list | submit            | forget         | ttl                |
@@ -156,11 +157,14 @@ class QuestionKeys:
     conversation: str
     messages: str
     tombstone: str
+    frames: str
 
     @property
     def closing(self) -> tuple[str, ...]:
         """What closing a question touches, in the order in which the scripts expect it."""
-        return (self.record, self.journal, self.order, self.conversation, self.tombstone)
+        return (
+            self.record, self.journal, self.order, self.conversation, self.tombstone, self.frames,
+        )  # fmt: skip
 
 
 @lru_cache(CACHED)
@@ -177,4 +181,5 @@ def question_keys(question: Question, shard: int) -> QuestionKeys:
         conversation=f"{stem}conversation:{conversation}",
         messages=f"{stem}messages:{conversation}",
         tombstone=f"{stem}tombstone:{conversation}",
+        frames=f"{stem}frames:{name}",
     )

@@ -6,9 +6,10 @@ from collections.abc import Collection, Sequence
 from broker.errors import BrokerUnavailableError
 from broker.idling import IdleReader
 from broker.keys import stream_key
+from broker.opening import Opening
 from broker.port import Delivery, Lost, Settlement, Want
-from broker.reading import Entry, Known, Malformed, delivery_of, taken_on_the_way
-from broker.scripts import DISCARD, LEAVE, RECOVER, RENEW, RETURN, Argument
+from broker.reading import Entry, Known, delivery_of, taken_on_the_way
+from broker.scripts import LEAVE, RECOVER, RENEW, RETURN, Argument
 from broker.space import Space
 from broker.taking import Reader
 
@@ -22,8 +23,9 @@ LEFT_AT_ONCE = 200
 class Leases:
     """Who holds which entry."""
 
-    def __init__(self, space: Space) -> None:
+    def __init__(self, space: Space, opening: Opening) -> None:
         self._space = space
+        self._opening = opening
         self._reader = Reader(space)
         self._reads = IdleReader(space, self._reader)
 
@@ -50,7 +52,7 @@ class Leases:
             for stream, entries in read
             for entry in entries
         ]
-        taken = await self._without_malformed(found)
+        taken = await self._opening.opened(found)
         if len(taken) > places:
             await self.give_back(taken[places:])
         return taken[:places]
@@ -68,7 +70,7 @@ class Leases:
             for want, entries in zip(wants, taken, strict=True)
             for entry in entries
         ]
-        return await self._without_malformed(found)
+        return await self._opening.opened(found)
 
     async def renew(self, held: Sequence[Delivery]) -> Sequence[Lost]:
         """Renew what is still held."""
@@ -105,32 +107,6 @@ class Leases:
         for stream in self._reader.streams_of(role):
             while await self._space.run(LEAVE, [stream.decode()], [consumer, LEFT_AT_ONCE]):
                 pass
-
-    async def _without_malformed(self, found: Sequence[Delivery | Malformed]) -> list[Delivery]:
-        for entry in found:
-            if isinstance(entry, Malformed):
-                await self.discard(entry)
-        return [entry for entry in found if isinstance(entry, Delivery)]
-
-    async def discard(self, entry: Malformed) -> None:
-        """Bury what is no frame of ours, on first sight."""
-        call = self._space.call(entry.shard, [entry.role])
-        keys = list(call.keys)
-        if entry.question is not None:
-            _, names = self._space.place(entry.question)
-            keys += names.closing
-            keys += await self._space.result_lists(entry.shard, [names.record])
-        args = [
-            *call.args,
-            entry.role,
-            entry.entry_id,
-            entry.consumer,
-            entry.count,
-            entry.name,
-            entry.frame,
-            entry.error,
-        ]
-        await self._space.run(DISCARD, keys, args)
 
 
 def renewal(held: Sequence[Delivery]) -> tuple[list[str], list[Argument]]:

@@ -11,7 +11,7 @@ cost 6 % of a question's processor time.
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from pydantic import JsonValue
 
@@ -89,13 +89,35 @@ class Death:
     at: float
 
 
+class Carried(Protocol):
+    """What a frame decodes to."""
+
+    def encode(self) -> bytes:
+        """Return the frame."""
+        ...
+
+    def since(self, base: Any) -> bytes | None:
+        """Return what its frame changes in that of `base`; None when that cannot be told."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A frame that Redis keeps for a question: of what follows only what changed travels."""
+
+    name: str
+    carried: Carried
+    size: int
+
+
 @dataclass(slots=True)
 class Delivery:
     """An entry that was taken, and what is needed to settle it.
 
     `count` is its delivery (1 first), `failures` the retries of this hop before it; `merged` are
     the frames of later messages that joined this one before it started, oldest first. `deaths`
-    tells of workers that died holding it: `starts` counts this start and theirs.
+    tells of workers that died holding it: `starts` counts this start and theirs. `frame` is empty
+    where `carried` tells all of it.
     """
 
     entry_id: str
@@ -111,19 +133,29 @@ class Delivery:
     merged: tuple[bytes, ...] = ()
     starts: int = 1
     deaths: tuple[Death, ...] = ()
-    carried: object = None
+    carried: Carried | None = None
+    kept: Kept | None = None
+
+    def whole(self) -> bytes:
+        """Return the frame."""
+        return self.frame or (b"" if self.carried is None else self.carried.encode())
 
 
 @dataclass(slots=True)
 class Send:
-    """A frame for a role.
+    """A frame for a role, or what it decodes to.
 
-    `carried`, what the frame decodes to, reaches whoever takes it in the same trip.
+    `carried` reaches whoever takes it in the same trip. `kept` is set when it is sent.
     """
 
     role: str
-    frame: bytes
-    carried: object = None
+    frame: bytes = b""
+    carried: Carried | None = None
+    kept: Kept | None = None
+
+    def whole(self) -> bytes:
+        """Return the frame."""
+        return self.frame or (b"" if self.carried is None else self.carried.encode())
 
 
 @dataclass(slots=True)
@@ -133,7 +165,6 @@ class Forward:
     sends: Sequence[Send]
     journal: Sequence[JournalEntry] = ()
     last_resort: Fields | None = None
-    stage: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,10 @@ Known = tuple[bytes, tuple[int, bytes]]
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """An entry that is none of ours; `name` is the question's where it could be read."""
+    """An entry that is none of ours; `name` is the question's where it could be read.
+
+    A stale one is fine when its question has ended.
+    """
 
     role: str
     shard: int
@@ -40,6 +43,19 @@ class Malformed:
     frame: bytes
     error: str
     question: Question | None = None
+    stale: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A delivery whose frame is a part: what it changes in `base`, which its question keeps."""
+
+    delivery: Delivery
+    name: str
+    base: str
+
+
+Read = Delivery | Part | Malformed
 
 
 def fields_of(raw: list[bytes] | dict[bytes, bytes] | None) -> Mapping[bytes, bytes]:
@@ -53,21 +69,23 @@ def fields_of(raw: list[bytes] | dict[bytes, bytes] | None) -> Mapping[bytes, by
 
 def delivery_of(
     entry: Entry, *, role: str, shard: int, consumer: str, count: int, now_ms: float
-) -> Delivery | Malformed:
+) -> Read:
     """Return what was delivered; never raises for what stands in an entry."""
     entry_id = entry[0].decode()
     fields = fields_of(entry[1])
     question: Question | None = None
     try:
-        question = question_of(fields[b"q"].decode())
-        return Delivery(
+        name = fields[b"q"].decode()
+        question = question_of(name)
+        base = fields.get(b"b")
+        delivery = Delivery(
             entry_id=entry_id,
             role=role,
             shard=shard,
             consumer=consumer,
             count=count,
             question=question,
-            frame=fields[b"f"],
+            frame=fields[b"f" if base is None else b"p"],
             remaining_seconds=(float(fields[b"d"]) - now_ms) / 1000,
             failures=int(fields[b"n"]),
             result_list=fields[b"l"].decode(),
@@ -75,6 +93,7 @@ def delivery_of(
             starts=count + int(fields.get(b"c", 0)),
             deaths=_deaths(fields[b"h"]) if b"h" in fields else (),
         )
+        return delivery if base is None else Part(delivery, name, base.decode())
     except (KeyError, ValueError) as error:
         missing = isinstance(error, KeyError)
         return Malformed(
@@ -96,7 +115,7 @@ def taken_on_the_way(
     want: Want,
     batch: Sequence[tuple[Delivery, Settlement]],
     now_ms: float,
-) -> Delivery | Malformed:
+) -> Read:
     """Return what a call delivered that settled `batch`, and may have sent the entry itself."""
     what = entry[1]
     if isinstance(what, dict) or not isinstance(what[0], int):
@@ -119,6 +138,7 @@ def taken_on_the_way(
         remaining_seconds=(float(deadline_ms) - now_ms) / 1000,
         result_list=source.result_list,
         carried=send.carried,
+        kept=send.kept,
     )
 
 

@@ -19,6 +19,7 @@ from broker.errors import BrokerUnavailableError
 from broker.forgetting import Forgetting
 from broker.keys import named_key, pace_key, question_of, results_key
 from broker.leasing import Leases
+from broker.opening import Opening
 from broker.outcomes import Outcomes
 from broker.port import (
     Accepted,
@@ -104,8 +105,9 @@ class RedisBroker:
         self._longest_queue = longest_queue
         self._retry_after_seconds = retry_after_seconds
         self._random = random.SystemRandom()
-        self._leases = Leases(self._space)
-        self._sweeping = Sweeping(self._space, self.settle, tell, self._leases.discard)
+        opening = Opening(self._space)
+        self._leases = Leases(self._space, opening)
+        self._sweeping = Sweeping(self._space, self.settle, tell, opening)
         self._endings = Endings(self._space)
         self._pulses = Pulses(self._space)
         self._views = Views(self._space)
@@ -261,7 +263,9 @@ class RedisBroker:
     async def _settle(
         self, shard: int, batch: Sequence[tuple[Delivery, Settlement]], wants: Sequence[Want]
     ) -> tuple[Sequence[int], Sequence[Delivery]]:
-        settlements = Settlements(shard, self._space.limits, jitter=self._random.random)
+        settlements = Settlements(
+            shard, self._space.limits, jitter=self._random.random, wants=wants
+        )
         for delivery, settlement in batch:
             forgets = (
                 await self._forgetting.before(delivery.question)
@@ -269,7 +273,7 @@ class RedisBroker:
                 else ()
             )
             settlements.add(delivery, settlement, forgets)
-        call = settlements.call(self._space.roles, wants)
+        call = settlements.call(self._space.roles)
         finishes = [delivery.question for delivery, what in batch if isinstance(what, Finish)]
         async with self._outcomes.ending(finishes):
             done, now_ms, taken = await self._space.run(SETTLE, call.keys, call.args)

@@ -11,6 +11,7 @@ from broker.port import (
     Finish,
     Forward,
     JournalEntry,
+    Kept,
     Retry,
     Send,
     Settlement,
@@ -20,6 +21,10 @@ from broker.scripts import Argument
 from envelope.encoding import to_json
 from envelope.memory_write import Append, Delete, Increment, MemoryWrite, SetFields
 
+LONG_FRAME = 1500
+"""Shorter frames (bytes) always travel whole."""
+LEAST_SAVING = 2
+"""A part is so many times shorter than the frame that it is based on."""
 STARTS = 3
 """A handler that kills its process is started so often, then its entry is buried."""
 
@@ -53,8 +58,17 @@ class Call:
 class Settlements:
     """Gathers the settlements of one shard."""
 
-    def __init__(self, shard: int, limits: Limits, *, jitter: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        shard: int,
+        limits: Limits,
+        *,
+        jitter: Callable[[], float],
+        wants: Sequence[Want] = (),
+    ) -> None:
         self._shard = shard
+        self._wants = wants
+        self._wanted = frozenset(want.role for want in wants)
         self._limits = limits
         self._closes = False
         self._jitter = jitter
@@ -83,13 +97,13 @@ class Settlements:
         self._keys += keys
         self._args += [kind, len(keys), len(head) + len(notes) + len(args), *head, *notes, *args]
 
-    def call(self, known: Iterable[str], wants: Sequence[Want] = ()) -> Call:
+    def call(self, known: Iterable[str]) -> Call:
         """Return the whole call; a batch that may release a message declares all `known` roles."""
-        self._roles.update(dict.fromkeys(want.role for want in wants))
+        self._roles.update(dict.fromkeys(self._wanted))
         roles = {**self._roles, **dict.fromkeys(known)} if self._closes else self._roles
         start = Call.on_shard(self._shard, roles, self._limits)
-        taking: list[Argument] = [len(wants)]
-        for want in wants:
+        taking: list[Argument] = [len(self._wants)]
+        for want in self._wants:
             taking += (want.role, want.consumer, want.places)
         return Call(start.keys + self._keys, start.args + taking + self._args)
 
@@ -102,7 +116,7 @@ class Settlements:
     ) -> tuple[str, list[str], list[Argument]]:
         match settlement:
             case Forward():
-                return "forward", _short(names), self._forward(settlement)
+                return "forward", *self._forward(delivery, names, settlement)
             case Retry():
                 return "retry", _short(names), self._retry(delivery, settlement)
             case Finish():
@@ -114,20 +128,30 @@ class Settlements:
         # A wait that was asked for is bounded by the deadline; only failures are counted.
         return retry.seconds is None and delivery.failures + 1 >= self._limits.attempts
 
-    def _forward(self, forward: Forward) -> list[Argument]:
+    def _forward(
+        self, delivery: Delivery, names: QuestionKeys, forward: Forward
+    ) -> tuple[list[str], list[Argument]]:
         resort = forward.last_resort
-        return [
-            *(("", "") if resort is None else (to_json(resort), outcome_of(resort))),
-            forward.stage if forward.stage is not None else "",
-            *self._sends(forward.sends),
-        ]
-
-    def _sends(self, sends: Sequence[Send]) -> list[Argument]:
-        args: list[Argument] = [len(sends)]
-        for send in sends:
+        keys: list[str] = _short(names)
+        args: list[Argument] = ["", ""] if resort is None else [to_json(resort), outcome_of(resort)]
+        args.append(len(forward.sends))
+        for send in forward.sends:
             self._roles[send.role] = None
-            args += (send.role, send.frame)
-        return args
+            if len(forward.sends) == 1 and send.role in self._wanted:
+                form = framed(send, delivery)
+            else:
+                form = ("whole", send.whole())
+            args.append(send.role)
+            args += form
+            if form[0] == "kept":
+                keys.append(names.frames)
+        return keys, args
+
+    def _told(self, tell: Send | None) -> list[Argument]:
+        if tell is None:
+            return [0]
+        self._roles[tell.role] = None
+        return [1, tell.role, "whole", tell.whole()]
 
     def _retry(self, delivery: Delivery, retry: Retry) -> list[Argument]:
         failures = delivery.failures + (1 if retry.seconds is None else 0)
@@ -170,7 +194,7 @@ class Settlements:
     ) -> tuple[list[str], list[Argument]]:
         keys = [*names.closing, self._results(delivery, names)]
         args: list[Argument] = [
-            delivery.frame,
+            delivery.whole(),
             delivery.role,
             bury.reason,
             bury.error,
@@ -178,7 +202,7 @@ class Settlements:
             bury.deaths[-1].worker if bury.deaths else delivery.consumer,
             delivery.entry_id.split("-")[0],
             " ".join(f"{death.worker}@{death.at * 1000:.0f}" for death in bury.deaths),
-            *self._sends(() if bury.tell is None else (bury.tell,)),
+            *self._told(bury.tell),
         ]
         return keys, args
 
@@ -187,6 +211,25 @@ class Settlements:
         return (
             results_key(delivery.result_list, self._shard) if delivery.result_list else names.record
         )
+
+
+def framed(send: Send, delivery: Delivery) -> tuple[Argument, ...]:
+    """Return how a frame travels that is likely to be taken at once: whole, kept, or as a part.
+
+    A part says what changed since a frame that is kept: nobody reads it unless its taker dies.
+    """
+    if send.frame or send.carried is None:
+        return "whole", send.frame
+    kept = delivery.kept
+    part = send.carried.since(kept.carried) if kept is not None else None
+    if kept is not None and part is not None and len(part) * LEAST_SAVING < kept.size:
+        send.kept = kept
+        return "part", part, kept.name
+    frame = send.carried.encode()
+    if len(frame) < LONG_FRAME:
+        return "whole", frame
+    send.kept = Kept(f"{delivery.role}:{delivery.entry_id}", send.carried, len(frame))
+    return "kept", frame, send.kept.name
 
 
 def _short(names: QuestionKeys) -> list[str]:

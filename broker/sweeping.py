@@ -11,8 +11,9 @@ import secrets
 from collections.abc import Awaitable, Callable, Sequence
 
 from broker.keys import shard_keys, stream_key
+from broker.opening import Opening
 from broker.port import Bury, Delivery, Send, Settlement
-from broker.reading import Malformed, delivery_of
+from broker.reading import Read, delivery_of
 from broker.scripts import SWEEP, Argument
 from broker.settling import STARTS
 from broker.space import Space
@@ -28,17 +29,16 @@ AWAY_SECONDS = 0.25
 
 Settle = Callable[[Sequence[tuple[Delivery, Settlement]]], Awaitable[Sequence[bool]]]
 Tell = Callable[[Delivery, str], Send | None]
-Discard = Callable[[Malformed], Awaitable[None]]
 
 
 class Sweeping:
     """Sweeps all shards; `settle` buries what was started too often, which `tell` tells of."""
 
-    def __init__(self, space: Space, settle: Settle, tell: Tell, discard: Discard) -> None:
+    def __init__(self, space: Space, settle: Settle, tell: Tell, opening: Opening) -> None:
         self._space = space
         self._settle = settle
         self._tell = tell
-        self._discard = discard
+        self._opening = opening
         self._name = f"sweeper-{secrets.token_hex(4)}"
         self._random = random.SystemRandom()
 
@@ -77,10 +77,9 @@ class Sweeping:
         # Of those who stand by, one shall come first.
         return seconds if swept else seconds + self._random.uniform(0.0, lease_ms / 16_000)
 
-    async def _bury(self, found: Delivery | Malformed) -> None:
-        if isinstance(found, Malformed):
-            await self._discard(found)
-            return
+    async def _bury(self, found: Read) -> None:
         error = f"its worker died or hung in each of {STARTS} starts"
-        buried = Bury("poison", error, tell=self._tell(found, error), deaths=found.deaths)
-        await self._settle([(found, buried)])
+        for delivery in await self._opening.opened([found]):
+            tell = self._tell(delivery, error)
+            buried = Bury("poison", error, tell=tell, deaths=delivery.deaths)
+            await self._settle([(delivery, buried)])

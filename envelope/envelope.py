@@ -94,6 +94,18 @@ class Envelope(BaseModel, frozen=True, extra="forbid"):
         fields = self.__dict__
         return to_json(fields if self.hop is None else {**fields, "hop": self.hop.__dict__})
 
+    def since(self, base: "Envelope") -> bytes | None:
+        """Return a frame without the payload attributes that are those of `base`, an earlier one.
+
+        `completed` makes it whole again. None when `base` has attributes that are gone.
+        """
+        before = base.payload
+        if not self.payload.keys() >= before.keys():
+            return None
+        new = {n: value for n, value in self.payload.items() if before.get(n, before) is not value}
+        hop = None if self.hop is None else self.hop.__dict__
+        return to_json({**self.__dict__, "hop": hop, "payload": new})
+
 
 def decode(frame: bytes) -> Envelope:
     """Return the envelope in `frame`.
@@ -118,6 +130,20 @@ def decode(frame: bytes) -> Envelope:
             + (f" at {place!r}" if place else ""),
             frame,
         ) from error
+
+
+def completed(base: bytes, part: bytes) -> bytes:
+    """Return the frame of which `part` tells what it changes in the frame `base`.
+
+    Raises `ValueError` for what is no such thing.
+    """
+    whole, changed = from_json(base), from_json(part)
+    if not (isinstance(whole, dict) and isinstance(changed, dict)):
+        raise ValueError("expected two objects")
+    payloads = whole.get("payload", {}), changed.get("payload", {})
+    if not all(isinstance(payload, dict) for payload in payloads):
+        raise ValueError("expected an object as payload")
+    return to_json({**whole, **changed, "payload": {**payloads[0], **payloads[1]}})
 
 
 def _version(frame: bytes) -> int | None:

@@ -127,10 +127,9 @@ class Manager:
             target_list=stream_key(role, delivery.shard),
         )
         return Forward(
-            sends=(BrokerSend(role, target.encode(), target),),
+            sends=(BrokerSend(role, carried=target),),
             journal=told,
             last_resort=self._last_resort(envelope, target),
-            stage=role,
         )
 
     def _last_resort(self, before: Envelope, target: Envelope) -> Fields | None:

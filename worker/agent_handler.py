@@ -189,7 +189,7 @@ def told_of_poison(delivery: Delivery, error: str) -> Send | None:
     if delivery.role == MANAGER:
         return None
     try:
-        envelope = decode(delivery.frame)
+        envelope = decode(delivery.whole())
     except DecodeError:
         # The last resort of the record answers for it.
         return None

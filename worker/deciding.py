@@ -63,4 +63,4 @@ class OnTheSpot:
 
 def to_manager(handed: Envelope, journal: Sequence[JournalEntry]) -> Forward:
     """Return how an envelope is handed back over the manager's stream."""
-    return Forward(sends=(Send(MANAGER, handed.encode(), handed),), journal=tuple(journal))
+    return Forward(sends=(Send(MANAGER, carried=handed),), journal=tuple(journal))

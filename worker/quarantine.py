@@ -225,7 +225,7 @@ def _end_with_parent() -> None:
 async def _handled(make: MakeHandler, delivery: Delivery) -> Settlement | _Raised:
     try:
         async with make(delivery.role) as handler:
-            return await handler.handle(delivery, decode(delivery.frame))
+            return await handler.handle(delivery, decode(delivery.whole()))
     except QuestionEndedError:
         return Forward(sends=())
     except (BrokerUnavailableError, MemoryUnavailableError) as error:

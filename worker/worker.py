@@ -166,7 +166,7 @@ class Worker:
     async def _settlement(self, delivery: Delivery) -> Settlement:
         try:
             known = delivery.carried
-            envelope = known if isinstance(known, Envelope) else decode(delivery.frame)
+            envelope = known if isinstance(known, Envelope) else decode(delivery.whole())
         except DecodeError as error:
             self._tell_failure(delivery, "undecodable", error)
             return Bury(reason="undecodable", error=str(error))

@@ -1,9 +1,11 @@
 -- Bury an entry that is no frame of ours, on first sight. KEYS: shard, stream; when the question
 -- is known also its own as for closing, and its result list.
--- ARGV: role, id, consumer, count, name or '', frame, error. Returns 1 when it was still held.
+-- ARGV: role, id, consumer, count, name or '', frame, error, '1' when nothing is wrong with it once
+-- its question has ended. Returns 1 when it was still held.
 
 local shard = read_shard()
 local role, id, consumer, count, name, frame, problem = arg(), arg(), arg(), arg(), arg(), arg(), arg()
+local unless_ended = arg() == '1'
 local stream = shard.streams[role]
 if not holds(stream, id, consumer, count) then
   return 0
@@ -13,6 +15,9 @@ redis.call('XDEL', stream, id)
 local question = { name = '' }
 if name ~= '' then
   question = read_question(name)
+  if unless_ended and redis.call('HEXISTS', question.record, 'o') == 1 then
+    return 1
+  end
 end
 bury(shard, question, frame, role, 'malformed', problem,
   { count, consumer, string.match(id, '%d+'), '' })

@@ -1,10 +1,11 @@
 -- Shared by every script that settles or closes. Fields of a stream entry:
 --   q the question's name, f the frame, d the deadline (ms), l the result list or '', n failures so
 --   far, m1.. merged frames, c starts before this delivery, h deaths (worker@ms ..), x the
---   consumers of a paused process that held it for nothing.
+--   consumers of a paused process that held it for nothing. Instead of f: p what the frame changes
+--   in a frame that the question keeps, and b which one that is.
 -- Fields of a record:
 --   at accepted (us), d deadline (ms), t tenant, l result list, lr/lo last resort and its outcome,
---   st stage, o outcome (absent while open), ri the entry on the result list, di the
+--   o outcome (absent while open), ri the entry on the result list, di the
 --   dead letters, of the message that this one is a retry of.
 
 local GROUP = 'workers'
@@ -44,7 +45,7 @@ end
 local function read_question(name)
   return {
     name = name, record = key(), journal = key(), order = key(), conversation = key(),
-    tombstone = key(),
+    tombstone = key(), frames = key(),
   }
 end
 
@@ -140,6 +141,7 @@ local function close(shard, question, tenant, results, outcome, reply, now)
   end
   redis.call('HSET', question.record, unpack(changes))
   redis.call('HDEL', question.record, 'lr', 'lo')
+  redis.call('DEL', question.frames)
   redis.call('XADD', question.journal, '*', 'k', 'finished', 'j', reply)
   redis.call('PEXPIRE', question.record, shard.ttl)
   redis.call('PEXPIRE', question.journal, shard.ttl)

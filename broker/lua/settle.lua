@@ -4,18 +4,37 @@
 -- After the shard: ARGV number of wants, for each its role, consumer and places.
 -- Then for each entry: ARGV kind, number of keys, number of arguments, then what the kind says.
 -- Every kind: ARGV role, id, consumer, count, name, journal entries (number, then kind and JSON);
--- KEYS record, journal; kinds that may close add order, conversation, tombstone.
+-- KEYS record, journal; kinds that may close add order, conversation, tombstone, frames.
+-- Each send: role, form, frame; a form other than 'whole' adds which kept frame it is based on, and
+-- 'kept', which keeps this frame for the part that follows it, also KEYS frames.
 
 local shard = read_shard()
 local settle = {}
 local done, sent = {}, {}
 
+-- A frame that is kept is written once; what changes after it travels alone.
+local function keep_frame(frames, base, frame, deadline)
+  redis.call('HSET', frames, base, frame)
+  redis.call('PEXPIREAT', frames, whole(tonumber(deadline) + tonumber(shard.ttl)))
+end
+
 local function send(name, record)
   local sends = tonumber(arg())
   for _ = 1, sends do
-    local stream = shard.streams[arg()]
-    local id = redis.call('XADD', stream, '*', 'q', name, 'f', arg(), 'd', record[2],
-      'l', record[5], 'n', '0')
+    local stream, form, frame = shard.streams[arg()], arg(), arg()
+    local id
+    if form == 'whole' then
+      id = redis.call('XADD', stream, '*', 'q', name, 'f', frame, 'd', record[2],
+        'l', record[3], 'n', '0')
+    else
+      local base = arg()
+      if form == 'kept' then
+        keep_frame(key(), base, frame, record[2])
+        frame = '{}'
+      end
+      id = redis.call('XADD', stream, '*', 'q', name, 'p', frame, 'b', base, 'd', record[2],
+        'l', record[3], 'n', '0')
+    end
     if sends == 1 then
       sent[stream .. id] = { #done + 1, record[2] }
     end
@@ -23,17 +42,11 @@ local function send(name, record)
   return sends
 end
 
-local function note_record(question)
-  local resort, outcome, stage = arg(), arg(), arg()
-  if resort ~= '' then
-    redis.call('HSET', question.record, 'lr', resort, 'lo', outcome, 'st', stage)
-  elseif stage ~= '' then
-    redis.call('HSET', question.record, 'st', stage)
-  end
-end
-
 function settle.forward(question, record)
-  note_record(question)
+  local resort, outcome = arg(), arg()
+  if resort ~= '' then
+    redis.call('HSET', question.record, 'lr', resort, 'lo', outcome)
+  end
   send(question.name, record)
 end
 
@@ -109,12 +122,13 @@ function settle.finish(question, record)
   local outcome, reply, forgets = arg(), arg(), arg()
   local results = key()
   local tombstone = redis.call('GET', question.tombstone)
-  remember(question, not tombstone or tonumber(record[3]) > tonumber(tombstone))
+  local accepted, tenant = unpack(redis.call('HMGET', question.record, 'at', 't'))
+  remember(question, not tombstone or tonumber(accepted) > tonumber(tombstone))
   if forgets ~= '' then
     leave_tombstone(question)
     forget(question.record)
   end
-  close(shard, question, record[4], record[5] ~= '' and results or nil, outcome, reply, now_ms())
+  close(shard, question, tenant, record[3] ~= '' and results or nil, outcome, reply, now_ms())
 end
 
 function settle.bury(question, record)
@@ -125,8 +139,9 @@ function settle.bury(question, record)
   if send(question.name, record) > 0 then
     return
   end
-  results = record[5] ~= '' and results or nil
-  close(shard, question, record[4], results, record[7], record[6], now_ms())
+  results = record[3] ~= '' and results or nil
+  local tenant, reply, outcome = unpack(redis.call('HMGET', question.record, 't', 'lr', 'lo'))
+  close(shard, question, tenant, results, outcome, reply, now_ms())
 end
 
 local function settle_one(kind)
@@ -138,12 +153,13 @@ local function settle_one(kind)
   redis.call('XACK', stream, GROUP, id)
   redis.call('XDEL', stream, id)
   local question = { name = name, record = key(), journal = key() }
-  local record = redis.call('HMGET', question.record, 'o', 'd', 'at', 't', 'l', 'lr', 'lo')
+  local record = redis.call('HMGET', question.record, 'o', 'd', 'l')
   if record[1] or not record[2] then
     return 0
   end
   if kind == 'finish' or kind == 'bury' then
-    question.order, question.conversation, question.tombstone = key(), key(), key()
+    question.order, question.conversation = key(), key()
+    question.tombstone, question.frames = key(), key()
   end
   for _ = 1, tonumber(arg()) do
     redis.call('XADD', question.journal, '*', 'k', arg(), 'j', arg())

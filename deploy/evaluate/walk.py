@@ -126,4 +126,4 @@ def _delivery(envelope: Envelope) -> Delivery:
 def _sent(settled: Settlement) -> Envelope:
     if not isinstance(settled, Forward):
         raise TypeError(f"expected an envelope to be sent on, found {type(settled).__name__}")
-    return decode(settled.sends[0].frame)
+    return decode(settled.sends[0].whole())

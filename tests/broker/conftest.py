@@ -1,3 +1,4 @@
+import os
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import closing
@@ -29,7 +30,7 @@ def cluster_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def _free_port() -> int:
     """Return a free port below 50000 whose bus port is free as well."""
-    for port in range(20_000, 50_000, 7):
+    for port in range(20_000 + 7 * (os.getpid() % 900), 50_000, 7):
         with closing(socket.socket()) as first, closing(socket.socket()) as second:
             try:
                 first.bind(("127.0.0.1", port))

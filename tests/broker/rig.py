@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import JsonValue
+
 from broker.keys import question_keys
 from broker.port import (
     Accepted,
@@ -20,12 +22,14 @@ from broker.port import (
     Submission,
 )
 from broker.redis_broker import RedisBroker
+from envelope.envelope import Envelope
 from envelope.memory_write import MemoryWrite
 from envelope.outcome import Outcome
 from envelope.question import Question
 
 ROLES = ("manager", "search")
 LAST_RESORT: Fields = {"outcome": "failed", "text": "sorry"}
+LONG = "word " * 1000
 SHORT_LEASE = 0.05
 PATIENCE_SECONDS = 40.0
 """Only what fails waits for so long."""
@@ -46,6 +50,22 @@ def finish(
 
 def forward(frame: bytes = b"next", *, role: str = "search") -> Forward:
     return Forward((Send(role, frame),), journal=(JournalEntry("routed", {"to": role}),))
+
+
+def carrying(asked: Question | None = None, **payload: JsonValue) -> Envelope:
+    """Return an envelope with a long text."""
+    asked = question() if asked is None else asked
+    return Envelope(
+        tenant=asked.tenant,
+        assistant=asked.assistant,
+        channel="cli",
+        conversation_id=asked.conversation_id,
+        message_id=asked.message_id,
+        create_ts=1.0,
+        update_ts=1.0,
+        deadline_ts=9.0,
+        payload={"text": LONG, **payload},
+    )
 
 
 async def eventually(

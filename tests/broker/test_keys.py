@@ -4,9 +4,9 @@ from typing import Any
 import pytest
 
 from broker import keys
-from broker.port import Bury, Retry
+from broker.port import Bury, Forward, Retry, Send, Want
 from envelope.question import Question
-from tests.broker.rig import Rig, finish, forward, question
+from tests.broker.rig import Rig, carrying, finish, forward, question
 
 ROW = re.compile(r"^\| (rd:\S+(?: id>)?) +\| (\w+) ", re.MULTILINE)
 
@@ -27,14 +27,18 @@ async def test_every_key_that_is_written_stands_in_the_table_with_its_type(rig: 
         await rig.submit(question(conversation=name), result_list="chat")
     await rig.submit(question("m2", conversation="c1"))
     await rig.submit(question(conversation="later"), not_before_seconds=60)
+    await rig.submit(question(conversation="long"))
+    long = Send("search", carried=carrying(question(conversation="long")))
     ends: list[Any] = [
         forward(),
         finish(forget="all"),
         Retry(b"again", "away", seconds=60),
         Bury("failed", "no"),
         finish(),
+        Forward((long,)),
     ]
-    await rig.broker.settle(list(zip(await rig.take_all(), ends, strict=True)))
+    batch = list(zip(await rig.take_all(), ends, strict=True))
+    await rig.broker.settle_and_take(batch, [Want("search", "w1", 2)])
     await rig.broker.sweep()
 
     found = [

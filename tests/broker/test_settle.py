@@ -268,7 +268,7 @@ async def test_dead_letters_are_capped(rig: Rig) -> None:
 async def test_the_last_resort_is_the_one_of_the_last_manager_hop(rig: Rig) -> None:
     await rig.submit()
     better: dict[str, object] = {"outcome": "answered", "text": "the best so far"}
-    sent = Forward((Send("search", b"x"),), last_resort=better, stage="search")  # type: ignore[arg-type] # invariance of dict
+    sent = Forward((Send("search", b"x"),), last_resort=better)  # type: ignore[arg-type] # invariance of dict
     await rig.settle(await rig.take(), sent)
 
     await rig.settle(await rig.take("search"), Bury("failed", "no"))

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from broker.opening import Opening
 from broker.settling import Limits
 from broker.space import Space
 from broker.sweeping import LOOKS, MOVES, Sweeping
@@ -136,7 +137,7 @@ async def test_a_sweeper_that_dies_before_burying_leaves_the_last_worker_named(r
         ttl_ms=60_000, dead_letters=10, attempts=8, backoff_ms=100, longest_backoff_ms=1000
     )
     space = Space(rig.client, 1, limits, int(SHORT_LEASE * 1000), dict.fromkeys(ROLES))
-    sweeper = Sweeping(space, dies, lambda delivery, error: None, dies)
+    sweeper = Sweeping(space, dies, lambda delivery, error: None, Opening(space))
 
     async def dead() -> bool:
         try:

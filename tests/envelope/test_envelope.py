@@ -2,10 +2,11 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import JsonValue
 
-from envelope.envelope import SCHEMA_VERSION, Envelope, Hop, decode
+from envelope.envelope import SCHEMA_VERSION, Envelope, Hop, completed, decode
 from envelope.errors import DecodeError, NewerVersionError
 from envelope.payload import ATTRIBUTES, CATALOGUE
 from envelope.question import Question, shard_of
@@ -33,6 +34,40 @@ def test_an_envelope_survives_the_wire() -> None:
     )
 
     assert decode(sent.encode()) == sent
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+PAYLOADS = st.dictionaries(st.sampled_from("abcdef"), VALUES)
+
+
+@settings(derandomize=True, deadline=None, database=None)
+@given(PAYLOADS, PAYLOADS)
+def test_a_frame_is_made_whole_of_an_earlier_one_and_what_changed(
+    before: dict[str, JsonValue], writes: dict[str, JsonValue]
+) -> None:
+    base = envelope(payload=before)
+    hop = Hop(role="lang", status="wrote", wrote=tuple(writes))
+    later = base.changed(hop=hop, process_count=7, payload={**before, **writes})
+
+    part = later.since(base)
+
+    assert part is not None
+    assert decode(completed(base.encode(), part)) == decode(later.encode())
+    assert decode(completed(base.encode(), b"{}")) == decode(base.encode())
+
+
+def test_what_has_lost_an_attribute_cannot_be_told_as_a_part() -> None:
+    assert envelope(payload={"a": 1}).since(envelope(payload={"a": 1, "b": 2})) is None
+
+
+@pytest.mark.parametrize("part", [b"", b"[]", b'{"payload": 1}', b"\xff"])
+def test_what_is_no_part_is_refused(part: bytes) -> None:
+    with pytest.raises(ValueError, match=r"expected|parsing"):
+        completed(envelope().encode(), part)
 
 
 def test_change_is_a_copy() -> None:

@@ -93,7 +93,7 @@ def _record(message: Message) -> tuple[Any, ...]:
     resort = message.resort if message.is_open else None
     return (
         message.at_us, message.deadline, message.question.tenant, message.result_list,
-        message.outcome, resort, message.stage, len(message.letters),
+        message.outcome, resort, len(message.letters),
     )  # fmt: skip
 
 
@@ -156,7 +156,7 @@ def _read_record(facts: Facts, name: str, value: Any) -> None:
     outcome = fields.get("o", b"").decode()
     facts["record"][name] = (
         int(fields["at"]), int(fields["d"]), fields["t"].decode(), fields["l"].decode(), outcome,
-        None if outcome else from_json(fields["lr"]), fields.get("st", b"").decode(),
+        None if outcome else from_json(fields["lr"]),
         len(fields.get("di", b"").split()),
     )  # fmt: skip
 

@@ -56,7 +56,6 @@ class Message:
     journal: list[str]
     outcome: str = ""
     reply: Fields | None = None
-    stage: str = ""
     letters: list[int] = field(default_factory=list)
     forgotten: bool = False
 

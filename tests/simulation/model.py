@@ -271,8 +271,6 @@ class Model:
     def _forward(self, entry: Entry, message: Message, forward: Forward) -> None:
         if forward.last_resort is not None:
             message.resort = forward.last_resort
-        if forward.stage is not None:
-            message.stage = forward.stage
         for send in forward.sends:
             self.streams[send.role].append(Entry(entry.name, send.frame))
 

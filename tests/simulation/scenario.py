@@ -280,7 +280,7 @@ class Play:
         if delivery.role == SEARCH:
             return Forward((Send(MANAGER, b"found"),), journal=(JournalEntry("wrote", {}),))
         if delivery.frame == b"ask":
-            return Forward((Send(SEARCH, b"look"),), last_resort=BETTER_RESORT, stage="search")
+            return Forward((Send(SEARCH, b"look"),), last_resort=BETTER_RESORT)
         return self._finish(delivery)
 
     def _finish(self, delivery: Delivery) -> Finish:
