@@ -18,7 +18,7 @@ from broker.port import (
     Want,
 )
 from broker.scripts import Argument
-from envelope.encoding import to_json
+from envelope.encoding import to_json, to_json_and_texts
 from envelope.memory_write import Append, Delete, Increment, MemoryWrite, SetFields
 
 LONG_FRAME = 1500
@@ -105,7 +105,9 @@ class Settlements:
         taking: list[Argument] = [len(self._wants)]
         for want in self._wants:
             taking += (want.role, want.consumer, want.places)
-        return Call(start.keys + self._keys, start.args + taking + self._args)
+        # Dozens of short arguments for each settlement: as JSON they cost a third on either side.
+        short, texts = to_json_and_texts(start.args + taking + self._args)
+        return Call(start.keys + self._keys, [short, *texts])
 
     def _written(
         self,
@@ -263,7 +265,7 @@ def _notes(journal: Sequence[JournalEntry]) -> list[Argument]:
 def _memory(write: MemoryWrite) -> list[Argument]:
     match write:
         case Append():
-            values: list[Argument] = list(write.values)
+            values: list[Argument] = [value.encode() for value in write.values]
             return [write.kind, write.ttl_seconds, write.keep, len(values), *values]
         case SetFields():
             values = [part for field in write.fields.items() for part in field]

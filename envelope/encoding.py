@@ -8,6 +8,22 @@ import orjson
 import pydantic_core
 
 
+def to_json_and_texts(value: object) -> tuple[bytes, list[bytes]]:
+    """Return a value as JSON, where `false` stands for each of the bytes in it, and these in order.
+
+    Raises `TypeError` for anything else that JSON cannot say.
+    """
+    texts: list[bytes] = []
+
+    def aside(text: object) -> bool:
+        if not isinstance(text, bytes):
+            raise TypeError(f"expected what JSON can say or bytes, found {type(text).__name__}")
+        texts.append(text)
+        return False
+
+    return orjson.dumps(value, default=aside), texts
+
+
 def to_json(value: object) -> bytes:
     """Return a value as JSON; raises `ValueError` for what JSON cannot say."""
     try:

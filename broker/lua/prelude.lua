@@ -21,13 +21,23 @@ end
 
 -- Readers over KEYS and ARGV: each call gives the next one.
 local next_key, next_arg = 0, 0
+local args, next_text = ARGV, 1
 local function key()
   next_key = next_key + 1
   return KEYS[next_key]
 end
 local function arg()
   next_arg = next_arg + 1
-  return ARGV[next_arg]
+  if args[next_arg] == false then
+    next_text = next_text + 1
+    return ARGV[next_text]
+  end
+  return args[next_arg]
+end
+
+-- Read the arguments from JSON in the first; where it says false, the next of the others stands.
+local function unfold()
+  args = cjson.decode(ARGV[1])
 end
 
 -- KEYS: the seven of the shard, then the streams; ARGV: time to live (ms), cap, roles.

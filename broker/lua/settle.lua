@@ -1,13 +1,14 @@
 -- Settle many entries of one shard, each wholly or not at all; then take for whom has room.
 -- Returns 1 or 0 for each, the time in milliseconds, and the entries taken by each who wanted some:
 -- what was sent by this very call alone comes back as the place of its settlement and its deadline.
--- After the shard: ARGV number of wants, for each its role, consumer and places.
+-- ARGV as `unfold` reads them. After the shard: number of wants, for each role, consumer and places.
 -- Then for each entry: ARGV kind, number of keys, number of arguments, then what the kind says.
 -- Every kind: ARGV role, id, consumer, count, name, journal entries (number, then kind and JSON);
 -- KEYS record, journal; kinds that may close add order, conversation, tombstone, frames.
 -- Each send: role, form, frame; a form other than 'whole' adds which kept frame it is based on, and
 -- 'kept', which keeps this frame for the part that follows it, also KEYS frames.
 
+unfold()
 local shard = read_shard()
 local settle = {}
 local done, sent = {}, {}
@@ -185,11 +186,16 @@ local function take(want)
   return entries
 end
 
-while next_arg < #ARGV do
-  local kind, keys, args = arg(), tonumber(arg()), tonumber(arg())
-  local key_end, arg_end = next_key + keys, next_arg + args
+local last = #args
+while next_arg < last do
+  local kind, keys, own = arg(), arg(), arg()
+  local key_end, arg_end = next_key + keys, next_arg + own
   done[#done + 1] = settle_one(kind)
-  next_key, next_arg = key_end, arg_end
+  -- What is refused is not read to its end.
+  while next_arg < arg_end do
+    arg()
+  end
+  next_key = key_end
 end
 local taken = {}
 for place, want in ipairs(wants) do
