@@ -9,13 +9,15 @@ cost 6 % of a question's processor time.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 from pydantic import JsonValue
 
+from broker.carrying import Carried, Kept
 from broker.errors import BrokerUnavailableError
+from envelope.memory_read import MemoryFound, MemoryRead
 from envelope.memory_write import MemoryWrite
 from envelope.outcome import Outcome
 from envelope.question import Question
@@ -37,7 +39,8 @@ class JournalEntry:
 class Submission:
     """A message at the door. `result_list` names a push channel, or is empty for pull doors.
 
-    `retry_of` is the message that this one runs again, when its dead letter is.
+    `retry_of` is the message that this one runs again, when its dead letter is. `carried`, what the
+    frame decodes to, reaches a worker of this process that takes it in the same trip.
     """
 
     question: Question
@@ -49,6 +52,7 @@ class Submission:
     not_before_seconds: float = 0.0
     accepted: Fields = field(default_factory=dict)
     retry_of: str = ""
+    carried: Carried | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,35 +93,14 @@ class Death:
     at: float
 
 
-class Carried(Protocol):
-    """What a frame decodes to."""
-
-    def encode(self) -> bytes:
-        """Return the frame."""
-        ...
-
-    def since(self, base: Any) -> bytes | None:
-        """Return what its frame changes in that of `base`; None when that cannot be told."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """A frame that Redis keeps for a question: of what follows only what changed travels."""
-
-    name: str
-    carried: Carried
-    size: int
-
-
 @dataclass(slots=True)
 class Delivery:
     """An entry that was taken, and what is needed to settle it.
 
     `count` is its delivery (1 first), `failures` the retries of this hop before it; `merged` are
-    the frames of later messages that joined this one before it started, oldest first. `deaths`
-    tells of workers that died holding it: `starts` counts this start and theirs. `frame` is empty
-    where `carried` tells all of it.
+    the frames of messages that joined this one before it started, oldest first. `deaths` tells of
+    workers that died holding it: `starts` counts this start and theirs. What `carried` tells needs
+    no `frame`. `along` was read in the same trip.
     """
 
     entry_id: str
@@ -135,6 +118,7 @@ class Delivery:
     deaths: tuple[Death, ...] = ()
     carried: Carried | None = None
     kept: Kept | None = None
+    along: MemoryFound | None = None
 
     def whole(self) -> bytes:
         """Return the frame."""
@@ -143,10 +127,7 @@ class Delivery:
 
 @dataclass(slots=True)
 class Send:
-    """A frame for a role, or what it decodes to.
-
-    `carried` reaches whoever takes it in the same trip. `kept` is set when it is sent.
-    """
+    """A frame for a role, or what it decodes to, which reaches who takes it in the same trip."""
 
     role: str
     frame: bytes = b""
@@ -274,6 +255,30 @@ class RoleStatus:
     consumers: int
 
 
+class Taker(Protocol):
+    """A worker that entries may be handed to."""
+
+    role: str
+    consumer: str
+
+    @property
+    def room(self) -> int:
+        """How many more entries it can work on."""
+        ...
+
+    def accept(self, delivery: Delivery) -> None:
+        """Work on an entry that was taken for it."""
+        ...
+
+    def along(self, question: Question) -> MemoryRead | None:
+        """Return what is to be read in the trip that starts a question, where that can be."""
+        ...
+
+    def doubt(self) -> None:
+        """Look for what it may own without knowing: an answer got lost."""
+        ...
+
+
 class Expected(Protocol):
     """The outcome of a question that is to be submitted."""
 
@@ -288,6 +293,10 @@ class Broker(Protocol):
     shards: int
 
     async def submit(self, submission: Submission) -> Accepted | Duplicate | Busy: ...
+
+    def handing_to(self, takers: Sequence[Taker]) -> AbstractContextManager[None]:
+        """While inside, hand what is submitted here to whom of these has room, in the same trip."""
+        ...
 
     async def take(
         self, role: str, consumer: str, *, places: int, block_seconds: float

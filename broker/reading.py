@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 from pydantic_core import from_json
 
@@ -17,6 +17,7 @@ from broker.port import (
     JournalEntry,
     Send,
     Settlement,
+    Submission,
     Want,
 )
 from envelope.question import Question
@@ -139,6 +140,35 @@ def taken_on_the_way(
         result_list=source.result_list,
         carried=send.carried,
         kept=send.kept,
+    )
+
+
+def taken_at_the_door(
+    taken: Sequence[Any], *, submission: Submission, shard: int, consumer: str
+) -> Read:
+    """Return what a submission took on its way: its own entry, or another with its fields."""
+    entry_id, fields, now_ms, along = taken
+    if fields is not None:
+        return delivery_of(
+            (entry_id, fields),
+            role=submission.role,
+            shard=shard,
+            consumer=consumer,
+            count=1,
+            now_ms=float(now_ms),
+        )
+    return Delivery(
+        entry_id=entry_id.decode(),
+        role=submission.role,
+        shard=shard,
+        consumer=consumer,
+        count=1,
+        question=submission.question,
+        frame=submission.frame,
+        remaining_seconds=submission.deadline_seconds,
+        result_list=submission.result_list,
+        carried=submission.carried,
+        along=along,
     )
 
 

@@ -7,17 +7,18 @@ consumer that holds its latest delivery; when its lease runs out anybody may tak
 the old owner settles then is refused.
 """
 
+import asyncio
 import random
 from collections import defaultdict
-from collections.abc import Collection, Sequence
-from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, cast
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager
+from typing import TYPE_CHECKING, Any, cast
 
 from broker.admission import NO_PACE, Pace
 from broker.ending import Endings, superseded
 from broker.errors import BrokerUnavailableError
 from broker.forgetting import Forgetting
-from broker.keys import named_key, pace_key, question_of, results_key
+from broker.keys import QuestionKeys, named_key, pace_key, question_of, results_key
 from broker.leasing import Leases
 from broker.opening import Opening
 from broker.outcomes import Outcomes
@@ -38,14 +39,15 @@ from broker.port import (
     Settled,
     Settlement,
     Submission,
+    Taker,
     Want,
 )
 from broker.preparing import check_server
 from broker.pulse import Pulses
-from broker.reading import json_fields
+from broker.reading import json_fields, taken_at_the_door
 from broker.results import ResultList
 from broker.scripts import SETTLE, SUBMIT
-from broker.settling import Limits, Settlements, outcome_of
+from broker.settling import Call, Limits, Settlements, outcome_of
 from broker.space import Space
 from broker.sweeping import Sweeping, Tell
 from broker.views import Views
@@ -55,6 +57,10 @@ from envelope.role import Role
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
+
+
+DOUBT_SECONDS = 1.0
+"""After so long it is known whether a call that nobody heard of was carried out."""
 
 
 def tell_nobody(_delivery: Delivery, _error: str) -> Send | None:
@@ -113,45 +119,46 @@ class RedisBroker:
         self._views = Views(self._space)
         self._outcomes = Outcomes(self._space, self._views)
         self._forgetting = Forgetting(self._space)
+        self._opening = opening
+        self._takers: list[Sequence[Taker]] = []
 
     async def submit(self, submission: Submission) -> Accepted | Duplicate | Busy:
-        question = submission.question
-        shard, names = self._space.place(question)
-        call = self._space.call_to(shard, submission.role)
-        results = submission.result_list
-        named = named_key(question.message_id, shard)
-        keys = [
-            *call.keys,
-            *names.closing,
-            names.messages,
-            named,
-            results_key(results, shard) if results else names.record,
-            pace_key(shard),
-        ]
-        args = [
-            *call.args,
-            names.name,
-            question.tenant,
-            submission.role,
-            submission.frame,
-            int(submission.deadline_seconds * 1000),
-            to_json(submission.last_resort),
-            outcome_of(submission.last_resort),
-            results,
-            int(submission.not_before_seconds * 1000),
-            to_json(submission.accepted),
-            self._quota,
-            self._longest_queue,
-            to_json(superseded(question)),
-            submission.retry_of,
-            self._pace.share,
-            max(1, self._pace.at_least),
-            int(self._retry_after_seconds * 1000),
-            len(self._pace.lanes),
-            *self._pace.lanes,
-        ]
-        kind, *told = await self._space.run(SUBMIT, keys, args)
-        return _submitted(kind, *told)
+        shard, names = self._space.place(submission.question)
+        taker = self._taker(submission.role)
+        call = self._submitting(submission, shard, names, taker)
+        try:
+            kind, value, *more = await self._space.run(SUBMIT, call.keys, call.folded())
+        except BaseException:
+            _doubt(taker)
+            raise
+        if taker is not None and kind == b"accepted" and more and more[0]:
+            await self._hand(taker, submission, shard, more[0])
+        if kind == b"duplicate":
+            # A client that repeats a call whose answer got lost has handed something over.
+            _doubt(taker)
+        return _submitted(kind, value, *more)
+
+    @contextmanager
+    def handing_to(self, takers: Sequence[Taker]) -> Iterator[None]:
+        self._takers.append(takers)
+        try:
+            yield
+        finally:
+            self._takers.remove(takers)
+
+    def _taker(self, role: str) -> Taker | None:
+        known = (taker for takers in self._takers for taker in takers)
+        return next((taker for taker in known if taker.role == role and taker.room > 0), None)
+
+    async def _hand(
+        self, taker: Taker, submission: Submission, shard: int, taken: Sequence[Any]
+    ) -> None:
+        """Hand over what a submission took on its way: itself, or what was there before it."""
+        found = taken_at_the_door(
+            taken, submission=submission, shard=shard, consumer=taker.consumer
+        )
+        for delivery in await self._opening.opened([found]):
+            taker.accept(delivery)
 
     async def take(
         self, role: str, consumer: str, *, places: int, block_seconds: float
@@ -260,6 +267,43 @@ class RedisBroker:
         """Close the client's connections."""
         await self._space.client.aclose()
 
+    def _submitting(
+        self, submission: Submission, shard: int, names: QuestionKeys, taker: Taker | None
+    ) -> Call:
+        call = self._space.call(shard, [submission.role])
+        results = submission.result_list
+        call.keys.extend([
+            *names.closing,
+            names.messages,
+            named_key(submission.question.message_id, shard),
+            results_key(results, shard) if results else names.record,
+            pace_key(shard),
+        ])  # fmt: skip
+        call.args.extend([
+            names.name,
+            submission.question.tenant,
+            submission.role,
+            submission.frame,
+            int(submission.deadline_seconds * 1000),
+            to_json(submission.last_resort),
+            outcome_of(submission.last_resort),
+            results,
+            int(submission.not_before_seconds * 1000),
+            to_json(submission.accepted),
+            self._quota,
+            self._longest_queue,
+            to_json(superseded(submission.question)),
+            submission.retry_of,
+            "" if taker is None else taker.consumer,
+            self._pace.share,
+            max(1, self._pace.at_least),
+            int(self._retry_after_seconds * 1000),
+            len(self._pace.lanes),
+            *self._pace.lanes,
+        ])  # fmt: skip
+        _read_along(call, taker, submission.question)
+        return call
+
     async def _settle(
         self, shard: int, batch: Sequence[tuple[Delivery, Settlement]], wants: Sequence[Want]
     ) -> tuple[Sequence[int], Sequence[Delivery]]:
@@ -276,16 +320,29 @@ class RedisBroker:
         call = settlements.call(self._space.roles)
         finishes = [delivery.question for delivery, what in batch if isinstance(what, Finish)]
         async with self._outcomes.ending(finishes):
-            done, now_ms, taken = await self._space.run(SETTLE, call.keys, call.args)
+            done, now_ms, taken = await self._space.run(SETTLE, call.keys, call.folded())
             for (delivery, settlement), held in zip(batch, done, strict=True):
                 if held and isinstance(settlement, Finish):
                     self._outcomes.ended(delivery.question, settlement.reply)
         return done, await self._leases.taken(batch, wants, taken, float(now_ms))
 
 
-def _submitted(
-    kind: bytes, value: bytes | int, wait_ms: bytes = b""
-) -> Accepted | Duplicate | Busy:
+def _doubt(taker: Taker | None) -> None:
+    """Let a worker look for what it may own without knowing; the call may be under way still."""
+    if taker is not None:
+        asyncio.get_running_loop().call_later(DOUBT_SECONDS, taker.doubt)
+
+
+def _read_along(call: Call, taker: Taker | None, question: Question) -> None:
+    wanted = None if taker is None else taker.along(question)
+    if wanted is None:
+        call.args.extend(["", "", ""])
+        return
+    call.keys.extend([wanted.list, *wanted.hashes])
+    call.args.extend([len(wanted.hashes), wanted.first, wanted.last])
+
+
+def _submitted(kind: bytes, value: bytes | int, wait_ms: Any = b"") -> Accepted | Duplicate | Busy:
     text = value if isinstance(value, bytes) else b""
     match kind:
         case b"accepted":

@@ -44,11 +44,6 @@ class Space:
         self.roles.update(dict.fromkeys(more))
         return Call.on_shard(shard, self.roles, self.limits)
 
-    def call_to(self, shard: int, role: str) -> Call:
-        """Begin a call that sends to this role alone, which is known here from now on."""
-        self.roles[role] = None
-        return Call.on_shard(shard, (role,), self.limits)
-
     async def result_lists(self, shard: int, records: Sequence[str]) -> list[str]:
         """Return the key of each record's result list, or the record's own where it has none.
 

@@ -128,6 +128,7 @@ class Desk:
                 result_list=self._result_list,
                 not_before_seconds=message.not_before_seconds,
                 accepted=self._accepted(message, payload),
+                carried=envelope,
             )
         )
         if isinstance(result, Busy):

@@ -10,7 +10,9 @@ from broker.port import Delivery, Fields, Finish, Forward, JournalEntry, Settlem
 from broker.port import Send as BrokerSend
 from envelope.conversation import ClarificationReason
 from envelope.envelope import Envelope, decode
+from envelope.memory_read import MemoryRead
 from envelope.outcome import Outcome
+from envelope.question import Question
 from envelope.role import Role
 from manager import ending
 from manager.flow import Counter, Did, Flow, Stage
@@ -48,6 +50,10 @@ class Manager:
         self._limits = limits
         self._quality_threshold = quality_threshold
 
+    def along(self, question: Question) -> MemoryRead | None:
+        """Return what is read in the trip that starts a question here."""
+        return self._memory.reads(question)
+
     async def handle(self, delivery: Delivery, envelope: Envelope) -> Settlement:
         """Return what is to be done with this envelope."""
         return await self.decide(delivery, envelope, delivery.remaining_seconds)
@@ -82,7 +88,11 @@ class Manager:
 
         A door whose client keeps the conversation gives history and pause itself: they stay.
         """
-        remembered = await self._memory.recall(delivery.question)
+        found = delivery.along
+        if found is not None:
+            remembered = self._memory.recalled(found)
+        else:
+            remembered = await self._memory.recall(delivery.question)
         history = [_json(turn) for turn in remembered.history]
         pause = remembered.pause
         payload: dict[str, JsonValue] = {

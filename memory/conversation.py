@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 from redis.exceptions import RedisError
 
 from envelope.conversation import Pause, Preferences, Turn
+from envelope.memory_read import MemoryFound, MemoryRead
 from envelope.memory_write import Append, Delete, Increment, MemoryWrite, SetFields
 from envelope.question import Question
 from memory.errors import MemoryUnavailableError
 from memory.keys import ConversationKeys, conversation_keys
 from memory.port import Ended, Remembered
-from memory.recalling import recalled
+from memory.recalling import read, reading, told
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -45,18 +46,23 @@ class RedisMemory:
         self._ttl_seconds = ttl_seconds
 
     async def recall(self, question: Question) -> Remembered:
-        keys = conversation_keys(question, self._shards)
-        found = await recalled(self._client, keys, window=self._window)
+        return self.recalled(await read(self._client, self.reads(question)))
+
+    def reads(self, question: Question) -> MemoryRead:
+        return reading(conversation_keys(question, self._shards), window=self._window)
+
+    def recalled(self, found: MemoryFound) -> Remembered:
+        known = told(found)
         return Remembered(
-            history=tuple(Turn.model_validate_json(turn) for turn in found.turns),
-            summary=found.summary.get("text", ""),
-            kept=found.kept,
+            history=tuple(Turn.model_validate_json(turn) for turn in known.turns),
+            summary=known.summary.get("text", ""),
+            kept=known.kept,
             preferences=Preferences(
-                language=found.preferences.get("language") or None,
-                explicit=found.preferences.get("explicit") == "1",
+                language=known.preferences.get("language") or None,
+                explicit=known.preferences.get("explicit") == "1",
             ),
-            pause=Pause.model_validate_json(found.pause["pause"]) if found.pause else None,
-            statistics={name: float(value) for name, value in found.statistics.items()},
+            pause=Pause.model_validate_json(known.pause["pause"]) if known.pause else None,
+            statistics={name: float(value) for name, value in known.statistics.items()},
         )
 
     async def overflowing(self, question: Question, *, kept: int, added: int) -> tuple[Turn, ...]:

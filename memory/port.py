@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from envelope.conversation import Pause, Preferences, Turn
+from envelope.memory_read import MemoryFound, MemoryRead
 from envelope.memory_write import MemoryWrite
 from envelope.question import Question
 
@@ -42,6 +43,14 @@ class Memory(Protocol):
 
     async def recall(self, question: Question) -> Remembered:
         """Return what is remembered of the question's conversation."""
+        ...
+
+    def reads(self, question: Question) -> MemoryRead | None:
+        """Return what is to be read for `recall`, so that whoever starts the question reads it."""
+        ...
+
+    def recalled(self, found: MemoryFound) -> Remembered:
+        """Return what `recall` would have: what `reads` named was found."""
         ...
 
     async def overflowing(self, question: Question, *, kept: int, added: int) -> tuple[Turn, ...]:

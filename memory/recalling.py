@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from redis.exceptions import NoScriptError, RedisError
 
+from envelope.memory_read import MemoryFound, MemoryRead
 from memory.errors import MemoryUnavailableError
 from memory.keys import ConversationKeys
 
@@ -35,20 +36,31 @@ class Found:
     statistics: dict[str, str]
 
 
-async def recalled(client: "Redis", keys: ConversationKeys, *, window: int) -> Found:
-    """Return what is there, with the last `window` turns; raises `MemoryUnavailableError`."""
+def reading(keys: ConversationKeys, *, window: int) -> MemoryRead:
+    """Return what is read of a conversation, with the last `window` turns."""
     # Beyond the end nothing is found: that is how no turn at all is asked for.
     first, last = (-window, -1) if window else (1, 0)
-    wanted = (keys.history, keys.summary, keys.preferences, keys.pause, keys.statistics)
-    call = (len(wanted), *wanted, first, last)
+    hashes = (keys.summary, keys.preferences, keys.pause, keys.statistics)
+    return MemoryRead(keys.history, first, last, hashes)
+
+
+async def read(client: "Redis", wanted: MemoryRead) -> MemoryFound:
+    """Return what is there; raises `MemoryUnavailableError`."""
+    call = (1 + len(wanted.hashes), wanted.list, *wanted.hashes, wanted.first, wanted.last)
     script: Any = client
     try:
         try:
-            turns, kept, *hashes = await script.evalsha(_DIGEST, *call)
+            found: MemoryFound = await script.evalsha(_DIGEST, *call)
         except NoScriptError:
-            turns, kept, *hashes = await script.eval(_RECALL, *call)
+            found = await script.eval(_RECALL, *call)
     except (RedisError, OSError) as error:
         raise MemoryUnavailableError(f"Redis does not answer: {error}") from error
+    return found
+
+
+def told(found: MemoryFound) -> Found:
+    """Return what was found by its names."""
+    turns, kept, *hashes = found
     return Found(turns, kept, *(_fields(raw) for raw in hashes))
 
 

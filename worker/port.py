@@ -1,9 +1,11 @@
 """What a worker runs, and what it tells about its work."""
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from broker.port import Delivery, Settlement
 from envelope.envelope import Envelope
+from envelope.memory_read import MemoryRead
+from envelope.question import Question
 from envelope.role import Role
 
 
@@ -14,6 +16,15 @@ class Handler(Protocol):
 
     async def handle(self, delivery: Delivery, envelope: Envelope) -> Settlement:
         """Return the settlement; an exception is a failure and leads to a retry."""
+        ...
+
+
+@runtime_checkable
+class ReadsAlong(Protocol):
+    """A handler for which something is read in the trip that starts a question."""
+
+    def along(self, question: Question) -> MemoryRead | None:
+        """Return what is to be read."""
         ...
 
 

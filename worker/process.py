@@ -100,7 +100,8 @@ class WorkerProcess:
                 tasks.create_task(self._settler.run())
                 timers = [tasks.create_task(worker.take(tasks)) for worker in self.workers]
                 try:
-                    yield
+                    with self._broker.handing_to(self.workers):
+                        yield
                 finally:
                     await end(timers)
                     await drain(self.workers, grace_seconds=self._grace_seconds)

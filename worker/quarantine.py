@@ -27,10 +27,12 @@ from broker.errors import BrokerUnavailableError
 from broker.port import Bury, Death, Delivery, Forward, JournalEntry, Send, Settlement
 from broker.settling import STARTS
 from envelope.envelope import Envelope, decode
+from envelope.memory_read import MemoryRead
+from envelope.question import Question
 from envelope.role import Role
 from memory.errors import MemoryUnavailableError, QuestionEndedError
 from worker.errors import HandlerTimeoutError, RunFailedError, SuspectFailedError
-from worker.port import Handler
+from worker.port import Handler, ReadsAlong
 from worker.present import PRESENT
 
 SUSPECT_STARTS = 2
@@ -122,6 +124,10 @@ class Quarantined:
         self._handler = handler
         self._quarantine = quarantine
         self._heard = heard
+
+    def along(self, question: Question) -> MemoryRead | None:
+        """Return what is to be read for the handler."""
+        return self._handler.along(question) if isinstance(self._handler, ReadsAlong) else None
 
     async def handle(self, delivery: Delivery, envelope: Envelope) -> Settlement:
         """Return the settlement, wherever the run was."""

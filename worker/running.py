@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,6 +46,7 @@ class Runs:
         self._at_work = 0
         self._runner_comes = False
         self._group: asyncio.TaskGroup | None = None
+        self._context = copy_context()
         self._free = asyncio.Event()
         self._free.set()
         self._empty = asyncio.Event()
@@ -63,8 +65,12 @@ class Runs:
         return max(0, self._places - len(self._runs))
 
     def work_in(self, group: asyncio.TaskGroup) -> None:
-        """Let the runners be tasks of this group from now on."""
+        """Let the runners be tasks of this group from now on.
+
+        Whoever calls one, a door maybe, leaves nothing of its own in the runner's context.
+        """
         self._group = group
+        self._context = copy_context()
 
     def start(self, delivery: Delivery) -> bool:
         """Work on an entry; False when that is done already.
@@ -127,7 +133,7 @@ class Runs:
         if self._group is None:
             work.close()
             raise RuntimeError("expected a group to work in, found none: `work_in` comes first")
-        return self._group.create_task(work)
+        return self._group.create_task(work, context=self._context.copy())
 
     def _call_off(self, run: Run) -> None:
         if run.task is None:

@@ -3,31 +3,14 @@
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
 
 from broker.errors import BrokerUnavailableError
-from broker.port import Broker, Delivery, Forward, Settlement, Want
+from broker.port import Broker, Delivery, Forward, Settlement, Taker, Want
 
 LANES = 2
 """Batches that travel at once: while Redis works on one, this process makes the next."""
 BATCH = 48
 """Settlements of one batch at most: larger ones leave either side waiting for the other."""
-
-
-class Taker(Protocol):
-    """A worker that entries may be handed to."""
-
-    role: str
-    consumer: str
-
-    @property
-    def room(self) -> int:
-        """How many more entries it can work on."""
-        ...
-
-    def accept(self, delivery: Delivery) -> None:
-        """Work on an entry that was taken for it."""
-        ...
 
 
 Told = Callable[[bool | Exception], None]

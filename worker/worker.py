@@ -15,12 +15,14 @@ from broker.outage import Outage
 from broker.port import Broker, Bury, Delivery, Forward, Lost, Retry, Send, Settlement
 from envelope.envelope import Envelope, Hop, decode
 from envelope.errors import DecodeError
+from envelope.memory_read import MemoryRead
+from envelope.question import Question
 from envelope.role import Role
 from memory.errors import MemoryUnavailableError, QuestionEndedError
 from worker.agent_handler import handed_back
 from worker.backoff import Backoff
 from worker.errors import RunFailedError
-from worker.port import Handler, Leases, Meter
+from worker.port import Handler, Leases, Meter, ReadsAlong
 from worker.present import PRESENT
 from worker.running import Run, Runs
 from worker.settling import Settler
@@ -29,6 +31,7 @@ log = structlog.get_logger("worker")
 
 UNAVAILABLE = (BrokerUnavailableError, MemoryUnavailableError)
 LONGEST_ERROR = 500
+UNSURE = -1
 ROLES = frozenset(role.value for role in Role)
 
 
@@ -53,6 +56,7 @@ class Worker:
         self.runs = Runs(self._work, places=places, leases=leases)
         self._broker = broker
         self._handler = handler
+        self._reads_along = handler if isinstance(handler, ReadsAlong) else None
         self.consumer = consumer
         self._settler = settler
         self._meter = meter
@@ -72,6 +76,14 @@ class Worker:
         """Work on an entry that was taken on the way of a settlement."""
         if self._takes:
             self._start(delivery)
+
+    def along(self, question: Question) -> MemoryRead | None:
+        """Return what the handler wants to be read in the trip that starts a question."""
+        return None if self._reads_along is None else self._reads_along.along(question)
+
+    def doubt(self) -> None:
+        """Look for what is ours without our knowing, before the next read."""
+        self._recovered = UNSURE
 
     async def take(self, tasks: asyncio.TaskGroup) -> None:
         """Take entries for ever, and work on them in `tasks`; cancel this to stop taking."""

@@ -12,12 +12,13 @@ from broker.port import Delivery, Settlement
 from broker.redis_broker import RedisBroker
 from envelope.conversation import Turn
 from envelope.envelope import Envelope
+from envelope.memory_read import MemoryFound, MemoryRead
 from envelope.question import Question
 from envelope.role import Role
 from gateway.desk import Desk, Message
 from memory.conversation import RedisMemory
 from memory.port import Remembered
-from worker.port import Handler
+from worker.port import Handler, ReadsAlong
 from worker.process import collect_rarely
 
 LEASE_SECONDS = 15.0
@@ -30,9 +31,9 @@ class LongMemory(RedisMemory):
 
     turns: tuple[Turn, ...] = ()
 
-    async def recall(self, question: Question) -> Remembered:
+    def recalled(self, found: MemoryFound) -> Remembered:
         """Return the turns of the payload."""
-        return replace(await super().recall(question), history=self.turns)
+        return replace(super().recalled(found), history=self.turns)
 
 
 class Watched:
@@ -42,6 +43,10 @@ class Watched:
         self.role = handler.role
         self._handler = handler
         self._watch = watch
+
+    def along(self, question: Question) -> MemoryRead | None:
+        """Return what is to be read for the handler."""
+        return self._handler.along(question) if isinstance(self._handler, ReadsAlong) else None
 
     async def handle(self, delivery: Delivery, envelope: Envelope) -> Settlement:
         """Tell the watch, then work."""

@@ -1,16 +1,20 @@
 -- Let a message in, once, in order, within the quota and at the shard's pace.
--- KEYS: shard, stream; record, journal, order, conversation, tombstone; messages, named, results, pace.
--- Returns {'accepted', waiting} | {'merged', name} | {'duplicate', reply or ''}
+-- KEYS: shard, stream; those of closing; messages, named, results, pace; what is read along.
+-- Returns {'accepted', waiting, nil or what was taken: id, nil or fields, now (ms), nil or what was
+--          read along} | {'merged', name} | {'duplicate', reply or ''}
 --       | {'busy', reason, retry after (ms)}.
 
 local MOST_JOINED = 100
 
+unfold()
 local shard = read_shard()
 local name, tenant, role, frame = arg(), arg(), arg(), arg()
 local seconds_ms, resort, resort_outcome = arg(), arg(), arg()
 local result_list, delay_ms, accepted = arg(), tonumber(arg()), arg()
 local quota, longest, merged_reply = tonumber(arg()), tonumber(arg()), arg()
 local retry_of = arg()
+-- Who in the process that submits has room for the role, or ''.
+local consumer = arg()
 -- A share of 0 keeps no pace: the quota alone bounds the shard.
 local share, at_least, unknown = tonumber(arg()), tonumber(arg()), tonumber(arg())
 local lanes = {}
@@ -134,6 +138,41 @@ if target then
   return merge()
 end
 
+-- What its taker wants to know. A key of another type stops nothing: who reads it then is told.
+local function read_along()
+  local hashes, first, last = arg(), arg(), arg()
+  if hashes == '' then
+    return false
+  end
+  local list = key()
+  local found = { redis.pcall('LRANGE', list, first, last), redis.pcall('LLEN', list) }
+  for _ = 1, tonumber(hashes) do
+    found[#found + 1] = redis.pcall('HGETALL', key())
+  end
+  for _, part in ipairs(found) do
+    if type(part) == 'table' and part.err then
+      return false
+    end
+  end
+  return found
+end
+
+-- Take what is next for this role: the id alone when that is what was just sent.
+local function take_one(stream, sent)
+  if consumer == '' then
+    return false
+  end
+  local read = redis.pcall('XREADGROUP', 'GROUP', GROUP, consumer, 'COUNT', 1, 'STREAMS', stream, '>')
+  local entry = read and not read.err and read[1] and read[1][2][1]
+  if not entry then
+    return false
+  end
+  if entry[1] ~= sent then
+    return { entry[1], entry[2], whole(now), false }
+  end
+  return { entry[1], false, whole(now), read_along() }
+end
+
 redis.call('HINCRBY', pace_name, 'in', 1)
 redis.call('ZADD', shard.deadlines, whole(deadline), name)
 alarm(shard, shard.deadlines, name, whole(deadline))
@@ -141,9 +180,9 @@ redis.call('HINCRBY', shard.open, tenant, 1)
 redis.call('RPUSH', question.order, name)
 keep(question.order)
 if before == 0 and start_at == 0 then
-  redis.call('XADD', shard.streams[role], '*', 'q', name, 'f', frame, 'd', whole(deadline),
-    'l', result_list, 'n', '0')
-  return { 'accepted', 0 }
+  local id = redis.call('XADD', shard.streams[role], '*', 'q', name, 'f', frame, 'd',
+    whole(deadline), 'l', result_list, 'n', '0')
+  return { 'accepted', 0, take_one(shard.streams[role], id) }
 end
 redis.call('HSET', question.conversation, name .. ':stream', shard.streams[role], name .. ':frame', frame,
   name .. ':deadline', whole(deadline), name .. ':at', whole(start_at), name .. ':merged', '0',

@@ -15,6 +15,7 @@ from deploy.knowledge import Knowledge
 from deploy.staff import Staff
 from envelope.conversation import Turn
 from envelope.envelope import Envelope, decode
+from envelope.memory_read import MemoryFound
 from envelope.memory_write import MemoryWrite
 from envelope.question import Question
 from envelope.role import Role
@@ -86,6 +87,12 @@ class _History:
         self._history = history
 
     async def recall(self, question: Question) -> Remembered:
+        return Remembered(history=self._history, kept=len(self._history))
+
+    def reads(self, question: Question) -> None:
+        return None
+
+    def recalled(self, found: MemoryFound) -> Remembered:
         return Remembered(history=self._history, kept=len(self._history))
 
     async def overflowing(self, question: Question, *, kept: int, added: int) -> tuple[Turn, ...]:

@@ -1,0 +1,25 @@
+"""What frames decode to, as far as the broker needs to know."""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+
+class Carried(Protocol):
+    """What a frame decodes to."""
+
+    def encode(self) -> bytes:
+        """Return the frame."""
+        ...
+
+    def since(self, base: Any) -> bytes | None:
+        """Return what its frame changes in that of `base`; None when that cannot be told."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A frame that Redis keeps for a question: of what follows only what changed travels."""
+
+    name: str
+    carried: Carried
+    size: int
