@@ -1,7 +1,10 @@
 """What is measured of a system: the rows and columns of the tables."""
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +55,30 @@ class Recovery:
 
 @dataclass(slots=True)
 class Row:
-    """A system with a payload. `error` says why figures are missing."""
+    """A system with a payload. `error` says why figures are missing.
+
+    Of all turns that were measured with so many processes, the middle one stands in `speeds`.
+    """
 
     system: str
     payload: str
     versions: str
     speeds: dict[int, Speed] = field(default_factory=dict)
     alone: Alone | None = None
+    turns: dict[int, list[Speed]] = field(default_factory=dict)
+    turns_alone: list[Alone] = field(default_factory=list)
     trips: Trips | None = None
     recovery: Recovery | None = None
     error: str = ""
+
+    def add(self, speed: Speed, alone: Alone | None) -> None:
+        """Add what one turn found."""
+        turns = self.turns.setdefault(speed.processes, [])
+        turns.append(speed)
+        self.speeds[speed.processes] = _middle(turns, lambda turn: turn.questions_a_second)
+        if alone is not None:
+            self.turns_alone.append(alone)
+            self.alone = _middle(self.turns_alone, lambda turn: turn.p50)
 
     def rate(self, processes: int = 1) -> float | None:
         """Return the questions a second of so many processes, if measured."""
@@ -88,6 +105,10 @@ class Report:
     def row(self, system: str, payload: str) -> Row | None:
         """Return a row by its names."""
         return next((r for r in self.rows if (r.system, r.payload) == (system, payload)), None)
+
+
+def _middle(turns: list[T], key: Callable[[T], float]) -> T:
+    return sorted(turns, key=key)[(len(turns) - 1) // 2]
 
 
 def quantile(values: list[float], share: float) -> float:

@@ -59,9 +59,8 @@ def measure_speed(row: Row, system: System, payload: Payload, number: int, spans
     with private_server() as server:
         setting = Setting(server.url, server.url, payload, str(server.folder))
         with processes(system, setting, number) as started:
-            if number == 1:
-                row.alone = _alone(started[0], spans)
-            row.speeds[number] = _many(system, started, server, spans)
+            alone = _alone(started[0], spans) if number == 1 else None
+            row.add(_many(system, started, server, spans), alone)
 
 
 def _alone(one: Commanded, spans: Spans) -> Alone:

@@ -27,12 +27,13 @@ Pair = tuple[Row, System]
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """How much is measured, and how long."""
+    """How much is measured, how long, and with one process how many times."""
 
     name: str
     payloads: Sequence[str]
     processes: Sequence[int]
     spans: Spans
+    turns: int = 1
 
     @property
     def whole(self) -> bool:
@@ -45,7 +46,9 @@ MODES = {
     for mode in (
         Mode("speed", ("4 kB",), (1,), Spans(1.5, 200, 1.0, 3.0)),
         Mode("quick", ("4 kB",), (1, 4), Spans(0.6, 100, 0.4, 1.0, 3.0, 7.0, 2)),
-        Mode("full", ("4 kB", "conversation"), (1, 2, 4), Spans(2.5, 500, 0.8, 3.0, 8.0, 50.0, 3)),
+        Mode(
+            "full", ("4 kB", "conversation"), (1, 2, 4), Spans(2.5, 500, 0.8, 3.0, 8.0, 50.0, 3), 3
+        ),
     )
 }
 
@@ -57,7 +60,7 @@ def run(mode: Mode, systems: Sequence[System]) -> Report:
     for name in mode.payloads:
         pairs = _rows(report, systems, name)
         for number in mode.processes:
-            for row, system in pairs:
+            for row, system in pairs * (mode.turns if number == 1 else 1):
                 _tell(f"{system.name}: {name}, {number} process(es)")
                 with noted(row):
                     measure_speed(row, system, known[name], number, mode.spans)
