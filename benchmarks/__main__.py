@@ -40,7 +40,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.set_defaults(mode="speed")
     for mode, told in (
         ("quick", "everything, in 90 seconds"),
-        ("full", "all, in a quarter of an hour"),
+        ("full", "all, in 15 minutes"),
     ):
         parser.add_argument(f"--{mode}", dest="mode", action="store_const", const=mode, help=told)
     parser.add_argument("--only", metavar="NAMES", help="of these systems, with commas between")
