@@ -1,5 +1,6 @@
 """Writes settlements as keys and arguments of one script call per shard."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -76,7 +77,7 @@ class Settlements:
     ) -> None:
         self._shard = shard
         self._wants = wants
-        self._wanted = frozenset(want.role for want in wants)
+        self._places = Counter({want.role: want.places for want in wants})
         self._limits = limits
         self._closes = False
         self._jitter = jitter
@@ -107,7 +108,7 @@ class Settlements:
 
     def call(self, known: Iterable[str]) -> Call:
         """Return the whole call; a batch that may release a message declares all `known` roles."""
-        self._roles.update(dict.fromkeys(self._wanted))
+        self._roles.update(dict.fromkeys(want.role for want in self._wants))
         roles = {**self._roles, **dict.fromkeys(known)} if self._closes else self._roles
         start = Call.on_shard(self._shard, roles, self._limits)
         taking: list[Argument] = [len(self._wants)]
@@ -145,7 +146,8 @@ class Settlements:
         args.append(len(forward.sends))
         for send in forward.sends:
             self._roles[send.role] = None
-            if len(forward.sends) == 1 and send.role in self._wanted:
+            if len(forward.sends) == 1 and self._places[send.role] > 0:
+                self._places[send.role] -= 1
                 form = framed(send, delivery)
             else:
                 form = ("whole", send.whole())

@@ -1,43 +1,46 @@
 """Describes memory writes as data: decided by the manager, applied when a question ends."""
 
-from typing import Annotated, Literal
+from dataclasses import dataclass, field
+from typing import Literal
 
-from pydantic import BaseModel, Field
 
+@dataclass(slots=True, kw_only=True)
+class Append:
+    """Append to a list and keep its newest `keep` entries; 1 or more, as all of these numbers."""
 
-class Append(BaseModel, frozen=True, extra="forbid"):
-    """Append to a list and keep its newest `keep` entries."""
-
-    kind: Literal["append"] = "append"
     key: str
     values: tuple[str, ...]
-    keep: int = Field(gt=0)
-    ttl_seconds: int = Field(gt=0)
+    keep: int
+    ttl_seconds: int
+    kind: Literal["append"] = field(default="append", init=False)
 
 
-class SetFields(BaseModel, frozen=True, extra="forbid"):
+@dataclass(slots=True, kw_only=True)
+class SetFields:
     """Set fields of a hash."""
 
-    kind: Literal["set_fields"] = "set_fields"
     key: str
     fields: dict[str, str]
-    ttl_seconds: int = Field(gt=0)
+    ttl_seconds: int
+    kind: Literal["set_fields"] = field(default="set_fields", init=False)
 
 
-class Increment(BaseModel, frozen=True, extra="forbid"):
+@dataclass(slots=True, kw_only=True)
+class Increment:
     """Add to numeric fields of a hash."""
 
-    kind: Literal["increment"] = "increment"
     key: str
     fields: dict[str, float]
-    ttl_seconds: int = Field(gt=0)
+    ttl_seconds: int
+    kind: Literal["increment"] = field(default="increment", init=False)
 
 
-class Delete(BaseModel, frozen=True, extra="forbid"):
+@dataclass(slots=True, kw_only=True)
+class Delete:
     """Delete a key."""
 
-    kind: Literal["delete"] = "delete"
     key: str
+    kind: Literal["delete"] = field(default="delete", init=False)
 
 
-MemoryWrite = Annotated[Append | SetFields | Increment | Delete, Field(discriminator="kind")]
+MemoryWrite = Append | SetFields | Increment | Delete
