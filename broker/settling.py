@@ -26,6 +26,9 @@ LONG_FRAME = 1500
 """Shorter frames (bytes) always travel whole."""
 LEAST_SAVING = 2
 """A part is so many times shorter than the frame that it is based on."""
+HEAD = 3
+"""Kind, number of keys and number of arguments come before each settlement."""
+KINDS: dict[type, str] = {Forward: "forward", Retry: "retry", Finish: "finish", Bury: "bury"}
 STARTS = 3
 """A handler that kills its process is started so often, then its entry is buried."""
 
@@ -93,18 +96,24 @@ class Settlements:
         if isinstance(settlement, Retry) and self._spent(delivery, settlement):
             settlement = Bury("attempts_spent", settlement.reason, journal=settlement.journal)
         self._roles[delivery.role] = None
-        kind, keys, args = self._written(delivery, names, settlement, forgets)
-        head: list[Argument] = [
-            delivery.role,
-            delivery.entry_id,
-            delivery.consumer,
-            delivery.count,
-            names.name,
-        ]
-        notes = _notes((*settlement.journal, *_own_notes(delivery, settlement)))
-        self._closes = self._closes or kind in ("finish", "bury")
-        self._keys += keys
-        self._args += [kind, len(keys), len(head) + len(notes) + len(args), *head, *notes, *args]
+        keys, args = self._keys, self._args
+        first_key, first_arg = len(keys), len(args)
+        # Kind and numbers stand here once they are known.
+        args += ("", 0, 0, delivery.role, delivery.entry_id, delivery.consumer, delivery.count)
+        args.append(names.name)
+        keys += (names.record, names.journal)
+        self._add_notes(delivery, settlement)
+        match settlement:
+            case Forward():
+                self._add_forward(delivery, names, settlement)
+            case Retry():
+                self._add_retry(delivery, settlement)
+            case Finish():
+                self._add_finish(delivery, names, settlement, forgets)
+            case Bury():
+                self._add_bury(delivery, names, settlement)
+        kind, own = KINDS[type(settlement)], len(args) - first_arg - HEAD
+        args[first_arg : first_arg + HEAD] = (kind, len(keys) - first_key, own)
 
     def call(self, known: Iterable[str]) -> Call:
         """Return the whole call; a batch that may release a message declares all `known` roles."""
@@ -116,62 +125,36 @@ class Settlements:
             taking += (want.role, want.consumer, want.places)
         return Call(start.keys + self._keys, start.args + taking + self._args)
 
-    def _written(
-        self,
-        delivery: Delivery,
-        names: QuestionKeys,
-        settlement: Settlement,
-        forgets: Sequence[tuple[str, str, str]],
-    ) -> tuple[str, list[str], list[Argument]]:
-        match settlement:
-            case Forward():
-                return "forward", *self._forward(delivery, names, settlement)
-            case Retry():
-                return "retry", _short(names), self._retry(delivery, settlement)
-            case Finish():
-                return "finish", *self._finish(delivery, names, settlement, forgets)
-            case Bury():
-                return "bury", *self._bury(delivery, names, settlement)
-
     def _spent(self, delivery: Delivery, retry: Retry) -> bool:
         # A wait that was asked for is bounded by the deadline; only failures are counted.
         return retry.seconds is None and delivery.failures + 1 >= self._limits.attempts
 
-    def _forward(
-        self, delivery: Delivery, names: QuestionKeys, forward: Forward
-    ) -> tuple[list[str], list[Argument]]:
-        resort = forward.last_resort
-        keys: list[str] = _short(names)
-        args: list[Argument] = ["", ""] if resort is None else [to_json(resort), outcome_of(resort)]
-        args.append(len(forward.sends))
-        for send in forward.sends:
+    def _add_notes(self, delivery: Delivery, settlement: Settlement) -> None:
+        journal = (*settlement.journal, *_own_notes(delivery, settlement))
+        self._args.append(len(journal))
+        for entry in journal:
+            self._args += (entry.kind, to_json(entry.fields))
+
+    def _add_forward(self, delivery: Delivery, names: QuestionKeys, forward: Forward) -> None:
+        args, sends, resort = self._args, forward.sends, forward.last_resort
+        args += ("", "") if resort is None else (to_json(resort), outcome_of(resort))
+        args.append(len(sends))
+        for send in sends:
             self._roles[send.role] = None
-            if len(forward.sends) == 1 and self._places[send.role] > 0:
+            args.append(send.role)
+            if len(sends) == 1 and self._places[send.role] > 0:
                 self._places[send.role] -= 1
                 form = framed(send, delivery)
             else:
                 form = ("whole", send.whole())
-            args.append(send.role)
             args += form
             if form[0] == "kept":
-                keys.append(names.frames)
-        return keys, args
+                self._keys.append(names.frames)
 
-    def _told(self, tell: Send | None) -> list[Argument]:
-        if tell is None:
-            return [0]
-        self._roles[tell.role] = None
-        return [1, tell.role, "whole", tell.whole()]
-
-    def _retry(self, delivery: Delivery, retry: Retry) -> list[Argument]:
+    def _add_retry(self, delivery: Delivery, retry: Retry) -> None:
         failures = delivery.failures + (1 if retry.seconds is None else 0)
-        return [
-            retry.frame,
-            delivery.role,
-            delivery.entry_id,
-            failures,
-            self._delay(failures, retry),
-        ]
+        wait = self._delay(failures, retry)
+        self._args += (retry.frame, delivery.role, delivery.entry_id, failures, wait)
 
     def _delay(self, failures: int, retry: Retry) -> int:
         if retry.seconds is not None:
@@ -181,29 +164,26 @@ class Settlements:
         )
         return int(longest * self._jitter())
 
-    def _finish(
+    def _add_finish(
         self,
         delivery: Delivery,
         names: QuestionKeys,
         finish: Finish,
         forgets: Sequence[tuple[str, str, str]],
-    ) -> tuple[list[str], list[Argument]]:
-        keys = [*names.closing, self._results(delivery, names)]
-        args: list[Argument] = [finish.outcome.value, to_json(finish.reply), finish.forget]
-        args.append(len(finish.remember))
+    ) -> None:
+        self._close(delivery, names)
+        self._args += (str(finish.outcome), to_json(finish.reply), finish.forget)
+        self._args.append(len(finish.remember))
         for write in finish.remember:
-            keys.append(write.key)
-            args += _memory(write)
+            self._keys.append(write.key)
+            self._args += _memory(write)
         if finish.forget:
-            args.append(len(forgets))
-            keys += [key for group in forgets for key in group]
-        return keys, args
+            self._args.append(len(forgets))
+            self._keys += [key for group in forgets for key in group]
 
-    def _bury(
-        self, delivery: Delivery, names: QuestionKeys, bury: Bury
-    ) -> tuple[list[str], list[Argument]]:
-        keys = [*names.closing, self._results(delivery, names)]
-        args: list[Argument] = [
+    def _add_bury(self, delivery: Delivery, names: QuestionKeys, bury: Bury) -> None:
+        self._close(delivery, names)
+        self._args += (
             delivery.whole(),
             delivery.role,
             bury.reason,
@@ -212,15 +192,20 @@ class Settlements:
             bury.deaths[-1].worker if bury.deaths else delivery.consumer,
             delivery.entry_id.split("-")[0],
             " ".join(f"{death.worker}@{death.at * 1000:.0f}" for death in bury.deaths),
-            *self._told(bury.tell),
-        ]
-        return keys, args
-
-    def _results(self, delivery: Delivery, names: QuestionKeys) -> str:
-        # A key of the slot stands in where there is no result list: the script looks at the record.
-        return (
-            results_key(delivery.result_list, self._shard) if delivery.result_list else names.record
         )
+        tell = bury.tell
+        self._args.append(0 if tell is None else 1)
+        if tell is not None:
+            self._roles[tell.role] = None
+            self._args += (tell.role, "whole", tell.whole())
+
+    def _close(self, delivery: Delivery, names: QuestionKeys) -> None:
+        """Add the keys of a settlement that may close its question."""
+        self._closes = True
+        # A key of the slot stands in where there is no result list: the script looks at the record.
+        results = delivery.result_list
+        self._keys += names.closing[2:]
+        self._keys.append(results_key(results, self._shard) if results else names.record)
 
 
 def framed(send: Send, delivery: Delivery) -> tuple[Argument, ...]:
@@ -242,10 +227,6 @@ def framed(send: Send, delivery: Delivery) -> tuple[Argument, ...]:
     return "kept", frame, send.kept.name
 
 
-def _short(names: QuestionKeys) -> list[str]:
-    return [names.record, names.journal]
-
-
 def outcome_of(reply: Fields) -> str:
     """Return the outcome that a reply names, else `failed`."""
     outcome = reply.get("outcome")
@@ -261,13 +242,6 @@ def _own_notes(delivery: Delivery, settlement: Settlement) -> Sequence[JournalEn
             return (JournalEntry("buried", fields),)
         case _:
             return ()
-
-
-def _notes(journal: Sequence[JournalEntry]) -> list[Argument]:
-    notes: list[Argument] = [len(journal)]
-    for entry in journal:
-        notes += (entry.kind, to_json(entry.fields))
-    return notes
 
 
 def _memory(write: MemoryWrite) -> list[Argument]:

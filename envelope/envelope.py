@@ -95,7 +95,7 @@ class Envelope(BaseModel, frozen=True, extra="forbid"):
         return to_json(fields if self.hop is None else {**fields, "hop": self.hop.__dict__})
 
     def since(self, base: "Envelope") -> bytes | None:
-        """Return a frame without the payload attributes that are those of `base`, an earlier one.
+        """Return the frame without what it shares with `base`, an earlier one of its question.
 
         `completed` makes it whole again. None when `base` has attributes that are gone.
         """
@@ -103,8 +103,19 @@ class Envelope(BaseModel, frozen=True, extra="forbid"):
         if not self.payload.keys() >= before.keys():
             return None
         new = {n: value for n, value in self.payload.items() if before.get(n, before) is not value}
-        hop = None if self.hop is None else self.hop.__dict__
-        return to_json({**self.__dict__, "hop": hop, "payload": new})
+        fields = self.__dict__
+        moving = {name: fields[name] for name in _MOVING}
+        moving["hop"] = None if self.hop is None else self.hop.__dict__
+        moving["payload"] = new
+        return to_json(moving)
+
+
+_FIXED = frozenset({
+    "schema_version", "flow", "tenant", "assistant", "channel", "conversation_id", "message_id",
+    "create_ts", "deadline_ts", "result_list", "trace_parent",
+})  # fmt: skip
+"""What is said once of a question, at its door."""
+_MOVING = tuple(name for name in Envelope.model_fields if name not in _FIXED)
 
 
 def decode(frame: bytes) -> Envelope:
