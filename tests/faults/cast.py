@@ -38,6 +38,8 @@ LONGEST_CALL_SECONDS = 0.004
 FLAKY_SHARE = 0.3
 WAIT_SECONDS = 0.05
 SLOW_SECONDS = 600.0
+LONG_TEXT = "in English " * 200
+"""So long that frames are kept from then on, and travel in part."""
 
 CHANGES: dict[tuple[Role, str], dict[str, object]] = {
     (Role.GUARDRAILS, "outside"): {"within_scope": False},
@@ -144,6 +146,8 @@ class FollowingAgent(Agent[Reads, Writes]):
     def _writes(self, reads: Reads) -> dict[str, object]:
         if self.role is Role.RESPONSE:
             return {"response": reads.text}
+        if self.role is Role.TRANSLATION:
+            return {**WRITES[self.role], "text_eng": LONG_TEXT}
         again = self.role is Role.QUALITY and reads.what == "again" and reads.attempt == 0
         changes = DOUBTS if again else CHANGES.get((self.role, reads.what), {})
         return {**WRITES[self.role], **changes}

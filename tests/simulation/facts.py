@@ -10,7 +10,8 @@ from fakeredis.model import StreamEntryKey, XStream
 from pydantic_core import from_json
 
 from broker.keys import GROUP
-from tests.simulation.holdings import ROLES, Message, conversation_of
+from envelope.envelope import completed
+from tests.simulation.holdings import ROLES, Entry, Message, conversation_of
 from tests.simulation.model import Model
 
 Facts = dict[str, Any]
@@ -18,7 +19,7 @@ Facts = dict[str, Any]
 _MORTAL = frozenset(
     (
         "record", "journal", "order", "conversation", "messages", "tombstone", "named", "results",
-        "notices", "alarms", "duty", "pace",
+        "notices", "alarms", "duty", "pace", "frames",
     )
 )  # fmt: skip
 _UNCOMPARED = frozenset(("named", "notices", "duty", "pace"))
@@ -34,7 +35,7 @@ def expected(model: Model) -> Facts:
         "stream": {
             role: [
                 (
-                    entry.name, entry.frame, entry.failures, entry.merged,
+                    entry.name, _frame(model, entry), entry.failures, entry.merged,
                     model.messages[entry.name].deadline, model.messages[entry.name].result_list,
                     entry.owner, entry.since, entry.deaths,
                 )
@@ -73,6 +74,7 @@ def expected(model: Model) -> Facts:
             if until > model.now
         },
         "messages": _by_conversation(model),
+        "frames": {name for name in model.open_names() if model.messages[name].keeps_a_frame},
     }  # fmt: skip
 
 
@@ -80,11 +82,16 @@ def observed(database: Any, names: Mapping[str, str]) -> Facts:
     """Return what stands in Redis; `names` tells which of our processes a sweeper is."""
     facts: Facts = {kind: {} for kind in _READERS}
     facts["dead"], facts["alarms"], facts["names"] = [], 0, names
-    for key, item in database.items():
-        kind, _, name = key.decode().removeprefix("rd:{0}:").partition(":")
+    found = [
+        (*key.decode().removeprefix("rd:{0}:").partition(":"), item)
+        for key, item in database.items()
+    ]
+    kept = {name: _hash(item.value) for kind, _, name, item in found if kind == "frames"}
+    facts["frames"], facts["kept"] = set(kept), kept
+    for kind, _, name, item in found:
         if kind in _MORTAL:
-            assert item.expireat is not None, f"{key!r} has no time to live"
-        if kind not in _UNCOMPARED:
+            assert item.expireat is not None, f"{kind} of {name!r} has no time to live"
+        if kind not in _UNCOMPARED and kind != "frames":
             _READERS[kind](facts, name, item.value)
     return facts
 
@@ -122,7 +129,7 @@ def _read_stream(facts: Facts, role: str, stream: XStream) -> None:
         held = pending.pop(key, None)
         told.append(
             (
-                fields["q"].decode(), fields["f"], int(fields["n"]), _merged(fields),
+                fields["q"].decode(), _whole(facts, fields), int(fields["n"]), _merged(fields),
                 int(fields["d"]), fields["l"].decode(),
                 *(("", 0) if held is None else (_owner(facts, held), held.time_read)),
                 _deaths(facts, fields),
@@ -131,6 +138,18 @@ def _read_stream(facts: Facts, role: str, stream: XStream) -> None:
     assert not pending, f"pending without an entry: {pending}"
     if role in ROLES:
         facts["stream"][role] = told
+
+
+def _frame(model: Model, entry: Entry) -> bytes | None:
+    return None if entry.part and not model.messages[entry.name].is_open else entry.frame
+
+
+def _whole(facts: Facts, fields: dict[str, bytes]) -> bytes | None:
+    """Return the frame of an entry, or None where what it is based on is gone."""
+    if "f" in fields:
+        return fields["f"]
+    base = facts["kept"].get(fields["q"].decode(), {}).get(fields["b"].decode())
+    return None if base is None else completed(base, fields["p"])
 
 
 def _merged(fields: dict[str, bytes]) -> tuple[bytes, ...]:

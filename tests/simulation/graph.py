@@ -156,5 +156,5 @@ def _entry(entry: Entry, now: int, lease_ms: int, names: _Renaming) -> tuple[Any
     age = min(now - entry.since, lease_ms) if entry.delivered else -1
     return (
         entry.name, entry.frame, entry.failures, entry.merged, entry.owner, age,
-        len(entry.deaths), names.id(entry.id),
+        len(entry.deaths), names.id(entry.id), entry.part,
     )  # fmt: skip

@@ -27,7 +27,8 @@ class Rules:
 class Entry:
     """One entry of a role's stream; `owner` is empty until it is delivered.
 
-    `deaths`: who died holding it, and when each was last heard of.
+    `deaths`: who died holding it, and when each was last heard of. `part`: what stands in it is
+    based on a frame that the question keeps until it ends.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Entry:
     id: str = ""
     owner: str = ""
     since: int = 0
+    part: bool = False
 
     @property
     def delivered(self) -> bool:
@@ -58,6 +60,7 @@ class Message:
     reply: Fields | None = None
     letters: list[int] = field(default_factory=list)
     forgotten: bool = False
+    keeps_a_frame: bool = False
 
     @property
     def is_open(self) -> bool:

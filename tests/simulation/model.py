@@ -93,9 +93,13 @@ class Model:
         fresh = [entry for entry in self.streams[role] if not entry.delivered][:places]
         for entry in fresh:
             entry.owner, entry.since = consumer, self.now
-        return fresh
+        # What a part is based on went with its question: nobody can be handed it any more.
+        stale = [entry for entry in fresh if entry.part and not self.messages[entry.name].is_open]
+        for entry in stale:
+            self._remove(role, entry)
+        return [entry for entry in fresh if entry not in stale]
 
-    def settle(self, delivery: Delivery, settlement: Settlement) -> bool:
+    def settle(self, delivery: Delivery, settlement: Settlement, wanted: str = "") -> bool:
         """Carry out a settlement when the entry is still held and its question open."""
         entry = self.held(delivery)
         if entry is None:
@@ -107,7 +111,7 @@ class Model:
         message.journal += [note.kind for note in settlement.journal]
         match settlement:
             case Forward():
-                self._forward(entry, message, settlement)
+                self._forward(entry, message, settlement, wanted)
             case Finish():
                 self._finish(entry.name, message, settlement)
             case Retry() if settlement.seconds is None and self._spent(entry):
@@ -231,7 +235,7 @@ class Model:
 
     def _hand_back(self, role: str, entry: Entry, deaths: tuple[tuple[str, int], ...]) -> Entry:
         self._remove(role, entry)
-        new = Entry(entry.name, entry.frame, entry.failures, entry.merged, deaths)
+        new = Entry(entry.name, entry.frame, entry.failures, entry.merged, deaths, part=entry.part)
         self.streams[role].append(new)
         return new
 
@@ -268,11 +272,13 @@ class Model:
         del self.waiting[name]
         self.streams[waiting.role].append(Entry(name, waiting.frame, merged=tuple(waiting.merged)))
 
-    def _forward(self, entry: Entry, message: Message, forward: Forward) -> None:
+    def _forward(self, entry: Entry, message: Message, forward: Forward, wanted: str) -> None:
         if forward.last_resort is not None:
             message.resort = forward.last_resort
         for send in forward.sends:
-            self.streams[send.role].append(Entry(entry.name, send.frame))
+            part = send.carried is not None and send.role == wanted
+            message.keeps_a_frame |= part
+            self.streams[send.role].append(Entry(entry.name, send.whole(), part=part))
 
     def _spent(self, entry: Entry) -> bool:
         return entry.failures + 1 >= self.rules.attempts
@@ -297,7 +303,7 @@ class Model:
         self.dead.append(letter)
         message.letters.append(letter.number)
         if bury.tell is not None:
-            self._forward(entry, message, Forward((bury.tell,)))
+            self._forward(entry, message, Forward((bury.tell,)), "")
         else:
             self._close(entry.name, message.resort)
 

@@ -68,7 +68,19 @@ MUTATIONS = (
         0,
         "    if sends == 1 then",
         "    redis.call('XADD', stream, '*', 'q', name, 'f', 'twin', 'd', record[2],"
-        " 'l', record[5], 'n', '0')\n    if sends == 1 then",
+        " 'l', record[3], 'n', '0')\n    if sends == 1 then",
+    ),
+    Mutation(
+        "forward: what a part is based on is not kept",
+        9,
+        "  redis.call('HSET', frames, base, frame)\n  redis.call('PEXPIREAT', frames",
+        "  redis.call('HSET', frames, base .. 'x', frame)\n  redis.call('PEXPIREAT', frames",
+    ),
+    Mutation(
+        "close: what parts were based on stays",
+        9,
+        "  redis.call('DEL', question.frames)\n",
+        "",
     ),
     Mutation(
         "retry: a delay goes past the deadline",

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pydantic_core import from_json
+
 from broker.port import (
     Bury,
     Delivery,
@@ -22,6 +24,8 @@ from broker.port import (
     Submission,
     Want,
 )
+from broker.settling import LONG_FRAME
+from envelope.encoding import to_json
 from envelope.memory_write import Append
 from envelope.outcome import Outcome
 from envelope.question import Question
@@ -35,11 +39,16 @@ Move = tuple[str | int, ...]
 LAST_RESORT: Fields = {"outcome": "failed", "text": "sorry"}
 BETTER_RESORT: Fields = {"outcome": "failed", "text": "found, and not yet read"}
 DAY_MS = 86_400_000
+PADDING = "-" * LONG_FRAME
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """What may happen. `actors`: consumer to role; `times`: how often each rare thing may."""
+    """What may happen. `actors`: consumer to role; `times`: how often each rare thing may.
+
+    `fused`: who settles takes on the way; `long`: whoever has room for what is sent takes it so,
+    and frames are long enough to be kept.
+    """
 
     submissions: tuple[Submission, ...]
     actors: Mapping[str, str]
@@ -47,6 +56,7 @@ class Scenario:
     cancels: tuple[tuple[Question, bool], ...] = ()
     forgets: bool = False
     fused: bool = False
+    long: bool = False
     processes: tuple[str, ...] = PROCESSES[:1]
     places: int = 1
     rules: Rules = field(default_factory=Rules)
@@ -70,6 +80,25 @@ def ask(
         result_list=chat,
         not_before_seconds=later,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Long:
+    """A long frame with one word that changes."""
+
+    word: str
+
+    def encode(self) -> bytes:
+        return to_json({"word": self.word, "payload": {"text": PADDING}})
+
+    def since(self, _base: "Long") -> bytes:
+        return to_json({"word": self.word, "payload": {}})
+
+
+def word_of(delivery: Delivery) -> str:
+    """Return the word of a frame, long or not."""
+    frame = delivery.whole()
+    return str(from_json(frame)["word"]) if frame.startswith(b"{") else frame.decode()
 
 
 class Play:
@@ -133,9 +162,10 @@ class Play:
     def make_settle(self, actor: str, kind: str) -> None:
         self._spend(kind)
         delivery = self.hands[actor].pop(0)
-        want = Want(delivery.role, actor, 1) if self.scenario.fused else None
-        _, taken = self.trial.settle([(delivery, self._settlement(delivery, kind))], want)
-        self.hands[actor] += taken
+        settlement = self._settlement(delivery, kind)
+        want = self._want(delivery, settlement, actor)
+        _, taken = self.trial.settle([(delivery, settlement)], want)
+        self.hands[actor if want is None else want.consumer] += taken
 
     def make_crash(self, actor: str) -> None:
         """Die without a word: what it held stays held until its lease runs out."""
@@ -278,13 +308,28 @@ class Play:
         if kind != "pass":
             return _RARE[kind]
         if delivery.role == SEARCH:
-            return Forward((Send(MANAGER, b"found"),), journal=(JournalEntry("wrote", {}),))
-        if delivery.frame == b"ask":
-            return Forward((Send(SEARCH, b"look"),), last_resort=BETTER_RESORT)
+            return Forward((self._send(MANAGER, "found"),), journal=(JournalEntry("wrote", {}),))
+        if word_of(delivery) == "ask":
+            return Forward((self._send(SEARCH, "look"),), last_resort=BETTER_RESORT)
         return self._finish(delivery)
 
+    def _send(self, role: str, word: str) -> Send:
+        return Send(role, carried=Long(word)) if self.scenario.long else Send(role, word.encode())
+
+    def _want(self, delivery: Delivery, settlement: Settlement, actor: str) -> Want | None:
+        """Return who takes on the way: who settles, or somebody with room for what is sent."""
+        if not self.scenario.long:
+            return Want(delivery.role, actor, 1) if self.scenario.fused else None
+        if not isinstance(settlement, Forward):
+            return None
+        role = settlement.sends[0].role
+        for other, of in self.scenario.actors.items():
+            if of == role and len(self.hands[other]) < self.scenario.places:
+                return Want(role, other, 1)
+        return None
+
     def _finish(self, delivery: Delivery) -> Finish:
-        outcome = Outcome.FAILED if delivery.frame == b"poison" else Outcome.ANSWERED
+        outcome = Outcome.FAILED if word_of(delivery) == "poison" else Outcome.ANSWERED
         told = delivery.question
         history = f"rd:{{0}}:memory:{told.conversation_id}"
         return Finish(

@@ -39,6 +39,15 @@ POISON = Scenario(
 )
 """Leases run out again and again."""
 
+LONG = Scenario(
+    submissions=(ask(question("m1"), seconds=45.0),),
+    actors=HOUSE,
+    times={"crash": 1, "lapse": 2, "give_back": 1},
+    cancels=((question("m1"), False),),
+    long=True,
+)
+"""Frames travel in part while a worker dies, hands back, or the question is cancelled."""
+
 FORGOTTEN = Scenario(
     submissions=(
         ask(question("m1"), seconds=40.0, later=5.0, chat="chat"),
@@ -55,6 +64,7 @@ SMALL = {
     "cancelled": CANCELLED,
     "late": LATE,
     "poison": POISON,
+    "long": LONG,
     "forgotten": FORGOTTEN,
 }
 
@@ -94,4 +104,5 @@ def drawn(seed: str) -> Scenario:
         fused=rng.random() < 0.5,
         places=rng.choice((1, 1, 2)),
         rules=Rules(quota=rng.choice((2, 4, 8)), longest_queue=rng.choice((1, 3))),
+        long=rng.random() < 0.4,
     )

@@ -113,7 +113,8 @@ class Trial:
         """Settle, and take on the way."""
         wants = () if want is None else (want,)
         done = self._whole(lambda broker: broker.settle_and_take(batch, wants))
-        kept = [self.model.settle(delivery, settlement) for delivery, settlement in batch]
+        wanted = "" if want is None else want.role
+        kept = [self.model.settle(delivery, what, wanted) for delivery, what in batch]
         if want is not None:
             entries = self.model.take(want.role, want.consumer, want.places)
             self._delivered(want.role, done.taken, entries)
@@ -296,6 +297,6 @@ def _broker(rules: Rules) -> RedisBroker:
 def _fields(delivery: Delivery) -> tuple[Any, ...]:
     return (
         delivery.entry_id, delivery.role, delivery.consumer, delivery.count, delivery.question,
-        delivery.frame, round(delivery.remaining_seconds * 1000), delivery.failures,
+        delivery.whole(), round(delivery.remaining_seconds * 1000), delivery.failures,
         delivery.result_list, delivery.merged, delivery.starts, delivery.deaths,
     )  # fmt: skip
