@@ -128,11 +128,11 @@ class RedisBroker:
         call = self._submitting(submission, shard, names, taker)
         try:
             kind, value, *more = await self._space.run(SUBMIT, call.keys, call.folded())
+            if taker is not None and kind == b"accepted" and more and more[0]:
+                await self._hand(taker, submission, shard, more[0])
         except BaseException:
             _doubt(taker)
             raise
-        if taker is not None and kind == b"accepted" and more and more[0]:
-            await self._hand(taker, submission, shard, more[0])
         if kind == b"duplicate":
             # A client that repeats a call whose answer got lost has handed something over.
             _doubt(taker)
