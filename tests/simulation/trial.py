@@ -153,13 +153,18 @@ class Trial:
         """Give back what lost its lease; where poison is found, its burial is the other half."""
         standing = self._step(lambda broker: broker.sweep(), Standing(), sweeper)
         may = self.model.may_sweep(sweeper)
-        wait_ms, swept, _ = standing.replies[0][0]
+        wait_ms, swept, spent = standing.replies[0][0]
         assert bool(swept) is may, f"expected {sweeper} to sweep: {may}"
         if not may:
             return None
         back, poison = self.model.sweep(sweeper)
         self._on_duty(sweeper, int(wait_ms))
         self._in_order_found(back)
+        # It goes through the consumers of a role one after the other: any order is right.
+        ids = [(role.decode(), entry[0].decode()) for role, entry, *_ in spent]
+        owed = [(role, entry.id) for role, entry in poison]
+        assert sorted(ids) == sorted(owed), f"poison: expected {owed}, found {ids}"
+        poison.sort(key=lambda told: ids.index((told[0], told[1].id)))
         self.seen["taken back"] += len(back)
         self.seen["poison buried"] += len(poison)
         self.check()
