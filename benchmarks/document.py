@@ -66,9 +66,9 @@ def _how(report: Report) -> str:
 This run: {report.date}, `--{report.mode}`, {report.machine}, Redis {report.redis} with an
 append-only file synced every second, on a Unix socket, load average {report.load:.1f} as it began.
 Every measurement has an empty server of its own; systems take turns within each part, so that a
-busy minute meets all of them. With one process each has {turns} turn(s), of which the middle one by
-its speed is told. Compare ratios within this run, and processor time before wall time: clients,
-Redis and whatever else runs share the processors.
+busy minute meets all of them. With one process and *4 kB* each has {turns} turn(s), of which the
+middle one by its speed is told. Compare ratios within this run, and processor time before wall
+time: clients, Redis and whatever else runs share the processors.
 
 - Payloads, as JSON once every role has written: {sizes}. *4 kB* is a text with roles that write
   next to nothing. *conversation* is recorded (`python -m benchmarks.recording`): the real

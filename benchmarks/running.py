@@ -27,7 +27,7 @@ Pair = tuple[Row, System]
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """How much is measured, how long, and with one process how many times."""
+    """How much is measured, how long, and how many times with one process and the first payload."""
 
     name: str
     payloads: Sequence[str]
@@ -60,7 +60,8 @@ def run(mode: Mode, systems: Sequence[System]) -> Report:
     for name in mode.payloads:
         pairs = _rows(report, systems, name)
         for number in mode.processes:
-            for row, system in pairs * (mode.turns if number == 1 else 1):
+            turns = mode.turns if number == 1 and name == mode.payloads[0] else 1
+            for row, system in pairs * turns:
                 _tell(f"{system.name}: {name}, {number} process(es)")
                 with noted(row):
                     measure_speed(row, system, known[name], number, mode.spans)
