@@ -16,6 +16,18 @@ class Carried(Protocol):
         ...
 
 
+class Framed:
+    """Something with a frame, or with what it decodes to."""
+
+    __slots__ = ()
+    frame: bytes
+    carried: Carried | None
+
+    def whole(self) -> bytes:
+        """Return the frame."""
+        return self.frame or (b"" if self.carried is None else self.carried.encode())
+
+
 @dataclass(frozen=True, slots=True)
 class Kept:
     """A frame that Redis keeps for a question: of what follows only what changed travels."""

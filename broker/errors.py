@@ -3,6 +3,7 @@
 BrokerError
 ├── BrokerUnavailableError   Redis does not answer; the same call may be made again later
 ├── UnsuitableServerError    this Redis cannot serve: too old, evicting, or of other shards
+├── UnwritableError          a settlement says what neither JSON nor UTF-8 can
 └── EmbeddedServerError      the private server of a data folder could not be started
 """
 
@@ -17,6 +18,10 @@ class BrokerUnavailableError(BrokerError):
 
 class UnsuitableServerError(BrokerError):
     """This Redis cannot serve as it is set up."""
+
+
+class UnwritableError(BrokerError):
+    """A settlement says what neither JSON nor UTF-8 can."""
 
 
 class EmbeddedServerError(BrokerError):

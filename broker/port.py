@@ -15,7 +15,7 @@ from typing import Literal, Protocol
 
 from pydantic import JsonValue
 
-from broker.carrying import Carried, Kept
+from broker.carrying import Carried, Framed, Kept
 from broker.errors import BrokerUnavailableError
 from envelope.memory_read import MemoryFound, MemoryRead
 from envelope.memory_write import MemoryWrite
@@ -94,7 +94,7 @@ class Death:
 
 
 @dataclass(slots=True)
-class Delivery:
+class Delivery(Framed):
     """An entry that was taken, and what is needed to settle it.
 
     `count` is its delivery (1 first), `failures` the retries of this hop before it; `merged` are
@@ -120,23 +120,15 @@ class Delivery:
     kept: Kept | None = None
     along: MemoryFound | None = None
 
-    def whole(self) -> bytes:
-        """Return the frame."""
-        return self.frame or (b"" if self.carried is None else self.carried.encode())
-
 
 @dataclass(slots=True)
-class Send:
+class Send(Framed):
     """A frame for a role, or what it decodes to, which reaches who takes it in the same trip."""
 
     role: str
     frame: bytes = b""
     carried: Carried | None = None
     kept: Kept | None = None
-
-    def whole(self) -> bytes:
-        """Return the frame."""
-        return self.frame or (b"" if self.carried is None else self.carried.encode())
 
 
 @dataclass(slots=True)

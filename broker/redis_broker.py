@@ -14,9 +14,11 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
+import structlog
+
 from broker.admission import NO_PACE, Pace
 from broker.ending import Endings, superseded
-from broker.errors import BrokerUnavailableError
+from broker.errors import BrokerUnavailableError, UnwritableError
 from broker.forgetting import Forgetting
 from broker.keys import QuestionKeys, named_key, pace_key, question_of, results_key
 from broker.leasing import Leases
@@ -47,7 +49,7 @@ from broker.pulse import Pulses
 from broker.reading import json_fields, taken_at_the_door
 from broker.results import ResultList
 from broker.scripts import SETTLE, SUBMIT
-from broker.settling import Call, Limits, Settlements, outcome_of
+from broker.settling import Call, Limits, Settlements, outcome_of, unwritable
 from broker.space import Space
 from broker.sweeping import Sweeping, Tell
 from broker.views import Views
@@ -57,6 +59,8 @@ from envelope.role import Role
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
+
+log = structlog.get_logger("broker")
 
 
 DOUBT_SECONDS = 1.0
@@ -121,6 +125,7 @@ class RedisBroker:
         self._forgetting = Forgetting(self._space)
         self._opening = opening
         self._takers: list[Sequence[Taker]] = []
+        self._tell = tell
 
     async def submit(self, submission: Submission) -> Accepted | Duplicate | Busy:
         shard, names = self._space.place(submission.question)
@@ -133,9 +138,6 @@ class RedisBroker:
         except BaseException:
             _doubt(taker)
             raise
-        if kind == b"duplicate":
-            # A client that repeats a call whose answer got lost has handed something over.
-            _doubt(taker)
         return _submitted(kind, value, *more)
 
     @contextmanager
@@ -310,13 +312,9 @@ class RedisBroker:
         settlements = Settlements(
             shard, self._space.limits, jitter=self._random.random, wants=wants
         )
-        for delivery, settlement in batch:
-            forgets = (
-                await self._forgetting.before(delivery.question)
-                if isinstance(settlement, Finish) and settlement.forget
-                else ()
-            )
-            settlements.add(delivery, settlement, forgets)
+        batch = [
+            (delivery, await self._added(settlements, delivery, what)) for delivery, what in batch
+        ]
         call = settlements.call(self._space.roles)
         finishes = [delivery.question for delivery, what in batch if isinstance(what, Finish)]
         async with self._outcomes.ending(finishes):
@@ -325,6 +323,23 @@ class RedisBroker:
                 if held and isinstance(settlement, Finish):
                     self._outcomes.ended(delivery.question, settlement.reply)
         return done, await self._leases.taken(batch, wants, taken, float(now_ms))
+
+    async def _added(
+        self, settlements: Settlements, delivery: Delivery, settlement: Settlement
+    ) -> Settlement:
+        """Add a settlement, and return it; what is added instead of one that cannot be written."""
+        forgets = (
+            await self._forgetting.before(delivery.question)
+            if isinstance(settlement, Finish) and settlement.forget
+            else ()
+        )
+        try:
+            settlements.add(delivery, settlement, forgets)
+        except UnwritableError as error:
+            log.warning("settlement_unwritable", role=delivery.role, error=str(error))
+            settlement = unwritable(settlement, error, self._tell(delivery, str(error)))
+            settlements.add(delivery, settlement, ())
+        return settlement
 
 
 def _doubt(taker: Taker | None) -> None:

@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from broker.port import Fields, JournalEntry, Settlement
+from envelope.encoding import sayable
 from envelope.envelope import Envelope
 from llm.call_scope import call_scope
 from llm.port import ModelCall
@@ -88,7 +89,7 @@ def journaled(call: ModelCall) -> JournalEntry:
         "prompt_hash": call.prompt_hash,
     }
     if call.error is not None:
-        fields["error"] = call.error
+        fields["error"] = sayable(call.error)
     if call.from_store:
         fields["from_store"] = True
     return JournalEntry("model_call", dict(fields))

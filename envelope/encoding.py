@@ -24,6 +24,11 @@ def to_json_and_texts(value: object) -> tuple[bytes, list[bytes]]:
     return orjson.dumps(value, default=aside), texts
 
 
+def sayable(text: str) -> str:
+    """Return the text with escapes for the halves of surrogates in it, which UTF-8 cannot say."""
+    return text if text.isascii() else text.encode(errors="backslashreplace").decode()
+
+
 def to_json(value: object) -> bytes:
     """Return a value as JSON; raises `ValueError` for what JSON cannot say."""
     try:

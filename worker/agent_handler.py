@@ -10,6 +10,7 @@ from pydantic import BaseModel, JsonValue, ValidationError
 from agents.agent import Agent
 from broker.keys import stream_key
 from broker.port import Delivery, Fields, JournalEntry, Retry, Send, Settlement
+from envelope.encoding import sayable, to_json
 from envelope.envelope import Envelope, Hop, decode
 from envelope.errors import ContractError, DecodeError
 from envelope.outcome import GaveUp, RetryAfter, Wrote
@@ -93,7 +94,7 @@ class AgentHandler:
         seconds = time.perf_counter() - started
         if isinstance(outcome, RetryAfter) and outcome.seconds < delivery.remaining_seconds:
             frame = envelope.changed(total_processing_time=envelope.total_processing_time + seconds)
-            return Retry(frame.encode(), outcome.reason, outcome.seconds, calls())
+            return Retry(frame.encode(), sayable(outcome.reason), outcome.seconds, calls())
         return await self._hand_back(delivery, envelope, outcome, seconds, calls())
 
     def _read(self, envelope: Envelope) -> BaseModel:
@@ -150,9 +151,11 @@ class AgentHandler:
                 self._check(written)
                 return written, Hop.that_wrote(role, tuple(written))
             case GaveUp(reason=reason):
-                return {}, Hop(role=role, status="gave_up", reason=reason)
+                return {}, Hop(role=role, status="gave_up", reason=sayable(reason))
             case RetryAfter(reason=reason):
-                return {}, Hop(role=role, status="gave_up", reason=f"no time left: {reason}")
+                return {}, Hop(
+                    role=role, status="gave_up", reason=f"no time left: {sayable(reason)}"
+                )
             case _:
                 found = type(outcome).__name__
                 expected = f"Wrote, RetryAfter or GaveUp of {role}"
@@ -162,6 +165,10 @@ class AgentHandler:
         if not self._may_write.issuperset(written):
             foreign = ", ".join(sorted(set(written) - self._may_write))
             raise ContractError(f"{self._name} wrote what is not its own: {foreign}")
+        try:
+            to_json(written)
+        except ValueError as error:
+            raise ContractError(f"{self._name} wrote what JSON cannot say: {error}") from error
 
 
 def handed_back(

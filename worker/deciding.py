@@ -12,6 +12,7 @@ from typing import Protocol
 import structlog
 
 from broker.port import Delivery, Finish, Forward, JournalEntry, Send, Settlement
+from envelope.encoding import sayable
 from envelope.envelope import Envelope
 from envelope.role import Role
 from worker.port import Meter
@@ -52,7 +53,7 @@ class OnTheSpot:
         try:
             decided = await self._manager.decide(delivery, handed, remaining, journal)
         except Exception as error:  # noqa: BLE001 - whatever it raises, its stream gives it another try
-            reason = f"{type(error).__name__}: {error}"[:LONGEST_REASON]
+            reason = sayable(f"{type(error).__name__}: {error}")[:LONGEST_REASON]
             log.warning("decided_elsewhere", role=MANAGER, error=reason)
             self._meter.failed(MANAGER, "on_the_spot")
             note = JournalEntry("decided_elsewhere", {"role": MANAGER, "reason": reason})

@@ -13,6 +13,7 @@ import structlog
 from broker.errors import BrokerUnavailableError
 from broker.outage import Outage
 from broker.port import Broker, Bury, Delivery, Forward, Lost, Retry, Send, Settlement
+from envelope.encoding import sayable
 from envelope.envelope import Envelope, Hop, decode
 from envelope.errors import DecodeError
 from envelope.memory_read import MemoryRead
@@ -236,7 +237,7 @@ class Worker:
 def told(error: Exception) -> str:
     """Return an error as the journal and the log tell it."""
     kind = "" if isinstance(error, RunFailedError) else f"{type(error).__name__}: "
-    return f"{kind}{error}"[:LONGEST_ERROR]
+    return sayable(f"{kind}{error}")[:LONGEST_ERROR]
 
 
 async def _raise(error: Exception) -> NoReturn:

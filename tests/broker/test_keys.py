@@ -1,11 +1,14 @@
 import re
 from typing import Any
+from urllib.parse import quote
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from broker import keys
 from broker.port import Bury, Forward, Retry, Send, Want
-from envelope.question import Question
+from envelope.question import Question, in_key
 from tests.broker.rig import Rig, carrying, finish, forward, question
 
 ROW = re.compile(r"^\| (rd:\S+(?: id>)?) +\| (\w+) ", re.MULTILINE)
@@ -87,3 +90,9 @@ def test_all_keys_of_a_conversation_share_the_tag_of_its_shard() -> None:
     every = [*named.closing, named.messages, *keys.shard_keys(shard).all]
     every += [keys.stream_of("search", first, 16), keys.results_key("chat", shard)]
     assert {key.split("{")[1].split("}")[0] for key in every} == {str(shard)}
+
+
+@settings(derandomize=True, deadline=None, database=None)
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_whatever_stands_in_a_key_is_quoted_as_in_an_address(part: str) -> None:
+    assert in_key(part) == quote(part, safe="")

@@ -107,24 +107,33 @@ async def test_an_outcome_by_deadline_or_cancel_wakes_who_waits(rig: Rig) -> Non
 
 
 class Looks(Views):
-    """Tells when somebody has looked, and waits for notices from then on."""
+    """Tells when somebody has looked and waits for notices, and what was looked up after those."""
 
     def __init__(self, space: Space) -> None:
         super().__init__(space)
         self.looked = asyncio.Event()
+        self.asked: list[Question] = []
 
     async def end(self, question: Question) -> Fields | None:
         found = await super().end(question)
         self.looked.set()
         return found
 
+    async def ends(self, questions: Sequence[Question]) -> list[Fields | None]:
+        self.asked += questions
+        return await super().ends(questions)
+
+
+def looking(rig: Rig) -> tuple[Looks, Outcomes]:
+    space = Space(rig.client, 1, Limits(1000, 10, 3, 10, 10), 1000)
+    views = Looks(space)
+    return views, Outcomes(space, views)
+
 
 async def test_who_is_just_given_the_turn_to_read_still_hears_of_its_own_question(
     rig: Rig,
 ) -> None:
-    space = Space(rig.client, 1, Limits(1000, 10, 3, 10, 10), 1000)
-    views = Looks(space)
-    outcomes = Outcomes(space, views)
+    views, outcomes = looking(rig)
     first, second = question(conversation="c1"), question(conversation="c2")
     await rig.submit(first)
     await rig.submit(second)
@@ -144,25 +153,11 @@ async def test_who_is_just_given_the_turn_to_read_still_hears_of_its_own_questio
     assert waiting.result() == {"outcome": "answered"}
 
 
-class Asked(Looks):
-    """Notes which questions were looked up after a notice."""
-
-    def __init__(self, space: Space) -> None:
-        super().__init__(space)
-        self.asked: list[Question] = []
-
-    async def ends(self, questions: Sequence[Question]) -> list[Fields | None]:
-        self.asked += questions
-        return await super().ends(questions)
-
-
 @pytest.mark.parametrize("answer", ["arrives", "was somebody else's", "was lost"])
 async def test_what_this_process_ends_itself_is_looked_up_only_where_its_settlement_does_not_tell(
     rig: Rig, answer: str
 ) -> None:
-    space = Space(rig.client, 1, Limits(1000, 10, 3, 10, 10), 1000)
-    views = Asked(space)
-    outcomes = Outcomes(space, views)
+    views, outcomes = looking(rig)
     mine, other = question(conversation="mine"), question(conversation="other")
     await rig.submit(mine)
     await rig.submit(other)

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic_core import from_json
 
-from envelope.encoding import to_json
+from envelope.encoding import sayable, to_json
 from envelope.envelope import Hop
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
@@ -32,6 +32,16 @@ def test_a_number_beyond_64_bits_and_a_model_can_be_written() -> None:
 
 def test_what_is_no_number_becomes_null() -> None:
     assert to_json([math.nan, math.inf]) == b"[null,null]"
+
+
+@QUICK
+@given(st.text(st.characters(exclude_categories=[])))
+def test_whatever_text_can_be_said(text: str) -> None:
+    said = sayable(text)
+
+    assert said.encode().decode() == said
+    assert said == text or "\\ud" in said
+    assert sayable(said) == said
 
 
 @pytest.mark.parametrize("value", [object(), "half a character: \ud800"])

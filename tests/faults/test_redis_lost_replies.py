@@ -15,7 +15,7 @@ from broker.port import Bury, Duplicate, Retry, Send
 from broker.redis_broker import RedisBroker
 from broker.scripts import CANCEL, DISCARD, DUE, LEAVE, RENEW, RETURN, SETTLE, SUBMIT
 from envelope.memory_write import Increment
-from tests.broker.hands import Hands, submission
+from tests.broker.hands import Hands
 from tests.broker.rig import LAST_RESORT, ROLES, Rig, eventually, finish, forward, question
 from tests.faults.proxy import Proxy
 
@@ -66,22 +66,6 @@ async def test_a_message_whose_reply_was_lost_is_one_question(rig: Rig, losing: 
     assert len(await rig.take_all()) == 1
     assert await rig.kinds() == ["accepted"]
     assert await rig.client.zcard("rd:{0}:deadlines") == 1
-
-
-async def test_who_owns_without_knowing_what_was_handed_over_is_made_to_look(
-    rig: Rig, losing: Any
-) -> None:
-    hands = Hands()
-    with rig.broker.handing_to([hands]):
-        assert await losing(rig.broker.submit(submission())) == Duplicate()
-
-    async def doubted() -> bool:
-        return hands.doubts == 1
-
-    await eventually(doubted)
-    assert hands.held == []
-    assert await rig.broker.recover("manager", hands.consumer, [])
-    assert (await rig.take(consumer="w2")).starts == 1
 
 
 async def test_a_message_that_waits_for_its_turn_waits_once(rig: Rig, losing: Any) -> None:

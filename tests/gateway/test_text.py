@@ -37,6 +37,16 @@ def test_only_what_no_text_has_is_removed(text: str, clean: str) -> None:
     assert cleaned(text) == clean
 
 
+ASCII = st.text(st.characters(max_codepoint=127), min_size=1)
+
+
+@given(ASCII)
+def test_ascii_is_cleaned_like_any_other_text(text: str) -> None:
+    with_others = f"é{text}é"
+
+    assert f"é{cleaned(f'.{text}.')[1:-1]}é" == cleaned(with_others)
+
+
 @given(st.text(max_size=LONGEST_CHARACTERS))
 def test_what_is_accepted_can_always_be_encoded(text: str) -> None:
     try:

@@ -1,0 +1,45 @@
+"""Words that JSON cannot say cost the hop that said them, never the worker or its other work."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from envelope.outcome import GaveUp, RetryAfter
+from envelope.role import Role
+from gateway.desk import Message
+from tests.worker.cast import House
+
+HALF = "half a pair: \ud83d"
+TOLD = "half a pair: \\ud83d"
+
+
+@pytest.mark.parametrize("on_the_spot", [True, False], ids=["on the spot", "by its stream"])
+@pytest.mark.parametrize(
+    ("act", "kind"),
+    [
+        ({"text_eng": HALF}, "retried"),
+        (ValueError(HALF), "retried"),
+        (RetryAfter(0.01, HALF), "retried"),
+        (GaveUp(HALF), "routed"),
+    ],
+    ids=["writes", "raises", "waits", "gives up"],
+)
+async def test_half_a_surrogate_from_an_agent_harms_nobody(
+    house: House, act: Any, kind: str, *, on_the_spot: bool
+) -> None:
+    house.script.next(Role.TRANSLATION, act)
+    messages = Message("How?", "c1", "m1"), Message("How?", "c2", "m1")
+
+    async with house.open(on_the_spot=on_the_spot) as desk:
+        replies = await asyncio.gather(*(desk.ask(message) for message in messages))
+
+    journals = [await house.broker.journal(desk.question(message)) for message in messages]
+    told = [
+        entry.kind
+        for entry in (*journals[0], *journals[1])
+        if "ud83d" in str(entry.fields.get("reason"))
+    ]
+    assert [reply["outcome"] for reply in replies] == ["answered", "answered"]
+    assert set(told) - {"wrote"} == {kind}
+    assert await house.broker.dead_letters() == []
