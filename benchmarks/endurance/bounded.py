@@ -24,6 +24,8 @@ KILL_EVERY = 10
 LEASE_SECONDS = 3.0
 SETTLED_SECONDS = 60.0
 CLOSE_TO = 1.05
+LONG_TEXT = " ".join([TEXT] * 60)
+"""Every second question is so long that Redis keeps its frame beside what travels."""
 MORE_CONSUMERS = 10
 
 
@@ -135,7 +137,8 @@ async def _answered(
     async def ask() -> None:
         for _ in left:
             number = next(numbers)
-            message = Message(TEXT, f"talk-{number}", f"message-{number}")
+            text = LONG_TEXT if number % 2 else TEXT
+            message = Message(text, f"talk-{number}", f"message-{number}")
             await desk.submit(message)
             reply = await broker.outcome(desk.question(message), block_seconds=patience)
             progress.outcomes[str(reply["outcome"]) if reply is not None else "none"] += 1
