@@ -135,7 +135,7 @@ class RedisBroker:
             kind, value, *more = await self._space.run(SUBMIT, call.keys, call.folded())
             if taker is not None and kind == b"accepted" and more and more[0]:
                 await self._hand(taker, submission, shard, more[0])
-        except BaseException:
+        except (Exception, asyncio.CancelledError):
             _doubt(taker)
             raise
         return _submitted(kind, value, *more)

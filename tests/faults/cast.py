@@ -20,7 +20,9 @@ from agents.agent import Agent
 from broker.port import Delivery, Lost, Retry, Settlement
 from broker.renewal import LeaseRenewal
 from envelope.envelope import Envelope
+from envelope.memory_read import MemoryRead
 from envelope.outcome import RetryAfter, Wrote
+from envelope.question import Question
 from envelope.role import Role
 from llm.call_scope import present_scope
 from llm.port import Answer, I, Model, O, Task, Usage
@@ -28,7 +30,7 @@ from llm.stored import CallKey, CallStore
 from memory.errors import MemoryUnavailableError
 from tests.faults.ledger import Ledger
 from tests.worker.cast import WRITES, Writes
-from worker.port import Handler
+from worker.port import Handler, ReadsAlong
 
 ASKING = (Role.ESSENCE, Role.RESPONSE, Role.QUALITY)
 """The roles that ask a model, once per run."""
@@ -161,6 +163,10 @@ class NotingHandler:
         self._handler = handler
         self._ledger = ledger
 
+    def along(self, question: Question) -> MemoryRead | None:
+        """Return what is to be read for the handler."""
+        return self._handler.along(question) if isinstance(self._handler, ReadsAlong) else None
+
     async def handle(self, delivery: Delivery, envelope: Envelope) -> Settlement:
         run = {
             "name": envelope.message_id,
@@ -170,6 +176,9 @@ class NotingHandler:
             "count": delivery.count,
         }
         self._ledger.note("started", **run)
+        if self.role is Role.MANAGER and envelope.hop is None and delivery.carried is not None:
+            # It never travelled: this process let it in.
+            self._ledger.note("handed over", name=envelope.message_id)
         try:
             settlement = await self._handler.handle(delivery, envelope)
         except asyncio.CancelledError:

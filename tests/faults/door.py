@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import TypeVar
 
 from broker.connecting import connect
@@ -11,6 +12,7 @@ from broker.port import Accepted, Busy, Duplicate, Fields, Submission
 from broker.redis_broker import RedisBroker
 from envelope.question import Question
 from gateway.desk import Desk, Message
+from tests.faults.front import through
 from tests.faults.ledger import Ledger
 
 DEADLINE_SECONDS = 30.0
@@ -25,10 +27,13 @@ class NotingBroker(RedisBroker):
     ledger: Ledger
     not_before_seconds = 0.0
     known: set[str]
+    front: Callable[[], Path | None]
 
     async def submit(self, submission: Submission) -> Accepted | Duplicate | Busy:
         submission = replace(submission, not_before_seconds=self.not_before_seconds)
-        result = await super().submit(submission)
+        # What is to wait is handed to nobody.
+        place = None if self.not_before_seconds else self.front()
+        result = await (super().submit(submission) if place is None else through(place, submission))
         name = submission.question.message_id
         if not isinstance(result, Busy) and name not in self.known:
             self.known.add(name)
@@ -54,11 +59,14 @@ class Door:
         deadline_seconds: float = DEADLINE_SECONDS,
         not_before_seconds: float = 0.0,
         result_list: str = "told",
+        front: Callable[[], Path | None] = lambda: None,
     ) -> None:
+        """Make a door; where `front` names a worker's own door, a message is let in there."""
         self._ledger = ledger
         self._broker = NotingBroker(connect(url))
         self._broker.ledger = ledger
         self._broker.known = set()
+        self._broker.front = front
         self._broker.not_before_seconds = not_before_seconds
         self._desk = Desk(
             self._broker,

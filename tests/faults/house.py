@@ -2,12 +2,14 @@
 
 import asyncio
 import os
+import random
 import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from pydantic_core import from_json, to_json
 from broker.connecting import connect
 from tests.conftest import started_redis
 from tests.faults.door import Door
+from tests.faults.front import front_of
 from tests.faults.labels import ROOT
 from tests.faults.ledger import Ledger, Noted, noted
 from tests.faults.machine import Ticks
@@ -95,6 +98,12 @@ class Workers:
         if pid not in self.died:
             self.alive[pid] = staff
         return pid
+
+    def front(self, chance: random.Random) -> Path | None:
+        """Return the door of one of them, or None as often."""
+        pids = [*self.alive, *(None for _ in self.alive)]
+        pid = chance.choice(pids) if pids else None
+        return None if pid is None else front_of(self.staff.ledger, pid)
 
     def kill(self, pid: int) -> bool:
         """SIGKILL a worker; False when it was dead already."""
@@ -182,8 +191,13 @@ class House:
         """Return the processor time so far, once nobody works: then all workers are counted."""
         return Ticks.now((os.getpid(), self.workers.nursery), (self.server.pid,))
 
-    def door(self, **options: Any) -> Door:
-        """Return a door; `deadline_seconds`, `not_before_seconds`, `result_list`."""
+    def door(self, *, fronts: bool = False, **options: Any) -> Door:
+        """Return a door; `deadline_seconds`, `not_before_seconds`, `result_list`.
+
+        With `fronts` about half of what it lets in is let in by a worker's process.
+        """
+        if fronts:
+            options["front"] = partial(self.workers.front, random.Random(1))
         return Door(self.server.url, self.ledger, **options)
 
 

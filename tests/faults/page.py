@@ -27,6 +27,7 @@ DONE = (
 FIGURES = {
     "transitions": "transitions walked along the flow table",
     "started": "handlers started",
+    "handed over": "questions handed to a manager by the door of its own process",
     "redelivered": "starts of what somebody else had held before",
     "refused": "results refused, because the entry was no longer theirs or had ended",
     "cancelled": "handlers cancelled, because their entry was lost",

@@ -49,9 +49,9 @@ class Doors:
 async def doors_of(house: House, deadline_seconds: float) -> AsyncIterator[Doors]:
     """Open the doors of a house while inside."""
     doors = Doors(
-        house.door(deadline_seconds=deadline_seconds),
+        house.door(fronts=True, deadline_seconds=deadline_seconds),
         house.door(deadline_seconds=deadline_seconds, not_before_seconds=DELAY_SECONDS),
-        house.door(deadline_seconds=HURRY_SECONDS),
+        house.door(fronts=True, deadline_seconds=HURRY_SECONDS),
     )
     try:
         yield doors

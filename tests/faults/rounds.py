@@ -21,6 +21,9 @@ QUIET_LEASES = 30
 """By then whatever the dead had held is taken over, thrice if need be, on a busy machine too."""
 
 
+COUNTED = (
+    "started", "handed over", "billed", "stored", "refused", "cancelled", "lost", "redelivered",
+)  # fmt: skip
 CAUSED = {
     "pauses past the lease": "stop",
     "connections cut": "cut",
@@ -157,7 +160,7 @@ def _counts(evidence: Evidence, trouble: Trouble, killed: dict[int, int]) -> dic
     counts["processes killed"] = sum(1 for how in killed.values() if how == 9)
     for what, do in CAUSED.items():
         counts[what] = trouble.caused[do]
-    for kind in ("started", "billed", "stored", "refused", "cancelled", "lost", "redelivered"):
+    for kind in COUNTED:
         counts[kind] = sum(1 for _ in evidence.lines(kind))
     for line in evidence.lines("told"):
         counts[f"told {line['outcome']}"] += 1

@@ -1,6 +1,7 @@
 """One worker process of the suite: the real worker, broker and manager, on scripted agents."""
 
 import asyncio
+import os
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from tests.faults.cast import (
     NotingMeter,
     NotingRenewal,
 )
+from tests.faults.front import front, front_of
 from tests.faults.labels import Plan, Watch, WatchedPolicy, carry_out
 from tests.faults.ledger import Ledger
 from tests.worker.cast import WRITES, Words
@@ -85,17 +87,20 @@ def broker_of(staff: Staff) -> RedisBroker:
 
 async def _work(staff: Staff, ledger: Ledger) -> None:
     stop = asyncio.Event()
-    async with stop_on_signals(stop), _process(staff, ledger).running():
+    broker = broker_of(staff)
+    place = front_of(staff.ledger, os.getpid())
+    working = _process(staff, ledger, broker).running()
+    async with stop_on_signals(stop), working, front(broker, place):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, UNTIL_IT_WORKS)
         ledger.note("working")
         await stop.wait()
 
 
-def _process(staff: Staff, ledger: Ledger) -> WorkerProcess:
+def _process(staff: Staff, ledger: Ledger, broker: RedisBroker) -> WorkerProcess:
     renewal = LeaseRenewal(lambda: broker_of(staff), lease_seconds=staff.lease_seconds)
     meter = NotingMeter(ledger)
     return WorkerProcess(
-        broker_of(staff),
+        broker,
         [Staffing(each, staff.places) for each in _handlers(staff, ledger, meter)],
         renewal=NotingRenewal(renewal, ledger),
         meter=meter,

@@ -28,3 +28,4 @@ async def test_eight_managers_under_kills_make_no_double_transition(
     assert report.counts["messages accepted"] == 120
     assert report.counts["processes killed"] >= 20
     assert report.counts["redelivered"] > 0
+    assert report.counts["handed over"] > 0

@@ -16,6 +16,7 @@ class Rules:
     """The settings of the broker under test."""
 
     lease_ms: int = 15_000
+    on_the_way_ms: int = 100
     quota: int = 8
     longest_queue: int = 3
     attempts: int = 3

@@ -4,7 +4,7 @@ Written from the port and the design, not from the scripts; times are millisecon
 Redis. What happens in one round trip is one method here.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -210,6 +210,22 @@ class Model:
             self._forget(name)
         return was_open
 
+    def recover(self, role: str, consumer: str, known: Collection[str]) -> bool:
+        """Hand back what a consumer owns without knowing; False while some is too new to tell."""
+        unknown = self.unknown(role, consumer, known)
+        for entry in unknown:
+            if self._is_lost(entry):
+                self._hand_back(role, entry, entry.deaths)
+        return all(map(self._is_lost, unknown))
+
+    def unknown(self, role: str, consumer: str, known: Collection[str]) -> list[Entry]:
+        """Return what a consumer owns besides what it knows of."""
+        return [
+            entry
+            for entry in self.streams[role]
+            if entry.owner == consumer and entry.id not in known
+        ]
+
     def held(self, delivery: Delivery) -> Entry | None:
         """Return the entry of a delivery, when it is this consumer's, in this very delivery."""
         for entry in self.streams[delivery.role]:
@@ -226,6 +242,9 @@ class Model:
 
     def open_names(self) -> list[str]:
         return [name for name, message in self.messages.items() if message.is_open]
+
+    def _is_lost(self, entry: Entry) -> bool:
+        return self.now - entry.since >= self.rules.on_the_way_ms
 
     def _is_late(self, entry: Entry) -> bool:
         return entry.delivered and self.now - entry.since >= self.rules.lease_ms

@@ -40,7 +40,7 @@ class Mutation:
 MUTATIONS = (
     Mutation(
         "ownership: whoever asks holds the entry",
-        0,
+        2,
         "return row ~= nil and row[4] == tonumber(count)",
         "return true",
     ),
@@ -84,13 +84,13 @@ MUTATIONS = (
     ),
     Mutation(
         "retry: a delay goes past the deadline",
-        3,
+        19,
         "math.min(now_ms() + delay, tonumber(record[2]))",
         "now_ms() + delay",
     ),
     Mutation(
         "retry: sent for a closed question",
-        3,
+        4,
         "if known[1] or not known[2] or not frame then",
         "if not known[2] or not frame then",
     ),
@@ -125,8 +125,26 @@ MUTATIONS = (
         "if false then\n  local last",
     ),
     Mutation(
+        "door: what was there before is handed over as what came in",
+        0,
+        "  if entry[1] ~= sent then",
+        "  if false then",
+    ),
+    Mutation(
+        "recover: what arrived is handed back as well",
+        22,
+        "  if known[id] then",
+        "  if false then",
+    ),
+    Mutation(
+        "recover: what was never heard of is gone",
+        16,
+        "  else\n    local entry = redis.call('XRANGE', stream, id, id)[1]",
+        "  else\n    local entry",
+    ),
+    Mutation(
         "deadline: nothing is overdue",
-        2,
+        3,
         "return score and tonumber(score) <= now",
         "return score and tonumber(score) < now - 1000",
     ),
@@ -144,13 +162,13 @@ MUTATIONS = (
     ),
     Mutation(
         "poison: starts are forgotten when handed back",
-        0,
+        2,
         "      started = started + (tonumber(value) or 0)\n",
         "      started = started\n",
     ),
     Mutation(
         "sweep: a renewed lease is taken",
-        67,
+        30,
         "if row[3] < lease then",
         "if row[3] < lease / 2 then",
     ),
@@ -169,7 +187,7 @@ MUTATIONS = (
     ),
     Mutation(
         "renew: the lease is not kept",
-        2,
+        5,
         "redis.call('XCLAIM', stream, GROUP, consumer, 0, id, 'JUSTID')",
         "redis.call('PING')",
     ),

@@ -29,6 +29,7 @@ from envelope.encoding import to_json
 from envelope.memory_write import Append
 from envelope.outcome import Outcome
 from envelope.question import Question
+from tests.broker.hands import Hands
 from tests.simulation.clock import SimulatedClock
 from tests.simulation.holdings import MANAGER, SEARCH, Rules
 from tests.simulation.played import Edit
@@ -47,7 +48,7 @@ class Scenario:
     """What may happen. `actors`: consumer to role; `times`: how often each rare thing may.
 
     `fused`: who settles takes on the way; `long`: whoever has room for what is sent takes it so,
-    and frames are long enough to be kept.
+    and frames are long enough to be kept. `handed`: the door hands what it lets in to a manager.
     """
 
     submissions: tuple[Submission, ...]
@@ -57,6 +58,7 @@ class Scenario:
     forgets: bool = False
     fused: bool = False
     long: bool = False
+    handed: bool = False
     processes: tuple[str, ...] = PROCESSES[:1]
     places: int = 1
     rules: Rules = field(default_factory=Rules)
@@ -129,6 +131,8 @@ class Play:
         found: list[Move] = []
         if self.asked < len(self.scenario.submissions):
             found.append(("ask",))
+            if self.left.get("ask_unheard") and self._taker() is not None:
+                found.append(("ask_unheard",))
         reached = {known.question for known in self.trial.model.messages.values()}
         for number, (asked, _) in enumerate(self.scenario.cancels):
             if number not in self.cancelled and asked in reached:
@@ -146,9 +150,18 @@ class Play:
         getattr(self, f"make_{verb}")(*rest)
 
     def make_ask(self) -> None:
-        submission = self.scenario.submissions[self.asked]
-        self.asked += 1
-        self.trial.submit(submission)
+        taker = self._asked()
+        if taker is not None:
+            self.hands[taker.consumer] += taker.held
+
+    def make_ask_unheard(self) -> None:
+        """Lose the answer: who was handed something owns it without knowing."""
+        self._spend("ask_unheard")
+        self._asked()
+
+    def make_recover(self, actor: str) -> None:
+        self._spend("recover")
+        self.trial.recover(self.scenario.actors[actor], actor, self.hands[actor])
 
     def make_cancel(self, number: int) -> None:
         self.cancelled |= {number}
@@ -257,9 +270,28 @@ class Play:
             found += [(verb, actor) for verb in ("renew", "give_back") if self.left.get(verb)]
         if self.left.get("leave"):
             found.append(("leave", actor))
+        known = [delivery.entry_id for delivery in held]
+        if self.left.get("recover") and model.unknown(role, actor, known):
+            found.append(("recover", actor))
         if len(held) < self.scenario.places and model.has_new(role):
             found.append(("take", actor))
         return found
+
+    def _asked(self) -> Hands | None:
+        submission = self.scenario.submissions[self.asked]
+        self.asked += 1
+        taker = self._taker()
+        self.trial.submit(submission, taker)
+        return taker
+
+    def _taker(self) -> Hands | None:
+        """Return the first manager with room, where the door hands over."""
+        rooms = (
+            Hands(role, actor, room=self.scenario.places - len(self.hands[actor]))
+            for actor, role in self.scenario.actors.items()
+            if role == MANAGER and self.scenario.handed
+        )
+        return next((hands for hands in rooms if hands.room > 0), None)
 
     def _moves_of_process(self, process: str) -> list[Move]:
         model = self.trial.model

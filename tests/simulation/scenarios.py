@@ -1,6 +1,7 @@
 """The scenarios: small ones to be visited whole, and any number of drawn ones."""
 
 import random
+from dataclasses import replace
 
 from tests.simulation.holdings import MANAGER, SEARCH, Rules
 from tests.simulation.scenario import Scenario, ask, question
@@ -48,6 +49,14 @@ LONG = Scenario(
 )
 """Frames travel in part while a worker dies, hands back, or the question is cancelled."""
 
+HANDED = Scenario(
+    submissions=(ask(question("m1"), seconds=45.0), ask(question("m1", "c2"), seconds=45.0)),
+    actors={"A": SEARCH, "M": MANAGER},
+    times={"crash": 1, "lapse": 1, "doze": 1, "ask_unheard": 1, "recover": 1},
+    handed=True,
+)
+"""The door hands over to the manager of its process; an answer gets lost, or the manager dies."""
+
 FORGOTTEN = Scenario(
     submissions=(
         ask(question("m1"), seconds=40.0, later=5.0, chat="chat"),
@@ -65,6 +74,7 @@ SMALL = {
     "late": LATE,
     "poison": POISON,
     "long": LONG,
+    "handed": HANDED,
     "forgotten": FORGOTTEN,
 }
 
@@ -87,7 +97,7 @@ def drawn(seed: str) -> Scenario:
     cancels = [
         (rng.choice(asked).question, rng.random() < 0.5) for _ in range(rng.choice((0, 0, 1, 2)))
     ]
-    return Scenario(
+    scenario = Scenario(
         submissions=tuple(asked),
         actors={**HOUSE, **({"N": MANAGER} if rng.random() < 0.3 else {})},
         times={
@@ -106,3 +116,7 @@ def drawn(seed: str) -> Scenario:
         rules=Rules(quota=rng.choice((2, 4, 8)), longest_queue=rng.choice((1, 3))),
         long=rng.random() < 0.4,
     )
+    if rng.random() < 0.5:
+        return scenario
+    unheard = {"ask_unheard": rng.randrange(3), "recover": rng.randrange(1, 3)}
+    return replace(scenario, handed=True, times={**scenario.times, **unheard})

@@ -22,6 +22,7 @@ from broker.port import (
 )
 from broker.redis_broker import RedisBroker
 from envelope.question import Question
+from tests.broker.hands import Hands
 from tests.simulation.clock import SimulatedClock
 from tests.simulation.facts import Facts, expected, observed
 from tests.simulation.holdings import MANAGER, ROLES, STARTS, Entry, Rules
@@ -86,14 +87,25 @@ class Trial:
         self.clock.now_ms += milliseconds
         self.model.now = self.clock.now_ms
 
-    def submit(self, submission: Submission) -> Any:
-        """Submit; return the answer."""
-        found = self._whole(lambda broker: broker.submit(submission))
+    def submit(self, submission: Submission, taker: Hands | None = None) -> Any:
+        """Submit; return the answer. A taker with room is handed what is next for its role."""
+
+        async def handing(broker: RedisBroker) -> Any:
+            with broker.handing_to([] if taker is None else [taker]):
+                return await broker.submit(submission)
+
+        found = self._whole(handing)
         if isinstance(found, Busy):
             # How long to wait is reckoned from what was measured; here it only has to be sane.
             assert SHORTEST_WAIT <= found.retry_after_seconds <= LONGEST_WAIT
             found = replace(found, retry_after_seconds=self.rules.retry_after_seconds)
-        answer = self._same("submit", found, self.model.submit(submission))
+        owed = self.model.submit(submission)
+        if taker is not None:
+            starts = owed == Accepted() and not submission.not_before_seconds
+            entries = self.model.take(taker.role, taker.consumer, 1) if starts else []
+            self._delivered(taker.role, taker.held, entries)
+            self.seen["handed over at the door"] += len(entries)
+        answer = self._same("submit", found, owed)
         merged = isinstance(answer, Accepted) and answer.merged_into is not None
         self.seen["merged" if merged else type(answer).__name__.lower()] += 1
         return answer
@@ -142,6 +154,13 @@ class Trial:
         self._whole(lambda broker: broker.leave(role, consumer))
         self.model.leave(role, consumer)
         self.check()
+
+    def recover(self, role: str, consumer: str, known: Sequence[Delivery]) -> None:
+        """Hand back what a consumer owns without knowing."""
+        ids = [delivery.entry_id for delivery in known]
+        arrived = [(0, entry_id) for entry_id in ids]
+        found = self._whole(lambda broker: broker.recover(role, consumer, arrived))
+        self._same("recover", found, self.model.recover(role, consumer, ids))
 
     def cancel(self, question: Question, *, forget: bool) -> bool:
         """Cancel, and forget when told."""

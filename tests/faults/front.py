@@ -1,0 +1,65 @@
+"""A door in a worker's own process, where what is let in is handed to the manager beside it.
+
+Whoever asks here writes a submission to the process's socket, and reads what came of it. When the
+process dies, stands still or loses Redis meanwhile, the same message is asked again elsewhere.
+"""
+
+import asyncio
+import pickle
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+from broker.errors import BrokerUnavailableError
+from broker.port import Accepted, Broker, Busy, Duplicate, Submission
+
+ANSWER_SECONDS = 1.0
+"""A process that was stopped is waited for so long; what it was told it submits when it goes on."""
+
+
+def front_of(ledger: str | Path, pid: int) -> Path:
+    """Return the socket of a worker process."""
+    return Path(ledger).with_name(f"{pid}.s")
+
+
+@asynccontextmanager
+async def front(broker: Broker, path: Path) -> AsyncIterator[None]:
+    """Submit what is asked at this socket while inside; what was begun is ended."""
+    under_way: set[asyncio.Task[None] | None] = set()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        under_way.add(task := asyncio.current_task())
+        try:
+            submission: Submission = pickle.loads(await reader.read())  # noqa: S301 - of our own door
+            # Without an answer it is asked again, as where the process had died.
+            with suppress(BrokerUnavailableError):
+                writer.write(pickle.dumps(await broker.submit(submission)))
+        finally:
+            under_way.discard(task)
+            writer.close()
+
+    server = await asyncio.start_unix_server(serve, path)
+    try:
+        yield
+    finally:
+        server.close()
+        await asyncio.gather(*(task for task in under_way if task is not None))
+
+
+async def through(path: Path, submission: Submission) -> Accepted | Duplicate | Busy:
+    """Submit at a process's socket; raises `BrokerUnavailableError` when no answer comes."""
+    try:
+        async with asyncio.timeout(ANSWER_SECONDS):
+            reader, writer = await asyncio.open_unix_connection(path)
+            try:
+                writer.write(pickle.dumps(submission))
+                writer.write_eof()
+                answer = await reader.read()
+            finally:
+                writer.close()
+    except (OSError, TimeoutError) as error:
+        raise BrokerUnavailableError(f"the door at {path.name} does not answer") from error
+    if not answer:
+        raise BrokerUnavailableError(f"the door at {path.name} ended")
+    found: Accepted | Duplicate | Busy = pickle.loads(answer)  # noqa: S301 - of our own door
+    return found
