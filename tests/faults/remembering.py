@@ -18,7 +18,7 @@ def memory_findings(evidence: Evidence) -> Iterator[Finding]:
         line["conversation"]
         for line in evidence.lines("cancelled_at_the_door")
         if line["forget"] and not line["ended"]
-    }
+    } | _forgotten_meanwhile(evidence)
     expected, questions = _expected_histories(evidence), _questions(evidence)
     for conversation, turns in expected.items():
         if conversation in unknown:
@@ -77,8 +77,32 @@ def _sorted(text: str) -> str:
 
 def _in_order_of_their_ends(evidence: Evidence) -> Iterable[tuple[str, str]]:
     """Return conversation and name of what changed a memory, in the order of the ends."""
+    forgot: dict[str, float] = {}
+    for end, start, conversation, name in _ends(evidence):
+        # What was asked before a conversation was forgotten is not remembered by it any more.
+        if start > forgot.get(conversation, 0.0):
+            yield conversation, name
+        if name.startswith("forget"):
+            forgot[conversation] = end
+
+
+def _forgotten_meanwhile(evidence: Evidence) -> set[str]:
+    """Return conversations that something came into in the millisecond in which all was forgotten.
+
+    Journals tell no finer: nobody can say which was first.
+    """
+    starts, forgot = set[tuple[str, float]](), set[tuple[str, float]]()
+    for end, start, conversation, name in _ends(evidence):
+        starts.add((conversation, start))
+        if name.startswith("forget"):
+            forgot.add((conversation, end))
+    return {conversation for conversation, _ in starts & forgot}
+
+
+def _ends(evidence: Evidence) -> list[tuple[float, float, str, str]]:
+    """Return end, start, conversation and name of what changed a memory, by their ends."""
     accepted = {line["name"]: line["conversation"] for line in evidence.lines("accepted")}
-    ended = sorted(
+    return sorted(
         (entries[-1].at, entries[0].at, accepted[name], name)
         for name, entries in evidence.journals.items()
         if name in accepted
@@ -86,10 +110,3 @@ def _in_order_of_their_ends(evidence: Evidence) -> Iterable[tuple[str, str]]:
         and closed_by_the_manager(entries)
         and entries[-1].kind == "finished"
     )
-    forgot: dict[str, float] = {}
-    for end, start, conversation, name in ended:
-        # What was asked before a conversation was forgotten is not remembered by it any more.
-        if start > forgot.get(conversation, 0.0):
-            yield conversation, name
-        if name.startswith("forget"):
-            forgot[conversation] = end

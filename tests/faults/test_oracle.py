@@ -196,6 +196,37 @@ def test_a_memory_that_is_missing_or_there_twice_is_found() -> None:
     assert kinds(replace(GOOD, statistics={"c1": 2})) == {"illegal"}
 
 
+@pytest.mark.parametrize(
+    ("forgotten_at", "found"), [(0.9, {"lost", "illegal"}), (1.0, set()), (1.1, set())]
+)
+def test_what_came_in_after_all_was_forgotten_is_remembered(
+    forgotten_at: float, found: set[str]
+) -> None:
+    # The question came at 1.0, by a journal that tells milliseconds.
+    name = "forget-2"
+    asked = line(
+        "accepted", name=name, conversation="c1", text="forget 2", deadline_seconds=30.0,
+        merged_into=None,
+    )  # fmt: skip
+    journal = [
+        entry("accepted", 0.5),
+        routed("start", "a command", "command"),
+        wrote("command"),
+        routed("command", "done", "final"),
+        replace(FINISHED, at=forgotten_at),
+    ]
+    evidence = replace(
+        GOOD,
+        ledger=[asked, *GOOD.ledger, replace(TOLD, fields={**TOLD.fields, "name": name})],
+        journals={NAME: JOURNAL, name: journal},
+        results={NAME: 1, name: 1},
+        histories={},
+        statistics={},
+    )
+
+    assert kinds(evidence) == found
+
+
 def test_whatever_is_left_over_is_found() -> None:
     left = replace(GOOD, leftovers={"rd:{0}:parked": 1}, waiting={"rd:{0}:parked": "of m1"})
 
