@@ -7,7 +7,7 @@ process dies, stands still or loses Redis meanwhile, the same message is asked a
 import asyncio
 import pickle
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 
 from broker.errors import BrokerUnavailableError
@@ -25,25 +25,24 @@ def front_of(ledger: str | Path, pid: int) -> Path:
 @asynccontextmanager
 async def front(broker: Broker, path: Path) -> AsyncIterator[None]:
     """Submit what is asked at this socket while inside; what was begun is ended."""
-    under_way: set[asyncio.Task[None] | None] = set()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        under_way.add(task := asyncio.current_task())
-        try:
-            submission: Submission = pickle.loads(await reader.read())  # noqa: S301 - of our own door
+        with closing(writer):
+            asked = await reader.read()
             # Without an answer it is asked again, as where the process had died.
             with suppress(BrokerUnavailableError):
-                writer.write(pickle.dumps(await broker.submit(submission)))
-        finally:
-            under_way.discard(task)
-            writer.close()
+                if asked:
+                    submission: Submission = pickle.loads(asked)  # noqa: S301 - of our own door
+                    writer.write(pickle.dumps(await broker.submit(submission)))
 
-    server = await asyncio.start_unix_server(serve, path)
-    try:
-        yield
-    finally:
-        server.close()
-        await asyncio.gather(*(task for task in under_way if task is not None))
+    async with asyncio.TaskGroup() as under_way:
+        server = await asyncio.start_unix_server(
+            lambda reader, writer: under_way.create_task(serve(reader, writer)), path
+        )
+        try:
+            yield
+        finally:
+            server.close()
 
 
 async def through(path: Path, submission: Submission) -> Accepted | Duplicate | Busy:

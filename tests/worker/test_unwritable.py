@@ -11,7 +11,6 @@ from gateway.desk import Message
 from tests.worker.cast import House
 
 HALF = "half a pair: \ud83d"
-TOLD = "half a pair: \\ud83d"
 
 
 @pytest.mark.parametrize("on_the_spot", [True, False], ids=["on the spot", "by its stream"])
