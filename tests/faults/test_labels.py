@@ -28,4 +28,4 @@ async def test_a_process_may_die_wherever_worker_or_manager_waits(folder: Path, 
 
     assert [str(place) for place in unpassed(labels)] == []
     assert report.broken == []
-    assert report.missed == ()
+    assert "; ".join(f"{plan.label} {plan.phase}" for plan in report.missed) == ""

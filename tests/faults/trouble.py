@@ -22,7 +22,8 @@ KILLED = 9
 EASY = {"places": 2, "grace_seconds": 0.05}
 """Who fills up soon and may not finish comes to each place where one waits for room, or leaves."""
 LOOK_SECONDS = 0.05
-TRIES = 4
+TRIES = 12
+"""Among others' cuts some do not even come to work, and some have nothing in hand to leave with."""
 PAUSES = (1.15, 1.6)
 """A pause lasts between so many leases."""
 LABELLED_SHARE = 0.5
