@@ -10,6 +10,7 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from types import TracebackType
 from typing import Any
 
 from broker.connecting import LONGEST_BLOCK_SECONDS, reachable
@@ -32,8 +33,8 @@ class Turn:
     waiting: "Waiting"
 
 
-Waiting = asyncio.Future[Fields | Turn]
-"""Ends with the reply, or with the turn to read."""
+Waiting = asyncio.Future[Fields | Turn | None]
+"""Ends with the reply, or with the turn to read; with nothing when its time was over."""
 
 
 def latest(mine: Waiting) -> Waiting:
@@ -57,18 +58,21 @@ class Outcomes:
         self._ending: set[str] = set()
         self._noticed: set[str] = set()
 
-    @asynccontextmanager
-    async def expecting(self, question: Question) -> AsyncIterator["Expectation"]:
+    def expecting(self, question: Question) -> "Expectation":
         """Notice whatever ends from here on: who asks inside need not look first."""
-        name = name_of(question)
+        return Expectation(self, name_of(question))
+
+    async def expect(self, name: str) -> "Waiting":
+        """Begin to notice how a question ends, for somebody who will wait for it."""
         await self._set_cursors()
         mine = self._enter(name)
         self._not_yet_waiting.add(mine)
-        try:
-            yield Expectation(self, name, mine)
-        finally:
-            self._not_yet_waiting.discard(mine)
-            self._leave(name, mine)
+        return mine
+
+    def expect_no_more(self, name: str, mine: "Waiting") -> None:
+        """End what `expect` began."""
+        self._not_yet_waiting.discard(mine)
+        self._leave(name, mine)
 
     @asynccontextmanager
     async def ending(self, questions: Sequence[Question]) -> AsyncIterator[None]:
@@ -138,7 +142,7 @@ class Outcomes:
         if name in self._noticed:
             self._hand_on()
         if self._being_read or name in self._noticed:
-            await asyncio.wait([mine], timeout=until - time.monotonic())
+            await _done(mine, until - time.monotonic())
             return
         self._being_read = True
         try:
@@ -230,14 +234,46 @@ class Outcomes:
 
 
 class Expectation:
-    """Somebody who was there before the question was submitted."""
+    """Somebody who was there before the question was submitted, while inside."""
 
-    def __init__(self, outcomes: Outcomes, name: str, mine: Waiting) -> None:
+    def __init__(self, outcomes: Outcomes, name: str) -> None:
         self._outcomes = outcomes
         self._name = name
-        self._mine = mine
+        self._mine: Waiting | None = None
+
+    async def __aenter__(self) -> "Expectation":
+        self._mine = await self._outcomes.expect(self._name)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._mine is not None:
+            self._outcomes.expect_no_more(self._name, self._mine)
 
     async def outcome(self, *, block_seconds: float) -> Fields | None:
         """Return the final reply, waiting up to `block_seconds` for it; ask once."""
+        if self._mine is None:
+            raise RuntimeError("expected to be entered before it is asked")
         until = time.monotonic() + block_seconds
         return await self._outcomes.noticed(self._name, self._mine, until)
+
+
+async def _done(mine: Waiting, seconds: float) -> None:
+    """Wait until it is told, at most so long: `asyncio.wait` takes three times as much of the loop.
+
+    Who waited in vain finds that it was told nothing.
+    """
+    timer = asyncio.get_running_loop().call_later(seconds, _tell_nothing, mine)
+    try:
+        await mine
+    finally:
+        timer.cancel()
+
+
+def _tell_nothing(mine: Waiting) -> None:
+    if not mine.done():
+        mine.set_result(None)

@@ -17,6 +17,7 @@ from pydantic import JsonValue
 
 from broker.carrying import Carried, Framed, Kept
 from broker.errors import BrokerUnavailableError
+from broker.keys import QuestionKeys
 from envelope.memory_read import MemoryFound, MemoryRead
 from envelope.memory_write import MemoryWrite
 from envelope.outcome import Outcome
@@ -27,12 +28,16 @@ Fields = dict[str, JsonValue]
 
 @dataclass(slots=True)
 class JournalEntry:
-    """One thing that happened to a question; `at` (Unix seconds) and `id` are set by Redis."""
+    """One thing that happened to a question; `at` (Unix seconds) and `id` are set by Redis.
+
+    `json` is what the fields say, where whoever told of it has written that already.
+    """
 
     kind: str
     fields: Fields
     id: str = ""
     at: float = 0.0
+    json: bytes = field(default=b"", compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +105,7 @@ class Delivery(Framed):
     `count` is its delivery (1 first), `failures` the retries of this hop before it; `merged` are
     the frames of messages that joined this one before it started, oldest first. `deaths` tells of
     workers that died holding it: `starts` counts this start and theirs. What `carried` tells needs
-    no `frame`. `along` was read in the same trip.
+    no `frame`. `along` was read in the same trip. `keys` are those of its question, once looked up.
     """
 
     entry_id: str
@@ -119,6 +124,7 @@ class Delivery(Framed):
     carried: Carried | None = None
     kept: Kept | None = None
     along: MemoryFound | None = None
+    keys: QuestionKeys | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(slots=True)

@@ -140,6 +140,7 @@ def taken_on_the_way(
         result_list=source.result_list,
         carried=send.carried,
         kept=send.kept,
+        keys=source.keys,
     )
 
 

@@ -108,7 +108,9 @@ class Settlements:
     def _add(
         self, delivery: Delivery, settlement: Settlement, forgets: Sequence[tuple[str, str, str]]
     ) -> None:
-        names = question_keys(delivery.question, self._shard)
+        names = delivery.keys
+        if names is None:
+            names = delivery.keys = question_keys(delivery.question, self._shard)
         if isinstance(settlement, Retry) and self._spent(delivery, settlement):
             settlement = Bury("attempts_spent", settlement.reason, journal=settlement.journal)
         self._roles[delivery.role] = None
@@ -149,7 +151,7 @@ class Settlements:
         journal = (*settlement.journal, *_own_notes(delivery, settlement))
         self._args.append(len(journal))
         for entry in journal:
-            self._args += (entry.kind, to_json(entry.fields))
+            self._args += (entry.kind, entry.json or to_json(entry.fields))
 
     def _add_forward(self, delivery: Delivery, names: QuestionKeys, forward: Forward) -> None:
         args, sends, resort = self._args, forward.sends, forward.last_resort

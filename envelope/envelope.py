@@ -1,8 +1,10 @@
 """The envelope: everything that happens to a question is one of these, moving from role to role."""
 
+from dataclasses import fields
 from typing import Literal, TypeVar
 
-from pydantic import BaseModel, Field, JsonValue, ValidationError
+from pydantic import ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
 from pydantic_core import from_json
 
 from envelope.encoding import to_json
@@ -12,26 +14,19 @@ from envelope.question import NAME, Question
 SCHEMA_VERSION = 1
 
 
-Model = TypeVar("Model", bound=BaseModel)
+Kind = TypeVar("Kind")
+STRICT = ConfigDict(extra="forbid")
 
 
-def _trusted(kind: type[Model], fields: dict[str, object], known: set[str]) -> Model:
-    """Return a model without validation.
-
-    What `model_construct` and `model_copy` do, at a third of their price: every hop needs three.
-    """
-    made = kind.__new__(kind)
-    object.__setattr__(made, "__dict__", fields)
-    object.__setattr__(made, "__pydantic_fields_set__", known)
-    object.__setattr__(made, "__pydantic_extra__", None)
-    object.__setattr__(made, "__pydantic_private__", None)
+def _trusted(kind: type[Kind], values: dict[str, object]) -> Kind:
+    """Return an object of these, all its fields, without validation: every hop needs three."""
+    made = object.__new__(kind)
+    object.__setattr__(made, "__dict__", values)
     return made
 
 
-_WROTE = {"role", "status", "wrote"}
-
-
-class Hop(BaseModel, frozen=True, extra="forbid"):
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Hop:
     """What the last role did; the manager judges this and nothing an earlier hop left."""
 
     role: str
@@ -42,11 +37,11 @@ class Hop(BaseModel, frozen=True, extra="forbid"):
     @classmethod
     def that_wrote(cls, role: str, wrote: tuple[str, ...]) -> "Hop":
         """Return the hop of a role that did its work; values are trusted, not validated."""
-        fields: dict[str, object] = {"role": role, "status": "wrote", "wrote": wrote, "reason": ""}
-        return _trusted(cls, fields, _WROTE)
+        return _trusted(cls, {"role": role, "status": "wrote", "wrote": wrote, "reason": ""})
 
 
-class Envelope(BaseModel, frozen=True, extra="forbid"):
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Envelope:
     """System attributes kept by the framework, and one payload for the agents.
 
     Times are Unix seconds, durations seconds. Change is a copy: `changed(...)`.
@@ -85,14 +80,11 @@ class Envelope(BaseModel, frozen=True, extra="forbid"):
 
     def changed(self, **changes: object) -> "Envelope":
         """Return a copy with these attributes changed; values are trusted, not validated."""
-        known = self.__pydantic_fields_set__
-        known = known if known.issuperset(changes) else known | changes.keys()
-        return _trusted(Envelope, {**self.__dict__, **changes}, known)
+        return _trusted(Envelope, {**self.__dict__, **changes})
 
     def encode(self) -> bytes:
         """Return the frame: JSON in UTF-8."""
-        fields = self.__dict__
-        return to_json(fields if self.hop is None else {**fields, "hop": self.hop.__dict__})
+        return to_json(self.__dict__)
 
     def since(self, base: "Envelope") -> bytes | None:
         """Return the frame without what it shares with `base`, an earlier one of its question.
@@ -103,9 +95,8 @@ class Envelope(BaseModel, frozen=True, extra="forbid"):
         if not self.payload.keys() >= before.keys():
             return None
         new = {n: value for n, value in self.payload.items() if before.get(n, before) is not value}
-        fields = self.__dict__
-        moving = {name: fields[name] for name in _MOVING}
-        moving["hop"] = None if self.hop is None else self.hop.__dict__
+        values = self.__dict__
+        moving = {name: values[name] for name in _MOVING}
         moving["payload"] = new
         return to_json(moving)
 
@@ -115,7 +106,8 @@ _FIXED = frozenset({
     "create_ts", "deadline_ts", "result_list", "trace_parent",
 })  # fmt: skip
 """What is said once of a question, at its door."""
-_MOVING = tuple(name for name in Envelope.model_fields if name not in _FIXED)
+_MOVING = tuple(each.name for each in fields(Envelope) if each.name not in _FIXED)
+_ENVELOPE = TypeAdapter(Envelope)
 
 
 def decode(frame: bytes) -> Envelope:
@@ -125,7 +117,7 @@ def decode(frame: bytes) -> Envelope:
     is no envelope; both keep the bytes.
     """
     try:
-        return Envelope.model_validate_json(frame)
+        return _ENVELOPE.validate_json(frame)
     except ValidationError as error:
         version = _version(frame)
         if version is not None and version > SCHEMA_VERSION:

@@ -88,6 +88,19 @@ class Desk:
         self._outage = Outage()
         self._result_list = result_list
         self._patience_seconds = deadline_seconds + grace_seconds
+        # What every envelope of this desk has in common is validated once.
+        self._blank = Envelope(
+            tenant=tenant,
+            assistant=assistant,
+            channel=channel,
+            conversation_id="-",
+            message_id="-",
+            create_ts=0.0,
+            update_ts=0.0,
+            deadline_ts=0.0,
+            target_role=Role.MANAGER.value,
+            result_list=result_list,
+        )
 
     def question(self, message: Message) -> Question:
         """Return the full name of a message sent here."""
@@ -235,17 +248,12 @@ class Desk:
 
     def _envelope(self, question: Question, payload: dict[str, JsonValue]) -> Envelope:
         now = time.time()
-        return Envelope(
-            tenant=question.tenant,
-            assistant=question.assistant,
-            channel=self._channel,
+        return self._blank.changed(
             conversation_id=question.conversation_id,
             message_id=question.message_id,
             create_ts=now,
             update_ts=now,
             deadline_ts=now + self._deadline_seconds,
-            target_role=Role.MANAGER.value,
-            result_list=self._result_list,
             trace_parent=_trace_parent(),
             payload=payload,
         )

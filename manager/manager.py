@@ -27,6 +27,7 @@ READ_CHARACTERS = 200
 
 MANAGER = Role.MANAGER.value
 _STAGES: dict[str, Stage] = {stage.value: stage for stage in Stage}
+_GIVES_A_REASON = frozenset({Did.ASKS, Did.MANY, Did.NOTHING, Did.OUTSIDE})
 _CHANGES_LAST_RESORT = frozenset({None, Stage.LANG, Stage.ESSENCE, Stage.QUALITY})
 
 
@@ -196,13 +197,15 @@ def _with_merged(envelope: Envelope, delivery: Delivery) -> Envelope:
 def _noted(envelope: Envelope, stage: Stage, did: Did) -> Envelope:
     """Note the best answer after a judgement, and the round that an answered pause stands in."""
     payload = envelope.payload
-    scored = envelope.hop is not None and "quality_score" in envelope.hop.wrote
-    if stage is Stage.QUALITY and did is not Did.FAILED and scored:
+    if stage is Stage.QUALITY and did is not Did.FAILED:
+        if envelope.hop is None or "quality_score" not in envelope.hop.wrote:
+            return envelope
         best = ending.best_answer(payload)
         return envelope.changed(payload={**payload, "best_answer": best})
-    pause = payload.get("open_pause")
-    answers = payload.get("context_type") == "clarification" and isinstance(pause, dict)
-    if stage is Stage.ESSENCE and answers and isinstance(pause, dict):
+    if stage is Stage.ESSENCE and payload.get("context_type") == "clarification":
+        pause = payload.get("open_pause")
+        if not isinstance(pause, dict):
+            return envelope
         counters = {**_counters(envelope), Counter.ROUND.value: _whole(pause.get("round"))}
         noted = {**payload, "counters": counters, "best_answer": pause.get("best_answer")}
         return envelope.changed(payload=noted)
@@ -210,32 +213,31 @@ def _noted(envelope: Envelope, stage: Stage, did: Did) -> Envelope:
 
 
 def _facts(envelope: Envelope, remaining_seconds: float, did: Did, stage: Stage) -> Facts:
+    # By place, which costs half of what it costs by name.
     return Facts(
-        process_count=envelope.process_count,
-        total_seconds=envelope.total_processing_time,
-        remaining_seconds=remaining_seconds,
-        has_best_answer=isinstance(envelope.payload.get("best_answer"), dict),
-        reason=_reason(envelope, did, stage),
+        envelope.process_count,
+        envelope.total_processing_time,
+        remaining_seconds,
+        isinstance(envelope.payload.get("best_answer"), dict),
+        _reason(envelope, did, stage),
     )
 
 
 def _reason(envelope: Envelope, did: Did, stage: Stage) -> ClarificationReason | None:
     """The reason this hop gave; after the clarification agent, the one the manager noted."""
-    wrote = envelope.hop.wrote if envelope.hop is not None else ()
-    own = did in {Did.ASKS, Did.MANY, Did.NOTHING, Did.OUTSIDE}
-    if stage is not Stage.CLARIFICATION and not (own and "clarification_reason" in wrote):
-        return None
+    if stage is not Stage.CLARIFICATION:
+        wrote = envelope.hop.wrote if envelope.hop is not None else ()
+        if did not in _GIVES_A_REASON or "clarification_reason" not in wrote:
+            return None
     value = envelope.payload.get("clarification_reason")
     return ClarificationReason(value) if value in set(ClarificationReason) else None
 
 
 def _routed(envelope: Envelope, stage: Stage, did: Did, decision: Decision) -> JournalEntry:
-    action = decision.actions[0]
-    wrote = envelope.hop.wrote if envelope.hop is not None else ()
+    action, hop, payload = decision.actions[0], envelope.hop, envelope.payload
+    wrote = hop.wrote if hop is not None else ()
     read: Fields = {
-        name: envelope.payload[name]
-        for name in wrote
-        if name in envelope.payload and _is_short(envelope.payload[name])
+        name: payload[name] for name in wrote if name in payload and _is_short(payload[name])
     }
     fields: Fields = {
         "row": decision.row,
@@ -245,8 +247,8 @@ def _routed(envelope: Envelope, stage: Stage, did: Did, decision: Decision) -> J
         "to": str(action.role) if isinstance(action, Send) else "final",
         "counters": dict(decision.counters),
     }
-    if envelope.hop is not None and envelope.hop.reason:
-        fields["reason"] = envelope.hop.reason
+    if hop is not None and hop.reason:
+        fields["reason"] = hop.reason
     if decision.termination_reason:
         fields["termination_reason"] = decision.termination_reason
     return JournalEntry("routed", fields)

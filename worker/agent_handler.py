@@ -23,6 +23,8 @@ from worker.limiting import limited
 RESERVE_SECONDS = 0.5
 """Left of a question's time for handing back."""
 LEAST_SECONDS = 0.01
+SAID_AS_IT_IS = frozenset({str, bool, int, float, type(None)})
+"""Values of these types are the same in JSON."""
 
 AnyAgent = Agent[Any, Any]
 
@@ -129,15 +131,7 @@ class AgentHandler:
         writes, hop = self._judge(outcome)
         self._on_written(self._name, writes)
         handed = handed_back(delivery, envelope, hop, writes, seconds)
-        fields: Fields = {
-            "role": self._name,
-            "status": hop.status,
-            "writes": writes,
-            "milliseconds": round(seconds * 1000, 2),
-        }
-        if hop.reason:
-            fields["reason"] = hop.reason
-        journal = (*calls, JournalEntry("wrote", fields))
+        journal = (*calls, self._told(hop, writes, seconds))
         if self._manager is None:
             return to_manager(handed, journal)
         return await self._manager.decide(delivery, handed, journal, seconds)
@@ -146,9 +140,10 @@ class AgentHandler:
         role = self._name
         match outcome:
             case Wrote(writes=writes) if isinstance(writes, self._agent.writes):
-                # Attributes that were not set are left out; what was set is written whole.
-                written = writes.model_dump(mode="json", include=set(writes.model_fields_set))
-                self._check(written)
+                written = _written(writes)
+                if not self._may_write.issuperset(written):
+                    foreign = ", ".join(sorted(set(written) - self._may_write))
+                    raise ContractError(f"{role} wrote what is not its own: {foreign}")
                 return written, Hop.that_wrote(role, tuple(written))
             case GaveUp(reason=reason):
                 return {}, Hop(role=role, status="gave_up", reason=sayable(reason))
@@ -161,14 +156,29 @@ class AgentHandler:
                 expected = f"Wrote, RetryAfter or GaveUp of {role}"
                 raise ContractError(f"expected {expected}, found {found!r}")
 
-    def _check(self, written: dict[str, JsonValue]) -> None:
-        if not self._may_write.issuperset(written):
-            foreign = ", ".join(sorted(set(written) - self._may_write))
-            raise ContractError(f"{self._name} wrote what is not its own: {foreign}")
+    def _told(self, hop: Hop, writes: Fields, seconds: float) -> JournalEntry:
+        """Return how the journal tells of a run; what it cannot say, the envelope could not."""
+        fields: Fields = {
+            "role": self._name,
+            "status": hop.status,
+            "writes": writes,
+            "milliseconds": round(seconds * 1000, 2),
+        }
+        if hop.reason:
+            fields["reason"] = hop.reason
         try:
-            to_json(written)
+            return JournalEntry("wrote", fields, json=to_json(fields))
         except ValueError as error:
             raise ContractError(f"{self._name} wrote what JSON cannot say: {error}") from error
+
+
+def _written(writes: BaseModel) -> dict[str, JsonValue]:
+    """Return the attributes that were set, as JSON says them; what was not set is left out."""
+    known, values = writes.model_fields_set, writes.__dict__
+    written = {name: value for name, value in values.items() if name in known}
+    if len(written) == len(known) and SAID_AS_IT_IS.issuperset(map(type, written.values())):
+        return written
+    return writes.model_dump(mode="json", include=set(known))
 
 
 def handed_back(

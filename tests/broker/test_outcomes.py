@@ -124,10 +124,21 @@ class Looks(Views):
         return await super().ends(questions)
 
 
-def looking(rig: Rig) -> tuple[Looks, Outcomes]:
+class EndsMeanwhile(Outcomes):
+    """Ends a question as soon as somebody was given the turn to read, and has not woken up yet."""
+
+    ends: Question | None = None
+
+    def _hand_on(self) -> None:
+        super()._hand_on()
+        if self.ends is not None:
+            self.ended(self.ends, {"outcome": "answered"})
+
+
+def looking(rig: Rig) -> tuple[Looks, EndsMeanwhile]:
     space = Space(rig.client, 1, Limits(1000, 10, 3, 10, 10), 1000)
     views = Looks(space)
-    return views, Outcomes(space, views)
+    return views, EndsMeanwhile(space, views)
 
 
 async def test_who_is_just_given_the_turn_to_read_still_hears_of_its_own_question(
@@ -139,13 +150,12 @@ async def test_who_is_just_given_the_turn_to_read_still_hears_of_its_own_questio
     await rig.submit(second)
 
     async with asyncio.timeout(8), asyncio.TaskGroup() as tasks:
-        reader = tasks.create_task(outcomes.outcome(first, 9.0))
+        tasks.create_task(outcomes.outcome(first, 9.0))
         await views.looked.wait()
         views.looked.clear()
         waiting = tasks.create_task(outcomes.outcome(second, 9.0))
         await views.looked.wait()
-        # The turn is given by then, and the one who has it has not woken up yet.
-        reader.add_done_callback(lambda _: outcomes.ended(second, {"outcome": "answered"}))
+        outcomes.ends = second
         for delivery in await rig.take_all():
             if delivery.question == first:
                 await rig.settle(delivery, finish())

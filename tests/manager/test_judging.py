@@ -1,3 +1,5 @@
+from typing import Literal
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -85,8 +87,8 @@ def test_a_hop_of_another_role_is_a_failure() -> None:
 
 
 @pytest.mark.parametrize("status", ["gave_up", "failed"])
-def test_giving_up_is_a_failure_whatever_was_written(status: str) -> None:
-    hop = Hop.model_validate({"role": "response", "status": status, "wrote": ["response"]})
+def test_giving_up_is_a_failure_whatever_was_written(status: Literal["gave_up", "failed"]) -> None:
+    hop = Hop(role="response", status=status, wrote=("response",))
 
     assert judge(Stage.RESPONSE, hop, {"response": "x"}, quality_threshold=0.7) is Did.FAILED
 
