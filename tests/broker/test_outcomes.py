@@ -28,6 +28,30 @@ async def test_waiting_for_an_open_question_ends_in_time_with_nothing(rig: Rig) 
     assert await rig.broker.outcome(question(), block_seconds=0.03) is None
 
 
+async def test_who_waits_while_another_reads_ends_in_time_or_when_called_off(
+    rig: Rig,
+) -> None:
+    views, outcomes = looking(rig)
+    first, second = question(conversation="c1"), question(conversation="c2")
+    await rig.submit(first)
+    await rig.submit(second)
+
+    async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+        reader = tasks.create_task(outcomes.outcome(first, 15.0))
+        await views.looked.wait()
+        assert await outcomes.outcome(second, 0.03) is None
+        cancelled = tasks.create_task(outcomes.outcome(second, 15.0))
+        views.looked.clear()
+        await views.looked.wait()
+        cancelled.cancel()
+        for delivery in await rig.take_all():
+            await rig.settle(delivery, finish(str(delivery.question.conversation_id)))
+
+    assert cancelled.cancelled()
+    assert reader.result() == {"outcome": "answered", "text": "c1"}
+    assert await outcomes.outcome(second, 0.0) == {"outcome": "answered", "text": "c2"}
+
+
 async def test_whoever_waits_for_a_question_that_redis_lost_is_told_so(rig: Rig) -> None:
     await rig.submit()
     await rig.client.flushall()
