@@ -18,6 +18,7 @@ from pydantic import JsonValue
 from broker.carrying import Carried, Framed, Kept
 from broker.errors import BrokerUnavailableError
 from broker.keys import QuestionKeys
+from envelope.encoding import to_json
 from envelope.memory_read import MemoryFound, MemoryRead
 from envelope.memory_write import MemoryWrite
 from envelope.outcome import Outcome
@@ -28,16 +29,27 @@ Fields = dict[str, JsonValue]
 
 @dataclass(slots=True)
 class JournalEntry:
-    """One thing that happened to a question; `at` (Unix seconds) and `id` are set by Redis.
-
-    `json` is what the fields say, where whoever told of it has written that already.
-    """
+    """One thing that happened to a question; `at` (Unix seconds) and `id` are set by Redis."""
 
     kind: str
     fields: Fields
     id: str = ""
     at: float = 0.0
-    json: bytes = field(default=b"", compare=False, repr=False)
+
+    def said(self) -> bytes:
+        """Return the fields as JSON; raises `ValueError` for what JSON cannot say."""
+        return to_json(self.fields)
+
+
+@dataclass(slots=True)
+class SaidEntry(JournalEntry):
+    """An entry whose fields were said already, by whoever made it."""
+
+    json: bytes = b""
+
+    def said(self) -> bytes:
+        """Return the fields as JSON."""
+        return self.json
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,7 +151,7 @@ class Settlements:
         journal = (*settlement.journal, *_own_notes(delivery, settlement))
         self._args.append(len(journal))
         for entry in journal:
-            self._args += (entry.kind, entry.json or to_json(entry.fields))
+            self._args += (entry.kind, entry.said())
 
     def _add_forward(self, delivery: Delivery, names: QuestionKeys, forward: Forward) -> None:
         args, sends, resort = self._args, forward.sends, forward.last_resort
@@ -256,7 +256,7 @@ def unwritable(settlement: Settlement, error: UnwritableError, tell: Send | None
 
 def _is_sayable(entry: JournalEntry) -> bool:
     try:
-        to_json(entry.fields)
+        entry.said()
     except ValueError:
         return False
     return True

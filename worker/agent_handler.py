@@ -9,7 +9,7 @@ from pydantic import BaseModel, JsonValue, ValidationError
 
 from agents.agent import Agent
 from broker.keys import stream_key
-from broker.port import Delivery, Fields, JournalEntry, Retry, Send, Settlement
+from broker.port import Delivery, Fields, JournalEntry, Retry, SaidEntry, Send, Settlement
 from envelope.encoding import sayable, to_json
 from envelope.envelope import Envelope, Hop, decode
 from envelope.errors import ContractError, DecodeError
@@ -167,7 +167,7 @@ class AgentHandler:
         if hop.reason:
             fields["reason"] = hop.reason
         try:
-            return JournalEntry("wrote", fields, json=to_json(fields))
+            return SaidEntry("wrote", fields, json=to_json(fields))
         except ValueError as error:
             raise ContractError(f"{self._name} wrote what JSON cannot say: {error}") from error
 
