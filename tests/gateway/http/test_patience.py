@@ -35,8 +35,10 @@ class Front:
         await until(lambda: self.patience.waiting > before)
 
         async def go() -> None:
-            task.cancel()
-            await asyncio.wait([task])
+            while not task.done():
+                # Asked again where it had no effect: a client may lose a cancellation.
+                task.cancel()
+                await asyncio.wait([task], timeout=0.05)
 
         return go
 
