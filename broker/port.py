@@ -41,17 +41,6 @@ class JournalEntry:
         return to_json(self.fields)
 
 
-@dataclass(slots=True)
-class SaidEntry(JournalEntry):
-    """An entry whose fields were said already, by whoever made it."""
-
-    json: bytes = b""
-
-    def said(self) -> bytes:
-        """Return the fields as JSON."""
-        return self.json
-
-
 @dataclass(frozen=True, slots=True)
 class Submission:
     """A message at the door. `result_list` names a push channel, or is empty for pull doors.

@@ -20,14 +20,13 @@ from broker.port import (
     Want,
 )
 from broker.scripts import Argument
-from envelope.encoding import sayable, to_json, to_json_and_texts
+from envelope.encoding import brief, to_json, to_json_and_texts
 from envelope.memory_write import Append, Delete, Increment, MemoryWrite, SetFields
 
 LONG_FRAME = 1500
 """Shorter frames (bytes) always travel whole."""
 LEAST_SAVING = 2
 """A part is so many times shorter than the frame that it is based on."""
-LONGEST_ERROR = 500
 HEAD = 3
 """Kind, number of keys and number of arguments come before each settlement."""
 KINDS: dict[type, str] = {Forward: "forward", Retry: "retry", Finish: "finish", Bury: "bury"}
@@ -102,8 +101,7 @@ class Settlements:
             self._add(delivery, settlement, forgets)
         except ValueError as error:
             del self._keys[first_key:], self._args[first_arg:]
-            told = sayable(str(error))[:LONGEST_ERROR]
-            raise UnwritableError(f"expected what JSON can say: {told}") from error
+            raise UnwritableError(f"expected what JSON can say: {brief(str(error))}") from error
 
     def _add(
         self, delivery: Delivery, settlement: Settlement, forgets: Sequence[tuple[str, str, str]]

@@ -7,6 +7,8 @@ tenth of the time that pydantic's own writer takes.
 import orjson
 import pydantic_core
 
+LONGEST_REASON = 500
+
 
 def to_json_and_texts(value: object) -> tuple[bytes, list[bytes]]:
     """Return a value as JSON, where `false` stands for each of the bytes in it, and these in order.
@@ -27,6 +29,11 @@ def to_json_and_texts(value: object) -> tuple[bytes, list[bytes]]:
 def sayable(text: str) -> str:
     """Return the text with escapes for the halves of surrogates in it, which UTF-8 cannot say."""
     return text if text.isascii() else text.encode(errors="backslashreplace").decode()
+
+
+def brief(text: str) -> str:
+    """Return what is told of an error or a reason: sayable, at most `LONGEST_REASON` characters."""
+    return sayable(text[:LONGEST_REASON])[:LONGEST_REASON]
 
 
 def to_json(value: object) -> bytes:

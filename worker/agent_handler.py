@@ -8,9 +8,10 @@ from typing import Any
 from pydantic import BaseModel, JsonValue, ValidationError
 
 from agents.agent import Agent
+from broker.journaling import SaidEntry
 from broker.keys import stream_key
-from broker.port import Delivery, Fields, JournalEntry, Retry, SaidEntry, Send, Settlement
-from envelope.encoding import sayable, to_json
+from broker.port import Delivery, Fields, JournalEntry, Retry, Send, Settlement
+from envelope.encoding import brief, to_json
 from envelope.envelope import Envelope, Hop, decode
 from envelope.errors import ContractError, DecodeError
 from envelope.outcome import GaveUp, RetryAfter, Wrote
@@ -96,7 +97,7 @@ class AgentHandler:
         seconds = time.perf_counter() - started
         if isinstance(outcome, RetryAfter) and outcome.seconds < delivery.remaining_seconds:
             frame = envelope.changed(total_processing_time=envelope.total_processing_time + seconds)
-            return Retry(frame.encode(), sayable(outcome.reason), outcome.seconds, calls())
+            return Retry(frame.encode(), brief(outcome.reason), outcome.seconds, calls())
         return await self._hand_back(delivery, envelope, outcome, seconds, calls())
 
     def _read(self, envelope: Envelope) -> BaseModel:
@@ -146,11 +147,9 @@ class AgentHandler:
                     raise ContractError(f"{role} wrote what is not its own: {foreign}")
                 return written, Hop.that_wrote(role, tuple(written))
             case GaveUp(reason=reason):
-                return {}, Hop(role=role, status="gave_up", reason=sayable(reason))
+                return {}, Hop(role=role, status="gave_up", reason=brief(reason))
             case RetryAfter(reason=reason):
-                return {}, Hop(
-                    role=role, status="gave_up", reason=f"no time left: {sayable(reason)}"
-                )
+                return {}, Hop(role=role, status="gave_up", reason=brief(f"no time left: {reason}"))
             case _:
                 found = type(outcome).__name__
                 expected = f"Wrote, RetryAfter or GaveUp of {role}"

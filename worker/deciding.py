@@ -12,7 +12,7 @@ from typing import Protocol
 import structlog
 
 from broker.port import Delivery, Finish, Forward, JournalEntry, Send, Settlement
-from envelope.encoding import sayable
+from envelope.encoding import brief
 from envelope.envelope import Envelope
 from envelope.role import Role
 from worker.port import Meter
@@ -20,7 +20,6 @@ from worker.port import Meter
 log = structlog.get_logger("worker")
 
 MANAGER = Role.MANAGER.value
-LONGEST_REASON = 500
 
 
 class Decides(Protocol):
@@ -53,7 +52,7 @@ class OnTheSpot:
         try:
             decided = await self._manager.decide(delivery, handed, remaining, journal)
         except Exception as error:  # noqa: BLE001 - whatever it raises, its stream gives it another try
-            reason = sayable(f"{type(error).__name__}: {error}")[:LONGEST_REASON]
+            reason = brief(f"{type(error).__name__}: {error}")
             log.warning("decided_elsewhere", role=MANAGER, error=reason)
             self._meter.failed(MANAGER, "on_the_spot")
             note = JournalEntry("decided_elsewhere", {"role": MANAGER, "reason": reason})

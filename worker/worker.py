@@ -13,7 +13,7 @@ import structlog
 from broker.errors import BrokerUnavailableError
 from broker.outage import Outage
 from broker.port import Broker, Bury, Delivery, Forward, Lost, Retry, Send, Settlement
-from envelope.encoding import sayable
+from envelope.encoding import brief
 from envelope.envelope import Envelope, Hop, decode
 from envelope.errors import DecodeError
 from envelope.memory_read import MemoryRead
@@ -31,7 +31,6 @@ from worker.settling import Settler
 log = structlog.get_logger("worker")
 
 UNAVAILABLE = (BrokerUnavailableError, MemoryUnavailableError)
-LONGEST_ERROR = 500
 UNSURE = -1
 ROLES = frozenset(role.value for role in Role)
 
@@ -219,7 +218,7 @@ class Worker:
             return Retry(again.encode(), reason, journal=journal)
         if self.role == Role.MANAGER.value:
             return Bury("failed", reason)
-        hop = Hop(role=self.role, status="failed", reason=reason[:500])
+        hop = Hop(role=self.role, status="failed", reason=reason)
         handed = handed_back(delivery, envelope, hop, {}, 0.0)
         return Bury("failed", reason, Send(Role.MANAGER.value, handed.encode()), journal)
 
@@ -237,7 +236,7 @@ class Worker:
 def told(error: Exception) -> str:
     """Return an error as the journal and the log tell it."""
     kind = "" if isinstance(error, RunFailedError) else f"{type(error).__name__}: "
-    return sayable(f"{kind}{error}")[:LONGEST_ERROR]
+    return brief(f"{kind}{error}")
 
 
 async def _raise(error: Exception) -> NoReturn:

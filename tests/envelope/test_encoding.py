@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic_core import from_json
 
-from envelope.encoding import sayable, to_json
+from envelope.encoding import LONGEST_REASON, brief, sayable, to_json
 from envelope.question import Question
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
@@ -42,6 +42,16 @@ def test_whatever_text_can_be_said(text: str) -> None:
     assert said.encode().decode() == said
     assert said == text or "\\ud" in said
     assert sayable(said) == said
+
+
+@QUICK
+@given(st.text(st.characters(exclude_categories=[])), st.integers(1, 1000))
+def test_what_is_told_of_an_error_is_short_and_can_be_said(text: str, times: int) -> None:
+    said = brief(text * times)
+
+    assert said.encode().decode() == said
+    assert len(said) <= LONGEST_REASON
+    assert said == sayable(text * times)[:LONGEST_REASON]
 
 
 @pytest.mark.parametrize("value", [object(), "half a character: \ud800"])
