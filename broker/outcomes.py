@@ -10,7 +10,6 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any
 
 from broker.connecting import LONGEST_BLOCK_SECONDS, reachable
@@ -58,21 +57,18 @@ class Outcomes:
         self._ending: set[str] = set()
         self._noticed: set[str] = set()
 
-    def expecting(self, question: Question) -> "Expectation":
+    @asynccontextmanager
+    async def expecting(self, question: Question) -> AsyncIterator["Expectation"]:
         """Notice whatever ends from here on: who asks inside need not look first."""
-        return Expectation(self, name_of(question))
-
-    async def expect(self, name: str) -> "Waiting":
-        """Begin to notice how a question ends, for somebody who will wait for it."""
+        name = name_of(question)
         await self._set_cursors()
         mine = self._enter(name)
         self._not_yet_waiting.add(mine)
-        return mine
-
-    def expect_no_more(self, name: str, mine: "Waiting") -> None:
-        """End what `expect` began."""
-        self._not_yet_waiting.discard(mine)
-        self._leave(name, mine)
+        try:
+            yield Expectation(self, name, mine)
+        finally:
+            self._not_yet_waiting.discard(mine)
+            self._leave(name, mine)
 
     @asynccontextmanager
     async def ending(self, questions: Sequence[Question]) -> AsyncIterator[None]:
@@ -234,30 +230,15 @@ class Outcomes:
 
 
 class Expectation:
-    """Somebody who was there before the question was submitted, while inside."""
+    """Somebody who was there before the question was submitted."""
 
-    def __init__(self, outcomes: Outcomes, name: str) -> None:
+    def __init__(self, outcomes: Outcomes, name: str, mine: Waiting) -> None:
         self._outcomes = outcomes
         self._name = name
-        self._mine: Waiting | None = None
-
-    async def __aenter__(self) -> "Expectation":
-        self._mine = await self._outcomes.expect(self._name)
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._mine is not None:
-            self._outcomes.expect_no_more(self._name, self._mine)
+        self._mine = mine
 
     async def outcome(self, *, block_seconds: float) -> Fields | None:
         """Return the final reply, waiting up to `block_seconds` for it; ask once."""
-        if self._mine is None:
-            raise RuntimeError("expected to be entered before it is asked")
         until = time.monotonic() + block_seconds
         return await self._outcomes.noticed(self._name, self._mine, until)
 

@@ -23,6 +23,7 @@ from broker.port import (
     Submission,
 )
 from envelope.conversation import Pause, Turn
+from envelope.encoding import sayable
 from envelope.envelope import Envelope
 from envelope.outcome import Outcome
 from envelope.question import Question, shard_of
@@ -314,7 +315,7 @@ def _payload(message: Message) -> dict[str, JsonValue]:
     payload: dict[str, JsonValue] = {"text": cleaned(message.text)}
     if message.command is not None:
         payload["command"] = message.command
-        payload["arguments"] = list(message.arguments)
+        payload["arguments"] = [sayable(argument) for argument in message.arguments]
     if message.history is not None:
         payload["history"] = [
             turn.model_dump(mode="json", exclude_none=True) for turn in message.history

@@ -1,8 +1,9 @@
 """Every agent keeps to the payload catalogue."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
+from pydantic import BaseModel, PlainSerializer
 
 from agents.agent import Agent
 from agents.roster import AGENTS
@@ -31,6 +32,31 @@ def test_an_agent_writes_only_what_the_catalogue_lets_it(agent: type[Agent[Any, 
         assert name in ATTRIBUTES, f"{name} is not in the catalogue"
         assert field.annotation == ATTRIBUTES[name].type, name
         assert agent.role in ATTRIBUTES[name].written_by, f"{name}: not named as writer"
+
+
+def serializers(schema: object) -> list[object]:
+    """Return every serialization of its own in the schema of a model, at any depth."""
+    if isinstance(schema, dict):
+        own = [value for key, value in schema.items() if str(key).startswith("serialization")]
+        return own + [one for value in schema.values() for one in serializers(value)]
+    if isinstance(schema, list | tuple):
+        return [one for value in schema for one in serializers(value)]
+    return []
+
+
+@pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.role.value)
+def test_plain_values_that_an_agent_writes_are_said_as_is(
+    agent: type[Agent[Any, Any]],
+) -> None:
+    # The worker takes texts and numbers from the model as they stand.
+    assert serializers(agent.writes.__pydantic_core_schema__) == []
+
+
+def test_a_model_that_says_a_plain_value_otherwise_would_be_noticed() -> None:
+    class Writes(BaseModel):
+        response: Annotated[str, PlainSerializer(str.upper)]
+
+    assert serializers(Writes.__pydantic_core_schema__) != []
 
 
 def test_every_attribute_that_names_an_agent_is_really_used_by_it() -> None:

@@ -28,13 +28,9 @@ async def test_waiting_for_an_open_question_ends_in_time_with_nothing(rig: Rig) 
     assert await rig.broker.outcome(question(), block_seconds=0.03) is None
 
 
-async def test_who_waits_while_another_reads_ends_in_time_or_when_called_off(
-    rig: Rig,
-) -> None:
+async def test_who_waits_while_another_reads_ends_in_time_or_when_called_off(rig: Rig) -> None:
     views, outcomes = looking(rig)
-    first, second = question(conversation="c1"), question(conversation="c2")
-    await rig.submit(first)
-    await rig.submit(second)
+    first, second = await two_open(rig)
 
     async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
         reader = tasks.create_task(outcomes.outcome(first, 15.0))
@@ -149,7 +145,7 @@ class Looks(Views):
 
 
 class EndsMeanwhile(Outcomes):
-    """Ends a question as soon as somebody was given the turn to read, and has not woken up yet."""
+    """Ends what `ends` names once somebody was given the turn to read, and has not woken up yet."""
 
     ends: Question | None = None
 
@@ -165,13 +161,19 @@ def looking(rig: Rig) -> tuple[Looks, EndsMeanwhile]:
     return views, EndsMeanwhile(space, views)
 
 
+async def two_open(rig: Rig) -> tuple[Question, Question]:
+    """Submit the questions of two conversations."""
+    first, second = question(conversation="c1"), question(conversation="c2")
+    await rig.submit(first)
+    await rig.submit(second)
+    return first, second
+
+
 async def test_who_is_just_given_the_turn_to_read_still_hears_of_its_own_question(
     rig: Rig,
 ) -> None:
     views, outcomes = looking(rig)
-    first, second = question(conversation="c1"), question(conversation="c2")
-    await rig.submit(first)
-    await rig.submit(second)
+    first, second = await two_open(rig)
 
     async with asyncio.timeout(8), asyncio.TaskGroup() as tasks:
         tasks.create_task(outcomes.outcome(first, 9.0))
@@ -192,9 +194,7 @@ async def test_what_this_process_ends_itself_is_looked_up_only_where_its_settlem
     rig: Rig, answer: str
 ) -> None:
     views, outcomes = looking(rig)
-    mine, other = question(conversation="mine"), question(conversation="other")
-    await rig.submit(mine)
-    await rig.submit(other)
+    mine, other = await two_open(rig)
 
     async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
         waiting = tasks.create_task(outcomes.outcome(mine, 60.0))

@@ -42,3 +42,14 @@ async def test_half_a_surrogate_from_an_agent_harms_nobody(
     assert [reply["outcome"] for reply in replies] == ["answered", "answered"]
     assert set(told) - {"wrote"} == {kind}
     assert await house.broker.dead_letters() == []
+
+
+async def test_half_a_surrogate_in_the_argument_of_a_command_is_told_with_escapes(
+    house: House,
+) -> None:
+    asked = Message("/language x", "c1", "m1", command="language", arguments=(HALF,))
+
+    async with house.open() as desk:
+        reply = await desk.ask(asked)
+
+    assert reply["outcome"] == "answered"
