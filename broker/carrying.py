@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+LONG_FRAME = 1500
+"""Shorter frames (bytes) always travel whole."""
+
 
 class Carried(Protocol):
     """What a frame decodes to."""

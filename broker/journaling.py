@@ -1,6 +1,7 @@
-"""Entries of a journal whose maker says them in JSON, so that the broker need not."""
+"""How journals are written: what a settlement tells, several notes maybe, is one stream entry."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from broker.port import JournalEntry
 
@@ -14,3 +15,9 @@ class SaidEntry(JournalEntry):
     def said(self) -> bytes:
         """Return the fields as JSON."""
         return self.json
+
+
+@lru_cache(64)
+def note_fields(place: int) -> tuple[str, str]:
+    """Return the names of the fields for kind and JSON of the note at this place of an entry."""
+    return (f"k{place + 1}", f"j{place + 1}") if place else ("k", "j")

@@ -34,7 +34,7 @@ HANGING_SECONDS = 2.5
 """How long a server counts as hung that was found to hang; it is looked at again before."""
 BATCH_BYTES = 1_000_000
 """Room for a batch of settlements that leaves at once."""
-LONG_BYTES = 2048
+LONG_BYTES = 8192
 """Longer arguments, frames for the most part, are not left to hiredis."""
 BLOCKING = frozenset({"XREAD", "XREADGROUP"})
 

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 from pydantic_core import from_json
 
+from broker.carrying import LONG_FRAME, Kept
 from broker.keys import question_of
 from broker.port import (
     Bury,
@@ -26,6 +27,9 @@ Entry = tuple[bytes, list[bytes] | dict[bytes, bytes]]
 
 Known = tuple[bytes, tuple[int, bytes]]
 """An entry of this very call: the place of the settlement that sent it, and its deadline (ms)."""
+
+DOOR = "door"
+"""The name of a frame that is kept as it came in; others are named after who keeps them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +148,12 @@ def taken_on_the_way(
     )
 
 
+def kept_at_the_door(submission: Submission) -> str:
+    """Return what a frame is kept as that is taken at the door; '' for one that travels whole."""
+    told = submission.carried is not None and len(submission.frame) >= LONG_FRAME
+    return DOOR if told else ""
+
+
 def taken_at_the_door(
     taken: Sequence[Any], *, submission: Submission, shard: int, consumer: str
 ) -> Read:
@@ -169,8 +179,16 @@ def taken_at_the_door(
         remaining_seconds=submission.deadline_seconds,
         result_list=submission.result_list,
         carried=submission.carried,
+        kept=_kept(submission),
         along=along,
     )
+
+
+def _kept(submission: Submission) -> Kept | None:
+    name = kept_at_the_door(submission)
+    if submission.carried is None or not name:
+        return None
+    return Kept(name, submission.carried, len(submission.frame))
 
 
 def _sent_by(settlement: Settlement) -> Send:
@@ -181,16 +199,17 @@ def _sent_by(settlement: Settlement) -> Send:
     raise TypeError(f"expected a settlement that sends, found {type(settlement).__name__}")
 
 
-def journal_entry_of(entry: Entry) -> JournalEntry:
-    """Return one entry of a journal."""
-    fields = fields_of(entry[1])
+def journal_entries_of(entries: Iterable[Entry]) -> list[JournalEntry]:
+    """Return what these entries of a journal tell: notes that came together share id and time."""
+    return [note for entry in entries for note in _notes_of(entry)]
+
+
+def _notes_of(entry: Entry) -> Iterable[JournalEntry]:
     entry_id = entry[0].decode()
-    return JournalEntry(
-        kind=fields[b"k"].decode(),
-        fields=json_fields(fields[b"j"]),
-        id=entry_id,
-        at=seconds_of(entry_id),
-    )
+    at = seconds_of(entry_id)
+    told = list(fields_of(entry[1]).values())
+    for kind, said in zip(told[::2], told[1::2], strict=True):
+        yield JournalEntry(kind.decode(), json_fields(said), id=entry_id, at=at)
 
 
 def dead_letter_of(entry: Entry, shard: int) -> DeadLetter:

@@ -46,7 +46,7 @@ from broker.port import (
 )
 from broker.preparing import check_server
 from broker.pulse import Pulses
-from broker.reading import json_fields, taken_at_the_door
+from broker.reading import json_fields, kept_at_the_door, taken_at_the_door
 from broker.results import ResultList
 from broker.scripts import SETTLE, SUBMIT
 from broker.settling import Call, Limits, Settlements, outcome_of, unwritable
@@ -297,6 +297,7 @@ class RedisBroker:
             to_json(superseded(submission.question)),
             submission.retry_of,
             "" if taker is None else taker.consumer,
+            "" if taker is None else kept_at_the_door(submission),
             self._pace.share,
             max(1, self._pace.at_least),
             int(self._retry_after_seconds * 1000),

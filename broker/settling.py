@@ -4,8 +4,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from broker.carrying import Kept
+from broker.carrying import LONG_FRAME, Kept
 from broker.errors import UnwritableError
+from broker.journaling import note_fields
 from broker.keys import QuestionKeys, question_keys, results_key, shard_keys, stream_key
 from broker.port import (
     Bury,
@@ -23,12 +24,8 @@ from broker.scripts import Argument
 from envelope.encoding import brief, to_json, to_json_and_texts
 from envelope.memory_write import Append, Delete, Increment, MemoryWrite, SetFields
 
-LONG_FRAME = 1500
-"""Shorter frames (bytes) always travel whole."""
 LEAST_SAVING = 2
 """A part is so many times shorter than the frame that it is based on."""
-HEAD = 3
-"""Kind, number of keys and number of arguments come before each settlement."""
 KINDS: dict[type, str] = {Forward: "forward", Retry: "retry", Finish: "finish", Bury: "bury"}
 STARTS = 3
 """A handler that kills its process is started so often, then its entry is buried."""
@@ -47,17 +44,18 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Keys and arguments of one script call."""
+    """Keys and arguments of one script call; `lists` follow the arguments when they are folded."""
 
     keys: list[str]
     args: list[Argument]
+    lists: Sequence[list[Argument]] = ()
 
     def folded(self) -> list[Argument]:
         """Return the arguments for scripts that `unfold` them: short ones as JSON, then the texts.
 
         Either side spends less on one text than on dozens of short ones.
         """
-        short, texts = to_json_and_texts(self.args)
+        short, texts = to_json_and_texts([*self.args, *self.lists])
         return [short, *texts]
 
     @classmethod
@@ -65,7 +63,7 @@ class Call:
         """Begin as every script that settles or closes expects it."""
         names = list(roles)
         keys = [*shard_keys(shard).all, *(stream_key(role, shard) for role in names)]
-        return cls(keys, [limits.ttl_ms, limits.dead_letters, len(names), *names])
+        return cls(keys, [str(limits.ttl_ms), str(limits.dead_letters), len(names), *names])
 
 
 class Settlements:
@@ -87,7 +85,7 @@ class Settlements:
         self._jitter = jitter
         self._roles: dict[str, None] = {}
         self._keys: list[str] = []
-        self._args: list[Argument] = []
+        self._lists: list[list[Argument]] = []
 
     def add(
         self, delivery: Delivery, settlement: Settlement, forgets: Sequence[tuple[str, str, str]]
@@ -96,11 +94,11 @@ class Settlements:
 
         Raises `UnwritableError`, and adds nothing, for what cannot be said.
         """
-        first_key, first_arg = len(self._keys), len(self._args)
+        first_key = len(self._keys)
         try:
             self._add(delivery, settlement, forgets)
         except ValueError as error:
-            del self._keys[first_key:], self._args[first_arg:]
+            del self._keys[first_key:]
             raise UnwritableError(f"expected what JSON can say: {brief(str(error))}") from error
 
     def _add(
@@ -112,24 +110,24 @@ class Settlements:
         if isinstance(settlement, Retry) and self._spent(delivery, settlement):
             settlement = Bury("attempts_spent", settlement.reason, journal=settlement.journal)
         self._roles[delivery.role] = None
-        keys, args = self._keys, self._args
-        first_key, first_arg = len(keys), len(args)
-        # Kind and numbers stand here once they are known.
-        args += ("", 0, 0, delivery.role, delivery.entry_id, delivery.consumer, delivery.count)
-        args.append(names.name)
-        keys += (names.record, names.journal)
-        self._add_notes(delivery, settlement)
+        first_key = len(self._keys)
+        self._keys += (names.record, names.journal)
+        # The number of keys stands in the second place once it is known.
+        args: list[Argument] = [
+            KINDS[type(settlement)], 0, delivery.role, delivery.entry_id, delivery.consumer,
+            delivery.count, names.name, *_notes(delivery, settlement),
+        ]  # fmt: skip
         match settlement:
             case Forward():
-                self._add_forward(delivery, names, settlement)
+                self._add_forward(args, delivery, names, settlement)
             case Retry():
-                self._add_retry(delivery, settlement)
+                self._add_retry(args, delivery, settlement)
             case Finish():
-                self._add_finish(delivery, names, settlement, forgets)
+                self._add_finish(args, delivery, names, settlement, forgets)
             case Bury():
-                self._add_bury(delivery, names, settlement)
-        kind, own = KINDS[type(settlement)], len(args) - first_arg - HEAD
-        args[first_arg : first_arg + HEAD] = (kind, len(keys) - first_key, own)
+                self._add_bury(args, delivery, names, settlement)
+        args[1] = len(self._keys) - first_key
+        self._lists.append(args)
 
     def call(self, known: Iterable[str]) -> Call:
         """Return the whole call; a batch that may release a message declares all `known` roles."""
@@ -139,20 +137,16 @@ class Settlements:
         taking: list[Argument] = [len(self._wants)]
         for want in self._wants:
             taking += (want.role, want.consumer, want.places)
-        return Call(start.keys + self._keys, start.args + taking + self._args)
+        return Call(start.keys + self._keys, start.args + taking, self._lists)
 
     def _spent(self, delivery: Delivery, retry: Retry) -> bool:
         # A wait that was asked for is bounded by the deadline; only failures are counted.
         return retry.seconds is None and delivery.failures + 1 >= self._limits.attempts
 
-    def _add_notes(self, delivery: Delivery, settlement: Settlement) -> None:
-        journal = (*settlement.journal, *_own_notes(delivery, settlement))
-        self._args.append(len(journal))
-        for entry in journal:
-            self._args += (entry.kind, entry.said())
-
-    def _add_forward(self, delivery: Delivery, names: QuestionKeys, forward: Forward) -> None:
-        args, sends, resort = self._args, forward.sends, forward.last_resort
+    def _add_forward(
+        self, args: list[Argument], delivery: Delivery, names: QuestionKeys, forward: Forward
+    ) -> None:
+        sends, resort = forward.sends, forward.last_resort
         args += ("", "") if resort is None else (to_json(resort), outcome_of(resort))
         args.append(len(sends))
         for send in sends:
@@ -167,10 +161,10 @@ class Settlements:
             if form[0] == "kept":
                 self._keys.append(names.frames)
 
-    def _add_retry(self, delivery: Delivery, retry: Retry) -> None:
+    def _add_retry(self, args: list[Argument], delivery: Delivery, retry: Retry) -> None:
         failures = delivery.failures + (1 if retry.seconds is None else 0)
         wait = self._delay(failures, retry)
-        self._args += (retry.frame, delivery.role, delivery.entry_id, failures, wait)
+        args += (retry.frame, delivery.role, delivery.entry_id, failures, wait)
 
     def _delay(self, failures: int, retry: Retry) -> int:
         if retry.seconds is not None:
@@ -182,24 +176,27 @@ class Settlements:
 
     def _add_finish(
         self,
+        args: list[Argument],
         delivery: Delivery,
         names: QuestionKeys,
         finish: Finish,
         forgets: Sequence[tuple[str, str, str]],
     ) -> None:
         self._close(delivery, names)
-        self._args += (str(finish.outcome), to_json(finish.reply), finish.forget)
-        self._args.append(len(finish.remember))
+        args += (str(finish.outcome), to_json(finish.reply), finish.forget)
+        args.append(len(finish.remember))
         for write in finish.remember:
             self._keys.append(write.key)
-            self._args += _memory(write)
+            args += _memory(write)
         if finish.forget:
-            self._args.append(len(forgets))
+            args.append(len(forgets))
             self._keys += [key for group in forgets for key in group]
 
-    def _add_bury(self, delivery: Delivery, names: QuestionKeys, bury: Bury) -> None:
+    def _add_bury(
+        self, args: list[Argument], delivery: Delivery, names: QuestionKeys, bury: Bury
+    ) -> None:
         self._close(delivery, names)
-        self._args += (
+        args += (
             delivery.whole(),
             delivery.role,
             bury.reason,
@@ -210,10 +207,10 @@ class Settlements:
             " ".join(f"{death.worker}@{death.at * 1000:.0f}" for death in bury.deaths),
         )
         tell = bury.tell
-        self._args.append(0 if tell is None else 1)
+        args.append(0 if tell is None else 1)
         if tell is not None:
             self._roles[tell.role] = None
-            self._args += (tell.role, "whole", tell.whole())
+            args += (tell.role, "whole", tell.whole())
 
     def _close(self, delivery: Delivery, names: QuestionKeys) -> None:
         """Add the keys of a settlement that may close its question."""
@@ -266,6 +263,16 @@ def outcome_of(reply: Fields) -> str:
     return outcome if isinstance(outcome, str) else "failed"
 
 
+def _notes(delivery: Delivery, settlement: Settlement) -> list[Argument]:
+    """Return what the journal is told in one entry: how much that is, then its fields."""
+    told: list[Argument] = [0]
+    for place, note in enumerate((*settlement.journal, *_own_notes(delivery, settlement))):
+        kind, fields = note_fields(place)
+        told += (kind, note.kind, fields, note.said())
+    told[0] = len(told) - 1
+    return told
+
+
 def _own_notes(delivery: Delivery, settlement: Settlement) -> Sequence[JournalEntry]:
     match settlement:
         case Retry(reason=reason):
@@ -281,13 +288,13 @@ def _memory(write: MemoryWrite) -> list[Argument]:
     match write:
         case Append():
             values: list[Argument] = [value.encode() for value in write.values]
-            return [write.kind, write.ttl_seconds, write.keep, len(values), *values]
+            return [write.kind, str(write.ttl_seconds), write.keep, len(values), *values]
         case SetFields():
             values = [part.encode() for field in write.fields.items() for part in field]
-            return [write.kind, write.ttl_seconds, 0, len(values), *values]
+            return [write.kind, str(write.ttl_seconds), 0, len(values), *values]
         case Increment():
             added = write.fields.items()
             values = [part for name, by in added for part in (name.encode(), repr(by))]
-            return [write.kind, write.ttl_seconds, 0, len(values), *values]
+            return [write.kind, str(write.ttl_seconds), 0, len(values), *values]
         case Delete():
             return [write.kind, 0, 0, 0]

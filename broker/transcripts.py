@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from broker.connecting import reachable
 from broker.keys import question_keys, question_of, shard_for
 from broker.port import JournalEntry
-from broker.reading import journal_entry_of
+from broker.reading import journal_entries_of
 from envelope.question import Question
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Transcripts:
                 pipeline.execute_command("XREVRANGE", journal, "+", "-", "COUNT", 1)
             ends = await pipeline.execute()
         return [
-            Said(one, journal_entry_of(first[0]), journal_entry_of(last[0]))
+            Said(one, journal_entries_of(first)[0], journal_entries_of(last)[-1])
             for one, first, last in zip(questions, ends[::2], ends[1::2], strict=True)
             if first and last
         ]

@@ -10,7 +10,7 @@ from broker.connecting import LONGEST_BLOCK_SECONDS, reachable
 from broker.following import Following
 from broker.keys import GROUP, named_key, question_of, shard_keys, stream_key
 from broker.port import DeadLetter, Fields, JournalEntry, RoleStatus
-from broker.reading import dead_letter_of, fields_of, journal_entry_of, json_fields, seconds_of
+from broker.reading import dead_letter_of, fields_of, journal_entries_of, json_fields, seconds_of
 from broker.scripts import DEAD, ENDED
 from broker.space import Space
 from envelope.question import Question
@@ -81,7 +81,7 @@ class Views:
             found = await self._following.entries(
                 shard, names.journal, after, block_seconds=block_seconds
             )
-            return [journal_entry_of(entry) for entry in found]
+            return journal_entries_of(found)
         self._followers += 1
         try:
             milliseconds = int(min(block_seconds, LONGEST_BLOCK_SECONDS) * 1000)
@@ -95,7 +95,7 @@ class Views:
         _, names = self._space.place(question)
         with reachable():
             read: Any = await self._command("XREAD", *block, "STREAMS", names.journal, after)
-        return [journal_entry_of(entry) for entry in entries_of(read)]
+        return journal_entries_of(entries_of(read))
 
     async def find(self, message_id: str) -> Sequence[Question]:
         """Return the questions of this message id, newest first."""

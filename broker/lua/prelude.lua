@@ -10,41 +10,58 @@
 
 local GROUP = 'workers'
 
+-- Numbers are said as text, for Redis would say them as floats, which takes ten times as long.
 local function whole(number)
-  return string.format('%.0f', number)
+  return string.format('%d', math.floor(number))
 end
 
+-- A script is one moment: its clock is read once.
+local moment
 local function now_ms()
-  local time = redis.call('TIME')
-  return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+  if not moment then
+    local time = redis.call('TIME')
+    moment = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+  end
+  return moment
 end
 
--- Readers over KEYS and ARGV: each call gives the next one.
-local next_key, next_arg = 0, 0
-local args, next_text = ARGV, 1
+-- Readers over KEYS and ARGV, or over a list that came in it: each call gives the next one.
+local next_key, next_arg, args = 0, 0, ARGV
 local function key()
   next_key = next_key + 1
   return KEYS[next_key]
 end
 local function arg()
   next_arg = next_arg + 1
-  if args[next_arg] == false then
-    next_text = next_text + 1
-    return ARGV[next_text]
-  end
   return args[next_arg]
+end
+local function read(list, after)
+  args, next_arg = list, after
 end
 
 -- Read the arguments from JSON in the first; where it says false, the next of the others stands.
 local function unfold()
+  local text = 1
+  local function fill(list)
+    for place = 1, #list do
+      local value = list[place]
+      if value == false then
+        text = text + 1
+        list[place] = ARGV[text]
+      elseif type(value) == 'table' then
+        fill(value)
+      end
+    end
+  end
   args = cjson.decode(ARGV[1])
+  fill(args)
 end
 
 -- KEYS: the seven of the shard, then the streams; ARGV: time to live (ms), cap, roles.
 local function read_shard()
   local shard = {
     deadlines = key(), open = key(), dead = key(), delayed = key(), parked = key(),
-    notices = key(), alarms = key(), streams = {}, ttl = arg(), cap = arg(),
+    notices = key(), alarms = key(), streams = {}, wants = {}, ttl = arg(), cap = arg(),
   }
   for _ = 1, tonumber(arg()) do
     shard.streams[arg()] = key()
@@ -61,15 +78,59 @@ end
 
 -- Whether `consumer` holds this entry in this very delivery. A group that is gone holds nothing.
 local function holds(stream, id, consumer, count)
-  local rows = redis.pcall('XPENDING', stream, GROUP, id, id, 1, consumer)
+  local rows = redis.pcall('XPENDING', stream, GROUP, id, id, '1', consumer)
   local row = rows[1]
   return row ~= nil and row[4] == tonumber(count)
 end
 
+-- Let who wants entries of a stream have what waits there, and then, up to so many places, what this
+-- call adds. `entries` gathers them. A group that is gone is made again by whoever waits for it.
+local function want(shard, stream, consumer, places)
+  local read = redis.pcall('XREADGROUP', 'GROUP', GROUP, consumer, 'COUNT', places, 'STREAMS', stream, '>')
+  local entries = read and not read.err and read[1] and read[1][2] or {}
+  local one = { consumer = consumer, places = places - #entries, entries = entries, ids = {} }
+  if read and read.err then
+    one.places = 0
+  end
+  shard.wants[stream] = shard.wants[stream] or {}
+  table.insert(shard.wants[stream], one)
+  return one
+end
+
+-- Add an entry to the stream of a role. Who wants it has `known` of it, by default its fields.
+local function put(shard, stream, fields, known)
+  local id = redis.call('XADD', stream, '*', unpack(fields))
+  for _, one in ipairs(shard.wants[stream] or {}) do
+    if one.places > 0 then
+      one.places = one.places - 1
+      one.ids[#one.ids + 1] = id
+      one.entries[#one.entries + 1] = { id, known or fields }
+      return
+    end
+  end
+end
+
+-- Deliver what was added for whom: nothing that waits on these streams stands before it. To read it
+-- would hand every frame to Lua once more.
+local function deliver(shard)
+  for stream, wants in pairs(shard.wants) do
+    for _, one in ipairs(wants) do
+      local ids = one.ids
+      local last = ids[#ids]
+      if last then
+        ids[#ids + 1] = 'FORCE'
+        ids[#ids + 1] = 'JUSTID'
+        redis.call('XCLAIM', stream, GROUP, one.consumer, '0', unpack(ids))
+        redis.call('XGROUP', 'SETID', stream, GROUP, last)
+      end
+    end
+  end
+end
+
 -- Wake whoever sleeps until something is due, when this is due before all else of its kind.
 local function alarm(shard, zset, member, due)
-  if redis.call('ZRANGE', zset, 0, 0)[1] == member then
-    redis.call('XADD', shard.alarms, 'MAXLEN', 16, '*', 'd', due)
+  if redis.call('ZRANGE', zset, '0', '0')[1] == member then
+    redis.call('XADD', shard.alarms, 'MAXLEN', '16', '*', 'd', due)
     redis.call('PEXPIRE', shard.alarms, shard.ttl)
   end
 end
@@ -109,32 +170,35 @@ local function start(shard, question, name, now)
     fields[#fields + 1] = 'm' .. i
     fields[#fields + 1] = redis.call('HGET', question.conversation, stem .. 'm' .. i)
   end
-  redis.call('XADD', found[1], '*', unpack(fields))
+  put(shard, found[1], fields)
   drop_waiting(question, name)
 end
 
 -- Tell whoever waits for outcomes; notices are hints, the journal is what counts.
 local function notice(shard, name)
-  redis.call('XADD', shard.notices, 'MAXLEN', '~', 10000, '*', 'q', name)
-  redis.call('PEXPIRE', shard.notices, shard.ttl)
+  redis.call('XADD', shard.notices, 'MAXLEN', '~', '10000', '*', 'q', name)
+  if not shard.noticed then
+    redis.call('PEXPIRE', shard.notices, shard.ttl)
+    shard.noticed = true
+  end
 end
 
 local function forget_open(shard, question, tenant)
   redis.call('ZREM', shard.deadlines, question.name)
-  if tenant and redis.call('HINCRBY', shard.open, tenant, -1) <= 0 then
+  if tenant and redis.call('HINCRBY', shard.open, tenant, '-1') <= 0 then
     redis.call('HDEL', shard.open, tenant)
   end
 end
 
 local function leave_order(shard, question, now)
-  local first = redis.call('LINDEX', question.order, 0)
-  redis.call('LREM', question.order, 1, question.name)
+  local first = redis.call('LINDEX', question.order, '0')
+  redis.call('LREM', question.order, '1', question.name)
   if redis.call('EXISTS', question.conversation) == 0 then
     return
   end
   drop_waiting(question, question.name)
   redis.call('ZREM', shard.delayed, 's ' .. question.name)
-  local following = first == question.name and redis.call('LINDEX', question.order, 0)
+  local following = first == question.name and redis.call('LINDEX', question.order, '0')
   if following then
     start(shard, question, following, now)
   end

@@ -2,16 +2,22 @@
 -- Returns 1 or 0 for each, the time in milliseconds, and the entries taken by each who wanted some:
 -- what was sent by this very call alone comes back as the place of its settlement and its deadline.
 -- ARGV as `unfold` reads them. After the shard: number of wants, for each role, consumer and places.
--- Then for each entry: ARGV kind, number of keys, number of arguments, then what the kind says.
--- Every kind: ARGV role, id, consumer, count, name, journal entries (number, then kind and JSON);
--- KEYS record, journal; kinds that may close add order, conversation, tombstone, frames.
+-- Then a list for each entry: kind, number of keys, role, id, consumer, count, name, how much the
+-- journal is told (number, then the fields of its entry), then what the kind says.
+-- KEYS of every kind: record, journal; kinds that may close add order, conversation, tombstone,
+-- frames.
 -- Each send: role, form, frame; a form other than 'whole' adds which kept frame it is based on, and
 -- 'kept', which keeps this frame for the part that follows it, also KEYS frames.
+
+-- Of one journal entry: Lua hands over no more than some thousands at once.
+local MOST_FIELDS = 1000
+local GOING_ON = { 'o', 'd', 'l' }
+local CLOSING = { 'o', 'd', 'l', 'at', 't', 'lr', 'lo' }
 
 unfold()
 local shard = read_shard()
 local settle = {}
-local done, sent = {}, {}
+local done = {}
 
 -- A frame that is kept is written once; what changes after it travels alone.
 local function keep_frame(frames, base, frame, deadline)
@@ -23,22 +29,18 @@ local function send(name, record)
   local sends = tonumber(arg())
   for _ = 1, sends do
     local stream, form, frame = shard.streams[arg()], arg(), arg()
-    local id
+    local fields
     if form == 'whole' then
-      id = redis.call('XADD', stream, '*', 'q', name, 'f', frame, 'd', record[2],
-        'l', record[3], 'n', '0')
+      fields = { 'q', name, 'f', frame, 'd', record[2], 'l', record[3], 'n', '0' }
     else
       local base = arg()
       if form == 'kept' then
         keep_frame(key(), base, frame, record[2])
         frame = '{}'
       end
-      id = redis.call('XADD', stream, '*', 'q', name, 'p', frame, 'b', base, 'd', record[2],
-        'l', record[3], 'n', '0')
+      fields = { 'q', name, 'p', frame, 'b', base, 'd', record[2], 'l', record[3], 'n', '0' }
     end
-    if sends == 1 then
-      sent[stream .. id] = { #done + 1, record[2] }
-    end
+    put(shard, stream, fields, sends == 1 and { #done + 1, record[2] })
   end
   return sends
 end
@@ -63,8 +65,9 @@ end
 local memory = {}
 
 function memory.append(name, ttl, values, keep)
-  redis.call('RPUSH', name, unpack(values))
-  redis.call('LTRIM', name, -tonumber(keep), -1)
+  if redis.call('RPUSH', name, unpack(values)) > tonumber(keep) then
+    redis.call('LTRIM', name, -tonumber(keep), -1)
+  end
   redis.call('EXPIRE', name, ttl)
 end
 
@@ -123,13 +126,12 @@ function settle.finish(question, record)
   local outcome, reply, forgets = arg(), arg(), arg()
   local results = key()
   local tombstone = redis.call('GET', question.tombstone)
-  local accepted, tenant = unpack(redis.call('HMGET', question.record, 'at', 't'))
-  remember(question, not tombstone or tonumber(accepted) > tonumber(tombstone))
+  remember(question, not tombstone or tonumber(record[4]) > tonumber(tombstone))
   if forgets ~= '' then
     leave_tombstone(question)
     forget(question.record)
   end
-  close(shard, question, tenant, record[3] ~= '' and results or nil, outcome, reply, now_ms())
+  close(shard, question, record[5], record[3] ~= '' and results or nil, outcome, reply, now_ms())
 end
 
 function settle.bury(question, record)
@@ -141,64 +143,77 @@ function settle.bury(question, record)
     return
   end
   results = record[3] ~= '' and results or nil
-  local tenant, reply, outcome = unpack(redis.call('HMGET', question.record, 't', 'lr', 'lo'))
-  close(shard, question, tenant, results, outcome, reply, now_ms())
+  close(shard, question, record[5], results, record[7], record[6], now_ms())
 end
 
-local function settle_one(kind)
-  local role, id, consumer, count, name = arg(), arg(), arg(), arg(), arg()
-  local stream = shard.streams[role]
-  if not holds(stream, id, consumer, count) then
-    return 0
-  end
-  redis.call('XACK', stream, GROUP, id)
-  redis.call('XDEL', stream, id)
+-- Of an entry that is held: tell the journal, and do what its kind says.
+local function settle_one(one)
+  local kind, name, told = one[1], one[7], one[8]
   local question = { name = name, record = key(), journal = key() }
-  local record = redis.call('HMGET', question.record, 'o', 'd', 'l')
+  local closes = kind == 'finish' or kind == 'bury'
+  local record = redis.call('HMGET', question.record, unpack(closes and CLOSING or GOING_ON))
   if record[1] or not record[2] then
     return 0
   end
-  if kind == 'finish' or kind == 'bury' then
+  if closes then
     question.order, question.conversation = key(), key()
     question.tombstone, question.frames = key(), key()
   end
-  for _ = 1, tonumber(arg()) do
-    redis.call('XADD', question.journal, '*', 'k', arg(), 'j', arg())
+  for first = 9, 8 + told, MOST_FIELDS do
+    redis.call('XADD', question.journal, '*',
+      unpack(one, first, math.min(first + MOST_FIELDS - 1, 8 + told)))
   end
+  read(one, 8 + told)
   settle[kind](question, record)
   return 1
 end
 
-local wants = {}
+-- Take what is held off its streams, all entries of a stream at once; return which were held.
+local function take_off(lists)
+  local held, by_stream = {}, {}
+  for place, one in ipairs(lists) do
+    local stream, id = shard.streams[one[3]], one[4]
+    local ids = by_stream[stream] or {}
+    by_stream[stream] = ids
+    if not ids[id] and holds(stream, id, one[5], one[6]) then
+      held[place] = true
+      ids[id] = true
+      ids[#ids + 1] = id
+    end
+  end
+  for stream, ids in pairs(by_stream) do
+    if #ids > 0 then
+      redis.call('XACK', stream, GROUP, unpack(ids))
+      redis.call('XDEL', stream, unpack(ids))
+    end
+  end
+  return held
+end
+
+local taken = {}
 for place = 1, tonumber(arg()) do
-  wants[place] = { role = arg(), consumer = arg(), places = arg() }
+  local stream, consumer, places = shard.streams[arg()], arg(), arg()
+  taken[place] = want(shard, stream, consumer, places).entries
 end
-
--- A group that is gone is made again by whoever waits for it: here it gives nothing.
-local function take(want)
-  local stream = shard.streams[want.role]
-  local read = redis.pcall('XREADGROUP', 'GROUP', GROUP, want.consumer, 'COUNT', want.places,
-    'STREAMS', stream, '>')
-  local entries = read and not read.err and read[1] and read[1][2] or {}
-  for _, entry in ipairs(entries) do
-    entry[2] = sent[stream .. entry[1]] or entry[2]
-  end
-  return entries
+local lists = {}
+for place = next_arg + 1, #args do
+  lists[#lists + 1] = args[place]
 end
-
-local last = #args
-while next_arg < last do
-  local kind, keys, own = arg(), arg(), arg()
-  local key_end, arg_end = next_key + keys, next_arg + own
-  done[#done + 1] = settle_one(kind)
-  -- What is refused is not read to its end.
-  while next_arg < arg_end do
-    arg()
+local held, problem = take_off(lists), nil
+for place, one in ipairs(lists) do
+  local key_end = next_key + one[2]
+  local fine, told = true, 0
+  if held[place] then
+    -- What stops one, a key of another type maybe, stops none of the others.
+    fine, told = pcall(settle_one, one)
   end
+  done[place] = fine and told or 0
+  problem = problem or not fine and told
+  -- The keys of what is refused are not read to their end.
   next_key = key_end
 end
-local taken = {}
-for place, want in ipairs(wants) do
-  taken[place] = take(want)
+if problem then
+  error(problem)
 end
+deliver(shard)
 return { done, whole(now_ms()), taken }

@@ -4,7 +4,7 @@
 --          read along} | {'merged', name} | {'duplicate', reply or ''}
 --       | {'busy', reason, retry after (ms)}.
 
-local MOST_JOINED = 100
+local MOST_JOINED, MOST_NAMED = 100, 1000
 
 unfold()
 local shard = read_shard()
@@ -13,8 +13,9 @@ local seconds_ms, resort, resort_outcome = arg(), arg(), arg()
 local result_list, delay_ms, accepted = arg(), tonumber(arg()), arg()
 local quota, longest, merged_reply = tonumber(arg()), tonumber(arg()), arg()
 local retry_of = arg()
--- Who in the process that submits has room for the role, or ''.
-local consumer = arg()
+-- Who in the process that submits has room for the role, or ''; how a frame is called that is kept
+-- when it is taken at once, or ''.
+local consumer, base = arg(), arg()
 -- A share of 0 keeps no pace: the quota alone bounds the shard.
 local share, at_least, unknown = tonumber(arg()), tonumber(arg()), tonumber(arg())
 local lanes = {}
@@ -81,30 +82,33 @@ if before > longest or target and joined >= MOST_JOINED then
 end
 
 local deadline = now + tonumber(seconds_ms)
-local keep_until = deadline + tonumber(shard.ttl)
+local deadline_text, keep_until = whole(deadline), deadline + tonumber(shard.ttl)
+local keep_text = whole(keep_until)
 local start_at = delay_ms > 0 and now + delay_ms or 0
 
 -- Keep what a conversation shares until its last message is past, never shorter than before.
 local function keep(name)
   if redis.call('PTTL', name) < keep_until - now then
-    redis.call('PEXPIREAT', name, whole(keep_until))
+    redis.call('PEXPIREAT', name, keep_text)
   end
 end
 
-redis.call('HSET', question.record, 'at', at, 'd', whole(deadline), 't', tenant, 'l', result_list,
+redis.call('HSET', question.record, 'at', at, 'd', deadline_text, 't', tenant, 'l', result_list,
   'lr', resort, 'lo', resort_outcome)
 if retry_of ~= '' then
   redis.call('HSET', question.record, 'of', retry_of)
 end
 redis.call('XADD', question.journal, '*', 'k', 'accepted', 'j', accepted)
-redis.call('RPUSH', messages, name)
-redis.call('LTRIM', messages, -1000, -1)
-redis.call('ZADD', named, now, name)
--- Clients that count their messages in each conversation use the same few ids for ever.
-redis.call('ZREMRANGEBYRANK', named, 0, -1001)
-for _, kept in ipairs({ question.record, question.journal, messages, named }) do
-  keep(kept)
+if redis.call('RPUSH', messages, name) > MOST_NAMED then
+  redis.call('LTRIM', messages, -MOST_NAMED, -1)
 end
+redis.call('ZADD', named, whole(now), name)
+-- Clients that count their messages in each conversation use the same few ids for ever.
+redis.call('ZREMRANGEBYRANK', named, 0, -1 - MOST_NAMED)
+redis.call('PEXPIREAT', question.record, keep_text)
+redis.call('PEXPIREAT', question.journal, keep_text)
+keep(messages)
+keep(named)
 
 -- Tell in the reply which message it joined: names are percent-encoded, ids in replies are not.
 local function joining(target)
@@ -157,35 +161,39 @@ local function read_along()
   return found
 end
 
--- Take what is next for this role: the id alone when that is what was just sent.
-local function take_one(stream, sent)
+-- Send it, and take what is next for this role: the id alone when that is what was just sent.
+local function send_and_take(stream)
+  local fields = { 'q', name, 'f', frame, 'd', deadline_text, 'l', result_list, 'n', '0' }
   if consumer == '' then
+    put(shard, stream, fields)
     return false
   end
-  local read = redis.pcall('XREADGROUP', 'GROUP', GROUP, consumer, 'COUNT', 1, 'STREAMS', stream, '>')
-  local entry = read and not read.err and read[1] and read[1][2][1]
-  if not entry then
-    return false
+  local entries = want(shard, stream, consumer, 1).entries
+  local waited = entries[1]
+  if not waited and base ~= '' then
+    redis.call('HSET', question.frames, base, frame)
+    redis.call('PEXPIREAT', question.frames, keep_text)
+    fields = { 'q', name, 'p', '{}', 'b', base, 'd', deadline_text, 'l', result_list, 'n', '0' }
   end
-  if entry[1] ~= sent then
-    return { entry[1], entry[2], whole(now), false }
+  put(shard, stream, fields)
+  if waited then
+    return { waited[1], waited[2], whole(now), false }
   end
-  return { entry[1], false, whole(now), read_along() }
+  deliver(shard)
+  return entries[1] and { entries[1][1], false, whole(now), read_along() } or false
 end
 
-redis.call('HINCRBY', pace_name, 'in', 1)
-redis.call('ZADD', shard.deadlines, whole(deadline), name)
-alarm(shard, shard.deadlines, name, whole(deadline))
-redis.call('HINCRBY', shard.open, tenant, 1)
+redis.call('HINCRBY', pace_name, 'in', '1')
+redis.call('ZADD', shard.deadlines, deadline_text, name)
+alarm(shard, shard.deadlines, name, deadline_text)
+redis.call('HINCRBY', shard.open, tenant, '1')
 redis.call('RPUSH', question.order, name)
 keep(question.order)
 if before == 0 and start_at == 0 then
-  local id = redis.call('XADD', shard.streams[role], '*', 'q', name, 'f', frame, 'd',
-    whole(deadline), 'l', result_list, 'n', '0')
-  return { 'accepted', 0, take_one(shard.streams[role], id) }
+  return { 'accepted', 0, send_and_take(shard.streams[role]) }
 end
 redis.call('HSET', question.conversation, name .. ':stream', shard.streams[role], name .. ':frame', frame,
-  name .. ':deadline', whole(deadline), name .. ':at', whole(start_at), name .. ':merged', '0',
+  name .. ':deadline', deadline_text, name .. ':at', whole(start_at), name .. ':merged', '0',
   name .. ':list', result_list)
 keep(question.conversation)
 if before == 0 then

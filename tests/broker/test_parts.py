@@ -7,6 +7,7 @@ import pytest
 from broker.keys import question_keys, stream_key
 from broker.port import Bury, Delivery, Forward, JournalEntry, Send, Want
 from envelope.envelope import Envelope, decode
+from tests.broker.hands import Hands, submission
 from tests.broker.rig import LAST_RESORT, LONG, Rig, carrying, eventually, finish, question
 
 
@@ -45,6 +46,20 @@ async def test_of_a_long_frame_only_what_changes_travels(rig: Rig) -> None:
     assert decode(delivery.whole()) == carried
     assert sum(len(value) for value in (await travelling(rig)).values()) < len(LONG) / 4
     assert await kept(rig) == 1
+
+
+async def test_a_long_frame_that_is_taken_at_the_door_is_kept_as_it_came(rig: Rig) -> None:
+    hands, sent_in = Hands(), submission()
+    with rig.broker.handing_to([hands]):
+        await rig.broker.submit(sent_in)
+    [delivery] = hands.held
+    on = carrying().changed(process_count=1)
+
+    await sent(rig, delivery, on)
+
+    assert (await travelling(rig))[b"b"] == b"door"
+    assert await kept(rig) == 1
+    assert decode((await rig.reclaimed("search")).frame) == on
 
 
 async def test_a_short_frame_travels_whole(rig: Rig) -> None:

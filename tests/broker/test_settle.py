@@ -1,7 +1,11 @@
+import pytest
+from redis.exceptions import ResponseError
+
 from broker.keys import question_keys
-from broker.port import Bury, Forward, JournalEntry, Retry, Send
+from broker.port import Bury, Finish, Forward, JournalEntry, Retry, Send
 from broker.settling import Limits, Settlements
 from envelope.memory_write import Append, Delete, Increment, SetFields
+from envelope.outcome import Outcome
 from tests.broker.rig import LAST_RESORT, Rig, eventually, finish, forward, question
 
 HISTORY = "rd:{0}:mem:history"
@@ -222,7 +226,7 @@ async def test_backoff_is_full_jitter_below_a_doubling_bound(rig: Rig) -> None:
             "1-0", "manager", 0, "w", 1, question(), b"", 9.0, failures=failures
         )
         settlements.add(failed, Retry(b"", "x"), ())
-        return settlements.call(()).args[-1]
+        return settlements.call(()).lists[-1][-1]
 
     assert [delay(n, 1.0) for n in range(8)] == [
         1000, 2000, 4000, 8000, 16_000, 30_000, 30_000, 30_000,
@@ -312,3 +316,34 @@ async def test_a_memory_key_of_another_type_is_noted_and_stops_nothing(rig: Rig)
     assert await rig.kinds() == ["accepted", "memory_failed", "finished"]
     assert await rig.client.lrange("rd:{0}:mem:after", 0, -1) == [b"said"]
     assert await rig.broker.reply(second.question) is not None
+
+
+@pytest.mark.parametrize("number", [3, 600])
+async def test_what_a_settlement_tells_stands_in_its_order(rig: Rig, number: int) -> None:
+    await rig.submit()
+    notes = [JournalEntry("model_called", {"call": call}) for call in range(number)]
+
+    await rig.settle(await rig.take(), Finish(Outcome.ANSWERED, {"text": "so"}, journal=notes))
+
+    accepted, *told, finished = await rig.broker.journal(question())
+    assert (accepted.kind, finished.kind) == ("accepted", "finished")
+    assert [(note.kind, note.fields) for note in told] == [
+        ("model_called", {"call": call}) for call in range(number)
+    ]
+    assert list(await rig.broker.journal(question(), after=told[-1].id)) == [finished]
+
+
+async def test_what_cannot_be_settled_keeps_nothing_else_of_its_batch_from_it(rig: Rig) -> None:
+    for number in range(3):
+        await rig.submit(question(conversation=f"c{number}"))
+    one, two, three = await rig.take_all()
+    journal = question_keys(two.question, 0).journal
+    await rig.client.delete(journal)
+    await rig.client.set(journal, "not ours")
+
+    with pytest.raises(ResponseError, match="WRONGTYPE"):
+        await rig.broker.settle([(one, finish("1")), (two, finish("2")), (three, finish("3"))])
+
+    assert await rig.broker.reply(one.question) == {"outcome": "answered", "text": "1"}
+    assert await rig.broker.reply(three.question) == {"outcome": "answered", "text": "3"}
+    assert (await rig.broker.status(["manager"]))[0].depth == 0

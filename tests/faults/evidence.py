@@ -17,7 +17,7 @@ from broker.keys import (
     stream_key,
 )
 from broker.port import JournalEntry
-from broker.reading import Entry, fields_of, journal_entry_of
+from broker.reading import Entry, fields_of, journal_entries_of
 from envelope.question import Question
 from memory.keys import conversation_keys
 from tests.faults.finding import Evidence
@@ -78,7 +78,7 @@ class _Reader:
         keys = [question_keys(each, self._shard(each)).journal for each in asked]
         found = await self._each("xrange", keys)
         return {
-            question.message_id: [journal_entry_of(entry) for entry in entries]
+            question.message_id: journal_entries_of(entries)
             for question, entries in zip(asked, found, strict=True)
         }
 

@@ -181,9 +181,9 @@ def _read_record(facts: Facts, name: str, value: Any) -> None:
 
 
 def _read_journal(facts: Facts, name: str, stream: XStream) -> None:
-    notes = [fields for _, fields in _entries(stream)]
-    kinds = tuple(note["k"].decode() for note in notes)
-    reply = from_json(notes[-1]["j"]) if kinds[-1] == "finished" else None
+    told = [value for _, fields in _entries(stream) for value in fields.values()]
+    kinds = tuple(kind.decode() for kind in told[::2])
+    reply = from_json(told[-1]) if kinds[-1] == "finished" else None
     facts["journal"][name] = (kinds, reply)
 
 

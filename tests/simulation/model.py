@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
+from broker.carrying import LONG_FRAME
 from broker.keys import name_of
 from broker.port import (
     Accepted,
@@ -98,6 +99,13 @@ class Model:
         for entry in stale:
             self._remove(role, entry)
         return [entry for entry in fresh if entry not in stale]
+
+    def keep_at_the_door(self, submission: Submission, taken: Sequence[Entry]) -> None:
+        """Keep a long frame that its own submission took."""
+        name, is_long = name_of(submission.question), len(submission.frame) >= LONG_FRAME
+        for entry in taken:
+            if entry.name == name and submission.carried is not None and is_long:
+                entry.part = self.messages[name].keeps_a_frame = True
 
     def settle(self, delivery: Delivery, settlement: Settlement, wanted: str = "") -> bool:
         """Carry out a settlement when the entry is still held and its question open."""

@@ -47,28 +47,26 @@ MUTATIONS = (
     Mutation(
         "settle: the entry stays on its stream",
         0,
-        "  redis.call('XDEL', stream, id)\n  local question",
-        "  local question",
+        "    redis.call('XDEL', stream, unpack(ids))\n",
+        "",
     ),
     Mutation(
         "settle: the entry stays pending",
         0,
-        "  redis.call('XACK', stream, GROUP, id)\n  redis.call('XDEL', stream, id)\n"
-        "  local question",
-        "  redis.call('XDEL', stream, id)\n  local question",
+        "    redis.call('XACK', stream, GROUP, unpack(ids))\n",
+        "",
     ),
     Mutation(
         "settle: a closed question goes on",
         0,
-        "if record[1] or not record[2] then\n    return 0",
-        "if not record[2] then\n    return 0",
+        "if record[1] or not record[2] then\n    return 0\n  end\n  if closes",
+        "if not record[2] then\n    return 0\n  end\n  if closes",
     ),
     Mutation(
         "forward: sent twice",
         0,
-        "    if sends == 1 then",
-        "    redis.call('XADD', stream, '*', 'q', name, 'f', 'twin', 'd', record[2],"
-        " 'l', record[3], 'n', '0')\n    if sends == 1 then",
+        "    put(shard, stream, fields, sends",
+        "    put(shard, stream, fields)\n    put(shard, stream, fields, sends",
     ),
     Mutation(
         "forward: what a part is based on is not kept",
@@ -109,7 +107,7 @@ MUTATIONS = (
     Mutation(
         "door: the open are not counted down",
         0,
-        "if tenant and redis.call('HINCRBY', shard.open, tenant, -1) <= 0 then",
+        "if tenant and redis.call('HINCRBY', shard.open, tenant, '-1') <= 0 then",
         "if false then",
     ),
     Mutation(
@@ -127,8 +125,27 @@ MUTATIONS = (
     Mutation(
         "door: what was there before is handed over as what came in",
         0,
-        "  if entry[1] ~= sent then",
+        "  if waited then",
         "  if false then",
+    ),
+    Mutation(
+        "door: what is taken at once is not kept",
+        15,
+        "redis.call('HSET', question.frames, base, frame)",
+        "redis.call('HSET', question.frames, base .. 'x', frame)",
+    ),
+    Mutation(
+        "take: what waits on the stream is skipped",
+        0,
+        "  local read = redis.pcall('XREADGROUP', 'GROUP', GROUP, consumer, 'COUNT', places,"
+        " 'STREAMS', stream, '>')\n",
+        "  local read = false\n",
+    ),
+    Mutation(
+        "take: what was delivered is new to the group",
+        0,
+        "        redis.call('XGROUP', 'SETID', stream, GROUP, last)\n",
+        "",
     ),
     Mutation(
         "recover: what arrived is handed back as well",
@@ -151,12 +168,12 @@ MUTATIONS = (
     Mutation(
         "deadline: not told by the alarm",
         0,
-        "if redis.call('ZRANGE', zset, 0, 0)[1] == member then",
+        "if redis.call('ZRANGE', zset, '0', '0')[1] == member then",
         "if false then",
     ),
     Mutation(
         "poison: started once more",
-        23,
+        46,
         "local spent = started >= starts",
         "local spent = started > starts",
     ),

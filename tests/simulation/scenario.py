@@ -6,11 +6,12 @@ actor is one round trip to Redis, or a thing that happens to it without one (a c
 
 import pickle
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic_core import from_json
 
+from broker.carrying import LONG_FRAME
 from broker.port import (
     Bury,
     Delivery,
@@ -24,7 +25,6 @@ from broker.port import (
     Submission,
     Want,
 )
-from broker.settling import LONG_FRAME
 from envelope.encoding import to_json
 from envelope.memory_write import Append
 from envelope.outcome import Outcome
@@ -279,6 +279,9 @@ class Play:
 
     def _asked(self) -> Hands | None:
         submission = self.scenario.submissions[self.asked]
+        if self.scenario.long:
+            asked = Long(submission.frame.decode())
+            submission = replace(submission, frame=asked.encode(), carried=asked)
         self.asked += 1
         taker = self._taker()
         self.trial.submit(submission, taker)

@@ -103,6 +103,7 @@ class Trial:
         if taker is not None:
             starts = owed == Accepted() and not submission.not_before_seconds
             entries = self.model.take(taker.role, taker.consumer, 1) if starts else []
+            self.model.keep_at_the_door(submission, entries)
             self._delivered(taker.role, taker.held, entries)
             self.seen["handed over at the door"] += len(entries)
         answer = self._same("submit", found, owed)
