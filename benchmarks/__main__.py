@@ -1,8 +1,8 @@
 """Measures Refdesk beside others, side by side in one run, and prints the tables.
 
 `python -m benchmarks` takes a minute or less: questions a second and one question alone, with one
-process. `--quick` measures everything in short, `--full` everything, with both payloads, and three
-times with one process and 4 kB. See `docs/benchmarks.md`, which `--write` writes.
+process. `--quick` measures everything in short, `--full` everything, with both payloads, and
+several times with one process and 4 kB. See `docs/benchmarks.md`, which `--write` writes.
 """
 
 import argparse
@@ -40,7 +40,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.set_defaults(mode="speed")
     for mode, told in (
         ("quick", "everything, in 90 seconds"),
-        ("full", "all, in 12 minutes"),
+        ("full", "all, in 16 minutes"),
     ):
         parser.add_argument(f"--{mode}", dest="mode", action="store_const", const=mode, help=told)
     parser.add_argument("--only", metavar="NAMES", help="of these systems, with commas between")

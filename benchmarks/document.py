@@ -61,14 +61,17 @@ nothing happened for six leases."""
 
 def _how(report: Report) -> str:
     sizes = "; ".join(f"*{name}* {size} bytes" for name, size in report.sizes.items())
-    turns = max((len(row.turns.get(1, ())) for row in report.rows), default=0)
+    numbers = [len(row.turns.get(1, ())) for row in report.rows if row.turns.get(1)]
+    turns, most = min(numbers, default=0), max(numbers, default=0)
     return f"""\
 This run: {report.date}, `--{report.mode}`, {report.machine}, Redis {report.redis} with an
 append-only file synced every second, on a Unix socket, load average {report.load:.1f} as it began.
 Every measurement has an empty server of its own; systems take turns within each part, so that a
-busy minute meets all of them. With one process and *4 kB* each has {turns} turn(s), of which the
-middle one by its speed is told. Compare ratios within this run, and processor time before wall
-time: clients, Redis and whatever else runs share the processors.
+busy minute meets all of them. With one process and *4 kB* each has {turns} turn(s), those with
+figures to reach {most}; the middle one by its speed is told. A ratio to be reached is the middle
+one of those of turns that stood beside each other, for the speed of a machine that others share
+changes from turn to turn. Compare ratios within this run, and processor time before wall time:
+clients, Redis and whatever else runs share the processors.
 
 - Payloads, as JSON once every role has written: {sizes}. *4 kB* is a text with roles that write
   next to nothing. *conversation* is recorded (`python -m benchmarks.recording`): the real

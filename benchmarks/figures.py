@@ -80,6 +80,11 @@ class Row:
             self.turns_alone.append(alone)
             self.alone = _middle(self.turns_alone, lambda turn: turn.p50)
 
+    def turns_of(self, processes: int) -> list[Speed]:
+        """Return all turns with so many processes, in their order."""
+        known = self.speeds.get(processes)
+        return self.turns.get(processes) or ([] if known is None else [known])
+
     def rate(self, processes: int = 1) -> float | None:
         """Return the questions a second of so many processes, if measured."""
         speed = self.speeds.get(processes)

@@ -1,6 +1,7 @@
 """Renders a report as Markdown tables, for the terminal and for `docs/benchmarks.md`."""
 
 from collections.abc import Callable, Sequence
+from statistics import median
 
 from benchmarks.figures import Report, Row, Trips
 from benchmarks.payload import HOPS
@@ -151,10 +152,10 @@ def goals(report: Report, payload: str) -> str:
         return ""
     trips, recovery, alone = refdesk.trips, refdesk.recovery, refdesk.alone
     rows = [
-        ["questions a second, times FastStream's", "10", _ratio(refdesk, peer, Row.rate)],
+        ["questions a second, times FastStream's", "10", _ratio(refdesk, peer, _rates)],
         ["the same by the clients' processor time", "10", _ratio(peer, refdesk, _client)],
         ["one question alone, p50, of FastStream's", "0.5", _ratio(refdesk, peer, _p50)],
-        ["share of the raw limit", "0.5", _ratio(refdesk, raw, Row.rate)],
+        ["share of the raw limit", "0.5", _ratio(refdesk, raw, _rates)],
         ["the same by the clients' processor time", "0.5", _ratio(raw, refdesk, _client)],
         ["round trips a hop, alone", "2.0", _number(_hop(trips, "sparse"))],
         ["round trips a hop, 200 in flight", "1.15", _number(_hop(trips, "saturated"))],
@@ -166,12 +167,17 @@ def goals(report: Report, payload: str) -> str:
     return table(["figure", "must reach", "in this run"], rows)
 
 
-def _p50(row: Row) -> float | None:
-    return None if row.alone is None else row.alone.p50
+def _p50(row: Row) -> list[float]:
+    turns = row.turns_alone or ([] if row.alone is None else [row.alone])
+    return [turn.p50 for turn in turns]
 
 
-def _client(row: Row) -> float | None:
-    return row.speeds[1].client_ms if 1 in row.speeds else None
+def _rates(row: Row) -> list[float]:
+    return [turn.questions_a_second for turn in row.turns_of(1)]
+
+
+def _client(row: Row) -> list[float]:
+    return [turn.client_ms for turn in row.turns_of(1)]
 
 
 def _scaling(row: Row) -> float | None:
@@ -179,10 +185,13 @@ def _scaling(row: Row) -> float | None:
     return four / one if one and four else None
 
 
-def _ratio(one: Row | None, other: Row | None, figure: Callable[[Row], float | None]) -> str:
-    above = None if one is None else figure(one)
-    below = None if other is None else figure(other)
-    return _number(above / below if above is not None and below else None)
+def _ratio(one: Row | None, other: Row | None, figure: Callable[[Row], list[float]]) -> str:
+    """Return the middle one of the ratios of turns that stood beside each other."""
+    if one is None or other is None:
+        return NONE
+    pairs = zip(figure(one), figure(other), strict=False)
+    ratios = [above / below for above, below in pairs if below]
+    return _number(median(ratios) if ratios else None)
 
 
 def _of(part: object | None, name: str) -> float | None:

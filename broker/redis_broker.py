@@ -294,7 +294,7 @@ class RedisBroker:
             to_json(submission.accepted),
             self._quota,
             self._longest_queue,
-            to_json(superseded(submission.question)),
+            to_json(superseded(submission.question)) if submission.not_before_seconds else "",
             submission.retry_of,
             "" if taker is None else taker.consumer,
             "" if taker is None else kept_at_the_door(submission),

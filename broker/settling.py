@@ -3,11 +3,12 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from broker.carrying import LONG_FRAME, Kept
 from broker.errors import UnwritableError
 from broker.journaling import note_fields
-from broker.keys import QuestionKeys, question_keys, results_key, shard_keys, stream_key
+from broker.keys import CACHED, QuestionKeys, question_keys, results_key, shard_keys, stream_key
 from broker.port import (
     Bury,
     Delivery,
@@ -61,9 +62,14 @@ class Call:
     @classmethod
     def on_shard(cls, shard: int, roles: Iterable[str], limits: Limits) -> "Call":
         """Begin as every script that settles or closes expects it."""
-        names = list(roles)
-        keys = [*shard_keys(shard).all, *(stream_key(role, shard) for role in names)]
-        return cls(keys, [str(limits.ttl_ms), str(limits.dead_letters), len(names), *names])
+        names = tuple(roles)
+        told: list[Argument] = [str(limits.ttl_ms), str(limits.dead_letters), len(names), *names]
+        return cls([*_keys(shard, names)], told)
+
+
+@lru_cache(CACHED)
+def _keys(shard: int, roles: tuple[str, ...]) -> tuple[str, ...]:
+    return (*shard_keys(shard).all, *(stream_key(role, shard) for role in roles))
 
 
 class Settlements:

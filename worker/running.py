@@ -1,8 +1,8 @@
 """What a worker works on: a queue of runs, and the runners that work them off.
 
-A runner is a task that takes one run after the other. Before it begins one it calls the next
-runner, who goes on while it waits: handlers that wait run beside each other, handlers that never
-wait share one runner, and cost no task each.
+A runner is a task that takes one run after the other. Should one wait while others are queued, the
+next runner comes and goes on: handlers that wait run beside each other, handlers that never wait
+share one runner, and cost no task each.
 """
 
 import asyncio
@@ -86,7 +86,9 @@ class Runs:
         if len(self._runs) >= self._places:
             self._free.clear()
         self._queue.append(run)
-        self._call_a_runner()
+        if not self._runner_comes and self._at_work < self._places:
+            self._runner_comes = True
+            self.spawn(self._run())
         return True
 
     def end(self, run: Run) -> None:
@@ -142,10 +144,14 @@ class Runs:
             run.called_off = True
             run.task.cancel()
 
-    def _call_a_runner(self) -> None:
-        if not self._runner_comes and self._at_work < self._places:
-            self._runner_comes = True
+    def _relieve(self) -> None:
+        """Let another runner go on with what is still queued: who had it waits for something."""
+        while self._queue and self._queue[0].key not in self._runs:
+            self._queue.popleft()
+        if self._queue and self._at_work < self._places:
             self.spawn(self._run())
+        else:
+            self._runner_comes = False
 
     async def _run(self) -> None:
         self._runner_comes = False
@@ -154,8 +160,10 @@ class Runs:
             run = self._queue.popleft()
             if run.key not in self._runs:
                 continue
-            if self._queue:
-                self._call_a_runner()
+            if self._queue and not self._runner_comes:
+                # It is heard at the next turn of the loop: by then this one waits, or all is done.
+                self._runner_comes = True
+                asyncio.get_running_loop().call_soon(self._relieve)
             run.task = task
             self._at_work += 1
             try:

@@ -15,13 +15,17 @@ def _row(system: str, rate: float) -> Row:
         "4 kB",
         f"{system} 1.0",
         speeds={
-            1: Speed(1, rate, 500 / rate, 0.5, 0.25, 0.0, 60.0),
+            1: _speed(rate),
             4: Speed(4, 2 * rate, 600 / rate, 0.5, 0.5, 0.0, 60.0),
         },
         alone=Alone(100, 1000 / rate, 2000 / rate, 0.5),
         trips=Trips(34.0, 17.0, 0.5),
         recovery=Recovery(10, 0, 1.0, 1.125),
     )
+
+
+def _speed(rate: float) -> Speed:
+    return Speed(1, rate, 500 / rate, 0.5, 0.25, 0.0, 60.0)
 
 
 def _report(*rows: Row) -> Report:
@@ -42,6 +46,17 @@ def test_the_goals_are_told_as_ratios_of_one_run() -> None:
     assert found["round trips a hop, 200 in flight"] == "1.00"
     assert found["recovery p99 on an idle queue, leases"] == "1.12"
     assert found["four processes, times one"] == "2.00"
+
+
+def test_a_ratio_is_the_middle_one_of_turns_beside_each_other() -> None:
+    refdesk, peer = _row("refdesk", 1.0), _row("faststream", 1.0)
+    for ours, theirs in [(1000.0, 100.0), (600.0, 50.0), (900.0, 150.0)]:
+        refdesk.add(_speed(ours), None)
+        peer.add(_speed(theirs), None)
+
+    told = tables.goals(_report(refdesk, peer), "4 kB")
+
+    assert "questions a second, times FastStream's   | 10         | 10.00" in told
 
 
 def test_a_peer_that_is_not_installed_keeps_its_row() -> None:
