@@ -2,15 +2,31 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Protocol
 
-from broker.port import JournalEntry
+
+class Note(Protocol):
+    """What a settlement tells of its question."""
+
+    @property
+    def kind(self) -> str:
+        """What happened."""
+        ...
+
+    def said(self) -> bytes:
+        """Return its fields as JSON; raises `ValueError` for what JSON cannot say."""
+        ...
 
 
 @dataclass(slots=True)
-class SaidEntry(JournalEntry):
-    """An entry whose fields were said already, by whoever made it."""
+class Said:
+    """A note that was said as it was made: cheaper than to keep its fields until it is sent.
 
-    json: bytes = b""
+    Hundreds of questions have their turn in between, and what was at hand no longer is.
+    """
+
+    kind: str
+    json: bytes
 
     def said(self) -> bytes:
         """Return the fields as JSON."""

@@ -17,6 +17,7 @@ from pydantic import JsonValue
 
 from broker.carrying import Carried, Framed, Kept
 from broker.errors import BrokerUnavailableError
+from broker.journaling import Note
 from broker.keys import QuestionKeys
 from envelope.encoding import to_json
 from envelope.memory_read import MemoryFound, MemoryRead
@@ -143,7 +144,7 @@ class Forward:
     """Acknowledge, and send on: `last_resort` replaces the reply given at the deadline."""
 
     sends: Sequence[Send]
-    journal: Sequence[JournalEntry] = ()
+    journal: Sequence[Note] = ()
     last_resort: Fields | None = None
 
 
@@ -153,7 +154,7 @@ class Finish:
 
     outcome: Outcome
     reply: Fields
-    journal: Sequence[JournalEntry] = ()
+    journal: Sequence[Note] = ()
     remember: Sequence[MemoryWrite] = ()
     forget: Literal["", "history", "all"] = ""
 
@@ -165,7 +166,7 @@ class Retry:
     frame: bytes
     reason: str
     seconds: float | None = None
-    journal: Sequence[JournalEntry] = ()
+    journal: Sequence[Note] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +181,7 @@ class Bury:
     reason: str
     error: str
     tell: Send | None = None
-    journal: Sequence[JournalEntry] = ()
+    journal: Sequence[Note] = ()
     deaths: tuple[Death, ...] = ()
 
 

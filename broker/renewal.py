@@ -8,17 +8,17 @@ enough for delays, deadlines and recovery of everybody.
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Protocol
 
 import structlog
 
 from broker.errors import BrokerUnavailableError
+from broker.leasing import lost_of
 from broker.port import Broker, Delivery, Lost
 from broker.timekeeping import AWAY_SECONDS, Timekeeper
 
-Key = tuple[str, int, str, int]
 log = structlog.get_logger("broker")
 
 
@@ -37,8 +37,8 @@ class LeaseRenewal:
     def __init__(self, make_broker: MakeBroker, *, lease_seconds: float = 15.0) -> None:
         self._make_broker = make_broker
         self._pause_seconds = lease_seconds / 3
-        self._held: dict[Key, Delivery] = {}
-        self._lock = threading.Lock()
+        # By identity. Each use is one operation of the dict, which threads need no lock for.
+        self._held: dict[int, Delivery] = {}
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
@@ -81,13 +81,11 @@ class LeaseRenewal:
 
     def hold(self, delivery: Delivery) -> None:
         """Renew this entry's lease from now on."""
-        with self._lock:
-            self._held[_key(delivery)] = delivery
+        self._held[id(delivery)] = delivery
 
     def release(self, delivery: Delivery) -> None:
         """Stop renewing it; an entry that is not held is no error."""
-        with self._lock:
-            self._held.pop(_key(delivery), None)
+        self._held.pop(id(delivery), None)
 
     async def _run(self, on_lost: Callable[[Lost], None]) -> None:
         self._loop = asyncio.get_running_loop()
@@ -105,8 +103,7 @@ class LeaseRenewal:
         self, broker: Broker, stop: asyncio.Event, on_lost: Callable[[Lost], None]
     ) -> None:
         while not await _stopped(stop, AWAY_SECONDS if self._away else self._pause_seconds):
-            with self._lock:
-                held = list(self._held.values())
+            held = list(self._held.values())
             try:
                 lost = await broker.renew(held) if held else ()
             except BrokerUnavailableError as error:
@@ -115,15 +112,17 @@ class LeaseRenewal:
             if held:
                 self._heard(None)
             self.last_renewal = time.monotonic()
-            for entry in lost:
-                self._lose(entry, on_lost)
+            if lost:
+                self._lose(held, lost, on_lost)
 
-    def _lose(self, entry: Lost, on_lost: Callable[[Lost], None]) -> None:
-        with self._lock:
-            held = self._held.pop((entry.role, entry.shard, entry.entry_id, entry.count), None)
-        # What was released between looking and asking was settled, not lost.
-        if held is not None:
-            on_lost(entry)
+    def _lose(
+        self, asked: Sequence[Delivery], lost: Sequence[Lost], on_lost: Callable[[Lost], None]
+    ) -> None:
+        known = {lost_of(delivery): delivery for delivery in asked}
+        for entry in lost:
+            # What was released between looking and asking was settled, not lost.
+            if self._held.pop(id(known[entry]), None) is not None:
+                on_lost(entry)
 
     def _heard(self, error: BrokerUnavailableError | None) -> None:
         if error is not None and not self._away:
@@ -155,10 +154,6 @@ class PlayedRenewal(LeaseRenewal):
     def alive(self) -> bool:
         """It lives as long as its loop."""
         return True
-
-
-def _key(delivery: Delivery) -> Key:
-    return (delivery.role, delivery.shard, delivery.entry_id, delivery.count)
 
 
 async def _stopped(stop: asyncio.Event, seconds: float) -> bool:

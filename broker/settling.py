@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from broker.carrying import LONG_FRAME, Kept
 from broker.errors import UnwritableError
-from broker.journaling import note_fields
+from broker.journaling import Note, note_fields
 from broker.keys import CACHED, QuestionKeys, question_keys, results_key, shard_keys, stream_key
 from broker.port import (
     Bury,
@@ -25,6 +25,8 @@ from broker.scripts import Argument
 from envelope.encoding import brief, to_json, to_json_and_texts
 from envelope.memory_write import Append, Delete, Increment, MemoryWrite, SetFields
 
+SHORT = 64
+"""Texts of fewer characters are none that `Call.folded` should set aside."""
 LEAST_SAVING = 2
 """A part is so many times shorter than the frame that it is based on."""
 KINDS: dict[type, str] = {Forward: "forward", Retry: "retry", Finish: "finish", Bury: "bury"}
@@ -255,7 +257,7 @@ def unwritable(settlement: Settlement, error: UnwritableError, tell: Send | None
     return Bury("unwritable", str(error), tell, journal)
 
 
-def _is_sayable(entry: JournalEntry) -> bool:
+def _is_sayable(entry: Note) -> bool:
     try:
         entry.said()
     except ValueError:
@@ -279,7 +281,7 @@ def _notes(delivery: Delivery, settlement: Settlement) -> list[Argument]:
     return told
 
 
-def _own_notes(delivery: Delivery, settlement: Settlement) -> Sequence[JournalEntry]:
+def _own_notes(delivery: Delivery, settlement: Settlement) -> Sequence[Note]:
     match settlement:
         case Retry(reason=reason):
             return (JournalEntry("retried", {"role": delivery.role, "reason": reason}),)
@@ -296,11 +298,16 @@ def _memory(write: MemoryWrite) -> list[Argument]:
             values: list[Argument] = [value.encode() for value in write.values]
             return [write.kind, str(write.ttl_seconds), write.keep, len(values), *values]
         case SetFields():
-            values = [part.encode() for field in write.fields.items() for part in field]
+            values = [_short(part) for field in write.fields.items() for part in field]
             return [write.kind, str(write.ttl_seconds), 0, len(values), *values]
         case Increment():
             added = write.fields.items()
-            values = [part for name, by in added for part in (name.encode(), repr(by))]
+            values = [part for name, by in added for part in (_short(name), repr(by))]
             return [write.kind, str(write.ttl_seconds), 0, len(values), *values]
         case Delete():
             return [write.kind, 0, 0, 0]
+
+
+def _short(text: str) -> Argument:
+    """Return a text as it is cheapest: what any JSON says as it stands goes in with the rest."""
+    return text if len(text) < SHORT and text.isascii() else text.encode()

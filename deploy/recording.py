@@ -48,7 +48,10 @@ class HopCalls:
         if self._meter is None:
             return
         for entry in settlement.journal:
-            if entry.kind == "model_call" and not entry.fields.get("from_store"):
+            # Notes of other kinds are said already.
+            if not isinstance(entry, JournalEntry) or entry.kind != "model_call":
+                continue
+            if not entry.fields.get("from_store"):
                 cost = entry.fields["cost_usd"]
                 self._meter.called(
                     role,

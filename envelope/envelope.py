@@ -91,10 +91,12 @@ class Envelope:
 
         `completed` makes it whole again. None when `base` has attributes that are gone.
         """
-        before = base.payload
-        if not self.payload.keys() >= before.keys():
-            return None
-        new = {n: value for n, value in self.payload.items() if before.get(n, before) is not value}
+        new = self.payload.copy()
+        for name, value in base.payload.items():
+            if name not in new:
+                return None
+            if new[name] is value:
+                del new[name]
         values = self.__dict__
         moving = {name: values[name] for name in _MOVING}
         moving["payload"] = new

@@ -5,10 +5,12 @@ from dataclasses import replace
 
 from pydantic import JsonValue
 
+from broker.journaling import Note, Said
 from broker.keys import stream_key
-from broker.port import Delivery, Fields, Finish, Forward, JournalEntry, Settlement
+from broker.port import Delivery, Fields, Finish, Forward, Settlement
 from broker.port import Send as BrokerSend
 from envelope.conversation import ClarificationReason
+from envelope.encoding import to_json
 from envelope.envelope import Envelope, decode
 from envelope.memory_read import MemoryRead
 from envelope.outcome import Outcome
@@ -26,6 +28,14 @@ READ_CHARACTERS = 200
 
 
 MANAGER = Role.MANAGER.value
+# Every hop asks for these: a member by its name costs Python 3.11 four times what a variable does.
+_START, _ESSENCE, _QUALITY, _ASKING = (
+    Stage.START,
+    Stage.ESSENCE,
+    Stage.QUALITY,
+    Stage.CLARIFICATION,
+)
+_FAILED, _CLARIFIES = Did.FAILED, Role.CLARIFICATION
 _STAGES: dict[str, Stage] = {stage.value: stage for stage in Stage}
 _GIVES_A_REASON = frozenset({Did.ASKS, Did.MANY, Did.NOTHING, Did.OUTSIDE})
 _CHANGES_LAST_RESORT = frozenset({None, Stage.LANG, Stage.ESSENCE, Stage.QUALITY})
@@ -64,12 +74,12 @@ class Manager:
         delivery: Delivery,
         envelope: Envelope,
         remaining_seconds: float,
-        journal: Sequence[JournalEntry] = (),
+        journal: Sequence[Note] = (),
     ) -> Forward | Finish:
         """Return what is to be done; `journal` is what is told before the decision."""
         named = str(envelope.payload.get("stage") or Stage.START)
         stage = _STAGES.get(named) or Stage(named)
-        if stage is Stage.START:
+        if stage is _START:
             envelope = await self._started(delivery, _with_merged(envelope, delivery))
         did = judge(
             stage, envelope.hop, envelope.payload, quality_threshold=self._quality_threshold
@@ -113,7 +123,7 @@ class Manager:
         envelope: Envelope,
         decision: Decision,
         send: Send,
-        told: Sequence[JournalEntry],
+        told: Sequence[Note],
     ) -> Forward:
         role = str(send.role)
         payload: dict[str, JsonValue] = {
@@ -122,7 +132,7 @@ class Manager:
             "counters": dict(decision.counters),
             "attempt": _attempt(decision.counters),
         }
-        if send.role is Role.CLARIFICATION:
+        if send.role is _CLARIFIES:
             payload["needs_clarification"] = True
             payload["clarification_reason"] = (
                 decision.reason or ClarificationReason.MISSING_DETAILS
@@ -155,7 +165,7 @@ class Manager:
         envelope: Envelope,
         decision: Decision,
         end: End,
-        told: Sequence[JournalEntry],
+        told: Sequence[Note],
     ) -> Finish:
         noted = envelope.payload.get("termination_reason")
         if noted and decision.termination_reason == "":
@@ -197,12 +207,12 @@ def _with_merged(envelope: Envelope, delivery: Delivery) -> Envelope:
 def _noted(envelope: Envelope, stage: Stage, did: Did) -> Envelope:
     """Note the best answer after a judgement, and the round that an answered pause stands in."""
     payload = envelope.payload
-    if stage is Stage.QUALITY and did is not Did.FAILED:
+    if stage is _QUALITY and did is not _FAILED:
         if envelope.hop is None or "quality_score" not in envelope.hop.wrote:
             return envelope
         best = ending.best_answer(payload)
         return envelope.changed(payload={**payload, "best_answer": best})
-    if stage is Stage.ESSENCE and payload.get("context_type") == "clarification":
+    if stage is _ESSENCE and payload.get("context_type") == "clarification":
         pause = payload.get("open_pause")
         if not isinstance(pause, dict):
             return envelope
@@ -225,7 +235,7 @@ def _facts(envelope: Envelope, remaining_seconds: float, did: Did, stage: Stage)
 
 def _reason(envelope: Envelope, did: Did, stage: Stage) -> ClarificationReason | None:
     """The reason this hop gave; after the clarification agent, the one the manager noted."""
-    if stage is not Stage.CLARIFICATION:
+    if stage is not _ASKING:
         wrote = envelope.hop.wrote if envelope.hop is not None else ()
         if did not in _GIVES_A_REASON or "clarification_reason" not in wrote:
             return None
@@ -233,7 +243,7 @@ def _reason(envelope: Envelope, did: Did, stage: Stage) -> ClarificationReason |
     return ClarificationReason(value) if value in set(ClarificationReason) else None
 
 
-def _routed(envelope: Envelope, stage: Stage, did: Did, decision: Decision) -> JournalEntry:
+def _routed(envelope: Envelope, stage: Stage, did: Did, decision: Decision) -> Said:
     action, hop, payload = decision.actions[0], envelope.hop, envelope.payload
     wrote = hop.wrote if hop is not None else ()
     read: Fields = {
@@ -251,13 +261,13 @@ def _routed(envelope: Envelope, stage: Stage, did: Did, decision: Decision) -> J
         fields["reason"] = hop.reason
     if decision.termination_reason:
         fields["termination_reason"] = decision.termination_reason
-    return JournalEntry("routed", fields)
+    return Said("routed", to_json(fields))
 
 
 def _is_short(value: JsonValue) -> bool:
     if isinstance(value, str):
         return len(value) <= READ_CHARACTERS
-    return not isinstance(value, list | dict) or len(str(value)) <= READ_CHARACTERS
+    return not isinstance(value, (list, dict)) or len(str(value)) <= READ_CHARACTERS
 
 
 def _counters(envelope: Envelope) -> Counters:

@@ -8,9 +8,9 @@ from typing import Any
 from pydantic import BaseModel, JsonValue, ValidationError
 
 from agents.agent import Agent
-from broker.journaling import SaidEntry
+from broker.journaling import Note, Said
 from broker.keys import stream_key
-from broker.port import Delivery, Fields, JournalEntry, Retry, Send, Settlement
+from broker.port import Delivery, Fields, Retry, Send, Settlement
 from envelope.encoding import brief, to_json
 from envelope.envelope import Envelope, Hop, decode
 from envelope.errors import ContractError, DecodeError
@@ -30,7 +30,7 @@ SAID_AS_IT_IS = frozenset({str, bool, int, float, type(None)})
 AnyAgent = Agent[Any, Any]
 
 
-Calls = Callable[[], tuple[JournalEntry, ...]]
+Calls = Callable[[], tuple[Note, ...]]
 CallRecorder = Callable[[Envelope, str, int, float], AbstractContextManager[Calls]]
 """Collects the model calls made inside the block: for envelope, stage, attempt and seconds left."""
 
@@ -127,7 +127,7 @@ class AgentHandler:
         envelope: Envelope,
         outcome: object,
         seconds: float,
-        calls: Sequence[JournalEntry],
+        calls: Sequence[Note],
     ) -> Settlement:
         writes, hop = self._judge(outcome)
         self._on_written(self._name, writes)
@@ -155,18 +155,18 @@ class AgentHandler:
                 expected = f"Wrote, RetryAfter or GaveUp of {role}"
                 raise ContractError(f"expected {expected}, found {found!r}")
 
-    def _told(self, hop: Hop, writes: Fields, seconds: float) -> JournalEntry:
+    def _told(self, hop: Hop, writes: Fields, seconds: float) -> Said:
         """Return how the journal tells of a run; what it cannot say, the envelope could not."""
         fields: Fields = {
             "role": self._name,
             "status": hop.status,
             "writes": writes,
-            "milliseconds": round(seconds * 1000, 2),
+            "milliseconds": int(seconds * 100_000) / 100,
         }
         if hop.reason:
             fields["reason"] = hop.reason
         try:
-            return SaidEntry("wrote", fields, json=to_json(fields))
+            return Said("wrote", to_json(fields))
         except ValueError as error:
             raise ContractError(f"{self._name} wrote what JSON cannot say: {error}") from error
 

@@ -11,6 +11,7 @@ from typing import Protocol
 
 import structlog
 
+from broker.journaling import Note
 from broker.port import Delivery, Finish, Forward, JournalEntry, Send, Settlement
 from envelope.encoding import brief
 from envelope.envelope import Envelope
@@ -30,7 +31,7 @@ class Decides(Protocol):
         delivery: Delivery,
         envelope: Envelope,
         remaining_seconds: float,
-        journal: Sequence[JournalEntry] = (),
+        journal: Sequence[Note] = (),
     ) -> Forward | Finish:
         """Return what is to be done; `journal` is what is told before the decision."""
         ...
@@ -44,7 +45,7 @@ class OnTheSpot:
         self._meter = meter
 
     async def decide(
-        self, delivery: Delivery, handed: Envelope, journal: Sequence[JournalEntry], seconds: float
+        self, delivery: Delivery, handed: Envelope, journal: Sequence[Note], seconds: float
     ) -> Settlement:
         """Return the manager's settlement of `handed`, which an agent made in `seconds`."""
         began = time.perf_counter()
@@ -61,6 +62,6 @@ class OnTheSpot:
         return decided
 
 
-def to_manager(handed: Envelope, journal: Sequence[JournalEntry]) -> Forward:
+def to_manager(handed: Envelope, journal: Sequence[Note]) -> Forward:
     """Return how an envelope is handed back over the manager's stream."""
     return Forward(sends=(Send(MANAGER, carried=handed),), journal=tuple(journal))

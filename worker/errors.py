@@ -9,7 +9,7 @@ WorkerError
 
 from collections.abc import Sequence
 
-from broker.port import JournalEntry
+from broker.journaling import Note
 
 
 class WorkerError(Exception):
@@ -23,7 +23,7 @@ class HandlerTimeoutError(WorkerError):
 class RunFailedError(WorkerError):
     """A run failed; what it had done, such as model calls, is kept for the journal."""
 
-    def __init__(self, error: Exception, journal: Sequence[JournalEntry]) -> None:
+    def __init__(self, error: Exception, journal: Sequence[Note]) -> None:
         super().__init__(f"{type(error).__name__}: {error}")
         self.journal = tuple(journal)
 
@@ -31,7 +31,7 @@ class RunFailedError(WorkerError):
 class SuspectFailedError(RunFailedError):
     """A run failed in quarantine; told by the process that ran it."""
 
-    def __init__(self, told: str, journal: Sequence[JournalEntry]) -> None:
+    def __init__(self, told: str, journal: Sequence[Note]) -> None:
         WorkerError.__init__(self, told)
         self.journal = tuple(journal)
 

@@ -24,7 +24,8 @@ from typing import Any, TypeVar
 import structlog
 
 from broker.errors import BrokerUnavailableError
-from broker.port import Bury, Death, Delivery, Forward, JournalEntry, Send, Settlement
+from broker.journaling import Note
+from broker.port import Bury, Death, Delivery, Forward, Send, Settlement
 from broker.settling import STARTS
 from envelope.envelope import Envelope, decode
 from envelope.memory_read import MemoryRead
@@ -56,7 +57,7 @@ class _Raised:
 
     told: str
     unavailable: bool = False
-    journal: tuple[JournalEntry, ...] = ()
+    journal: tuple[Note, ...] = ()
 
 
 class Quarantine:

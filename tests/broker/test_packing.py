@@ -4,9 +4,9 @@ import hiredis
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.packing import LONG_BYTES, packed
+from broker.packing import HEADS, packed
 
-LONG = st.binary(min_size=LONG_BYTES - 1, max_size=LONG_BYTES + 2)
+LONG = st.binary(min_size=len(HEADS) - 1, max_size=len(HEADS) + 2)
 ARGUMENT = st.binary() | LONG | st.text() | st.integers() | st.floats()
 QUICK = settings(derandomize=True, deadline=None, database=None)
 

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from broker.port import Delivery, Finish, Forward, JournalEntry
+from broker.journaling import Note
+from broker.port import Delivery, Finish, Forward
 from envelope.envelope import Envelope
 from envelope.role import Role
 from gateway.desk import Message
@@ -44,7 +45,7 @@ class ForgetfulManager(Manager):
         delivery: Delivery,
         envelope: Envelope,
         remaining_seconds: float,
-        journal: Sequence[JournalEntry] = (),
+        journal: Sequence[Note] = (),
     ) -> Forward | Finish:
         if envelope.payload.get("stage") == "search":
             self.asked += 1
