@@ -132,20 +132,21 @@ def taken_on_the_way(
     place, deadline_ms = what
     source, settlement = batch[place - 1]
     send = _sent_by(settlement)
-    return Delivery(
-        entry_id=entry[0].decode(),
-        role=want.role,
-        shard=source.shard,
-        consumer=want.consumer,
-        count=1,
-        question=source.question,
-        frame=send.frame,
-        remaining_seconds=(float(deadline_ms) - now_ms) / 1000,
-        result_list=source.result_list,
-        carried=send.carried,
-        kept=send.kept,
-        keys=source.keys,
+    remaining_seconds = (float(deadline_ms) - now_ms) / 1000
+    # By place, which costs a third of what it costs by name.
+    taken = Delivery(
+        entry[0].decode(),
+        want.role,
+        source.shard,
+        want.consumer,
+        1,
+        source.question,
+        send.frame,
+        remaining_seconds,
     )
+    taken.result_list, taken.keys = source.result_list, source.keys
+    taken.carried, taken.kept = send.carried, send.kept
+    return taken
 
 
 def kept_at_the_door(submission: Submission) -> str:

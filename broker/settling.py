@@ -274,7 +274,10 @@ def outcome_of(reply: Fields) -> str:
 def _notes(delivery: Delivery, settlement: Settlement) -> list[Argument]:
     """Return what the journal is told in one entry: how much that is, then its fields."""
     told: list[Argument] = [0]
-    for place, note in enumerate((*settlement.journal, *_own_notes(delivery, settlement))):
+    notes = settlement.journal
+    if not isinstance(settlement, (Forward, Finish)):
+        notes = (*notes, *_own_notes(delivery, settlement))
+    for place, note in enumerate(notes):
         kind, fields = note_fields(place)
         told += (kind, note.kind, fields, note.said())
     told[0] = len(told) - 1

@@ -1,6 +1,7 @@
 """The envelope: everything that happens to a question is one of these, moving from role to role."""
 
 from dataclasses import fields
+from functools import lru_cache
 from typing import Literal, TypeVar
 
 from pydantic import ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
@@ -34,10 +35,11 @@ class Hop:
     wrote: tuple[str, ...] = Field(default=(), description="names of the payload attributes")
     reason: str = ""
 
-    @classmethod
-    def that_wrote(cls, role: str, wrote: tuple[str, ...]) -> "Hop":
+    @staticmethod
+    @lru_cache(256)
+    def that_wrote(role: str, wrote: tuple[str, ...]) -> "Hop":
         """Return the hop of a role that did its work; values are trusted, not validated."""
-        return _trusted(cls, {"role": role, "status": "wrote", "wrote": wrote, "reason": ""})
+        return _trusted(Hop, {"role": role, "status": "wrote", "wrote": wrote, "reason": ""})
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -80,7 +82,7 @@ class Envelope:
 
     def changed(self, **changes: object) -> "Envelope":
         """Return a copy with these attributes changed; values are trusted, not validated."""
-        return _trusted(Envelope, {**self.__dict__, **changes})
+        return _trusted(Envelope, self.__dict__ | changes)
 
     def encode(self) -> bytes:
         """Return the frame: JSON in UTF-8."""

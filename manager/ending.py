@@ -38,11 +38,18 @@ def end_reply(envelope: Envelope, decision: Decision, end: End, texts: Texts) ->
     return _with_system(reply, envelope, decision.termination_reason)
 
 
-def last_resort(envelope: Envelope, texts: Texts) -> Reply:
-    """Return what the user gets if nothing comes of this any more: best answer or apology."""
+def last_resort(envelope: Envelope, texts: Texts) -> Reply | None:
+    """Return what the user gets if nothing comes of this any more: best answer or apology.
+
+    None while nothing is known here that the door did not know: its apology is in the language
+    that the caller reads.
+    """
     best = envelope.payload.get("best_answer")
-    reply = _best(best) if isinstance(best, dict) else _apology(envelope.payload, texts)
-    return _with_system(reply, envelope, "deadline")
+    if isinstance(best, dict):
+        return _with_system(_best(best), envelope, "deadline")
+    if _known_language(envelope.payload) is None:
+        return None
+    return _with_system(_apology(envelope.payload, texts), envelope, "deadline")
 
 
 def best_answer(payload: "Mapping[str, JsonValue]") -> Reply | None:
@@ -160,13 +167,17 @@ def _with_system(reply: Reply, envelope: Envelope, termination_reason: str) -> R
 
 
 def _language(payload: "Mapping[str, JsonValue]") -> str:
+    return _known_language(payload) or "en"
+
+
+def _known_language(payload: "Mapping[str, JsonValue]") -> str | None:
     chosen = payload.get("remember_preferences")
     language = chosen.get("language") if isinstance(chosen, dict) else payload.get("language")
     if isinstance(language, str) and language:
         return language
     preferences = payload.get("preferences")
     known = preferences.get("language") if isinstance(preferences, dict) else None
-    return known if isinstance(known, str) and known else "en"
+    return known if isinstance(known, str) and known else None
 
 
 def _turns(payload: "Mapping[str, JsonValue]", reply: Reply) -> tuple[Turn, ...]:

@@ -272,13 +272,13 @@ def _is_short(value: JsonValue) -> bool:
 
 def _counters(envelope: Envelope) -> Counters:
     counters = envelope.payload.get("counters")
-    if not isinstance(counters, dict):
+    if not counters or not isinstance(counters, dict):
         return {}
     return {name: _whole(value) for name, value in counters.items()}
 
 
 def _attempt(counters: Counters) -> int:
-    return sum(counters.values()) - counters.get(Counter.ROUND, 0)
+    return sum(counters.values()) - counters.get(Counter.ROUND, 0) if counters else 0
 
 
 def _whole(value: JsonValue) -> int:

@@ -35,11 +35,14 @@ CallRecorder = Callable[[Envelope, str, int, float], AbstractContextManager[Call
 """Collects the model calls made inside the block: for envelope, stage, attempt and seconds left."""
 
 
+_NO_CALLS = nullcontext[Calls](tuple)
+
+
 def no_calls(
     _envelope: Envelope, _stage: str, _attempt: int, _seconds: float
 ) -> AbstractContextManager[Calls]:
     """Collect nothing: for agents that ask no model."""
-    return nullcontext(tuple)
+    return _NO_CALLS
 
 
 OnWritten = Callable[[str, Fields], None]
@@ -174,7 +177,10 @@ class AgentHandler:
 def _written(writes: BaseModel) -> dict[str, JsonValue]:
     """Return the attributes that were set, as JSON says them; what was not set is left out."""
     known, values = writes.model_fields_set, writes.__dict__
-    written = {name: value for name, value in values.items() if name in known}
+    if len(known) == len(values):
+        written = values.copy()
+    else:
+        written = {name: value for name, value in values.items() if name in known}
     if len(written) == len(known) and SAID_AS_IT_IS.issuperset(map(type, written.values())):
         return written
     return writes.model_dump(mode="json", include=set(known))

@@ -1,7 +1,6 @@
 """Settles what finished together in one round trip, and takes what comes next on the way."""
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from broker.errors import BrokerUnavailableError
@@ -103,16 +102,15 @@ class Settler:
 
 def _wanting(takers: Sequence[Taker], settlements: Iterable[Settlement]) -> list[tuple[Taker, int]]:
     """Return who has room for what these settlements send, and for how much of it."""
-    sent = Counter(
-        send.role
-        for settlement in settlements
-        if isinstance(settlement, Forward)
-        for send in settlement.sends
-    )
+    sent: dict[str, int] = {}
+    for settlement in settlements:
+        if isinstance(settlement, Forward):
+            for send in settlement.sends:
+                sent[send.role] = sent.get(send.role, 0) + 1
     wanting: list[tuple[Taker, int]] = []
     for taker in takers:
-        places = min(sent[taker.role], taker.room)
-        if places > 0:
-            sent[taker.role] -= places
+        left = sent.get(taker.role)
+        if left and (places := min(left, taker.room)) > 0:
+            sent[taker.role] = left - places
             wanting.append((taker, places))
     return wanting

@@ -12,7 +12,7 @@ import structlog
 
 from broker.errors import BrokerUnavailableError
 from broker.outage import Outage
-from broker.port import Broker, Bury, Delivery, Forward, Lost, Retry, Send, Settlement
+from broker.port import Broker, Bury, Delivery, Finish, Forward, Lost, Retry, Send, Settlement
 from envelope.encoding import brief
 from envelope.envelope import Envelope, Hop, decode
 from envelope.errors import DecodeError
@@ -33,6 +33,8 @@ log = structlog.get_logger("worker")
 UNAVAILABLE = (BrokerUnavailableError, MemoryUnavailableError)
 UNSURE = -1
 ROLES = frozenset(role.value for role in Role)
+SETTLED = {kind: kind.__name__.lower() for kind in (Forward, Finish, Retry, Bury)}
+"""How each settlement is counted."""
 
 
 class Worker:
@@ -158,7 +160,7 @@ class Worker:
             return
         if not kept:
             self._meter.lost(self.role)
-        outcome = type(settlement).__name__.lower() if kept else "lost"
+        outcome = SETTLED[type(settlement)] if kept else "lost"
         self._meter.handled(self.role, outcome, time.perf_counter() - run.began)
         self.runs.end(run)
 

@@ -51,6 +51,7 @@ def test_an_ungrounded_answer_never_becomes_the_best() -> None:
 def test_the_last_resort_is_the_best_answer_so_far() -> None:
     reply = ending.last_resort(envelope(best_answer=BEST, language="de"), Words())
 
+    assert reply is not None
     assert (reply["outcome"], reply["text"]) == ("answered", "the best")
     assert reply["termination_reason"] == "deadline"
 
@@ -59,8 +60,15 @@ def test_the_last_resort_is_an_apology_in_the_users_language() -> None:
     known = ending.last_resort(envelope(language="de"), Words())
     guessed = ending.last_resort(envelope(preferences={"language": "uk"}), Words())
 
+    assert known is not None
+    assert guessed is not None
     assert (known["outcome"], known["text"]) == ("failed", "apology/de")
     assert guessed["text"] == "apology/uk"
+
+
+def test_the_doors_apology_stays_the_last_resort_until_the_users_language_is_known() -> None:
+    assert ending.last_resort(envelope(), Words()) is None
+    assert ending.last_resort(envelope(preferences={"language": None}), Words()) is None
 
 
 def test_choosing_a_language_is_confirmed_in_it() -> None:
