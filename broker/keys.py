@@ -34,6 +34,7 @@ percent-encoded: no id can reach into another key.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 from urllib.parse import unquote
 
 from envelope.question import Question, in_key, shard_of, shard_tag
@@ -146,8 +147,7 @@ def shard_keys(shard: int) -> ShardKeys:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class QuestionKeys:
+class QuestionKeys(NamedTuple):
     """The keys of one question and of its conversation."""
 
     name: str

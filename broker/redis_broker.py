@@ -10,7 +10,7 @@ the old owner settles then is refused.
 import asyncio
 import random
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
@@ -19,7 +19,7 @@ import structlog
 from broker.admission import NO_PACE, Pace
 from broker.ending import Endings, superseded
 from broker.errors import BrokerUnavailableError, UnwritableError
-from broker.forgetting import Forgetting
+from broker.forgetting import Forgetting, Forgotten
 from broker.keys import QuestionKeys, named_key, pace_key, question_of, results_key
 from broker.leasing import Leases
 from broker.opening import Opening
@@ -313,8 +313,14 @@ class RedisBroker:
         settlements = Settlements(
             shard, self._space.limits, jitter=self._random.random, wants=wants
         )
+        forgets = {
+            delivery.question: await self._forgetting.before(delivery.question)
+            for delivery, what in batch
+            if isinstance(what, Finish) and what.forget
+        }
         batch = [
-            (delivery, await self._added(settlements, delivery, what)) for delivery, what in batch
+            (delivery, self._added(settlements, delivery, what, forgets))
+            for delivery, what in batch
         ]
         call = settlements.call(self._space.roles)
         finishes = [delivery.question for delivery, what in batch if isinstance(what, Finish)]
@@ -325,17 +331,17 @@ class RedisBroker:
                     self._outcomes.ended(delivery.question, settlement.reply)
         return done, await self._leases.taken(batch, wants, taken, float(now_ms))
 
-    async def _added(
-        self, settlements: Settlements, delivery: Delivery, settlement: Settlement
+    def _added(
+        self,
+        settlements: Settlements,
+        delivery: Delivery,
+        settlement: Settlement,
+        forgets: Mapping[Question, Sequence[Forgotten]],
     ) -> Settlement:
         """Add a settlement, and return it; what is added instead of one that cannot be written."""
-        forgets = (
-            await self._forgetting.before(delivery.question)
-            if isinstance(settlement, Finish) and settlement.forget
-            else ()
-        )
+        forgotten = forgets.get(delivery.question, ()) if forgets else ()
         try:
-            settlements.add(delivery, settlement, forgets)
+            settlements.add(delivery, settlement, forgotten)
         except UnwritableError as error:
             log.warning("settlement_unwritable", role=delivery.role, error=str(error))
             settlement = unwritable(settlement, error, self._tell(delivery, str(error)))

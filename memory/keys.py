@@ -30,16 +30,15 @@ them; the question's end deletes it. `visit` outlives `clear_all`: the visitor
 goes on with the conversation.
 """
 
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from envelope.question import Question, in_key, shard_of, shard_tag
 
 CACHED = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationKeys:
+class ConversationKeys(NamedTuple):
     """The keys of one conversation."""
 
     history: str

@@ -42,11 +42,12 @@ class Watched:
     def __init__(self, handler: Handler, watch: Watch) -> None:
         self.role = handler.role
         self._handler = handler
+        self._reads_along = handler if isinstance(handler, ReadsAlong) else None
         self._watch = watch
 
     def along(self, question: Question) -> MemoryRead | None:
         """Return what is to be read for the handler."""
-        return self._handler.along(question) if isinstance(self._handler, ReadsAlong) else None
+        return None if self._reads_along is None else self._reads_along.along(question)
 
     async def handle(self, delivery: Delivery, envelope: Envelope) -> Settlement:
         """Tell the watch, then work."""
