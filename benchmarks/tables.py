@@ -152,19 +152,19 @@ def goals(report: Report, payload: str) -> str:
         return ""
     trips, recovery, alone = refdesk.trips, refdesk.recovery, refdesk.alone
     rows = [
-        ["questions a second, times FastStream's", "10", _ratio(refdesk, peer, _rates)],
-        ["the same by the clients' processor time", "10", _ratio(peer, refdesk, _client)],
-        ["one question alone, p50, of FastStream's", "0.5", _ratio(refdesk, peer, _p50)],
-        ["share of the raw limit", "0.5", _ratio(refdesk, raw, _rates)],
-        ["the same by the clients' processor time", "0.5", _ratio(raw, refdesk, _client)],
-        ["round trips a hop, alone", "2.0", _number(_hop(trips, "sparse"))],
-        ["round trips a hop, 200 in flight", "1.15", _number(_hop(trips, "saturated"))],
-        ["idle round trips a second", "0.5", _number(_of(trips, "idle"))],
-        ["recovery p99 on an idle queue, leases", "1.25", _number(_of(recovery, "p99"))],
-        ["pick-up p95, ms", "2", _number(_of(alone, "picked_up_p95"))],
-        ["four processes, times one", "see below", _number(_scaling(refdesk))],
+        ["questions a second, times FastStream's", "10", *_ratio(refdesk, peer, _rates)],
+        ["the same by the clients' processor time", "10", *_ratio(peer, refdesk, _client)],
+        ["one question alone, p50, of FastStream's", "0.5", *_ratio(refdesk, peer, _p50)],
+        ["share of the raw limit", "0.5", *_ratio(refdesk, raw, _rates)],
+        ["the same by the clients' processor time", "0.5", *_ratio(raw, refdesk, _client)],
+        ["round trips a hop, alone", "2.0", _number(_hop(trips, "sparse")), NONE],
+        ["round trips a hop, 200 in flight", "1.15", _number(_hop(trips, "saturated")), NONE],
+        ["idle round trips a second", "0.5", _number(_of(trips, "idle")), NONE],
+        ["recovery p99 on an idle queue, leases", "1.25", _number(_of(recovery, "p99")), NONE],
+        ["pick-up p95, ms", "2", _number(_of(alone, "picked_up_p95")), NONE],
+        ["four processes, times one", "see below", _number(_scaling(refdesk)), NONE],
     ]
-    return table(["figure", "must reach", "in this run"], rows)
+    return table(["figure", "must reach", "in this run", "its turns, from - to"], rows)
 
 
 def _p50(row: Row) -> list[float]:
@@ -185,13 +185,15 @@ def _scaling(row: Row) -> float | None:
     return four / one if one and four else None
 
 
-def _ratio(one: Row | None, other: Row | None, figure: Callable[[Row], list[float]]) -> str:
-    """Return the middle one of the ratios of turns that stood beside each other."""
-    if one is None or other is None:
-        return NONE
-    pairs = zip(figure(one), figure(other), strict=False)
+def _ratio(
+    one: Row | None, other: Row | None, figure: Callable[[Row], list[float]]
+) -> tuple[str, str]:
+    """Return the middle of the ratios of turns that stood beside each other, least and most."""
+    pairs = zip(figure(one), figure(other), strict=False) if one and other else ()
     ratios = [above / below for above, below in pairs if below]
-    return _number(median(ratios) if ratios else None)
+    if not ratios:
+        return NONE, NONE
+    return _number(median(ratios)), f"{min(ratios):.2f} - {max(ratios):.2f}"
 
 
 def _of(part: object | None, name: str) -> float | None:

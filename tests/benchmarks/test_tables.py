@@ -48,7 +48,7 @@ def test_the_goals_are_told_as_ratios_of_one_run() -> None:
     assert found["four processes, times one"] == "2.00"
 
 
-def test_a_ratio_is_the_middle_one_of_turns_beside_each_other() -> None:
+def test_a_ratio_is_the_middle_one_of_turns_beside_each_other_and_tells_their_range() -> None:
     refdesk, peer = _row("refdesk", 1.0), _row("faststream", 1.0)
     for ours, theirs in [(1000.0, 100.0), (600.0, 50.0), (900.0, 150.0)]:
         refdesk.add(_speed(ours), None)
@@ -57,6 +57,7 @@ def test_a_ratio_is_the_middle_one_of_turns_beside_each_other() -> None:
     told = tables.goals(_report(refdesk, peer), "4 kB")
 
     assert "questions a second, times FastStream's   | 10         | 10.00" in told
+    assert "| 6.00 - 12.00 " in told
 
 
 def test_a_peer_that_is_not_installed_keeps_its_row() -> None:
