@@ -70,8 +70,9 @@ Every measurement has an empty server of its own; systems take turns within each
 busy minute meets all of them. With one process and *4 kB* each has {turns} turn(s), those with
 figures to reach {most}; the middle one by its speed is told. A ratio to be reached is the middle
 one of those of turns that stood beside each other, for the speed of a machine that others share
-changes from turn to turn; the least and the greatest stand beside it. Compare ratios within this run, and processor time before wall time:
-clients, Redis and whatever else runs share the processors.
+changes from turn to turn; the least and the greatest stand beside it. Compare ratios within this
+run, and processor time before wall time: clients, Redis and whatever else runs share the
+processors.
 
 - Payloads, as JSON once every role has written: {sizes}. *4 kB* is a text with roles that write
   next to nothing. *conversation* is recorded (`python -m benchmarks.recording`): the real

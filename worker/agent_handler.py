@@ -1,7 +1,7 @@
 """Runs an agent on an envelope: typed reads in, typed writes merged, handed back to the manager."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -91,17 +91,26 @@ class AgentHandler:
         )
         with self._recorded(envelope, self._name, attempt, limit) as calls:
             try:
-                outcome = await self._run(reads, limit)
+                outcome = await limited(self._agent.work(reads), limit)
             except (MemoryUnavailableError, QuestionEndedError):
                 # No failure of the agent: the worker waits for Redis, or drops what has ended.
                 raise
+            except TimeoutError as error:
+                late = HandlerTimeoutError(f"{self._name} took longer than {limit:.1f} seconds")
+                raise RunFailedError(late, calls()) from error
             except Exception as error:
                 raise RunFailedError(error, calls()) from error
         seconds = time.perf_counter() - started
         if isinstance(outcome, RetryAfter) and outcome.seconds < delivery.remaining_seconds:
             frame = envelope.changed(total_processing_time=envelope.total_processing_time + seconds)
             return Retry(frame.encode(), brief(outcome.reason), outcome.seconds, calls())
-        return await self._hand_back(delivery, envelope, outcome, seconds, calls())
+        writes, hop = self._judge(outcome)
+        self._on_written(self._name, writes)
+        handed = handed_back(delivery, envelope, hop, writes, seconds)
+        journal = (*calls(), self._told(hop, writes, seconds))
+        if self._manager is None:
+            return to_manager(handed, journal)
+        return await self._manager.decide(delivery, handed, journal, seconds)
 
     def _read(self, envelope: Envelope) -> BaseModel:
         payload = envelope.payload
@@ -115,30 +124,6 @@ class AgentHandler:
                 f"{first['msg']}"
             ) from error
         return reads
-
-    async def _run(self, reads: BaseModel, limit: float) -> object:
-        try:
-            return await limited(self._agent.work(reads), limit)
-        except TimeoutError as error:
-            raise HandlerTimeoutError(
-                f"{self._name} took longer than {limit:.1f} seconds"
-            ) from error
-
-    async def _hand_back(
-        self,
-        delivery: Delivery,
-        envelope: Envelope,
-        outcome: object,
-        seconds: float,
-        calls: Sequence[Note],
-    ) -> Settlement:
-        writes, hop = self._judge(outcome)
-        self._on_written(self._name, writes)
-        handed = handed_back(delivery, envelope, hop, writes, seconds)
-        journal = (*calls, self._told(hop, writes, seconds))
-        if self._manager is None:
-            return to_manager(handed, journal)
-        return await self._manager.decide(delivery, handed, journal, seconds)
 
     def _judge(self, outcome: object) -> tuple[dict[str, JsonValue], Hop]:
         role = self._name
