@@ -8,6 +8,7 @@ from envelope.memory_write import Append, Delete, Increment, SetFields
 from envelope.outcome import Outcome
 from tests.broker.rig import LAST_RESORT, Rig, eventually, finish, forward, question
 
+ODD = '\0"\\\n\x7f {0} null'
 HISTORY = "rd:{0}:mem:history"
 
 
@@ -144,7 +145,7 @@ async def test_a_finish_applies_its_memory_writes(rig: Rig) -> None:
         finish(
             remember=[
                 Append(key=HISTORY, values=("1", "2", "3"), keep=2, ttl_seconds=60),
-                SetFields(key=fields, fields={"language": "de", "ü": ""}, ttl_seconds=60),
+                SetFields(key=fields, fields={"odd": ODD, "ü": ODD * 30}, ttl_seconds=60),
                 Increment(key=counts, fields={"questions": 1, "seconds": 1.5}, ttl_seconds=60),
                 Delete(key="rd:{0}:mem:old"),
             ]
@@ -152,7 +153,10 @@ async def test_a_finish_applies_its_memory_writes(rig: Rig) -> None:
     )
 
     assert await rig.client.lrange(HISTORY, 0, -1) == [b"2", b"3"]
-    assert await rig.client.hgetall(fields) == {b"language": b"de", "ü".encode(): b""}
+    assert await rig.client.hgetall(fields) == {
+        b"odd": ODD.encode(),
+        "ü".encode(): ODD.encode() * 30,
+    }
     found = await rig.client.hgetall(counts)
     assert {name: float(value) for name, value in found.items()} == {
         b"questions": 1.0,
