@@ -33,7 +33,8 @@ class LongMemory(RedisMemory):
 
     def recalled(self, found: MemoryFound) -> Remembered:
         """Return the turns of the payload."""
-        return replace(super().recalled(found), history=self.turns)
+        remembered = super().recalled(found)
+        return replace(remembered, history=self.turns) if self.turns else remembered
 
 
 class Watched:
