@@ -25,6 +25,7 @@ class _Side(asyncio.Protocol):
         self.transport: asyncio.Transport | None = None
         self.other: _Side | None = None
         self.waiting = bytearray()
+        self.ended = asyncio.Event()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         if not isinstance(transport, asyncio.Transport):
@@ -43,6 +44,7 @@ class _Side(asyncio.Protocol):
             self.transport.write(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self.ended.set()
         if self.other is not None and self.other.transport is not None:
             self.other.transport.close()
 
@@ -113,6 +115,8 @@ async def _serve(
         ready.set()
         await stop.wait()
         server.close()
-        for one in clients:
-            if one.transport is not None:
-                one.transport.abort()
+    # Now that nobody connects any more; what is not at its end would be left open with the loop.
+    for side in (side for one in clients for side in (one, one.other)):
+        if side is not None and side.transport is not None:
+            side.transport.abort()
+            await side.ended.wait()
