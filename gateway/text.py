@@ -3,13 +3,13 @@
 import re
 import unicodedata
 
+from envelope.hidden_characters import HIDDEN_RANGES
 from gateway.errors import MessageError
 
 LONGEST_CHARACTERS = 8_000
 LONGEST_NAME = 128
-# Controls but newline and tab, lone surrogates, and directional overrides: these can make a text
-# read differently from what it says, where marks and isolates cannot.
-_NO_TEXT = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e]")
+# Controls but newline and tab, lone surrogates, and hidden characters; marks and isolates stay.
+_NO_TEXT = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff{HIDDEN_RANGES}]")
 _ASCII_CONTROLS = bytes(code for code in range(128) if _NO_TEXT.match(chr(code)))
 
 

@@ -1,0 +1,23 @@
+"""Characters that make a text read differently from what it says, or say what nobody sees.
+
+- Bidirectional embeddings and overrides (U+202A to U+202E) reorder what is displayed: "Trojan
+  Source", CVE-2021-42574. Isolates and marks stay, since right-to-left texts need them.
+- Tag characters (U+E0000 to U+E007F) repeat ASCII invisibly, and models read them.
+- Supplementary variation selectors (U+E0100 to U+E01EF) carry arbitrary bytes behind one letter.
+- Deprecated format controls (U+206A to U+206F), invisible operators (U+2061 to U+2064) and
+  interlinear annotations (U+FFF9 to U+FFFB) have no place in plain text.
+"""
+
+import re
+
+HIDDEN_RANGES = (
+    "\u202a-\u202e\u2061-\u2064\u206a-\u206f\ufff9-\ufffb\U000e0000-\U000e007f\U000e0100-\U000e01ef"
+)
+"""Ranges for a character class of a regular expression."""
+
+_HIDDEN = re.compile(f"[{HIDDEN_RANGES}]+")
+
+
+def remove_hidden_characters(text: str) -> str:
+    """Return `text` without hidden characters; every other character stays as it is."""
+    return text if text.isascii() else _HIDDEN.sub("", text)
