@@ -1,6 +1,5 @@
 """Every setting, read from the environment or a `.env` file; `docs/settings.md` lists them."""
 
-import ipaddress
 import re
 from pathlib import Path
 from typing import Literal
@@ -8,7 +7,9 @@ from typing import Literal
 from pydantic import BaseModel, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from config.chat_settings import ChatSettings
 from config.errors import SettingsError
+from config.http_settings import WEB_ADDRESS, HttpSettings
 
 INSTANCES = {
     "manager": 1,
@@ -54,7 +55,6 @@ class ModelLimit(BaseModel, frozen=True, extra="forbid"):
     tokens_per_minute: float | None = Field(None, gt=0)
 
 
-_WEB_ADDRESS = re.compile(r"https?://[^\s\"'<>]+")
 REDIS_SCHEMES = ("redis://", "rediss://", "unix://", "redis+cluster://", "rediss+cluster://")
 
 
@@ -73,7 +73,7 @@ class AssistantSettings(BaseModel, frozen=True, extra="forbid"):
         return _documentation(value)
 
 
-class Settings(BaseSettings):
+class Settings(HttpSettings, ChatSettings, BaseSettings):
     """The settings of one process. Times are seconds unless the name says otherwise."""
 
     model_config = SettingsConfigDict(
@@ -164,48 +164,11 @@ class Settings(BaseSettings):
         "open there, below this address or by a template, `https://docs.acme.com/{page}#{anchor}` "
         "(`{path}`: the file's path, `{page}`: without its ending); unset: at the HTTP door",
     )
-    source_links: bool = Field(
-        True, description="the HTTP door shows cited documents that are not published elsewhere"
-    )
-    public_url: str | None = Field(
-        None, description="of the HTTP door, where people reach it under another address"
-    )
-    trusted_proxies: tuple[str, ...] = Field(
-        (),
-        description="addresses or networks of proxies in front of the HTTP door, whose "
-        "`X-Forwarded-For` and `X-Forwarded-Proto` are believed (a JSON list); none: nobody's",
-    )
     history_turns: int = Field(6, ge=0, le=50, description="turns that agents see")
     memory_ttl_days: float = Field(30.0, gt=0, description="conversations are forgotten after")
     result_ttl_hours: float = Field(24.0, gt=0, description="replies and journals are kept for")
     instances: dict[str, int] = Field({}, description="instances per role (JSON), else defaults")
     concurrency: dict[str, int] = Field({}, description="concurrency per role (JSON)")
-    burst_seconds: float = Field(
-        1.0,
-        ge=0,
-        le=30,
-        description="chats: messages that come within it are one question; 0: each is its own",
-    )
-    newer_message: Literal["supersedes", "waits"] = Field(
-        "supersedes", description="chats: what a message does while the one before is answered"
-    )
-    slack_bot_token: SecretStr | None = Field(None, description="of the Slack app, `xoxb-...`")
-    slack_signing_secret: SecretStr | None = Field(
-        None, description="of the Slack app; proves that events come from Slack"
-    )
-    slack_app_token: SecretStr | None = Field(None, description="`xapp-...`, for Socket Mode")
-    slack_channels: tuple[str, ...] = Field(
-        (), description="ids of Slack channels where every message is a question (a JSON list)"
-    )
-    slack_api_url: str | None = Field(None, description="of a proxy in front of Slack")
-    telegram_bot_token: SecretStr | None = Field(None, description="of the Telegram bot")
-    telegram_webhook_url: str | None = Field(
-        None, description="public address of `refdesk telegram`; unset: long polling"
-    )
-    telegram_webhook_secret: SecretStr | None = Field(
-        None, description="1 to 256 of A-Z a-z 0-9 _ -; Telegram sends it with each update"
-    )
-    telegram_api_url: str | None = Field(None, description="of a Bot API server of your own")
     health_port: int = Field(
         0,
         ge=0,
@@ -219,11 +182,7 @@ class Settings(BaseSettings):
         "qdrant_url",
         "openai_base_url",
         "google_base_url",
-        "slack_api_url",
-        "telegram_api_url",
-        "telegram_webhook_url",
         "documentation_url",
-        "public_url",
         mode="before",
     )
     @classmethod
@@ -234,20 +193,6 @@ class Settings(BaseSettings):
     @classmethod
     def _is_documentation(cls, value: str | None) -> str | None:
         return _documentation(value)
-
-    @field_validator("public_url")
-    @classmethod
-    def _is_public(cls, value: str | None) -> str | None:
-        if value is not None and _WEB_ADDRESS.fullmatch(value) is None:
-            raise ValueError("expected an address such as https://desk.acme.com")
-        return value
-
-    @field_validator("trusted_proxies")
-    @classmethod
-    def _are_networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for one in value:
-            ipaddress.ip_network(one)
-        return value
 
     @field_validator("redis_url")
     @classmethod
@@ -325,7 +270,7 @@ class Settings(BaseSettings):
 def _documentation(value: str | None) -> str | None:
     names = set(re.findall(r"\{[^{}]*\}?", value or ""))
     if value is not None and (
-        _WEB_ADDRESS.fullmatch(value) is None or names - {"{path}", "{page}", "{anchor}"}
+        WEB_ADDRESS.fullmatch(value) is None or names - {"{path}", "{page}", "{anchor}"}
     ):
         raise ValueError(
             "expected an address such as https://docs.acme.com, in which {path}, {page} and "

@@ -1,0 +1,43 @@
+"""Settings of the HTTP channel."""
+
+import ipaddress
+import re
+
+from pydantic import BaseModel, Field, field_validator
+
+WEB_ADDRESS = re.compile(r"https?://[^\s\"'<>]+")
+
+
+class HttpSettings(BaseModel):
+    """What the HTTP channel reads; a part of `Settings`."""
+
+    source_links: bool = Field(
+        True, description="the HTTP door shows cited documents that are not published elsewhere"
+    )
+    public_url: str | None = Field(
+        None, description="of the HTTP door, where people reach it under another address"
+    )
+    trusted_proxies: tuple[str, ...] = Field(
+        (),
+        description="addresses or networks of proxies in front of the HTTP door, whose "
+        "`X-Forwarded-For` and `X-Forwarded-Proto` are believed (a JSON list); none: nobody's",
+    )
+
+    @field_validator("public_url", mode="before")
+    @classmethod
+    def _empty_address_is_unset(cls, value: object) -> object:
+        return None if value == "" else value
+
+    @field_validator("public_url")
+    @classmethod
+    def _is_public(cls, value: str | None) -> str | None:
+        if value is not None and WEB_ADDRESS.fullmatch(value) is None:
+            raise ValueError("expected an address such as https://desk.acme.com")
+        return value
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _are_networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for one in value:
+            ipaddress.ip_network(one)
+        return value
