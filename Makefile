@@ -1,18 +1,22 @@
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 
-.PHONY: help install demo format lint types imports test-fast test check bench faults
+.PHONY: help install demo format lint types imports test-fast test check lock audit sbom bench faults
 
 help:  ## print these verbs
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
 
-.venv/installed: pyproject.toml
+# Without isolation: what builds a wheel is locked too, and not fetched beside the lock.
+INSTALL := $(BIN)/pip install --quiet --no-build-isolation
+
+.venv/installed: pyproject.toml requirements/build.txt requirements/dev.txt
 	python3 -m venv .venv
-	$(BIN)/pip install --quiet --upgrade pip
-	$(BIN)/pip install --quiet --editable '.[restructuredtext]' --group dev
+	$(INSTALL) --require-hashes --requirement requirements/build.txt
+	$(INSTALL) --require-hashes --requirement requirements/dev.txt --report .venv/dependencies.json
+	$(INSTALL) --no-deps --editable .
 	touch $@
 
-install: .venv/installed  ## make the environment in .venv
+install: .venv/installed  ## make the environment in .venv, from the lock
 
 demo: install  ## set up, ingest the example documents, ask three questions; no Redis, no key
 	$(BIN)/refdesk demo
@@ -39,8 +43,18 @@ test: lint types imports  ## every test, on a real Redis too; what CI calls
 
 check: test  ## everything that must be green before a commit
 
+lock: install  ## lock the dependencies anew after a change of pyproject.toml; UPGRADE=1: the newest
+	$(INSTALL) --require-hashes --requirement requirements/lock.txt
+	$(BIN)/python -m deploy.supply_chain.lock $(if $(UPGRADE),--upgrade)
+
+audit: install  ## ask the package index for vulnerable and yanked releases of the lock
+	$(BIN)/python -m deploy.supply_chain.audit
+
+sbom: install  ## write the bill of materials of the image into dist/
+	$(BIN)/python -m deploy.supply_chain.sbom
+
 bench: install  ## measure the broker beside others, in one run; writes docs/benchmarks.md
-	$(BIN)/pip install --quiet --group bench
+	$(INSTALL) --require-hashes --requirement requirements/bench.txt
 	$(BIN)/python -m benchmarks --full --write
 
 faults: install  ## kill processes for half an hour and count what was lost, into docs/faults.md

@@ -1,0 +1,170 @@
+"""The lock is in step with pyproject.toml, holds a hash for every file, and names no registry."""
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from redis._parsers.hiredis import NOT_ENOUGH_DATA, _AsyncHiredisParser
+from redis.asyncio import Connection
+
+from deploy.supply_chain.lock import (
+    EXTRAS,
+    LOCKS,
+    REQUIREMENTS,
+    ROOT,
+    LockError,
+    LockFile,
+    compute_fingerprint,
+    find_inputs,
+    normalize_name,
+    read_lock,
+    read_project,
+)
+
+PROJECT = read_project()
+PRODUCT = set(PROJECT["tool"]["importlinter"]["root_packages"])
+PRIVATE_PARTS = {"redis": ("_writer", "_reader", "_parser", "_connect")}
+"""What the product uses of a library's objects that the library does not promise to keep."""
+
+names = pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.name)
+
+
+@names
+def test_a_lock_is_resolved_from_what_the_project_declares_now(lock: LockFile) -> None:
+    fingerprint = compute_fingerprint(lock, PROJECT)
+
+    assert f"# inputs: {fingerprint}\n" in lock.path.read_text(), "stale: run make lock"
+
+
+@names
+def test_every_declared_requirement_is_locked_by_a_version_that_it_allows(lock: LockFile) -> None:
+    locked = {one.name: one.version for one in read_lock(lock.path)}
+
+    for line in find_inputs(lock, PROJECT):
+        requirement = Requirement(line)
+        assert requirement.specifier.contains(locked[normalize_name(requirement.name)]), line
+
+
+def test_all_locks_agree_on_every_version() -> None:
+    chosen: dict[tuple[str, str], set[str]] = {}
+    for lock in LOCKS:
+        for one in read_lock(lock.path):
+            if not one.marker:
+                chosen.setdefault((one.name, one.marker), set()).add(one.version)
+
+    assert {name for name, versions in chosen.items() if len(versions) > 1} == set()
+
+
+@names
+def test_every_locked_release_has_digests_and_no_address(lock: LockFile) -> None:
+    text = lock.path.read_text()
+
+    digests = [digest for one in read_lock(lock.path) for digest in one.digests]
+    assert all(re.fullmatch(r"[0-9a-f]{64}", digest) for digest in digests)
+    assert "://" not in text
+    assert "index" not in {word.strip("-") for word in text.split()}
+    assert not re.search(r"^\s*-", text.replace("    --hash=", ""), re.MULTILINE)
+
+
+def test_a_line_without_a_hash_is_no_lock(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.txt"
+    broken.write_text("redis==8.1.0\n")
+
+    with pytest.raises(LockError, match="expected name==version with hashes, found 'redis==8"):
+        read_lock(broken)
+
+
+def test_every_lock_is_listed_and_the_image_has_every_extra() -> None:
+    assert {path.stem for path in REQUIREMENTS.glob("*")} == {lock.name for lock in LOCKS}
+    assert set(EXTRAS) == set(PROJECT["project"]["optional-dependencies"])
+
+
+def test_nothing_is_installed_beside_the_lock() -> None:
+    installing = [
+        line
+        for name in ("Makefile", ".ci/run", "deploy/Dockerfile")
+        for line in (ROOT / name).read_text().replace("\\\n", " ").splitlines()
+        for line in line.split("&&")
+        if re.search(r"pip\S* install|\$\(INSTALL\)", line)
+    ]
+
+    assert len(installing) >= 7
+    for line in installing:
+        assert line.startswith("INSTALL :=") or "--require-hashes" in line or "--no-deps" in line
+        assert line.startswith("\t$(INSTALL)") or "--no-build-isolation" in line
+
+
+def imported(files: Iterable[Path]) -> Iterator[tuple[str, Path]]:
+    """The top-level modules that files import."""
+    for path in files:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                yield from ((alias.name.split(".")[0], path) for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                yield node.module.split(".")[0], path
+
+
+def tracked(*folders: str) -> list[Path]:
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", *folders],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    ).stdout.split()  # fmt: skip
+    return [ROOT / name for name in listed if name.endswith(".py") and (ROOT / name).exists()]
+
+
+@pytest.mark.parametrize(
+    ("folders", "groups"),
+    [(tuple(sorted(PRODUCT)), ()), (("tests",), ("dev",))],
+    ids=["product", "tests"],
+)
+def test_every_imported_distribution_is_declared(
+    folders: tuple[str, ...], groups: tuple[str, ...]
+) -> None:
+    asked = find_inputs(LockFile("", "", extras=EXTRAS, groups=groups), PROJECT)
+    declared = {normalize_name(Requirement(line).name) for line in asked}
+    owners = packages_distributions()
+    own = {*PRODUCT, "tests", "benchmarks", *sys.stdlib_module_names}
+
+    undeclared = {
+        (module, str(path.relative_to(ROOT)))
+        for module, path in imported(tracked(*(f"{folder}/*.py" for folder in folders)))
+        if module not in own
+        and not declared & {normalize_name(name) for name in owners.get(module, ())}
+    }
+
+    assert undeclared == set()
+
+
+def find_users_of_private_parts() -> set[str]:
+    """The modules of the product that reach into what a library keeps to itself."""
+    private = re.compile(r"^\s*from [a-z]\w*(\.\w+)*\._\w+.* import |SLF001", re.MULTILINE)
+    return {
+        str(path.relative_to(ROOT))
+        for path in tracked(*(f"{folder}/*.py" for folder in PRODUCT))
+        if private.search(path.read_text())
+    }
+
+
+def test_private_parts_are_used_in_one_module_and_are_where_it_looks_for_them() -> None:
+    connection = Connection(parser_class=_AsyncHiredisParser)
+
+    assert find_users_of_private_parts() == {"broker/packing.py"}
+    assert all(hasattr(connection, name) for name in PRIVATE_PARTS["redis"])
+    assert hasattr(_AsyncHiredisParser(socket_read_size=1), "_reader")
+    assert NOT_ENOUGH_DATA is not None
+
+
+def test_a_library_whose_private_parts_are_used_has_an_upper_bound() -> None:
+    bounds = {
+        normalize_name(Requirement(line).name): Requirement(line).specifier
+        for line in PROJECT["project"]["dependencies"]
+    }
+
+    for name in PRIVATE_PARTS:
+        assert any(one.operator in ("<", "==", "~=") for one in bounds[name]), name
