@@ -1,0 +1,122 @@
+"""Audits the locked dependencies: `python -m deploy.supply_chain.audit`.
+
+Three questions: do the installed versions fit each other (`pip check`); was one of them yanked (the
+report that pip wrote while `make install` ran); does the vulnerability service know one of the
+locked versions (`pip-audit`). A finding fails the audit. A service that does not answer does not:
+the audit reports in one line what it could not check.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from deploy.supply_chain.lock import REQUIREMENTS, read_lock
+
+REPORT = Path(sys.prefix) / "dependencies.json"
+LIMIT_SECONDS = 120.0
+REQUEST_SECONDS = 10
+EXIT_FINDING = 1
+AUDITED = ("image", "build")
+"""The locks of what users run; development tools are not exposed to anybody."""
+
+
+@dataclass(slots=True)
+class AuditResult:
+    """What an audit found, and what it could not check."""
+
+    findings: list[str] = field(default_factory=list)
+    unchecked: list[str] = field(default_factory=list)
+
+
+def find_conflicts(python: str = sys.executable) -> AuditResult:
+    """Report installed distributions whose requirements are not met."""
+    done = _run([python, "-m", "pip", "check"])
+    return AuditResult(done.stdout.splitlines() if done.returncode else [])
+
+
+def find_yanked(report: Path) -> AuditResult:
+    """Report yanked releases among those that pip installed, from its report."""
+    try:
+        installed = json.loads(report.read_text(encoding="utf-8"))["install"]
+    except FileNotFoundError:
+        return AuditResult(unchecked=[f"yanked releases: no {report.name}; run make install anew"])
+    yanked = [one["metadata"] for one in installed if one["is_yanked"]]
+    return AuditResult([f"{one['name']} {one['version']} was yanked" for one in yanked])
+
+
+def find_vulnerable(locks: Sequence[Path], *options: str) -> AuditResult:
+    """Ask the vulnerability service for every locked version; `options` go to pip-audit."""
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(folder) / "audit.json"
+        command = [
+            sys.executable, "-m", "pip_audit", "--disable-pip", "--require-hashes",
+            "--progress-spinner", "off", "--timeout", str(REQUEST_SECONDS),
+            "--format", "json", "--desc", "off", "--output", str(output),
+            "--cache-dir", str(Path(folder) / "cache"), *options,
+        ]  # fmt: skip
+        for lock in locks:
+            command += ["--requirement", str(lock)]
+        try:
+            done = _run(command)
+        except subprocess.TimeoutExpired:
+            return AuditResult(unchecked=[f"vulnerabilities: no end within {LIMIT_SECONDS:g} s"])
+        if not output.exists():
+            reason = (done.stderr.strip() or "pip-audit wrote nothing").splitlines()[-1]
+            return AuditResult(unchecked=[f"vulnerabilities: {reason}"])
+        return _read_audit(json.loads(output.read_text(encoding="utf-8")))
+
+
+def _read_audit(told: dict[str, Any]) -> AuditResult:
+    result = AuditResult()
+    unknown = [one["name"] for one in told["dependencies"] if "skip_reason" in one]
+    if unknown:
+        result.unchecked.append(
+            f"vulnerabilities: the service knows nothing of {len(unknown)} of "
+            f"{len(told['dependencies'])} releases, {unknown[0]} among them"
+        )
+    for one in told["dependencies"]:
+        for flaw in one.get("vulns", ()):
+            fixed = ", ".join(flaw["fix_versions"]) or "no release"
+            result.findings.append(
+                f"{one['name']} {one['version']} has {flaw['id']}, fixed in {fixed}"
+            )
+    return result
+
+
+def _run(command: Sequence[str]) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(  # noqa: S603 - our own arguments
+        command, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False
+    )
+
+
+def report(results: Sequence[AuditResult], audited: int) -> int:
+    """Print what was found and what was not checked; return the exit status."""
+    findings = [line for result in results for line in result.findings]
+    unchecked = [line for result in results for line in result.unchecked]
+    for line in unchecked:
+        sys.stderr.write(f"audit: not checked: {line}\n")
+    for line in findings:
+        sys.stderr.write(f"audit: {line}\n")
+    sys.stdout.write(f"audit: {audited} locked releases, {len(findings)} findings\n")
+    return EXIT_FINDING if findings else 0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Audit the environment and the locks of what users run."""
+    parser = argparse.ArgumentParser(
+        prog="python -m deploy.supply_chain.audit", description=main.__doc__
+    )
+    parser.parse_args(arguments)
+    locks = [REQUIREMENTS / f"{name}.txt" for name in AUDITED]
+    results = [find_conflicts(), find_yanked(REPORT), find_vulnerable(locks)]
+    return report(results, sum(len(read_lock(lock)) for lock in locks))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
