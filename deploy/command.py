@@ -84,10 +84,13 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
 
 
 def _configure_logging() -> None:
-    from config.settings import load_settings
+    from config.env_file import describe_env_file, find_env_file
+    from config.settings import Settings, load_settings
     from deploy.logging_setup import configure_logging, secrets_of
 
     settings = load_settings()
+    for line in describe_env_file(Settings, find_env_file(), os.environ):
+        sys.stderr.write(f"refdesk: {line}\n")
     configure_logging(settings.log_level, secrets=secrets_of(settings))
 
 

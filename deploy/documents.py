@@ -6,6 +6,9 @@ import typing
 from collections.abc import Sequence
 from pathlib import Path
 
+from pydantic import BaseModel
+from pydantic_settings import BaseSettings
+
 from config.settings import Settings
 from envelope.payload import CATALOGUE, Attribute
 from envelope.role import Role
@@ -26,9 +29,15 @@ that nobody writes come in at the door.
 """
 _SETTINGS = """# Settings
 
-Generated from `config/settings.py` by `python -m deploy.documents`; do not edit.
+Generated from the groups of settings in `config/` by `python -m deploy.documents`; do not edit.
 
-Every setting is an environment variable, or a line of a `.env` file in the working directory.
+Every setting is an environment variable, or a line of a file of settings. `REFDESK_ENV_FILE` names
+that file. Where it is unset, a `.env` in the working directory is read, unless somebody else may
+have written it; where it is empty, no file is read. A command says at its start which file it
+reads, which names in it are no settings, and which secrets in it others can read.
+"""
+_AREA = """
+## {title}
 
 | variable | default | type | what it is |
 |---|---|---|---|
@@ -40,7 +49,7 @@ def pages() -> dict[str, str]:
     return {
         "flow.md": draw(Flow(ASSISTANT)),
         "contracts.md": _CONTRACTS + "".join(_contract(attribute) for attribute in CATALOGUE),
-        "settings.md": _SETTINGS + "".join(_setting(name) for name in Settings.model_fields),
+        "settings.md": _SETTINGS + "".join(_area(group) for group in (*_GROUPS, Settings)),
     }
 
 
@@ -60,6 +69,18 @@ def _contract(attribute: Attribute) -> str:
         _roles(attribute.read_by),
     )
     return "| " + " | ".join(cells) + " |\n"
+
+
+_GROUPS = tuple(group for group in Settings.__bases__ if group is not BaseSettings)
+
+
+def _area(group: type[BaseModel]) -> str:
+    """Return a table of the settings that a group declares, under the words of its module."""
+    summary = (sys.modules[group.__module__].__doc__ or "").partition("\n")[0]
+    title = summary.partition(", and all")[0].removeprefix("Settings of ").removesuffix(".")
+    names = [name for name in Settings.model_fields if name in group.__annotations__]
+    head = _AREA.format(title=title[:1].upper() + title[1:])
+    return head + "".join(_setting(name) for name in names)
 
 
 def _setting(name: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from config.settings import Settings
+from config.settings import Settings, load_settings
 from deploy.evaluate.collection import ingested
 from deploy.evaluate.questions import UnknownFormatError, corpus_of, rows
 from deploy.evaluate.walk import Walk
@@ -37,7 +37,7 @@ async def evaluate(
 ) -> Figures:
     """Return the figures of a folder; raises `UnknownFormatError` when it holds something else."""
     corpus, tasks = corpus_of(data), _tasks(data)
-    chosen = Settings() if settings is None else settings
+    chosen = load_settings() if settings is None else settings
     async with ingested(corpus, chosen, embedder) as knowledge:
         walk = Walk(chosen, knowledge)
         found = [await _decided(walk, task) for task in tasks]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from agents.guardrails import GuardrailsAgent, Reads
-from config.settings import Settings
+from config.settings import Settings, load_settings
 from deploy.evaluate.collection import ingested
 from deploy.evaluate.questions import UnknownFormatError, corpus_of, rows
 from deploy.knowledge import Knowledge
@@ -41,7 +41,7 @@ async def evaluate(
     """Return the figures of a folder; raises `UnknownFormatError` when it holds something else."""
     questions = _questions(data)
     corpus = corpus_of(_documents(data, questions))
-    chosen = Settings() if settings is None else settings
+    chosen = load_settings() if settings is None else settings
     async with ingested(corpus, chosen, embedder) as knowledge:
         verdicts = {
             strictness: await _verdicts(_agent(chosen, knowledge, strictness), questions)

@@ -1,0 +1,76 @@
+"""Settings of what the desk is about: its domain, its assistants and their documents."""
+
+import re
+from typing import Literal
+
+from pydantic import BaseModel, Field, field_validator
+
+from config.http_settings import WEB_ADDRESS
+
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+
+
+class AssistantSettings(BaseModel, frozen=True, extra="forbid"):
+    """A further assistant; an empty tenant is `TENANT`."""
+
+    assistant: str = Field(pattern=NAME)
+    tenant: str = Field("", pattern=f"^$|{NAME}")
+    domain_name: str
+    domain_scope: str
+    documentation_url: str | None = None
+
+    @field_validator("documentation_url")
+    @classmethod
+    def _is_documentation(cls, value: str | None) -> str | None:
+        return _documentation(value)
+
+
+class DomainSettings(BaseModel):
+    """What the desk is about; a part of `Settings`."""
+
+    domain_name: str = Field("Documentation Assistant", description="how the desk names itself")
+    domain_scope: str = Field(
+        "product documentation and user guides", description="what the desk answers about"
+    )
+    guardrails_strictness: Literal["low", "medium", "high"] = Field(
+        "medium", description="how sure the desk must be that a question is its business"
+    )
+    product_names: tuple[str, ...] = Field(
+        (), description="names that are never translated or corrected (a JSON list)"
+    )
+    default_language: str = Field("en", description="used when nothing tells the language")
+    tenant: str = Field("default", description="whose documents and conversations")
+    assistant: str = Field("default", description="which of the tenant's assistants")
+    assistants: tuple[AssistantSettings, ...] = Field(
+        (),
+        description="further assistants that these processes serve, each with documents of its "
+        "own: a JSON list of `assistant`, `domain_name`, `domain_scope` and, if another, `tenant`",
+    )
+    documentation_url: str | None = Field(
+        None,
+        description="where the documents are published: sources without an address of their own "
+        "open there, below this address or by a template, `https://docs.acme.com/{page}#{anchor}` "
+        "(`{path}`: the file's path, `{page}`: without its ending); unset: at the HTTP door",
+    )
+
+    @field_validator("documentation_url", mode="before")
+    @classmethod
+    def _empty_documentation_is_unset(cls, value: object) -> object:
+        return None if value == "" else value
+
+    @field_validator("documentation_url")
+    @classmethod
+    def _is_documentation(cls, value: str | None) -> str | None:
+        return _documentation(value)
+
+
+def _documentation(value: str | None) -> str | None:
+    names = set(re.findall(r"\{[^{}]*\}?", value or ""))
+    if value is not None and (
+        WEB_ADDRESS.fullmatch(value) is None or names - {"{path}", "{page}", "{anchor}"}
+    ):
+        raise ValueError(
+            "expected an address such as https://docs.acme.com, in which {path}, {page} and "
+            "{anchor} may stand"
+        )
+    return value

@@ -1,0 +1,124 @@
+"""The file of settings: which one is read, whether it may be, and what in it is no setting.
+
+`REFDESK_ENV_FILE` names the file; empty: none is read. Where it is unset, a `.env` in the working
+directory is read, but never one that somebody else may have put there.
+"""
+
+import difflib
+import os
+import stat
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import SecretStr
+from pydantic_settings import BaseSettings, DotEnvSettingsSource
+
+from config.errors import SettingsError
+
+VARIABLE = "REFDESK_ENV_FILE"
+SUGGESTED = ".env"
+FOREIGN_PREFIXES = ("COMPOSE_", "REFDESK_IMAGE", "REDIS_IMAGE", "REDIS_PASSWORD", "QDRANT_IMAGE")
+"""What deploy/compose.yaml reads from the same file."""
+SIMILARITY = 0.85
+SHORTEST = 6
+"""Shorter names of the environment resemble too much by chance."""
+
+
+@dataclass(frozen=True, slots=True)
+class EnvFile:
+    """A file of settings that is read; `is_named` where a person named it."""
+
+    path: Path
+    is_named: bool
+
+
+def find_env_file(environment: Mapping[str, str] = os.environ) -> EnvFile | None:
+    """Return the file of settings; raises `SettingsError` when it must not or cannot be read."""
+    named = environment.get(VARIABLE)
+    if named is not None:
+        return _named_file(Path(named)) if named else None
+    path = Path.cwd() / SUGGESTED
+    if not path.is_file():
+        return None
+    found = path.stat()
+    if found.st_uid not in (os.getuid(), 0) or found.st_mode & stat.S_IWOTH:
+        raise SettingsError(
+            f"expected {path} to be yours and writable by you alone, found that others may have "
+            f"written it; set {VARIABLE}={path} to read it nevertheless, or {VARIABLE}= to read "
+            "none"
+        )
+    return EnvFile(path, is_named=False)
+
+
+def _named_file(path: Path) -> EnvFile:
+    if not path.is_file():
+        raise SettingsError(f"{VARIABLE}: expected a file, found none at {path}")
+    return EnvFile(path.absolute(), is_named=True)
+
+
+def read_names(settings: type[BaseSettings], file: EnvFile) -> dict[str, str | None]:
+    """Return what a file of settings holds, by the name of the setting in capitals."""
+    source = DotEnvSettingsSource(settings, env_file=file.path, env_file_encoding="utf-8")
+    return {name.upper(): value for name, value in source.env_vars.items()}
+
+
+def describe_env_file(
+    settings: type[BaseSettings], file: EnvFile | None, environment: Mapping[str, str]
+) -> list[str]:
+    """Return lines for the person who starts a command: what is read, and what is odd about it."""
+    known = {name.upper() for name in settings.model_fields} | {VARIABLE}
+    lines = []
+    if file is not None:
+        held = read_names(settings, file)
+        lines.append(f"settings are read from {file.path}")
+        secrets = sorted(name for name in held if _is_secret(settings, name, held[name]))
+        if secrets and file.path.stat().st_mode & stat.S_IROTH:
+            lines.append(
+                f"warning: everybody on this machine can read {', '.join(secrets)} in {file.path}; "
+                f"run: chmod 600 {file.path}"
+            )
+        odd = [name for name in held if name not in known and not _is_foreign(name)]
+        lines += _describe_unknown(odd, known, f"in {file.path}")
+    misspelt = [
+        name for name, value in environment.items()
+        if name not in known and not _is_foreign(name) and _resembles(name, value, known)
+    ]  # fmt: skip
+    return [*lines, *_describe_unknown(misspelt, known, "in the environment")]
+
+
+def _describe_unknown(names: Iterable[str], known: Iterable[str], place: str) -> list[str]:
+    shown = []
+    for name in sorted(names):
+        near = _nearest(name, known)
+        shown.append(name if near is None else f"{name} (did you mean {near}?)")
+    return [f"warning: no such setting {place}: {', '.join(shown)}"] if shown else []
+
+
+def _nearest(name: str, known: Iterable[str], similarity: float = 0.6) -> str | None:
+    near: Sequence[str] = difflib.get_close_matches(name, known, n=1, cutoff=similarity)
+    return near[0] if near else None
+
+
+def _resembles(name: str, value: str, known: Iterable[str]) -> bool:
+    """Whether a variable of the environment is meant to be a setting, as far as one can tell."""
+    if not name.isupper() or len(name) < SHORTEST or _is_of_kubernetes(name, value):
+        return False
+    return name.startswith("REFDESK_") or _nearest(name, known, SIMILARITY) is not None
+
+
+def _is_of_kubernetes(name: str, value: str) -> bool:
+    """Whether Kubernetes told a pod by this name about a Service."""
+    return "_SERVICE_" in name or value.startswith("tcp://") or "_PORT_" in name
+
+
+def _is_foreign(name: str) -> bool:
+    return name.startswith(FOREIGN_PREFIXES)
+
+
+def _is_secret(settings: type[BaseSettings], name: str, value: str | None) -> bool:
+    field = settings.model_fields.get(name.lower())
+    if field is None or not value:
+        return False
+    kinds = getattr(field.annotation, "__args__", (field.annotation,))
+    return SecretStr in kinds or ("://" in value and "@" in value)

@@ -1,0 +1,33 @@
+"""Settings of Redis, Qdrant and the data folder: where something is kept, and how long."""
+
+from pathlib import Path
+
+from pydantic import BaseModel, Field, SecretStr, field_validator
+
+REDIS_SCHEMES = ("redis://", "rediss://", "unix://", "redis+cluster://", "rediss+cluster://")
+
+
+class StorageSettings(BaseModel):
+    """Where something is kept, and how long; a part of `Settings`."""
+
+    redis_url: str | None = Field(None, description="unset: the embedded broker")
+    qdrant_url: str | None = Field(None, description="unset: the embedded index")
+    qdrant_api_key: SecretStr | None = Field(None, description="of the Qdrant server")
+    refdesk_data: Path = Field(Path(".refdesk"), description="folder of broker, index and models")
+    memory_ttl_days: float = Field(30.0, gt=0, description="conversations are forgotten after")
+    result_ttl_hours: float = Field(24.0, gt=0, description="replies and journals are kept for")
+
+    @field_validator("redis_url", "qdrant_url", mode="before")
+    @classmethod
+    def _empty_server_is_unset(cls, value: object) -> object:
+        return None if value == "" else value
+
+    @field_validator("redis_url")
+    @classmethod
+    def _redis_scheme(cls, value: str | None) -> str | None:
+        if value is not None and not value.startswith(REDIS_SCHEMES):
+            raise ValueError(
+                "expected redis://, rediss:// or unix:// and a server, or redis+cluster:// or "
+                "rediss+cluster:// and some nodes"
+            )
+        return value

@@ -1,0 +1,155 @@
+"""Settings come from a file that a person knows of, wrote alone, and spelt right."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from config.env_file import describe_env_file, find_env_file
+from config.errors import SettingsError
+from config.settings import Settings, load_settings
+from tests.deploy.house import refdesk
+
+EMPTY = "the message is empty"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory in which a file of settings may lie."""
+    monkeypatch.delenv("REFDESK_ENV_FILE", raising=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write(path: Path, text: str, mode: int = 0o600) -> Path:
+    path.write_text(text, encoding="utf-8")
+    path.chmod(mode)
+    return path
+
+
+def described(environment: dict[str, str] | None = None) -> list[str]:
+    return describe_env_file(Settings, find_env_file(), environment or {})
+
+
+@pytest.mark.slow
+def test_a_command_says_which_file_it_reads_before_anything_else(folder: Path) -> None:
+    file = write(folder / ".env", "DOMAIN_NAME=Acme\n")
+
+    told = refdesk(folder, "ask", " ")
+
+    assert told.stderr.splitlines()[0] == f"refdesk: settings are read from {file}"
+    assert told.stdout == ""
+
+
+def test_where_no_file_is_read_nothing_is_said(folder: Path) -> None:
+    assert described() == []
+    assert load_settings().domain_name == "Documentation Assistant"
+
+
+def test_a_file_in_the_working_directory_is_read(folder: Path) -> None:
+    write(folder / ".env", 'DOMAIN_NAME="Acme Assistant"\n')
+
+    assert load_settings().domain_name == "Acme Assistant"
+
+
+def test_a_file_that_is_named_is_read_instead(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(folder / ".env", "DOMAIN_NAME=suggested\n")
+    named = write(folder / "acme.env", "DOMAIN_NAME=named\n")
+    monkeypatch.setenv("REFDESK_ENV_FILE", str(named))
+
+    assert load_settings().domain_name == "named"
+    assert described() == [f"settings are read from {named}"]
+
+
+def test_a_person_can_have_no_file_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(folder / ".env", "DOMAIN_NAME=suggested\n")
+    monkeypatch.setenv("REFDESK_ENV_FILE", "")
+
+    assert load_settings().domain_name == "Documentation Assistant"
+    assert described() == []
+
+
+def test_a_named_file_that_is_not_there_is_an_error(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REFDESK_ENV_FILE", "none.env")
+
+    with pytest.raises(SettingsError, match=r"REFDESK_ENV_FILE: expected a file, found none"):
+        load_settings()
+
+
+@pytest.mark.slow
+def test_a_file_that_anybody_may_have_written_is_not_read(folder: Path) -> None:
+    write(folder / ".env", "OPENAI_BASE_URL=https://evil.example/v1\n", 0o666)
+
+    told = refdesk(folder, "ask", " ")
+
+    assert told.returncode == 1
+    assert "expected" in told.stderr
+    assert "REFDESK_ENV_FILE=" in told.stderr
+    assert EMPTY not in told.stderr
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file away")
+def test_a_file_of_somebody_else_is_not_read_unless_it_is_named(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = write(folder / ".env", "DOMAIN_NAME=theirs\n", 0o644)
+    os.chown(file, 12345, 12345)
+
+    with pytest.raises(SettingsError, match="others may have written it"):
+        load_settings()
+    monkeypatch.setenv("REFDESK_ENV_FILE", str(file))
+    assert load_settings().domain_name == "theirs"
+
+
+@pytest.mark.parametrize(
+    "line", ["OPENAI_API_KEY=sk-x", "REDIS_URL=redis://:secret@redis:6379/0"], ids=["key", "url"]
+)
+def test_secrets_that_everybody_can_read_are_named_and_not_shown(folder: Path, line: str) -> None:
+    file = write(folder / ".env", f"{line}\nDOMAIN_NAME=x\n", 0o644)
+
+    [_, warning] = described()
+
+    name, value = line.split("=", 1)
+    assert f"can read {name} in {file}; run: chmod 600 {file}" in warning
+    assert value not in warning
+    file.chmod(0o640)
+    assert len(described()) == 1
+
+
+def test_a_file_without_secrets_may_be_read_by_everybody(folder: Path) -> None:
+    write(folder / ".env", "DOMAIN_NAME=x\nOPENAI_API_KEY=\n", 0o644)
+
+    assert len(described()) == 1
+
+
+def test_names_in_the_file_that_are_no_settings_are_named_with_the_nearest(folder: Path) -> None:
+    file = write(folder / ".env", "GEN_MODLE=x\nDOMAIN_NAME=y\nNONSENSE_XQ=1\nCOMPOSE_PROFILES=z\n")
+
+    assert described()[1:] == [
+        f"warning: no such setting in {file}: GEN_MODLE (did you mean GEN_MODEL?), NONSENSE_XQ"
+    ]
+
+
+def test_names_in_the_environment_are_named_where_they_resemble_a_setting(folder: Path) -> None:
+    environment = {
+        "GEN_MODLE": "x", "REFDESK_DATE": "y", "PATH": "/bin", "HOME": "/home/x", "TERM": "xterm",
+        "SHELL": "sh", "LANG": "C", "GEN_MODEL": "offline", "REFDESK_PORT": "tcp://10.0.0.1:80",
+        "REFDESK_SERVICE_HOST": "10.0.0.1", "REDIS_PORT_6379_TCP_PORT": "6379",
+    }  # fmt: skip
+
+    assert described(environment) == [
+        "warning: no such setting in the environment: GEN_MODLE (did you mean GEN_MODEL?), "
+        "REFDESK_DATE (did you mean REFDESK_DATA?)"
+    ]
+
+
+def test_a_file_that_is_no_text_is_one_line(folder: Path) -> None:
+    (folder / ".env").write_bytes(b"DOMAIN_NAME=\xff\xfe\n")
+    (folder / ".env").chmod(0o600)
+
+    with pytest.raises(SettingsError, match="expected UTF-8"):
+        load_settings()
