@@ -1,0 +1,1 @@
+"""What each part of the product may do in Redis."""

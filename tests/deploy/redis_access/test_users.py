@@ -1,0 +1,207 @@
+"""The whole product works for users of Redis who may do nothing that harms the server."""
+
+import ast
+import re
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from redis.asyncio import Redis
+from redis.exceptions import AuthenticationError, NoPermissionError
+from redis.exceptions import ConnectionError as RedisConnectionError
+
+from broker.embedded import Endpoint
+from deploy.assembly import ROLES, desk, keeping_time, posted, staffed
+from deploy.doors import StoredKeys, StoredRates
+from deploy.knowledge import Knowledge
+from deploy.redis_access.users import (
+    CHAT,
+    COMMANDS,
+    FILE,
+    GATEWAY,
+    OPERATOR,
+    SCALER,
+    USERS,
+    WORKER,
+    RedisUser,
+    draw_users,
+)
+from gateway.desk import Message
+from memory.duty import RedisDuty
+from tests.conftest import started_redis
+from tests.deploy.house import ROOT, settings_of
+
+pytestmark = pytest.mark.redis
+
+CLEAR = "How do I configure SMS routing rules?"
+HARMFUL = (
+    "CONFIG GET *", "CONFIG SET maxmemory 1", "FLUSHALL", "FLUSHDB", "KEYS *", "SCAN 0",
+    "DEBUG SLEEP 0", "MODULE LIST", "SCRIPT FLUSH", "SCRIPT KILL", "SHUTDOWN NOSAVE", "MONITOR",
+    "REPLICAOF NO ONE", "SLAVEOF NO ONE", "MIGRATE h 1 k 0 1", "ACL LIST", "ACL SETUSER x on",
+    "CLIENT LIST", "CLIENT KILL TYPE normal", "SAVE", "BGSAVE", "SWAPDB 0 1", "RENAME a b",
+    "DUMP rd:shards", "RESTORE k 0 x", "SORT rd:shards", "SUBSCRIBE x", "LATENCY RESET",
+    "SLOWLOG GET", "FUNCTION LIST", "CLUSTER RESET", "RANDOMKEY", "OBJECT FREQ rd:shards",
+)  # fmt: skip
+
+
+class GuardedRedis:
+    """A redis-server with the drawn users, and who looks after it."""
+
+    def __init__(self, socket: Path) -> None:
+        self.socket = socket
+        self.operator = Redis(unix_socket_path=str(socket), username="test", password="test")  # noqa: S106 - of this test
+
+    def endpoint(self, user: RedisUser) -> Endpoint:
+        return Endpoint(f"unix://{user.name}:PASSWORD-OF-{user.name}@{self.socket}", durable=True)
+
+    async def refusals(self) -> list[tuple[str, str]]:
+        """Who was refused what; naming the library at a connection is not ours to need."""
+        rows = await self.operator.acl_log()
+        told = [(str(row["username"]), str(row["object"])) for row in rows]
+        return [(name, what) for name, what in told if not what.startswith("client")]
+
+
+@pytest.fixture
+async def guarded(tmp_path: Path) -> AsyncIterator[GuardedRedis]:
+    socket = tmp_path / "r.sock"
+    users = tmp_path / "users.acl"
+    users.write_text("user default on nopass ~* &* +@all\n")  # until the server is seen to answer
+    server = started_redis(socket, "--aclfile", str(users))
+    users.write_text(FILE.read_text() + "user test on >test ~* &* +@all\n")
+    async with Redis(unix_socket_path=str(socket)) as stranger:
+        await stranger.execute_command("ACL LOAD")
+    made = GuardedRedis(socket)
+    yield made
+    await made.operator.aclose()
+    server.terminate()
+    server.wait(10)
+
+
+def test_the_drawn_list_is_fresh() -> None:
+    assert FILE.read_text() == draw_users(), "stale: run python -m deploy.redis_access.users"
+
+
+@pytest.mark.slow
+async def test_a_question_is_answered_by_users_who_may_do_no_harm(
+    guarded: GuardedRedis, knowledge: Knowledge, tmp_path: Path
+) -> None:
+    settings = settings_of(tmp_path)
+    worker, gateway, operator = map(guarded.endpoint, (WORKER, GATEWAY, OPERATOR))
+    async with (
+        posted(settings, endpoint=worker) as working,
+        staffed(working, ROLES, knowledge),
+        posted(settings, endpoint=gateway) as serving,
+        keeping_time(serving),
+        posted(settings, endpoint=operator) as operating,
+    ):
+        asking = desk(serving, "http")
+        answer = await asking.ask(Message(CLEAR, "c", "m1"))
+        vague = await asking.ask(Message("How do I set it up?", "d", "m2"))
+        question = asking.question(Message(CLEAR, "c", "m1"))
+        await operating.broker.status(ROLES)
+        found = await operating.broker.find("m1")
+        journal = await operating.broker.journal(question)
+
+    assert (answer["outcome"], vague["outcome"]) == ("answered", "clarification")
+    assert (found, journal[-1].kind) == ([question], "finished")
+    assert await guarded.refusals() == []
+
+
+async def test_what_gateways_and_operators_keep_is_in_their_reach(guarded: GuardedRedis) -> None:
+    client = guarded.endpoint(GATEWAY).client()
+    chat = guarded.endpoint(CHAT).client()
+    keys = StoredKeys(client)
+
+    assert await keys.all() == []
+    assert not await keys.any()
+    assert await keys.link_secret()
+    assert await StoredRates(client).admit("owner", []) == 0
+    assert await RedisDuty(chat, "slack", "poll", "me").keep(1.0)
+    await client.aclose()
+    await chat.aclose()
+    assert await guarded.refusals() == []
+
+
+@pytest.mark.parametrize("user", USERS, ids=lambda user: user.name)
+async def test_nobody_may_empty_reconfigure_halt_or_copy_the_server(
+    user: RedisUser, guarded: GuardedRedis
+) -> None:
+    client = Redis.from_url(guarded.endpoint(user).url)
+    newer = await at_least_7(guarded.operator)
+    for words in HARMFUL:
+        if words.startswith("FUNCTION") and not newer:
+            continue
+        with pytest.raises(NoPermissionError):
+            await client.execute_command(*words.split())
+
+    for script in ("redis.call('FLUSHALL')", "redis.call('CONFIG', 'GET', '*')"):
+        with pytest.raises(Exception, match=r"(?i)can't run|permission|not allowed"):
+            await client.execute_command("EVAL", f"return {script}", 0)
+    assert await guarded.operator.ping()
+    await client.aclose()
+
+
+async def at_least_7(client: Redis) -> bool:
+    info = await client.info("server")
+    return int(str(info["redis_version"]).split(".")[0]) >= 7
+
+
+async def test_workers_reach_neither_keys_nor_posts_and_the_scaler_reads_lengths_alone(
+    guarded: GuardedRedis,
+) -> None:
+    worker = Redis.from_url(guarded.endpoint(WORKER).url)
+    scaler = Redis.from_url(guarded.endpoint(SCALER).url)
+    chat = Redis.from_url(guarded.endpoint(CHAT).url)
+
+    for client, key in ((worker, "rd:keys"), (worker, "rd:push:x"), (chat, "rd:keys"), (chat, "x")):
+        with pytest.raises(NoPermissionError):
+            await client.hgetall(key)
+    assert await scaler.xlen("rd:{0}:stream:lang") == 0
+    for words in ("XRANGE rd:{0}:stream:lang - +", "XLEN rd:{0}:journal:x", "GET rd:shards"):
+        with pytest.raises(NoPermissionError):
+            await scaler.execute_command(*words.split())
+    for client in (worker, scaler, chat):
+        await client.aclose()
+
+
+async def test_nobody_comes_in_without_a_name(guarded: GuardedRedis) -> None:
+    stranger = Redis(unix_socket_path=str(guarded.socket))
+
+    with pytest.raises((AuthenticationError, RedisConnectionError), match="authenticated"):
+        await stranger.ping()
+    await stranger.aclose()
+
+
+def commands_of_the_product() -> Iterator[str]:
+    """Commands that scripts call, and that Python sends by their name."""
+    for path in [*ROOT.glob("broker/**/*"), *ROOT.glob("memory/**/*"), *ROOT.glob("deploy/*.py")]:
+        if path.suffix not in (".py", ".lua"):
+            continue
+        text = path.read_text()
+        yield from re.findall(r"redis\.p?call\(\s*['\"](\w+)", text)
+        if path.suffix == ".py":
+            yield from methods(text)
+
+
+def methods(source: str) -> Iterator[str]:
+    """What is called on a client or a pipeline, and words that are executed as a command."""
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            continue
+        receiver = ast.unparse(node.func.value).rpartition(".")[2]
+        if receiver not in ("client", "_client", "pipeline", "node"):
+            continue
+        if node.func.attr != "execute_command":
+            yield node.func.attr.partition("_")[0]
+        elif node.args and isinstance(node.args[0], ast.Constant):
+            yield str(node.args[0].value)
+
+
+async def test_every_command_that_the_code_sends_is_allowed(guarded: GuardedRedis) -> None:
+    rows = await guarded.operator.execute_command("COMMAND")
+    known = {row[0].decode() for row in rows} if isinstance(rows, list) else set(rows)
+    sent = {name.lower() for name in commands_of_the_product()}
+
+    allowed = {name.partition("|")[0] for name in COMMANDS}
+    assert {"xadd", "zadd", "xread", "hget", "evalsha"} <= sent
+    assert (sent & known) - allowed == set()
