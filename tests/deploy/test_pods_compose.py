@@ -1,18 +1,27 @@
 """The Compose file is one, and says nothing that the code does not know."""
 
 import argparse
+import os
+import re
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from redis import Redis
+from redis.exceptions import NoPermissionError, RedisError
 
+from broker.embedded import find_server
 from config.settings import Settings, load_settings
 from deploy.assembly import ROLES
 from deploy.command import VERBS
 from deploy.pods import LEAVING_SECONDS
+from deploy.redis_access.users import COMMANDS
 from tests.deploy.house import ROOT
 from worker.shutdown import GRACE_SECONDS
 
@@ -53,7 +62,7 @@ def test_workers_together_work_for_every_role(services: dict[str, Service]) -> N
 
 
 def test_every_part_of_the_desk_runs_a_verb_of_the_command(services: dict[str, Service]) -> None:
-    ours = [service for service in services.values() if service["image"].startswith("refdesk")]
+    ours = [service for service in services.values() if "refdesk" in service["image"]]
 
     assert len(ours) == 6
     for service in ours:
@@ -65,7 +74,78 @@ def test_each_is_told_settings_that_exist_and_hold(name: str, services: dict[str
     told = services[name]["environment"]
 
     assert {key.lower() for key in told} <= set(Settings.model_fields)
-    load_settings(_env_file=None, redis_url=told["REDIS_URL"])
+    redis_url = re.sub(r"\$\{REDIS_PASSWORD[^}]*\}", "secret", told["REDIS_URL"])
+    load_settings(_env_file=None, redis_url=redis_url)
+
+
+@pytest.mark.parametrize("name", [*WORKERS, "gateway", *CHATS])
+def test_every_setting_reaches_every_part(name: str, services: dict[str, Service]) -> None:
+    fixed = {key for key, value in services[name]["environment"].items() if value is not None}
+
+    # Whatever stands in the file arrives, and nothing but what must be so here stands above it.
+    assert services[name]["env_file"] == [{"path": ".env", "required": False}]
+    assert fixed == {"REDIS_URL", "QDRANT_URL", "REFDESK_DATA", "HEALTH_PORT", "LOG_LEVEL"}
+
+
+def test_every_image_can_be_pinned_by_its_digest(services: dict[str, Service]) -> None:
+    assert {service["image"].partition(":-")[0] for service in services.values()} == {
+        "${REFDESK_IMAGE",
+        "${REDIS_IMAGE",
+        "${QDRANT_IMAGE",
+    }
+    assert "PYTHON_IMAGE" in services["gateway"]["build"]["args"]
+
+
+def test_redis_and_qdrant_are_reached_from_inside_alone(services: dict[str, Service]) -> None:
+    networks = yaml.safe_load(COMPOSE.read_text())["networks"]
+
+    assert networks["inside"] == {"internal": True}
+    for name in ("redis", "qdrant"):
+        assert services[name]["networks"] == ["inside"]
+        assert "ports" not in services[name]
+        assert services[name]["cap_drop"] == ["ALL"]
+
+
+def redis_options(services: dict[str, Service]) -> list[str]:
+    """The words of the server, with a password."""
+    words = services["redis"]["command"][1:]
+    return [word.replace("${REDIS_PASSWORD}", "secret") for word in words]
+
+
+@pytest.fixture
+def guarded(services: dict[str, Service], tmp_path: Path) -> Iterator[str]:
+    """The socket of a server that is started with the words of the Compose file."""
+    program = find_server()
+    if program is None:
+        assert not os.environ.get("CI"), "CI must not skip what needs a redis-server"
+        pytest.skip("no redis-server here")
+    socket = tmp_path / "r.sock"
+    options = ["--port", "0", "--unixsocket", str(socket), "--dir", str(tmp_path)]
+    words = [program, *redis_options(services), *options]
+    server = subprocess.Popen(words, stdout=subprocess.DEVNULL)
+    until = time.monotonic() + 30
+    while not socket.exists():
+        assert time.monotonic() < until, "redis-server did not start"
+        assert server.poll() is None, "redis-server ended"
+        time.sleep(0.01)
+    yield str(socket)
+    server.terminate()
+    server.wait(10)
+
+
+@pytest.mark.redis
+def test_redis_lets_nobody_in_without_a_password_nor_do_harm_with_it(guarded: str) -> None:
+    refdesk = Redis.from_url(f"unix://refdesk:secret@{guarded}")
+    stranger = Redis.from_url(f"unix://{guarded}")
+
+    assert refdesk.set("rd:shards", 1)
+    for words in ("CONFIG GET *", "FLUSHALL", "KEYS *", "GET other"):
+        with pytest.raises(NoPermissionError):
+            refdesk.execute_command(*words.split())
+    with pytest.raises(RedisError, match="authenticated"):
+        stranger.ping()
+    refdesk.close()
+    stranger.close()
 
 
 def test_each_may_take_its_grace_time_before_it_is_killed(services: dict[str, Service]) -> None:
@@ -95,7 +175,8 @@ def test_chat_doors_are_off_until_asked_for_and_hold_no_secret(
 
 def test_redis_neither_evicts_nor_forgets(services: dict[str, Service]) -> None:
     words = services["redis"]["command"]
-    options = dict(zip(words[1::2], words[2::2], strict=True))
+    users = words.index("--user")
+    options = dict(zip(words[1:users:2], words[2:users:2], strict=True))
 
     assert options == {
         "--appendonly": "yes",
@@ -103,3 +184,4 @@ def test_redis_neither_evicts_nor_forgets(services: dict[str, Service]) -> None:
         "--maxmemory-policy": "noeviction",
     }
     assert services["redis"]["volumes"] == ["redis:/data"]
+    assert tuple(word[1:] for word in words if word.startswith("+")) == COMMANDS
