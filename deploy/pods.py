@@ -30,6 +30,8 @@ HEALTH_PORT = 9090
 LEAVING_SECONDS = 20
 """After the grace time: handing back, closing the index, and what a slow Redis takes."""
 USER = 10001
+REDIS_CA = "/etc/refdesk/redis"
+"""Where a pod finds `ca.crt`, which proves that Redis is the cluster's own."""
 
 Manifest = dict[str, Any]
 
@@ -158,6 +160,7 @@ def _trigger(name: str, stream: str, group: Group) -> Manifest:
 def _pod(group: Group) -> Manifest:
     return {
         "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
         "terminationGracePeriodSeconds": int(GRACE_SECONDS) + LEAVING_SECONDS,
         "securityContext": {
             "runAsNonRoot": True,
@@ -178,6 +181,7 @@ def _pod(group: Group) -> Manifest:
         "volumes": [
             {"name": "data", "emptyDir": {"sizeLimit": "512Mi"}},
             {"name": "tmp", "emptyDir": {"sizeLimit": "64Mi"}},
+            {"name": "redis-ca", "configMap": {"name": "refdesk-redis-ca"}},
         ],
     }
 
@@ -190,7 +194,7 @@ def _container(group: Group) -> Manifest:
         "args": ["worker", "--role", *(role.value for role in group.roles)],
         "envFrom": [
             {"configMapRef": {"name": "refdesk"}},
-            {"secretRef": {"name": "refdesk"}},
+            {"secretRef": {"name": _name(group)}},
         ],
         "env": [{"name": "HEALTH_PORT", "value": str(HEALTH_PORT)}],
         "ports": [{"name": "health", "containerPort": HEALTH_PORT}],
@@ -209,6 +213,7 @@ def _container(group: Group) -> Manifest:
         "volumeMounts": [
             {"name": "data", "mountPath": "/data"},
             {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 - a folder of the pod alone
+            {"name": "redis-ca", "mountPath": REDIS_CA, "readOnly": True},
         ],
     }
 

@@ -15,8 +15,8 @@ COMMANDS = (
     # The connection.
     "auth", "hello", "ping", "select", "info", "time", "cluster|slots",
     # Streams.
-    "xack", "xadd", "xautoclaim", "xclaim", "xdel", "xgroup", "xinfo", "xlen", "xpending", "xrange", "xread",
-    "xreadgroup", "xrevrange",
+    "xack", "xadd", "xautoclaim", "xclaim", "xdel", "xgroup", "xinfo", "xlen", "xpending", "xrange",
+    "xread", "xreadgroup", "xrevrange",
     # Everything else that is kept.
     "blpop", "del", "exists", "expire", "get", "getex", "hdel", "hexists", "hget", "hgetall",
     "hincrby", "hincrbyfloat", "hlen", "hmget", "hset", "hsetnx", "hvals", "lindex", "llen",

@@ -1,8 +1,11 @@
 """The manifests are valid, name streams and settings that exist, and scale on the true depth."""
 
+import re
 import sys
 from collections.abc import Iterator
+from ipaddress import ip_address, ip_network
 from typing import Any
+from urllib.parse import urlsplit
 
 import kubernetes_validate
 import pytest
@@ -16,13 +19,14 @@ from config.settings import Settings, load_settings
 from deploy import pods
 from deploy.assembly import INGESTION, ROLES
 from deploy.pods import FOLDER, GROUPS, deployment, pages, scaled_object
+from deploy.redis_access.users import CHAT, GATEWAY, SCALER, WORKER
 from envelope.outcome import Outcome
 from envelope.question import Question
 from tests.deploy.test_pods_compose import understood
 from worker.shutdown import GRACE_SECONDS
 
 Manifest = dict[str, Any]
-FOREIGN = ("keda.sh/", "kustomize.config.k8s.io/")
+FOREIGN = ("keda.sh/", "monitoring.coreos.com/", "kustomize.config.k8s.io/")
 """What Kubernetes itself has no schema of."""
 
 
@@ -63,7 +67,7 @@ def test_whatever_is_applied_is_listed_and_secrets_are_not() -> None:
     [listed] = of_kind("Kustomization")
 
     files = {path.name for path in FOLDER.glob("*.yaml")}
-    off = {"slack.yaml", "telegram.yaml"}
+    off = {"slack.yaml", "telegram.yaml", "alarms.yaml"}
     assert files - set(listed["resources"]) == {"kustomization.yaml", "secret.example.yaml", *off}
     described = (FOLDER / "kustomization.yaml").read_text()
     assert all(f"  # - {name}\n" in described for name in off)
@@ -115,7 +119,8 @@ def test_no_container_may_do_more_than_it_needs(container: Manifest) -> None:
         "capabilities": {"drop": ["ALL"]},
     }
     assert {"requests", "limits"} == set(container["resources"])
-    assert {"/data", "/tmp"} == {each["mountPath"] for each in container["volumeMounts"]}  # noqa: S108
+    mounts = {each["mountPath"]: each.get("readOnly", False) for each in container["volumeMounts"]}
+    assert mounts == {"/data": False, "/tmp": False, pods.REDIS_CA: True}  # noqa: S108
 
 
 @pytest.mark.parametrize("container", CONTAINERS, ids=lambda one: " ".join(one["args"][:3]))
@@ -130,6 +135,7 @@ def test_a_pod_is_nobody_and_may_take_its_grace_time(one: Manifest) -> None:
     assert pod["securityContext"]["runAsNonRoot"] is True
     assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
     assert pod["automountServiceAccountToken"] is False
+    assert pod["enableServiceLinks"] is False
     assert pod["terminationGracePeriodSeconds"] >= GRACE_SECONDS + pods.LEAVING_SECONDS
 
 
@@ -152,7 +158,7 @@ def test_each_deployment_has_a_disruption_budget() -> None:
 
 
 def test_pods_are_told_settings_that_exist_and_hold(monkeypatch: pytest.MonkeyPatch) -> None:
-    [told] = of_kind("ConfigMap")
+    [told] = [one for one in of_kind("ConfigMap") if one["metadata"]["name"] == "refdesk"]
     secrets = [one for one in of_kind("Secret") if one["metadata"]["name"] != "refdesk-redis"]
     given = {**told["data"]}
     for secret in secrets:
@@ -171,6 +177,105 @@ def test_pods_are_told_settings_that_exist_and_hold(monkeypatch: pytest.MonkeyPa
         if "secretRef" in source
     }
     assert asked == known - {"refdesk-redis"}
+
+
+SECRETS = {
+    one["metadata"]["name"]: set(one["stringData"])
+    for one in of_kind("Secret")
+    if one["metadata"]["name"] != "refdesk-redis"
+}
+
+
+@pytest.mark.parametrize("one", DEPLOYMENTS, ids=lambda one: one["metadata"]["name"])
+def test_each_group_has_a_secret_of_its_own_and_no_other(one: Manifest) -> None:
+    [container] = one["spec"]["template"]["spec"]["containers"]
+    told = [source["secretRef"]["name"] for source in container["envFrom"] if "secretRef" in source]
+
+    assert told == [one["metadata"]["name"]]
+
+
+def test_a_group_is_told_the_secrets_that_it_needs_and_no_others() -> None:
+    vendors, index = {"OPENAI_API_KEY"}, {"QDRANT_API_KEY"}
+
+    assert {name: held - {"REDIS_URL"} for name, held in SECRETS.items()} == {
+        "refdesk-light": set(),
+        "refdesk-models": vendors,
+        "refdesk-search": vendors | index,
+        "refdesk-gateway": index,
+        "refdesk-slack": {"SLACK_BOT_TOKEN", "SLACK_APP_TOKEN"},
+        "refdesk-telegram": {"TELEGRAM_BOT_TOKEN"},
+    }
+
+
+def test_every_group_reaches_redis_over_tls_as_the_user_that_is_made_for_it() -> None:
+    users = {"light": WORKER, "models": WORKER, "search": WORKER, "gateway": GATEWAY}
+    users |= {"slack": CHAT, "telegram": CHAT}
+
+    for secret in of_kind("Secret"):
+        name = secret["metadata"]["name"].removeprefix("refdesk-")
+        if name == "redis":
+            assert secret["stringData"]["username"] == SCALER.name
+            assert secret["stringData"]["tls"] == "enable"
+            continue
+        url = urlsplit(secret["stringData"]["REDIS_URL"])
+        assert (url.scheme, url.username) == ("rediss", users[name].name)
+        assert url.query == f"ssl_ca_certs={pods.REDIS_CA}/ca.crt"
+
+
+def find_egress(component: str) -> set[int]:
+    """The ports at which the pods of a component may reach others."""
+    labels = {"app.kubernetes.io/name": "refdesk", "app.kubernetes.io/component": component}
+    ports: set[int] = set()
+    for policy in of_kind("NetworkPolicy"):
+        selector = policy["spec"]["podSelector"]
+        chosen = selector.get("matchLabels", {}).items() <= labels.items() and all(
+            (labels[rule["key"]] in rule["values"]) == (rule["operator"] == "In")
+            for rule in selector.get("matchExpressions", ())
+        )
+        for rule in policy["spec"].get("egress", ()) if chosen else ():
+            assert rule["to"]
+            ports |= {port["port"] for port in rule["ports"]}
+    return ports
+
+
+def test_pods_reach_what_they_need_and_nothing_else() -> None:
+    [deny] = [one for one in of_kind("NetworkPolicy") if one["metadata"]["name"] == "refdesk-deny"]
+
+    assert deny["spec"] == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
+    assert {name: find_egress(name) for name in ("light", "models", "search", "gateway")} == {
+        "light": {53, 6379},
+        "models": {53, 6379, 443},
+        "search": {53, 6379, 443, 6333, 6334},
+        "gateway": {53, 6379, 6333, 6334},
+    }
+    assert find_egress("slack") == find_egress("telegram") == {53, 6379, 443}
+
+
+def test_pods_never_reach_the_metadata_of_the_cloud_nor_private_addresses() -> None:
+    [vendors] = [
+        rule
+        for policy in of_kind("NetworkPolicy")
+        for rule in policy["spec"].get("egress", ())
+        if {"port": 443, "protocol": "TCP"} in rule["ports"]
+    ]
+    blocks = [(one["ipBlock"]["cidr"], one["ipBlock"]["except"]) for one in vendors["to"]]
+
+    for address in ("169.254.169.254", "10.0.0.1", "192.168.1.1", "172.20.0.1", "fd00::1"):
+        ip = ip_address(address)
+        for cidr, excepted in blocks:
+            if ip in ip_network(cidr):
+                assert any(ip in ip_network(one) for one in excepted), address
+
+
+def test_alarms_ask_for_metrics_that_exist() -> None:
+    [rule] = of_kind("PrometheusRule")
+    page = (FOLDER.parent.parent / "docs" / "deployment.md").read_text()
+    [group] = rule["spec"]["groups"]
+    asked = {name for alarm in group["rules"] for name in re.findall(r"refdesk_\w+", alarm["expr"])}
+
+    assert asked
+    assert all(f"`{name}`" in page for name in asked)
+    assert any("redis_memory_used_bytes" in alarm["expr"] for alarm in group["rules"])
 
 
 async def test_the_length_of_a_stream_is_what_waits_and_what_runs(
