@@ -56,22 +56,42 @@ class _Piece:
     repeatable: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """The text of a chunk and where it stands; a chunk is named when its document is."""
+
+    text: str
+    heading_path: tuple[str, ...] = ()
+    anchor: str | None = None
+
+
 def cut(page: Page, document_id: str) -> tuple[Chunk, ...]:
     """Return the chunks of a page in order; a page that has a title has at least one."""
-    found: list[Chunk] = []
+    return name_chunks(passages(page), document_id)
+
+
+def name_chunks(passages: Iterable[Passage], document_id: str) -> tuple[Chunk, ...]:
+    """Return passages in order as the chunks of a document."""
+    return tuple(
+        Chunk(
+            chunk_id=f"{document_id}#{ordinal}",
+            ordinal=ordinal,
+            text=passage.text,
+            heading_path=passage.heading_path,
+            anchor=passage.anchor,
+        )
+        for ordinal, passage in enumerate(passages)
+    )
+
+
+def passages(page: Page) -> Iterator[Passage]:
+    """Return the passages of a page in order: those that somebody cut already, or our own."""
+    if page.prepared is not None and page.prepared.chunks:
+        yield from (Passage(text) for text in page.prepared.chunks)
+        return
     for section in _sections(page):
         for text in _texts(section):
-            ordinal = len(found)
-            found.append(
-                Chunk(
-                    chunk_id=f"{document_id}#{ordinal}",
-                    ordinal=ordinal,
-                    text=text,
-                    heading_path=section.heading_path,
-                    anchor=section.anchor,
-                )
-            )
-    return tuple(found)
+            yield Passage(text, section.heading_path, section.anchor)
 
 
 def embedded_text(document: Document, chunk: Chunk) -> str:

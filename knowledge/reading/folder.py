@@ -14,6 +14,11 @@ from knowledge.reading.decoding import MAX_BYTES, cleaned
 from knowledge.reading.errors import TooLargeError, WrongFormatError
 from knowledge.reading.formats import SUFFIXES
 
+_SPECIAL = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+)
 _SKIPPED = frozenset({"node_modules", "__pycache__", "venv", "CVS", "bower_components"})
 
 
@@ -26,13 +31,15 @@ class FoundFile:
 
     def read(self) -> bytes:
         """Return its bytes; raise `OSError` or a `ReadingError`."""
-        status = self.location.stat()
-        if not stat.S_ISREG(status.st_mode):
-            raise WrongFormatError("expected a file, found a folder, a pipe or a device")
-        size = status.st_size
-        if size > MAX_BYTES:
-            raise TooLargeError(f"a file may have {MAX_BYTES} bytes, this one has {size}")
-        return self.location.read_bytes()
+        _refuse_special(self.location.stat())
+        # What stands there may have been exchanged: to open a pipe must not wait for a writer.
+        with os.fdopen(os.open(self.location, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+            status = os.fstat(file.fileno())
+            _refuse_special(status)
+            if status.st_size > MAX_BYTES:
+                size = status.st_size
+                raise TooLargeError(f"a file may have {MAX_BYTES} bytes, this one has {size}")
+            return file.read(MAX_BYTES + 1)
 
 
 @dataclass(slots=True)
@@ -73,6 +80,12 @@ def shown(name: str) -> str:
     """Return a file's name as text: without bytes that are not UTF-8, on one line."""
     text = os.fsencode(name).decode("utf-8", "replace")
     return " ".join(cleaned(text).split()) or "unnamed"
+
+
+def _refuse_special(status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        kinds = (kind for is_one, kind in _SPECIAL if is_one(status.st_mode))
+        raise WrongFormatError(f"expected a file, found {next(kinds, 'a device')}")
 
 
 def _entries(folder: Path, path: PurePosixPath, found: Walk) -> Iterator[os.DirEntry[str]]:
