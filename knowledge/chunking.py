@@ -23,6 +23,7 @@ LARGEST_CODE = 400
 LARGEST_TABLE = 150
 
 _LONGEST_WORD = 15
+_LONGEST_OPENING = 200
 _IDEOGRAPHS = re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
 # Full stops are followed by a space and no small letter; ideographic ones by anything.
@@ -247,6 +248,7 @@ def _code_parts(text: str) -> Iterator[str]:
         yield text
         return
     opening, *lines, closing = text.split("\n")
+    opening = opening[:_LONGEST_OPENING]
     bounded = (part for line in lines for part in _line_parts(line))
     for group in _grouped(bounded, LARGEST_CODE):
         yield "\n".join((opening, *group, closing))
@@ -266,6 +268,9 @@ def _table_parts(text: str) -> Iterator[str]:
         yield text
         return
     above = 2 if len(rows) > 2 and _DELIMITER_ROW.match(rows[1]) else 1
+    if sum(map(_row_weight, rows[:above])) > WORDS:
+        # As long as a passage itself: it is no header to repeat.
+        above = 0
     header, body = rows[:above], rows[above:]
     room = max(WORDS - sum(map(_row_weight, header)), WORDS // 3)
     parts = (part for row in body for part in _row_parts(row))

@@ -6,6 +6,7 @@ from knowledge import chunking
 from knowledge.chunking import Passage
 from knowledge.describing import Description
 from knowledge.document import Document
+from knowledge.reading.decoding import cleaned
 from knowledge.reading.errors import NoTextError
 from knowledge.reading.page import Kind, Page
 
@@ -31,11 +32,11 @@ def compose(
         title=page.title or page.name,
         page=page.name,
         crumbs=page.crumbs or (page.title or page.name,),
-        description=description.description,
+        description=cleaned(description.description),
         content=page.content,
-        summary=description.summary,
-        keypoints=description.keypoints,
-        keywords=description.keywords,
+        summary=cleaned(description.summary),
+        keypoints=tuple(cleaned(point) for point in description.keypoints),
+        keywords=tuple(cleaned(word) for word in description.keywords),
         chunks=chunking.name_chunks(passages, identity),
         language=language,
         url=_web_address(page.url),

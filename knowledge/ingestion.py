@@ -27,7 +27,7 @@ from knowledge.reading.location import Location
 from knowledge.reading.page import Kind, Page
 from knowledge.reading.survey import survey
 
-READING_VERSION = "1"
+READING_VERSION = "2"
 CHUNKS_PER_BATCH = 256
 MOST_FAILURES = 100
 """Lines of one file that are named when they cannot be read; more are counted."""
