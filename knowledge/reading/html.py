@@ -27,9 +27,7 @@ _LEAST_WORDS = 5
 _SELF_ENDING = (
     "area base br col embed hr img input link meta param source track wbr p li dt dd td th"
 )
-_LOOSE = (
-    "tr tbody thead tfoot option html head body a b i u s em strong font small big tt code nobr"
-)
+_LOOSE = "tr tbody thead tfoot html head body a b i u s em strong font small big tt code nobr"
 _UNCOUNTED = frozenset(f"{_SELF_ENDING} {_LOOSE}".split())
 _CHARSET = re.compile(rb"<meta[^<>]{0,200}charset=[\"']?([\w-]{1,40})", re.IGNORECASE)
 

@@ -17,7 +17,7 @@ from knowledge.reading.html import note_on_hidden, text_of
 from knowledge.reading.page import DEEPEST_INDENT, Block, Kind, Page, first_heading
 from knowledge.reading.visibility.raw_markup import RawMarkup
 
-_STATED_ANCHOR = re.compile(r"[ \t]*\{[ \t]*#([\w:.-]+)(?:[ \t]+[^{}]{0,200})?\}[ \t]*\Z")
+_STATED_ANCHOR = re.compile(r"\{[ \t]{0,20}#([\w:.-]{1,300})(?:[ \t][^{}]{0,200})?\}\Z")
 _ADMONITION = re.compile(r"\A(?:!!!|\?\?\?\+?|===)[ \t]")
 _DEEPEST_NOTE = 4
 _DIRECTIVE = re.compile(r"\{([\w:.+-]{1,40})\}(.*)\Z", re.DOTALL)
@@ -119,7 +119,8 @@ class _Blocks:
         self._markers[-1] = " " * len(self._markers[-1])
 
     def _heading(self, content: str, level: int) -> Block:
-        stated = _STATED_ANCHOR.search(content)
+        content = content.rstrip(" \t")
+        stated = _STATED_ANCHOR.match(content, max(0, content.rfind("{")))
         text = inline.one_line(content if stated is None else content[: stated.start()])
         name = self._anchors.take(text.replace("`", ""), stated[1] if stated else None)
         return Block(Kind.HEADING, text, level, name)
