@@ -11,6 +11,7 @@ from config.domain_settings import DomainSettings
 from config.env_file import find_env_file
 from config.errors import SettingsError
 from config.http_settings import HttpSettings
+from config.ingestion_settings import IngestionSettings
 from config.model_settings import ModelSettings
 from config.storage_settings import StorageSettings
 
@@ -53,6 +54,7 @@ class Settings(
     ModelSettings,
     AnswerSettings,
     StorageSettings,
+    IngestionSettings,
     HttpSettings,
     ChatSettings,
     BaseSettings,

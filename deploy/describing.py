@@ -2,7 +2,7 @@
 
 import structlog
 
-from knowledge.describing import Description, completed, describe
+from knowledge.describing import Description, completed
 from knowledge.reading.page import Page
 from llm.errors import ModelError
 from llm.port import Model
@@ -22,7 +22,7 @@ class ModelDescriber:
         self.name = f"{model.name}-{VERSION}"
         self._model = model
 
-    async def describe(self, page: Page, language: str) -> Description:
+    async def describe(self, page: Page, language: str, by_rules: Description) -> Description:
         """Return the description in the page's language."""
         inputs = Inputs(
             title=page.title,
@@ -34,6 +34,6 @@ class ModelDescriber:
             said = (await self._model.ask(TASK, inputs)).output
         except ModelError as error:
             log.warning("described_by_rules", page=page.title, error=str(error))
-            return describe(page)
+            return by_rules
         made = Description(said.description, said.summary, said.keypoints, said.keywords)
         return completed(page, made)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from knowledge.ingestion import Describer
+    from knowledge.isolation.limits import ReadingLimits
 
 CONVERSATION = "ingestion"
 LONGEST_SECONDS = 6 * 3600.0
@@ -35,15 +36,27 @@ async def ingest_here(
     """Bring paths into an index that this process owns."""
     # Loads every reader of documents: most commands that could read some never do.
     from knowledge.ingestion import ingest
+    from knowledge.isolation.reader_process import ReaderProcess
 
-    return await ingest(
-        paths,
-        knowledge.index,
-        knowledge.embedder,
-        make_describer(settings),
-        report,
-        language_of=language_of(settings, make_detector(settings)),
-        default_language=settings.default_language,
+    with ReaderProcess(reading_limits(settings)) as reader:
+        return await ingest(
+            paths,
+            knowledge.index,
+            knowledge.embedder,
+            make_describer(settings),
+            reader,
+            report,
+            language_of=language_of(settings, make_detector(settings)),
+            default_language=settings.default_language,
+        )
+
+
+def reading_limits(settings: Settings) -> "ReadingLimits":
+    """Return what reading one file may take."""
+    from knowledge.isolation.limits import ReadingLimits
+
+    return ReadingLimits(
+        seconds=settings.ingestion_file_seconds, memory_mb=settings.ingestion_file_memory_mb
     )
 
 

@@ -23,6 +23,7 @@ LARGEST_CODE = 400
 LARGEST_TABLE = 150
 
 _LONGEST_WORD = 15
+_LONGEST_OPENING = 200
 _IDEOGRAPHS = re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
 # Full stops are followed by a space and no small letter; ideographic ones by anything.
@@ -56,22 +57,42 @@ class _Piece:
     repeatable: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """The text of a chunk and where it stands; a chunk is named when its document is."""
+
+    text: str
+    heading_path: tuple[str, ...] = ()
+    anchor: str | None = None
+
+
 def cut(page: Page, document_id: str) -> tuple[Chunk, ...]:
     """Return the chunks of a page in order; a page that has a title has at least one."""
-    found: list[Chunk] = []
+    return name_chunks(passages(page), document_id)
+
+
+def name_chunks(passages: Iterable[Passage], document_id: str) -> tuple[Chunk, ...]:
+    """Return passages in order as the chunks of a document."""
+    return tuple(
+        Chunk(
+            chunk_id=f"{document_id}#{ordinal}",
+            ordinal=ordinal,
+            text=passage.text,
+            heading_path=passage.heading_path,
+            anchor=passage.anchor,
+        )
+        for ordinal, passage in enumerate(passages)
+    )
+
+
+def passages(page: Page) -> Iterator[Passage]:
+    """Return the passages of a page in order: those that somebody cut already, or our own."""
+    if page.prepared is not None and page.prepared.chunks:
+        yield from (Passage(text) for text in page.prepared.chunks)
+        return
     for section in _sections(page):
         for text in _texts(section):
-            ordinal = len(found)
-            found.append(
-                Chunk(
-                    chunk_id=f"{document_id}#{ordinal}",
-                    ordinal=ordinal,
-                    text=text,
-                    heading_path=section.heading_path,
-                    anchor=section.anchor,
-                )
-            )
-    return tuple(found)
+            yield Passage(text, section.heading_path, section.anchor)
 
 
 def embedded_text(document: Document, chunk: Chunk) -> str:
@@ -227,6 +248,7 @@ def _code_parts(text: str) -> Iterator[str]:
         yield text
         return
     opening, *lines, closing = text.split("\n")
+    opening = opening[:_LONGEST_OPENING]
     bounded = (part for line in lines for part in _line_parts(line))
     for group in _grouped(bounded, LARGEST_CODE):
         yield "\n".join((opening, *group, closing))
@@ -246,6 +268,9 @@ def _table_parts(text: str) -> Iterator[str]:
         yield text
         return
     above = 2 if len(rows) > 2 and _DELIMITER_ROW.match(rows[1]) else 1
+    if sum(map(_row_weight, rows[:above])) > WORDS:
+        # As long as a passage itself: it is no header to repeat.
+        above = 0
     header, body = rows[:above], rows[above:]
     room = max(WORDS - sum(map(_row_weight, header)), WORDS // 3)
     parts = (part for row in body for part in _row_parts(row))

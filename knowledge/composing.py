@@ -1,8 +1,12 @@
 """Puts a page, its description and its chunks together into a document."""
 
+from collections.abc import Sequence
+
 from knowledge import chunking
+from knowledge.chunking import Passage
 from knowledge.describing import Description
-from knowledge.document import Chunk, Document
+from knowledge.document import Document
+from knowledge.reading.decoding import cleaned
 from knowledge.reading.errors import NoTextError
 from knowledge.reading.page import Kind, Page
 
@@ -11,11 +15,16 @@ _UNSAFE = frozenset("\n\t \"'<>`\\")
 
 
 def compose(
-    page: Page, description: Description, *, identity: str, language: str, content_hash: str
+    page: Page,
+    passages: Sequence[Passage],
+    description: Description,
+    *,
+    identity: str,
+    language: str,
+    content_hash: str,
 ) -> Document:
-    """Return the document; raise `NoTextError` when the page has no chunk to be found by."""
-    chunks = _chunks(page, identity)
-    if not chunks:
+    """Return the document; raise `NoTextError` when the page has no passage to be found by."""
+    if not passages:
         raise NoTextError("expected text, found none")
     return Document(
         id=identity,
@@ -23,12 +32,12 @@ def compose(
         title=page.title or page.name,
         page=page.name,
         crumbs=page.crumbs or (page.title or page.name,),
-        description=description.description,
+        description=cleaned(description.description),
         content=page.content,
-        summary=description.summary,
-        keypoints=description.keypoints,
-        keywords=description.keywords,
-        chunks=chunks,
+        summary=cleaned(description.summary),
+        keypoints=tuple(cleaned(point) for point in description.keypoints),
+        keywords=tuple(cleaned(word) for word in description.keywords),
+        chunks=chunking.name_chunks(passages, identity),
         language=language,
         url=_web_address(page.url),
         content_hash=content_hash,
@@ -60,15 +69,6 @@ def _label(source: str) -> str:
     """Return a source without what would lead out of a folder if somebody took it for a path."""
     parts = (part for part in source.replace("\\", "/").split("/") if part not in ("", ".", ".."))
     return "/".join(parts) or "unnamed"
-
-
-def _chunks(page: Page, document_id: str) -> tuple[Chunk, ...]:
-    if page.prepared is None or not page.prepared.chunks:
-        return chunking.cut(page, document_id)
-    return tuple(
-        Chunk(chunk_id=f"{document_id}#{ordinal}", ordinal=ordinal, text=text)
-        for ordinal, text in enumerate(page.prepared.chunks)
-    )
 
 
 def _anchors(page: Page) -> tuple[str, ...]:

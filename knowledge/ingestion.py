@@ -9,7 +9,7 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Protocol
 
 from knowledge import chunking, composing
@@ -17,16 +17,20 @@ from knowledge.describing import Description
 from knowledge.document import Document
 from knowledge.ingestion_ledger import Ledger
 from knowledge.ingestion_report import IngestionResult, Report
+from knowledge.isolation.limits import ReadingLimits
+from knowledge.isolation.preparation import Preparation
 from knowledge.reading import formats
-from knowledge.reading.errors import NoTextError, ReadingError
+from knowledge.reading.errors import NoTextError, ReadingError, TooSlowError
 from knowledge.reading.folder import FoundFile, Walk
 from knowledge.reading.formats import Item
 from knowledge.reading.location import Location
 from knowledge.reading.page import Kind, Page
 from knowledge.reading.survey import survey
 
-READING_VERSION = "1"
+READING_VERSION = "2"
 CHUNKS_PER_BATCH = 256
+MOST_FAILURES = 100
+"""Lines of one file that are named when they cannot be read; more are counted."""
 
 _SAMPLE_CHARACTERS = 2000
 
@@ -54,7 +58,7 @@ class Embedder(Protocol):
 
 
 class Describer(Protocol):
-    """Says what a page is about.
+    """Says what a page is about; `by_rules` is what the rules say about it.
 
     `name` names how, with its version: another name describes everything anew. A describer that
     asks a model answers for its failures itself, by the rules of `knowledge.describing`.
@@ -62,7 +66,19 @@ class Describer(Protocol):
 
     name: str
 
-    async def describe(self, page: Page, language: str) -> Description: ...
+    async def describe(self, page: Page, language: str, by_rules: Description) -> Description: ...
+
+
+class DocumentReader(Protocol):
+    """Reads documents within limits; `knowledge.isolation.reader_process` says how."""
+
+    limits: ReadingLimits
+
+    def prepare(
+        self, item: Item, path: PurePosixPath, location: Location, seconds: float | None = None
+    ) -> Preparation: ...
+
+    def title(self, item: Item, path: PurePosixPath, location: Location) -> str: ...
 
 
 async def ingest(
@@ -70,6 +86,7 @@ async def ingest(
     index: WritableIndex,
     embedder: Embedder,
     describer: Describer,
+    reader: DocumentReader,
     report: Report,
     *,
     language_of: Callable[[str], str],
@@ -82,7 +99,9 @@ async def ingest(
     """
     started = time.monotonic()
     ledger = Ledger(report, await index.versions())
-    ingestion = _Ingestion(index, embedder, describer, ledger, language_of, default_language)
+    ingestion = _Ingestion(
+        index, embedder, describer, reader, ledger, language_of, default_language
+    )
     for path in paths:
         await ingestion.bring(path)
     result = ledger.result(time.monotonic() - started)
@@ -98,6 +117,7 @@ class _Ingestion:
         index: WritableIndex,
         embedder: Embedder,
         describer: Describer,
+        reader: DocumentReader,
         ledger: Ledger,
         language_of: Callable[[str], str],
         default_language: str,
@@ -105,6 +125,7 @@ class _Ingestion:
         self._index = index
         self._embedder = embedder
         self._describer = describer
+        self._reader = reader
         self._ledger = ledger
         self._language_of = language_of
         self._default_language = default_language
@@ -112,7 +133,7 @@ class _Ingestion:
 
     async def bring(self, path: Path) -> None:
         try:
-            found = await asyncio.to_thread(survey, path)
+            found = await asyncio.to_thread(survey, path, self._reader.title)
         except OSError as error:
             reason = f"expected a file or a folder, found none: {error.strerror}"
             self._ledger.fail(str(path), reason)
@@ -139,17 +160,35 @@ class _Ingestion:
     async def _file(self, file: FoundFile, place: Location, root: str) -> None:
         try:
             data = await asyncio.to_thread(file.read)
-            items = list(formats.items_of(file.path, data))
-            if not items:
-                raise NoTextError("expected lines of JSON, found none")
         except (OSError, ReadingError) as error:
             self._lose(file, place, str(file.path), error)
             return
-        for item in items:
-            try:
-                await self._item(item, file, place, root)
-            except ReadingError as error:
-                self._lose(file, place, item.place, error)
+        allowance = _Allowance(self._reader.limits, len(data))
+        failures = 0
+        for item in formats.items_of(file.path, data):
+            failure = await self._try_item(item, file, place, root, allowance)
+            failures += failure is not None
+            if failure is not None and failures <= MOST_FAILURES:
+                self._lose(file, place, item.place, failure)
+            if allowance.is_spent and formats.holds_many(file.path):
+                self._lose(file, place, str(file.path), allowance.error())
+                break
+        if failures > MOST_FAILURES:
+            left = failures - MOST_FAILURES
+            self._ledger.fail(str(file.path), f"{left} more of its lines could not be read")
+        if not allowance.documents:
+            empty = NoTextError("expected lines of JSON, found none")
+            self._lose(file, place, str(file.path), empty)
+
+    async def _try_item(
+        self, item: Item, file: FoundFile, place: Location, root: str, allowance: "_Allowance"
+    ) -> ReadingError | None:
+        allowance.documents += 1
+        try:
+            await self._item(item, file, place, root, allowance)
+        except ReadingError as error:
+            return error
+        return None
 
     def _lose(self, file: FoundFile, place: Location, source: str, error: Exception) -> None:
         self._ledger.fail(source, _reason(error))
@@ -158,27 +197,42 @@ class _Ingestion:
         elif not isinstance(error, NoTextError):
             self._ledger.keep(place.name)
 
-    async def _item(self, item: Item, file: FoundFile, place: Location, root: str) -> None:
+    async def _item(
+        self, item: Item, file: FoundFile, place: Location, root: str, allowance: "_Allowance"
+    ) -> None:
         content_hash = self._hash(item, place)
         if self._ledger.is_unchanged(content_hash, item.place):
             return
-        page = await asyncio.to_thread(formats.read, item, file.path, place)
+        prepared = await self._prepared(item, file, place, allowance)
+        page = prepared.page
         for warning in page.warnings:
             self._ledger.warn(item.place, warning)
         language = _stated_language(page) or self._language_of(_sample(page))
         identity = composing.document_id(page, language, self._default_language)
         if not self._ledger.claim(identity, item.place):
             return
-        description = await self._describer.describe(page, language)
+        description = await self._describer.describe(page, language, prepared.by_rules)
         document = await asyncio.to_thread(
             composing.compose,
             page,
+            prepared.passages,
             description,
             identity=identity,
             language=language,
             content_hash=content_hash,
         )
         await self._add(document, root)
+
+    async def _prepared(
+        self, item: Item, file: FoundFile, place: Location, allowance: "_Allowance"
+    ) -> Preparation:
+        began = time.monotonic()
+        try:
+            return await asyncio.to_thread(
+                self._reader.prepare, item, file.path, place, allowance.next_seconds
+            )
+        finally:
+            allowance.spend(time.monotonic() - began)
 
     def _hash(self, item: Item, place: Location) -> str:
         shaped_by = (
@@ -212,6 +266,33 @@ class _Ingestion:
             own, vectors = vectors[: len(document.chunks)], vectors[len(document.chunks) :]
             await self._index.put(document, own, root)
             self._ledger.wrote(document.id, len(document.chunks))
+
+
+class _Allowance:
+    """Counts the documents of one file and the seconds that they take to be read."""
+
+    def __init__(self, limits: ReadingLimits, size: int) -> None:
+        self.documents = 0
+        self._each = limits.seconds
+        self._all = self._left = limits.seconds_for(size)
+
+    @property
+    def next_seconds(self) -> float:
+        """What the next document may take."""
+        return min(self._each, self._left)
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether there is no time left for another document."""
+        return self._left <= 0
+
+    def spend(self, seconds: float) -> None:
+        """Note that a document took some time."""
+        self._left -= seconds
+
+    def error(self) -> TooSlowError:
+        """Return what is told of the documents that there was no time for."""
+        return TooSlowError(f"took longer than {self._all:.3g} s to read; its rest was left out")
 
 
 def _reason(error: Exception) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from knowledge.ingestion_report import IngestionResult, Report
+from knowledge.reading.decoding import cleaned
 
 
 class Ledger:
@@ -67,11 +68,13 @@ class Ledger:
 
     def fail(self, source: str, reason: str) -> None:
         """Note that something could not be read."""
+        source, reason = _one_line(source), _one_line(reason)
         self._failed.append((source, reason))
         self._report.failed(source, reason)
 
     def warn(self, source: str, reason: str) -> None:
         """Note that something was odd and was read anyway."""
+        source, reason = _one_line(source), _one_line(reason)
         self._warned.append((source, reason))
         self._report.warned(source, reason)
 
@@ -119,3 +122,8 @@ class Ledger:
 
     def _is_kept(self, identity: str) -> bool:
         return identity in self._kept_names or identity.rpartition("@")[0] in self._kept_names
+
+
+def _one_line(text: str) -> str:
+    """Return what is told of a document on one line: it may repeat what somebody wrote there."""
+    return " ".join(cleaned(text).split())

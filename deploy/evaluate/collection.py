@@ -13,6 +13,8 @@ from knowledge.index.embedded import open_embedded
 from knowledge.index.qdrant import Identity
 from knowledge.ingestion import ingest
 from knowledge.ingestion_report import PlainReport
+from knowledge.isolation.limits import ReadingLimits
+from knowledge.isolation.reader_process import ReaderProcess
 
 
 @asynccontextmanager
@@ -25,14 +27,16 @@ async def ingested(
         identity = Identity("evaluate", "desk", model.name, model.dimensions)
         index = await open_embedded(Path(folder), identity)
         try:
-            await ingest(
-                corpus,
-                index,
-                model,
-                RuleDescriber(),
-                PlainReport(lambda _line: None),
-                language_of=lambda _text: "en",
-            )
+            with ReaderProcess(ReadingLimits()) as reader:
+                await ingest(
+                    corpus,
+                    index,
+                    model,
+                    RuleDescriber(),
+                    reader,
+                    PlainReport(lambda _line: None),
+                    language_of=lambda _text: "en",
+                )
             yield Knowledge(index, model, make_searcher(settings, index, model))
         finally:
             await index.close()

@@ -19,6 +19,8 @@ from knowledge.index.port import Index
 from knowledge.index.qdrant import Identity
 from knowledge.ingestion import ingest
 from knowledge.ingestion_report import IngestionResult, PlainReport
+from knowledge.isolation.limits import ReadingLimits
+from knowledge.isolation.reader_process import ReaderProcess
 from knowledge.port import Findings, Searcher
 from knowledge.search.searcher import LevelSearcher
 from knowledge.search.weights import Weights
@@ -69,14 +71,16 @@ class _Remembering:
 
 
 async def _ingested(corpus: Sequence[Path], index: Index, embedder: Embedder) -> IngestionResult:
-    return await ingest(
-        corpus,
-        index,
-        embedder,
-        RuleDescriber(),
-        PlainReport(lambda _line: None),
-        language_of=lambda _text: "en",
-    )
+    with ReaderProcess(ReadingLimits()) as reader:
+        return await ingest(
+            corpus,
+            index,
+            embedder,
+            RuleDescriber(),
+            reader,
+            PlainReport(lambda _line: None),
+            language_of=lambda _text: "en",
+        )
 
 
 async def _counts(index: Index, questions: Sequence[Asked], result: IngestionResult) -> Figures:

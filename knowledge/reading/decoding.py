@@ -1,8 +1,9 @@
-"""Turns bytes into clean text: the encoding found, control characters and half surrogates gone."""
+"""Turns bytes into clean text: the encoding found, control and hidden characters gone."""
 
 import codecs
 import re
 
+from envelope.hidden_characters import remove_hidden_characters
 from knowledge.reading.errors import NotTextError, TooLargeError
 
 MAX_BYTES = 64 * 1024 * 1024
@@ -35,11 +36,14 @@ def decode(data: bytes, stated: str | None = None) -> tuple[str, tuple[str, ...]
 
 
 def cleaned(text: str) -> str:
-    """Return the text with unix line ends and without control characters or half surrogates."""
+    """Return the text with unix line ends, without control and hidden characters.
+
+    Half surrogates go too; see `envelope.hidden_characters`.
+    """
     text = (
         text.replace("\r\n", "\n").replace("\r", "\n").replace("\x0c", "\n").replace("\x85", "\n")
     )
-    return _UNPRINTABLE.sub("", text)
+    return remove_hidden_characters(_UNPRINTABLE.sub("", text))
 
 
 def _decoded(data: bytes, stated: str | None) -> tuple[str, tuple[str, ...]]:

@@ -5,7 +5,11 @@ ReadingError
 ├── NoTextError         nothing readable is in it
 ├── WrongFormatError    the name says one format, the content says another
 ├── UnknownShapeError   JSON lines whose keys are none of the known shapes
-├── TooLargeError       more bytes than a document may have
+├── TooLargeError       more bytes, pages or text than a document may have
+├── TooSlowError        reading took longer than it may
+├── TooMuchMemoryError  reading needed more memory than it may
+├── ReaderDiedError     the process that read it ended
+├── UnforeseenError     a reader failed in a way that nobody foresaw
 └── MissingExtraError   an optional dependency reads this format
 """
 
@@ -33,7 +37,23 @@ class UnknownShapeError(ReadingError):
 
 
 class TooLargeError(ReadingError):
-    """The document has more bytes than a document may have."""
+    """The document has more bytes, pages or text than a document may have."""
+
+
+class TooSlowError(ReadingError):
+    """Reading the document took longer than it may."""
+
+
+class TooMuchMemoryError(ReadingError):
+    """Reading the document needed more memory than it may."""
+
+
+class ReaderDiedError(ReadingError):
+    """The process that read the document ended before it answered."""
+
+
+class UnforeseenError(ReadingError):
+    """A reader failed in a way that nobody foresaw."""
 
 
 class MissingExtraError(ReadingError):

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from knowledge.reading import html, json_lines, markdown, mdx, pdf, plain_text, restructuredtext
+from knowledge.reading.clean_page import clean_page
 from knowledge.reading.errors import NoTextError, WrongFormatError
 from knowledge.reading.location import Location
 from knowledge.reading.page import Page
@@ -50,7 +51,7 @@ def items_of(path: PurePosixPath, data: bytes) -> Iterator[Item]:
 
 def read(item: Item, path: PurePosixPath, location: Location) -> Page:
     """Return the page of an item, placed where its path puts it; raise a `ReadingError`."""
-    page = _read(item, path.suffix.lower())
+    page = clean_page(_read(item, path.suffix.lower()))
     if not page.blocks:
         raise NoTextError("expected text, found none")
     return _placed(page, location, stands_alone=not holds_many(path))

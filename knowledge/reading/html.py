@@ -1,4 +1,4 @@
-"""Reads HTML: the main part of the page, without scripts, styles and navigation.
+"""Reads HTML: the main part of the page, without scripts, styles, navigation and what is hidden.
 
 The tree is walked with a stack of its own, so that nesting of any depth is read.
 """
@@ -13,21 +13,21 @@ from knowledge.reading.decoding import cleaned, decode
 from knowledge.reading.errors import WrongFormatError
 from knowledge.reading.html_blocks import BlockWriter
 from knowledge.reading.page import Block, Page
+from knowledge.reading.visibility.hidden_elements import remove_hidden
 
 _DROPPED = (
     "script style noscript template svg iframe object embed canvas nav footer button select input "
-    "textarea [hidden] [aria-hidden=true] [role=navigation] [role=search] [role=banner] .headerlink"
+    "textarea [role=navigation] [role=search] [role=banner] .headerlink"
 )
 _MAIN = ("main", "[role=main]", "article")
 _TAG = re.compile(r"<(/?)([a-z][a-z0-9-]{0,40})", re.IGNORECASE)
 _DEEPEST = 2000
+_LEAST_WORDS = 5
 # These end by themselves, or not at all, or are closed in any order.
 _SELF_ENDING = (
     "area base br col embed hr img input link meta param source track wbr p li dt dd td th"
 )
-_LOOSE = (
-    "tr tbody thead tfoot option html head body a b i u s em strong font small big tt code nobr"
-)
+_LOOSE = "tr tbody thead tfoot html head body a b i u s em strong font small big tt code nobr"
 _UNCOUNTED = frozenset(f"{_SELF_ENDING} {_LOOSE}".split())
 _CHARSET = re.compile(rb"<meta[^<>]{0,200}charset=[\"']?([\w-]{1,40})", re.IGNORECASE)
 
@@ -38,6 +38,7 @@ def read(data: bytes, source: str) -> Page:
     text, warnings = decode(data, stated[1].decode("ascii") if stated else None)
     _refuse_depth(text)
     tree = LexborHTMLParser(text)
+    hidden_words = remove_hidden(tree)
     blocks = tuple(_blocks(tree))
     headings = [block for block in blocks if block.level == 1]
     return Page(
@@ -48,14 +49,23 @@ def read(data: bytes, source: str) -> Page:
         keywords=_keywords(tree),
         language=_attribute(tree, "html", "lang") or None,
         url=_attribute(tree, "link[rel=canonical]", "href") or None,
-        warnings=warnings,
+        warnings=(*warnings, *note_on_hidden(hidden_words)),
     )
+
+
+def note_on_hidden(words: int) -> tuple[str, ...]:
+    """Return what is told of words that were left out because no reader of the page sees them."""
+    if words < _LEAST_WORDS:
+        return ()
+    return (f"{words} words that its readers cannot see were left out",)
 
 
 def text_of(fragment: str) -> str:
     """Return what a reader sees of a piece of HTML, on one line."""
     _refuse_depth(fragment)
-    return " ".join(block.text for block in _blocks(LexborHTMLParser(fragment)))
+    tree = LexborHTMLParser(fragment)
+    remove_hidden(tree)
+    return " ".join(block.text for block in _blocks(tree))
 
 
 def _refuse_depth(text: str) -> None:

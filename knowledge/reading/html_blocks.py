@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from selectolax.lexbor import LexborNode
 
 from knowledge.reading.anchors import Anchors
-from knowledge.reading.page import Block, Kind
+from knowledge.reading.page import DEEPEST_INDENT, Block, Kind
 
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _CONTAINERS = "div section article main body ul ol dl dt dd blockquote figure details header aside"
@@ -59,7 +59,7 @@ class BlockWriter:
         if self._marker is None:
             self._write(Block(Kind.TEXT, text))
         else:
-            indent = "  " * (len(self._lists) - 1)
+            indent = "  " * min(len(self._lists) - 1, DEEPEST_INDENT)
             self._write(Block(Kind.ITEM, f"{indent}{self._marker} {text}"))
             self._marker = " " * len(self._marker)
 

@@ -26,9 +26,15 @@ Record = Mapping[str, Any]
 
 def lines_of(data: bytes) -> Iterator[tuple[int, bytes]]:
     """Return each line that is not empty with its number, from 1."""
-    for number, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
-        if line.strip():
-            yield number, line.strip()
+    start = 3 if data.startswith(b"\xef\xbb\xbf") else 0
+    number = 0
+    while start < len(data):
+        end = data.find(b"\n", start)
+        end = len(data) if end < 0 else end
+        number += 1
+        if line := data[start:end].strip():
+            yield number, line
+        start = end + 1
 
 
 def read(line: bytes, source: str) -> Page:

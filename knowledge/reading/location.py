@@ -1,6 +1,7 @@
 """Tells from a path what a page is called, where it stands and in which language it is."""
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -72,8 +73,19 @@ def language_folders(paths: Iterable[PurePosixPath]) -> frozenset[PurePosixPath]
     needs a witness: another such folder beside it, or a page that exists outside it too.
     """
     known = frozenset(paths)
-    folders = {folder for path in known for folder in path.parents if language_tag(folder.name)}
-    return frozenset(folder for folder in folders if _holds_language(folder, folders, known))
+    inside: dict[PurePosixPath, list[PurePosixPath]] = {}
+    for path in known:
+        for folder in path.parents:
+            if language_tag(folder.name):
+                inside.setdefault(folder, []).append(path)
+    beside = Counter(folder.parent for folder in inside)
+    return frozenset(
+        folder
+        for folder, paths in inside.items()
+        if _code(folder.name) not in _DOUBTFUL
+        or beside[folder.parent] > 1
+        or any(folder.parent / path.relative_to(folder) in known for path in paths)
+    )
 
 
 def language_tag(name: str) -> str | None:
@@ -95,16 +107,3 @@ def _stem(path: PurePosixPath) -> tuple[str, str | None]:
     stem, _, tail = path.stem.rpartition(".")
     language = language_tag(tail) if stem else None
     return (stem, language) if language is not None else (path.stem, None)
-
-
-def _holds_language(
-    folder: PurePosixPath,
-    candidates: Collection[PurePosixPath],
-    known: Collection[PurePosixPath],
-) -> bool:
-    if _code(folder.name) not in _DOUBTFUL:
-        return True
-    if any(other != folder and other.parent == folder.parent for other in candidates):
-        return True
-    inside = (path for path in known if path.is_relative_to(folder))
-    return any(folder.parent / path.relative_to(folder) in known for path in inside)

@@ -13,10 +13,11 @@ from markdown_it.token import Token
 from knowledge.reading import front_matter, inline
 from knowledge.reading.anchors import Anchors
 from knowledge.reading.decoding import decode
-from knowledge.reading.html import text_of
-from knowledge.reading.page import Block, Kind, Page, first_heading
+from knowledge.reading.html import note_on_hidden, text_of
+from knowledge.reading.page import DEEPEST_INDENT, Block, Kind, Page, first_heading
+from knowledge.reading.visibility.raw_markup import RawMarkup
 
-_STATED_ANCHOR = re.compile(r"[ \t]*\{[ \t]*#([\w:.-]+)(?:[ \t]+[^{}]{0,200})?\}[ \t]*\Z")
+_STATED_ANCHOR = re.compile(r"\{[ \t]{0,20}#([\w:.-]{1,300})(?:[ \t][^{}]{0,200})?\}\Z")
 _ADMONITION = re.compile(r"\A(?:!!!|\?\?\?\+?|===)[ \t]")
 _DEEPEST_NOTE = 4
 _DIRECTIVE = re.compile(r"\{([\w:.+-]{1,40})\}(.*)\Z", re.DOTALL)
@@ -36,7 +37,8 @@ def read(data: bytes, source: str) -> Page:
 def read_text(text: str, source: str, warnings: tuple[str, ...] = ()) -> Page:
     """Return the page of a text that is clean already."""
     front, body = front_matter.take(text)
-    blocks = blocks_of(body)
+    markup = RawMarkup(body)
+    blocks = tuple(_Blocks(Anchors(), markup).of(body))
     return Page(
         source=source,
         title=front.title or first_heading(blocks),
@@ -45,13 +47,13 @@ def read_text(text: str, source: str, warnings: tuple[str, ...] = ()) -> Page:
         keywords=front.keywords,
         language=front.language,
         url=front.url,
-        warnings=(*warnings, *front.warnings),
+        warnings=(*warnings, *front.warnings, *note_on_hidden(markup.hidden_words)),
     )
 
 
 def blocks_of(markdown: str) -> tuple[Block, ...]:
     """Return the blocks of a text in Markdown."""
-    return tuple(_Blocks(Anchors()).of(markdown))
+    return tuple(_Blocks(Anchors(), RawMarkup(markdown)).of(markdown))
 
 
 def _parser() -> MarkdownIt:
@@ -63,8 +65,9 @@ def _parser() -> MarkdownIt:
 class _Blocks:
     """Walks the block tokens of a text."""
 
-    def __init__(self, anchors: Anchors, depth: int = 0) -> None:
+    def __init__(self, anchors: Anchors, markup: RawMarkup, depth: int = 0) -> None:
         self._anchors = anchors
+        self._markup = markup
         self._depth = depth
         self._markers: list[str] = []
         self._opened_note = False
@@ -76,7 +79,7 @@ class _Blocks:
         while position < len(tokens):
             token = tokens[position]
             if token.type == "table_open":
-                yield _table(token, lines)
+                yield from self._table(token, lines)
                 while tokens[position].type != "table_close":
                     position += 1
             else:
@@ -85,32 +88,39 @@ class _Blocks:
 
     def _block(self, token: Token, before: Token | None) -> Iterator[Block]:
         if token.type in ("fence", "code_block"):
-            yield from self._code(token)
+            self._markup.begin_block()
+            if self._markup.hide(token.content):
+                yield from self._code(token)
         elif token.type == "html_block":
-            if text := text_of(token.content):
+            if text := text_of(self._markup.visible_block(token.content)):
                 yield Block(Kind.TEXT, text)
         elif token.type == "inline" and before is not None:
             yield from self._text(token, before)
         else:
-            self._list(token)
+            self._container(token)
 
     def _text(self, token: Token, before: Token) -> Iterator[Block]:
+        self._markup.begin_block()
+        content = self._markup.visible_inline(token.content)
+        self._markup.end_line()
         if before.type == "heading_open":
-            yield self._heading(token.content, int(before.tag[1:]))
+            if content.strip() or not token.content:
+                yield self._heading(content, int(before.tag[1:]))
             return
         self._opened_note = _ADMONITION.match(token.content) is not None
-        text = inline.one_line(token.content)
+        text = inline.one_line(content)
         if not text:
             return
         if not self._markers:
             yield Block(Kind.TEXT, text)
             return
-        indent = "  " * (len(self._markers) - 1)
+        indent = "  " * min(len(self._markers) - 1, DEEPEST_INDENT)
         yield Block(Kind.ITEM, f"{indent}{self._markers[-1]} {text}")
         self._markers[-1] = " " * len(self._markers[-1])
 
     def _heading(self, content: str, level: int) -> Block:
-        stated = _STATED_ANCHOR.search(content)
+        content = content.rstrip(" \t")
+        stated = _STATED_ANCHOR.match(content, max(0, content.rfind("{")))
         text = inline.one_line(content if stated is None else content[: stated.start()])
         name = self._anchors.take(text.replace("`", ""), stated[1] if stated else None)
         return Block(Kind.HEADING, text, level, name)
@@ -134,9 +144,26 @@ class _Blocks:
             yield from self._inside(f"{argument}\n\n{body}")
 
     def _inside(self, markdown: str) -> Iterator[Block]:
-        yield from _Blocks(self._anchors, self._depth + 1).of(markdown)
+        yield from _Blocks(self._anchors, self._markup, self._depth + 1).of(markdown)
 
-    def _list(self, token: Token) -> None:
+    def _table(self, token: Token, lines: Sequence[str]) -> Iterator[Block]:
+        first, last = token.map if token.map is not None else (0, 0)
+        self._markup.begin_block()
+        rows = [inline.plain(self._row(line)) for line in lines[first:last]]
+        if any(rows):
+            yield Block(Kind.TABLE, "\n".join(row for row in rows if row))
+
+    def _row(self, line: str) -> str:
+        self._markup.enter()
+        row = self._markup.visible_inline(line.strip().lstrip(">").strip())
+        self._markup.leave()
+        return row
+
+    def _container(self, token: Token) -> None:
+        if token.type in ("list_item_open", "blockquote_open"):
+            self._markup.enter()
+        elif token.type in ("list_item_close", "blockquote_close"):
+            self._markup.leave()
         if token.type == "list_item_open":
             self._markers.append(f"{token.info}{token.markup}" if token.info else "-")
         elif token.type == "list_item_close":
@@ -147,9 +174,3 @@ def _code(info: str, content: str) -> Block:
     fence = "````" if "```" in content else "```"
     body = content.rstrip("\n")
     return Block(Kind.CODE, f"{fence}{info}\n{body}\n{fence}")
-
-
-def _table(token: Token, lines: Sequence[str]) -> Block:
-    first, last = token.map if token.map is not None else (0, 0)
-    rows = (inline.plain(line.strip().lstrip(">").strip()) for line in lines[first:last])
-    return Block(Kind.TABLE, "\n".join(row for row in rows if row))

@@ -4,6 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+DEEPEST_INDENT = 12
+"""Lists in lists by which an item is indented; deeper ones stand below each other."""
+
 
 class Kind(StrEnum):
     """What a block is; code and tables are never split inside a line or a row."""

@@ -13,8 +13,9 @@ from knowledge.reading.page import Block, Kind, Page
 from knowledge.reading.plain_text import paragraphs
 
 if TYPE_CHECKING:
-    from pypdf import PdfReader
+    from pypdf import PageObject, PdfReader
 
+MOST_PAGES = 10_000
 _MOST_CHARACTERS = 32_000_000
 _HYPHENATED = re.compile(r"(?<=[^\W\d_])-\n(?=[^\W\d_A-Z])")
 _PAGE_NUMBER = re.compile(r"\s*(?:\d{1,4}|[ivxl]{1,6})\s*\Z")
@@ -67,11 +68,22 @@ def _refuse_other_kinds(data: bytes) -> None:
 
 
 def _page(reader: "PdfReader", source: str) -> Page:
+    if len(reader.pages) > MOST_PAGES:
+        raise TooLargeError(
+            f"a document may have {MOST_PAGES} pages, this one has {len(reader.pages)}"
+        )
     outline = _outline(reader)
     blocks: list[Block] = []
     warnings: list[str] = []
     room = _MOST_CHARACTERS
+    seen: set[object] = set()
+    repeated = 0
     for number, sheet in enumerate(reader.pages, start=1):
+        drawing = _drawing(sheet)
+        if drawing in seen:
+            repeated += 1
+            continue
+        seen.add(drawing)
         try:
             text = cleaned(sheet.extract_text())
         except _DAMAGE as error:
@@ -81,9 +93,19 @@ def _page(reader: "PdfReader", source: str) -> Page:
         if room < 0:
             raise TooLargeError(f"a document may have {_MOST_CHARACTERS} characters of text")
         blocks.extend(_blocks(text, f"page={number}", outline.get(number, {})))
+    if repeated:
+        warnings.append(f"{repeated} pages repeat an earlier one and were left out")
     if not blocks:
         raise NoTextError("expected text, found none: its pages may be pictures")
     return Page(source, _title(reader), tuple(blocks), warnings=tuple(warnings))
+
+
+def _drawing(sheet: "PageObject") -> object:
+    """Return what names the drawing of a page: a small file may show one on many thousand pages."""
+    contents = sheet.raw_get("/Contents") if "/Contents" in sheet else None
+    named = contents if isinstance(contents, list) else [contents]
+    numbers = tuple(getattr(part, "idnum", None) for part in named)
+    return numbers if numbers and None not in numbers else object()
 
 
 def _title(reader: "PdfReader") -> str:

@@ -6,7 +6,8 @@ that docutils does not know (those of documentation generators) are read as the 
 
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from knowledge.reading.decoding import decode
@@ -21,6 +22,9 @@ _KNOWN_ROLES = (
 )
 _ROLE = re.compile(
     rf":(?!(?:{_KNOWN_ROLES}):)([A-Za-z][\w:+.-]{{0,60}}):`([^`\n]{{1,500}})`", re.ASCII
+)
+_RAW_ROLE = re.compile(
+    r"^\.\.[ \t]{1,40}role::[ \t]{1,40}([\w:+.-]{1,60})\([ \t]{0,40}raw", re.MULTILINE
 )
 _TARGET = re.compile(r"\s*<[^<>]*>\Z")
 _QUOTED_ROLES = frozenset({"ref", "doc", "term", "guilabel", "menuselection", "abbr", "numref"})
@@ -60,12 +64,16 @@ def read(data: bytes, source: str) -> Page:
 
 
 def _prepared(text: str) -> str:
+    raw = {"raw", "raw-html", *_RAW_ROLE.findall(text)}
     lines = (part for line in text.split("\n") for part in _wrapped(line))
-    return _ROLE.sub(_without_role, "\n".join(lines))
+    return _ROLE.sub(partial(_without_role, raw=raw), "\n".join(lines))
 
 
-def _without_role(found: re.Match[str]) -> str:
+def _without_role(found: re.Match[str], raw: Collection[str]) -> str:
+    """Return what a role shows; what is raw output for another program is not text."""
     role, text = found[1].rpartition(":")[2], found[2]
+    if found[1] in raw:
+        return ""
     shown = _TARGET.sub("", text).lstrip("~!") or text
     return shown if role in _QUOTED_ROLES else f"``{shown}``"
 

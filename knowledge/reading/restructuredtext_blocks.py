@@ -8,7 +8,7 @@ from itertools import dropwhile
 from docutils import nodes
 
 from knowledge.reading.anchors import Anchors
-from knowledge.reading.page import Block, Kind
+from knowledge.reading.page import DEEPEST_INDENT, Block, Kind
 
 _IGNORED = (
     nodes.comment,
@@ -137,7 +137,7 @@ class _Walk:
     def _text(self, node: nodes.Node) -> Iterator[Block]:
         text = _line(node)
         if text and self._markers:
-            indent = "  " * (len(self._markers) - 1)
+            indent = "  " * min(len(self._markers) - 1, DEEPEST_INDENT)
             yield Block(Kind.ITEM, f"{indent}{self._markers[-1]} {text}")
             self._markers[-1] = " " * len(self._markers[-1])
         elif text:

@@ -1,16 +1,20 @@
 """Surveys a path before it is read: its files, and where each of them stands."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from knowledge.reading import formats, location
 from knowledge.reading.errors import ReadingError
 from knowledge.reading.folder import FoundFile, Walk, walk
+from knowledge.reading.formats import Item
 from knowledge.reading.location import Location
 
 _LONGEST_CRUMB = 60
+
+ReadTitle = Callable[[Item, PurePosixPath, Location], str]
+"""Returns the title of a document; raises a `ReadingError`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +26,15 @@ class Survey:
     locations: Mapping[PurePosixPath, Location]
 
 
-def survey(path: Path) -> Survey:
-    """Return what is at a path; raise `OSError` when nothing is there or it may not be seen."""
+def survey(path: Path, read_title: ReadTitle) -> Survey:
+    """Return what is at a path; raise `OSError` when nothing is there or it may not be seen.
+
+    `read_title` reads the index pages of folders, which are called by their titles.
+    """
     path.stat()
     found = walk(path)
     folders = location.language_folders(file.path for file in found.files)
-    titles = dict(_titles(found.files)) if path.is_dir() else {}
+    titles = dict(_titles(found.files, read_title)) if path.is_dir() else {}
     places = {file.path: location.locate(file.path, folders, titles) for file in found.files}
     if path.is_dir():
         places = {
@@ -37,7 +44,9 @@ def survey(path: Path) -> Survey:
     return Survey(os.path.realpath(path), found, places)
 
 
-def _titles(files: Iterable[FoundFile]) -> Iterable[tuple[PurePosixPath, str]]:
+def _titles(
+    files: Iterable[FoundFile], read_title: ReadTitle
+) -> Iterable[tuple[PurePosixPath, str]]:
     """Return the title that the index page of a folder gives it."""
     for file in files:
         place = location.locate(file.path, ())
@@ -45,7 +54,7 @@ def _titles(files: Iterable[FoundFile]) -> Iterable[tuple[PurePosixPath, str]]:
             continue
         try:
             (item,) = formats.items_of(file.path, file.read())
-            title = formats.read(item, file.path, place).title
+            title = read_title(item, file.path, place)
         except (OSError, ReadingError):
             # The file is told as broken when it is read for its own sake.
             continue

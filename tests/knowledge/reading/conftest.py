@@ -8,6 +8,7 @@ from knowledge.describing import RuleDescriber
 from knowledge.document import Document
 from knowledge.ingestion import ingest
 from knowledge.ingestion_report import IngestionResult, PlainReport
+from knowledge.isolation.reader_process import ReaderProcess
 
 
 class MemoryIndex:
@@ -58,8 +59,9 @@ class LengthEmbedder:
 class Desk:
     """Everything an ingestion needs, with the lines it reported."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, reader: ReaderProcess) -> None:
         self.folder = folder
+        self.reader = reader
         self.index = MemoryIndex()
         self.embedder = LengthEmbedder()
         self.lines: list[str] = []
@@ -77,13 +79,14 @@ class Desk:
             self.index,
             self.embedder,
             RuleDescriber(),
+            self.reader,
             PlainReport(self.lines.append),
             language_of=lambda _: self.language,
         )
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
+def desk(tmp_path: Path, reader: ReaderProcess) -> Desk:
     folder = tmp_path / "docs"
     folder.mkdir()
-    return Desk(folder)
+    return Desk(folder, reader)

@@ -38,7 +38,7 @@ def test_control_characters_go_and_line_ends_are_one_kind() -> None:
 
 
 def test_right_to_left_marks_and_joined_emoji_stay() -> None:
-    text = "\u202b\u0645\u0631\u062d\u0628\u0627\u202c \U0001f469\u200d\U0001f4bb"
+    text = "\u2067\u0645\u0631\u062d\u0628\u0627\u2069\u200f \U0001f469\u200d\U0001f4bb"
 
     assert decode(text.encode())[0] == text
 

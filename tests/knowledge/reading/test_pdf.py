@@ -1,40 +1,9 @@
-from collections.abc import Sequence
-
 import pytest
 
 from knowledge.reading import pdf
 from knowledge.reading.errors import NoTextError, ReadingError, WrongFormatError
 from knowledge.reading.page import Block, Kind
-
-
-def printed(pages: Sequence[Sequence[str]], extra: str = "") -> bytes:
-    """Return a PDF whose pages show these lines."""
-    kids = " ".join(f"{4 + 2 * n} 0 R" for n in range(len(pages)))
-    objects = [
-        f"<< /Type /Catalog /Pages 2 0 R {extra} >>",
-        f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} >>",
-        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
-    ]
-    for number, lines in enumerate(pages):
-        shown = " ".join(f"({line}) Tj 0 -20 Td" for line in lines)
-        stream = f"BT /F1 12 Tf 50 700 Td {shown} ET"
-        objects.append(
-            "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] "
-            f"/Resources << /Font << /F1 3 0 R >> >> /Contents {5 + 2 * number} 0 R >>"
-        )
-        objects.append(f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream")
-    return _file(objects)
-
-
-def _file(objects: Sequence[str]) -> bytes:
-    body, offsets = b"%PDF-1.4\n", []
-    for number, content in enumerate(objects, start=1):
-        offsets.append(len(body))
-        body += f"{number} 0 obj\n{content}\nendobj\n".encode()
-    table = "".join(f"{offset:010} 00000 n \n" for offset in offsets)
-    size = len(objects) + 1
-    tail = f"xref\n0 {size}\n0000000000 65535 f \n{table}trailer\n<< /Size {size} /Root 1 0 R >>\n"
-    return body + tail.encode() + f"startxref\n{len(body)}\n%%EOF\n".encode()
+from tests.knowledge.reading.printing import printed
 
 
 def test_every_page_is_a_place() -> None:

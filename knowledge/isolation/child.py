@@ -1,0 +1,122 @@
+"""Runs in the process that reads: limits itself, then answers one request after the other.
+
+The limits are the kernel's, so that they hold inside C code and endless loops. The process that
+asked ends this one when the time is over; the limit of processor time ends it when nobody does.
+"""
+
+import gc
+import os
+import resource
+import sys
+from typing import BinaryIO
+
+from knowledge.isolation.messages import (
+    HEADER,
+    REQUEST_HEADER,
+    Kind,
+    Request,
+    decode_request,
+    encode_error,
+    encode_preparation,
+)
+from knowledge.isolation.preparation import prepare
+from knowledge.reading import formats
+
+_SPARE_PROCESSOR_SECONDS = 5
+_SWEEP_BYTES = 1_000_000
+
+
+def main() -> None:
+    """Answer the requests of standard input on standard output, until there are no more."""
+    memory = int(sys.argv[1]) * 1024 * 1024
+    requests, answers = _own_streams()
+    # Looking for garbage again and again in a tree that grows takes most of the time of reading it.
+    gc.disable()
+    gc.freeze()
+    _limit(memory)
+    _send(answers, Kind.READY, b"", ends=False)
+    unswept = 0
+    while len(header := requests.read(REQUEST_HEADER.size)) == REQUEST_HEADER.size:
+        size, seconds = REQUEST_HEADER.unpack(header)
+        _limit_processor(seconds)
+        kind, body = _answer(requests, size)
+        ends = kind is Kind.MEMORY or _peak_bytes() > memory // 2
+        _send(answers, kind, body, ends=ends)
+        if ends:
+            return
+        unswept += size + len(body)
+        if unswept > _SWEEP_BYTES:
+            gc.collect()
+            unswept = 0
+
+
+def _own_streams() -> tuple[BinaryIO, BinaryIO]:
+    """Keep the streams to itself: what a library prints must not become an answer."""
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(nothing, stream)
+    return requests, answers
+
+
+def _limit(memory: int) -> None:
+    _lower(resource.RLIMIT_CORE, 0)
+    _lower(resource.RLIMIT_FSIZE, 0)
+    _lower(resource.RLIMIT_AS, _present_bytes() + memory)
+
+
+def _limit_processor(seconds: float) -> None:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    allowed = used.ru_utime + used.ru_stime + seconds + _SPARE_PROCESSOR_SECONDS
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    if hard == resource.RLIM_INFINITY or allowed < hard:
+        resource.setrlimit(resource.RLIMIT_CPU, (int(allowed) + 1, hard))
+
+
+def _lower(kind: int, limit: int) -> None:
+    """Set a limit, where nobody has set a lower one."""
+    soft, _ = resource.getrlimit(kind)
+    if soft == resource.RLIM_INFINITY or limit < soft:
+        resource.setrlimit(kind, (limit, limit))
+
+
+def _present_bytes() -> int:
+    """Return how much address space is taken now; macOS tells nobody and limits nothing."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[0]) * resource.getpagesize()
+    except OSError:
+        return 1024 * 1024 * 1024
+
+
+def _peak_bytes() -> int:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def _answer(requests: BinaryIO, size: int) -> tuple[Kind, bytes]:
+    try:
+        return _read(decode_request(requests.read(size)))
+    except MemoryError:
+        return Kind.MEMORY, b""
+    except Exception as error:  # noqa: BLE001 - whatever a document makes a library raise is told
+        return Kind.ERROR, encode_error(error)
+
+
+def _read(request: Request) -> tuple[Kind, bytes]:
+    if request.title_only:
+        title = formats.read(request.item, request.path, request.location).title
+        return Kind.TITLE, title.encode()
+    return Kind.PREPARATION, encode_preparation(
+        prepare(request.item, request.path, request.location)
+    )
+
+
+def _send(answers: BinaryIO, kind: Kind, body: bytes, *, ends: bool) -> None:
+    answers.write(HEADER.pack(len(body), kind.value, ends))
+    answers.write(body)
+    answers.flush()
+
+
+if __name__ == "__main__":
+    main()

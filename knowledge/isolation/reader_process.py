@@ -1,0 +1,261 @@
+"""Hands documents to a process of their own to be read, and ends it when one takes too much.
+
+A parser that loops, in Python or in C, hears of no cancellation; a process can be killed. One is
+kept and used for document after document; the next starts when it was ended.
+"""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path, PurePosixPath
+from types import TracebackType
+from typing import IO, Self
+
+import knowledge
+from knowledge.errors import KnowledgeError
+from knowledge.isolation.limits import ReadingLimits
+from knowledge.isolation.messages import (
+    HEADER,
+    REQUEST_HEADER,
+    Kind,
+    Request,
+    decode_error,
+    decode_preparation,
+)
+from knowledge.isolation.preparation import Preparation
+from knowledge.reading.decoding import MAX_BYTES
+from knowledge.reading.errors import (
+    ReaderDiedError,
+    TooLargeError,
+    TooMuchMemoryError,
+    TooSlowError,
+)
+from knowledge.reading.formats import Item
+from knowledge.reading.location import Location
+
+_CHILD = "knowledge.isolation.child"
+_START_SECONDS = 60.0
+_LARGEST_ANSWER = 8 * MAX_BYTES
+_PIECE = 1 << 20
+# Of the environment only this reaches the process: it reads what strangers wrote and needs no keys.
+_ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMPDIR", "TZ")
+
+
+class ReaderProcess:
+    """Reads documents within limits; used by one thread at a time, the others wait.
+
+    A context manager: entering starts the process without waiting for it, leaving ends it, even
+    while a thread waits for an answer.
+    """
+
+    def __init__(self, limits: ReadingLimits) -> None:
+        self.limits = limits
+        self._lock = threading.Lock()
+        self._starting = threading.Lock()
+        self._child: _Child | None = None
+        self._is_closed = False
+
+    def __enter__(self) -> Self:
+        self._running()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process; whoever waits for it gets a `ReaderDiedError`."""
+        with self._starting:
+            self._is_closed = True
+            child = self._child
+            if child is not None:
+                child.kill()
+        if child is not None:
+            with self._lock:
+                child.release()
+
+    @property
+    def process_id(self) -> int:
+        """The id of the process that reads, which may have ended."""
+        return self._running().process_id
+
+    def prepare(
+        self, item: Item, path: PurePosixPath, location: Location, seconds: float | None = None
+    ) -> Preparation:
+        """Return what is made of a document, within `seconds` or the usual limit.
+
+        Raises a `ReadingError`: what a reader says of the document, or which limit it broke.
+        """
+        allowed = self.limits.seconds if seconds is None else seconds
+        kind, body = self._ask(Request(item, path, location), allowed)
+        try:
+            if kind is Kind.PREPARATION:
+                return decode_preparation(body)
+        except ValueError as error:
+            raise ReaderDiedError(f"the process that read it answered nonsense: {error}") from error
+        raise ReaderDiedError(f"expected a page from the process that read it, found {kind.name}")
+
+    def title(self, item: Item, path: PurePosixPath, location: Location) -> str:
+        """Return the title of a document's page; raises as `prepare` does."""
+        request = Request(item, path, location, title_only=True)
+        return self._ask(request, self.limits.seconds)[1].decode("utf-8", "replace")
+
+    def _ask(self, request: Request, seconds: float) -> tuple[Kind, bytes]:
+        with self._lock:
+            child = self._running()
+            child.wait_until_ready(time.monotonic() + _START_SECONDS)
+            try:
+                kind, body = child.exchange(request.encode(), seconds)
+            except TimeoutError as error:
+                child.kill()
+                raise TooSlowError(f"took longer than {seconds:.3g} s to read") from error
+            except EOFError as error:
+                raise ReaderDiedError(f"the process that read it {child.ending()}") from error
+        if kind is Kind.MEMORY:
+            raise TooMuchMemoryError(
+                f"needed more than {self.limits.memory_mb} MB of memory to read"
+            )
+        if kind is Kind.ERROR:
+            raise decode_error(body)
+        return kind, body
+
+    def _running(self) -> "_Child":
+        with self._starting:
+            if self._is_closed:
+                raise ReaderDiedError("reading has ended")
+            if self._child is None or self._child.is_over:
+                if self._child is not None:
+                    self._child.kill()
+                    self._child.release()
+                self._child = _Child(self.limits)
+            return self._child
+
+
+class _Child:
+    """One process, from its start to its end."""
+
+    def __init__(self, limits: ReadingLimits) -> None:
+        self.is_over = False
+        self._is_ready = False
+        # Lives as long as the process.
+        self._complaints: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
+        its_requests, self._requests = os.pipe()
+        self._answers, its_answers = os.pipe()
+        try:
+            self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
+                [sys.executable, "-P", "-m", _CHILD, str(limits.memory_mb)],
+                stdin=its_requests,
+                stdout=its_answers,
+                stderr=self._complaints,
+                env=_environment(),
+            )
+        finally:
+            os.close(its_requests)
+            os.close(its_answers)
+        os.set_blocking(self._requests, False)
+        os.set_blocking(self._answers, False)
+        self._ending = threading.Lock()
+
+    @property
+    def process_id(self) -> int:
+        """The id of the process."""
+        return self._process.pid
+
+    def wait_until_ready(self, until: float) -> None:
+        """Wait for the process to have loaded every reader; raise `KnowledgeError` if it cannot."""
+        if self._is_ready:
+            return
+        try:
+            self._receive(until)
+        except (EOFError, TimeoutError) as error:
+            self.kill()
+            self._complaints.seek(0)
+            said = self._complaints.read()[-500:].decode("utf-8", "replace").strip()
+            last = said.rpartition("\n")[2]
+            raise KnowledgeError(f"the process that reads documents did not start: {last}") from (
+                error
+            )
+        self._is_ready = True
+
+    def exchange(self, request: bytes, seconds: float) -> tuple[Kind, bytes]:
+        """Return the answer; raise `TimeoutError` when the time is over, `EOFError` at its end."""
+        until = time.monotonic() + seconds
+        self._send(REQUEST_HEADER.pack(len(request), seconds) + request, until)
+        return self._receive(until)
+
+    def ending(self) -> str:
+        """Return how the process ended, after waiting for it."""
+        self.kill()
+        code = self._process.returncode
+        if code < 0:
+            return f"was ended by {signal.Signals(-code).name}"
+        return f"ended with status {code}"
+
+    def kill(self) -> None:
+        """End the process, which may have ended already."""
+        with self._ending:
+            self.is_over = True
+            if self._process.poll() is None:
+                self._process.kill()
+            self._process.wait()
+
+    def release(self) -> None:
+        """Close the pipes, when nobody reads them any more."""
+        os.close(self._requests)
+        os.close(self._answers)
+        self._complaints.close()
+
+    def _send(self, frame: bytes, until: float) -> None:
+        rest = memoryview(frame)
+        while rest:
+            self._wait(self._requests, select.POLLOUT, until)
+            try:
+                rest = rest[os.write(self._requests, rest[:_PIECE]) :]
+            except BlockingIOError:
+                continue
+            except BrokenPipeError as error:
+                raise EOFError from error
+
+    def _receive(self, until: float) -> tuple[Kind, bytes]:
+        size, kind, ends = HEADER.unpack(self._exactly(HEADER.size, until))
+        if size > _LARGEST_ANSWER:
+            self.kill()
+            raise TooLargeError(f"a page may have {_LARGEST_ANSWER} bytes, this one has {size}")
+        body = self._exactly(size, until)
+        self.is_over = self.is_over or ends
+        return Kind(kind), body
+
+    def _exactly(self, size: int, until: float) -> bytes:
+        found = bytearray()
+        while len(found) < size:
+            self._wait(self._answers, select.POLLIN, until)
+            try:
+                piece = os.read(self._answers, min(_PIECE, size - len(found)))
+            except BlockingIOError:
+                continue
+            if not piece:
+                raise EOFError
+            found += piece
+        return bytes(found)
+
+    def _wait(self, descriptor: int, event: int, until: float) -> None:
+        left = until - time.monotonic()
+        poll = select.poll()
+        poll.register(descriptor, event)
+        if left <= 0 or not poll.poll(left * 1000):
+            raise TimeoutError
+
+
+def _environment() -> dict[str, str]:
+    kept = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
+    path = str(Path(knowledge.__file__).resolve().parent.parent)
+    return {**kept, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}

@@ -1,0 +1,1 @@
+"""Tells which parts of a page's HTML a reader does not see."""

@@ -1,0 +1,111 @@
+import os
+import signal
+import threading
+from pathlib import PurePosixPath
+
+import pytest
+
+from knowledge.isolation.limits import ReadingLimits
+from knowledge.isolation.reader_process import ReaderProcess
+from knowledge.reading.errors import (
+    NoTextError,
+    ReaderDiedError,
+    TooMuchMemoryError,
+    TooSlowError,
+    WrongFormatError,
+)
+from knowledge.reading.formats import Item
+from knowledge.reading.location import locate
+from tests.knowledge.isolation.documents import ENDLESS, prepare
+
+
+def test_a_document_comes_back_with_its_passages_and_what_the_rules_say(
+    reader: ReaderProcess,
+) -> None:
+    made = prepare(reader, "guide.md", "# Hours\n\nWe open at nine.\n\n## Días\n\nAll.\n".encode())
+
+    assert made.page.title == "Hours"
+    assert [passage.text for passage in made.passages] == ["We open at nine.", "All."]
+    assert made.passages[1].heading_path == ("Días",)
+    assert made.by_rules.description == "We open at nine."
+
+
+def test_what_is_wrong_with_a_document_is_told_as_its_reader_tells_it(
+    reader: ReaderProcess,
+) -> None:
+    with pytest.raises(NoTextError, match="expected text, found none"):
+        prepare(reader, "empty.md", b"\n")
+    with pytest.raises(WrongFormatError, match="found a PNG image"):
+        prepare(reader, "picture.pdf", b"\x89PNG....")
+
+
+def test_a_document_that_takes_too_long_is_given_up_and_the_next_is_read(
+    hasty: ReaderProcess,
+) -> None:
+    with pytest.raises(TooSlowError, match="took longer than 1 s to read"):
+        prepare(hasty, "endless.rst", ENDLESS)
+
+    assert prepare(hasty, "next.md", b"# Next\n\nText.\n").page.title == "Next"
+
+
+def test_a_document_that_needs_too_much_memory_is_given_up_and_the_next_is_read() -> None:
+    with ReaderProcess(ReadingLimits(memory_mb=64)) as reader:
+        with pytest.raises(TooMuchMemoryError, match="needed more than 64 MB of memory"):
+            prepare(reader, "large.txt", b"word " * 8_000_000)
+
+        assert prepare(reader, "next.md", b"# Next\n\nText.\n").page.title == "Next"
+
+
+def test_a_reader_that_is_killed_costs_its_document_alone(reader: ReaderProcess) -> None:
+    prepare(reader, "first.md", b"# First\n\nText.\n")
+    killing = threading.Timer(0.2, os.kill, (reader.process_id, signal.SIGSEGV))
+    killing.start()
+
+    with pytest.raises(ReaderDiedError, match="was ended by SIGSEGV"):
+        prepare(reader, "endless.rst", ENDLESS)
+
+    killing.join()
+    assert prepare(reader, "next.md", b"# Next\n\nText.\n").page.title == "Next"
+
+
+def test_the_reader_knows_no_secrets(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "secret-of-the-desk")
+    with ReaderProcess(ReadingLimits()) as reader:
+        prepare(reader, "a.md", b"# A\n\nText.\n")
+        with open(f"/proc/{reader.process_id}/environ", "rb") as file:
+            environment = file.read()
+
+    assert b"PATH=" in environment
+    assert b"secret-of-the-desk" not in environment
+
+
+def test_who_waits_is_told_when_reading_ends() -> None:
+    failures: list[Exception] = []
+
+    def read() -> None:
+        try:
+            prepare(reader, "endless.rst", ENDLESS)
+        except ReaderDiedError as error:
+            failures.append(error)
+
+    with ReaderProcess(ReadingLimits()) as reader:
+        prepare(reader, "a.md", b"# A\n\nText.\n")
+        waiting = threading.Thread(target=read)
+        waiting.start()
+        pid = reader.process_id
+    waiting.join(20)
+
+    assert len(failures) == 1
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+    with pytest.raises(ReaderDiedError, match="reading has ended"):
+        prepare(reader, "b.md", b"# B\n\nText.\n")
+
+
+def test_an_index_page_is_asked_for_its_title_alone(reader: ReaderProcess) -> None:
+    path = PurePosixPath("README.md")
+    item = Item("README.md", b"# All of it\n\nText.\n", "README.md")
+
+    assert reader.title(item, path, locate(path, ())) == "All of it"
