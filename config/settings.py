@@ -10,6 +10,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from config.chat_settings import ChatSettings
 from config.errors import SettingsError
 from config.http_settings import WEB_ADDRESS, HttpSettings
+from config.retention_settings import RetentionSettings
 
 INSTANCES = {
     "manager": 1,
@@ -73,7 +74,7 @@ class AssistantSettings(BaseModel, frozen=True, extra="forbid"):
         return _documentation(value)
 
 
-class Settings(HttpSettings, ChatSettings, BaseSettings):
+class Settings(HttpSettings, ChatSettings, RetentionSettings, BaseSettings):
     """The settings of one process. Times are seconds unless the name says otherwise."""
 
     model_config = SettingsConfigDict(
@@ -165,8 +166,6 @@ class Settings(HttpSettings, ChatSettings, BaseSettings):
         "(`{path}`: the file's path, `{page}`: without its ending); unset: at the HTTP door",
     )
     history_turns: int = Field(6, ge=0, le=50, description="turns that agents see")
-    memory_ttl_days: float = Field(30.0, gt=0, description="conversations are forgotten after")
-    result_ttl_hours: float = Field(24.0, gt=0, description="replies and journals are kept for")
     instances: dict[str, int] = Field({}, description="instances per role (JSON), else defaults")
     concurrency: dict[str, int] = Field({}, description="concurrency per role (JSON)")
     health_port: int = Field(
