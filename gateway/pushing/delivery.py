@@ -130,7 +130,7 @@ class Delivery:
             conversation_id=result.question.conversation_id,
             message_id=result.question.message_id,
             delivery=result.count,
-            error=str(error),
+            error=str(error) if isinstance(error, PushError) else type(error).__name__,
             exc_info=None if isinstance(error, PushError) else error,
         )
         self._tally.add("given_up" if hopeless else "failed")
