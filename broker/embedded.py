@@ -152,6 +152,8 @@ def _start(folder: Path, server: Path, path: Path) -> None:
         "--port", "0", "--unixsocket", path, "--unixsocketperm", "700",
         "--dir", folder, "--appendonly", "yes", "--appendfsync", "everysec", "--save", "",
         "--maxmemory-policy", "noeviction", "--databases", "1", "--daemonize", "no",
+        # Its log of slow commands would hold their words.
+        "--slowlog-log-slower-than", "-1",
         "--loglevel", "warning", "--logfile", folder / "server.log",
     ]  # fmt: skip
     alive, keepers_end = os.pipe()

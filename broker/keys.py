@@ -17,18 +17,22 @@ percent-encoded: no id can reach into another key.
 | rd:{n}:alarms            | stream | submit, settle, close | alarm          | capped, ttl        |
 | rd:{n}:duty              | hash   | sweep, due            | sweep, due     | ttl                |
 | rd:{n}:pulse             | -      | nobody                | pulse          | never exists       |
-| rd:{n}:dead              | stream | settle, discard       | dead_letters   | capped             |
+| rd:{n}:dead              | stream | settle, discard       | dead_letters   | capped, ttl        |
+| rd:{n}:letters           | hash   | settle, discard       | dead_letters   | capped, ttl        |
+| rd:{n}:files             | hash   | forget, sweep         | sweep          | ttl                |
 | rd:{n}:record:<question> | hash   | submit, settle, close | submit, settle | ttl                |
 | rd:{n}:journal:<question> | stream | submit, settle, close | journal, reply | ttl               |
 | rd:{n}:frames:<question> | hash  | settle                | take           | closed, ttl        |
 | rd:{n}:order:<conversation> | list | submit, close        | submit, close  | when empty, ttl    |
 | rd:{n}:conversation:<conversation> | hash | submit        | close, due     | fields: started |
-| rd:{n}:messages:<conversation> | list | submit            | forget         | ttl                |
+| rd:{n}:messages:<conversation> | zset | submit            | forget         | ttl                |
 | rd:{n}:tombstone:<conversation> | string | finish         | finish         | last open deadline |
 | rd:{n}:named:<message id> | zset  | submit                | find           | capped, ttl        |
 | rd:{n}:results:<list>    | stream | close                 | push channels  | ttl                |
 
-"close" is what ends a question: finish, bury, cancel, or due at the deadline.
+"close" is what ends a question: finish, bury, cancel, forget, or due at the deadline. What has a
+time to live ends with it whoever works here; what ends with its members is empty where nothing is
+open. `never` and the streams of the roles alone stay for good, and hold no word.
 """
 
 from collections.abc import Callable
@@ -120,14 +124,16 @@ class ShardKeys:
     parked: str
     notices: str
     alarms: str
+    letters: str
     duty: str
+    files: str
 
     @property
     def all(self) -> tuple[str, ...]:
         """In the order in which every script expects them."""
         return (
             self.deadlines, self.open, self.dead, self.delayed, self.parked, self.notices,
-            self.alarms,
+            self.alarms, self.letters,
         )  # fmt: skip
 
 
@@ -143,7 +149,9 @@ def shard_keys(shard: int) -> ShardKeys:
         parked=f"{stem}parked",
         notices=f"{stem}notices",
         alarms=f"{stem}alarms",
+        letters=f"{stem}letters",
         duty=f"{stem}duty",
+        files=f"{stem}files",
     )
 
 

@@ -16,6 +16,7 @@ from typing import Literal, Protocol
 from pydantic import JsonValue
 
 from broker.carrying import Carried, Framed, Kept
+from broker.erasure import Eraser
 from broker.errors import BrokerUnavailableError
 from broker.journaling import Note
 from broker.keys import QuestionKeys
@@ -46,8 +47,8 @@ class JournalEntry:
 class Submission:
     """A message at the door. `result_list` names a push channel, or is empty for pull doors.
 
-    `retry_of` is the message that this one runs again, when its dead letter is. `carried`, what the
-    frame decodes to, reaches a worker of this process that takes it in the same trip.
+    `retry_of`: the message that this one runs again. `keep_seconds`: how long reply and journal
+    stay, else as all. `carried` reaches a worker of this process that takes it in the same trip.
     """
 
     question: Question
@@ -59,6 +60,7 @@ class Submission:
     not_before_seconds: float = 0.0
     accepted: Fields = field(default_factory=dict)
     retry_of: str = ""
+    keep_seconds: float | None = None
     carried: Carried | None = None
 
 
@@ -287,7 +289,7 @@ class Expected(Protocol):
         ...
 
 
-class Broker(Protocol):
+class Broker(Eraser, Protocol):
     """Moves frames between roles; see the module's docstring for who holds an entry."""
 
     shards: int

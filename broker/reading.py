@@ -9,10 +9,14 @@ from pydantic_core import from_json
 from broker.carrying import LONG_FRAME, Kept
 from broker.keys import question_of
 from broker.port import (
+    Accepted,
     Bury,
+    Busy,
+    BusyReason,
     DeadLetter,
     Death,
     Delivery,
+    Duplicate,
     Fields,
     Forward,
     JournalEntry,
@@ -213,7 +217,29 @@ def _notes_of(entry: Entry) -> Iterable[JournalEntry]:
         yield JournalEntry(kind.decode(), json_fields(said), id=entry_id, at=at)
 
 
-def dead_letter_of(entry: Entry, shard: int) -> DeadLetter:
+def submission_result(
+    kind: bytes, value: bytes | int, wait_ms: Any = b""
+) -> Accepted | Duplicate | Busy:
+    """Return what the script says of a submission."""
+    text = value if isinstance(value, bytes) else b""
+    match kind:
+        case b"accepted":
+            return Accepted(waiting=int(value))
+        case b"merged":
+            return Accepted(merged_into=question_of(text.decode()).message_id)
+        case b"duplicate":
+            return Duplicate(json_fields(text) if text else None)
+        case _:
+            return Busy(float(wait_ms) / 1000, _reason(text))
+
+
+def _reason(text: bytes) -> BusyReason:
+    return cast("BusyReason", text.decode())
+
+
+def dead_letter_of(
+    entry: Entry, shard: int, frame: bytes | None, error: bytes | None
+) -> DeadLetter:
     """Return one dead letter; its id tells its shard."""
     fields = fields_of(entry[1])
     entry_id = entry[0].decode()
@@ -224,11 +250,11 @@ def dead_letter_of(entry: Entry, shard: int) -> DeadLetter:
         shard=shard,
         question=question_of(name) if name else None,
         reason=fields[b"reason"].decode(),
-        error=fields[b"error"].decode(errors="replace"),
+        error=(error or b"").decode(errors="replace"),
         attempts=int(fields[b"attempts"]),
         worker=fields[b"worker"].decode(),
         at=seconds_of(entry_id),
-        frame=fields[b"f"],
+        frame=frame or b"",
         accepted_at=float(fields.get(b"accepted", 0)) / 1e6,
         queued_at=float(fields.get(b"queued", 0)) / 1000,
         deaths=_deaths(fields.get(b"deaths", b"")),

@@ -12,22 +12,23 @@ import random
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
-from typing import TYPE_CHECKING, Any, cast
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
 from broker.admission import NO_PACE, Pace
 from broker.ending import Endings, superseded
+from broker.erasure import Erased
 from broker.errors import BrokerUnavailableError, UnwritableError
 from broker.forgetting import Forgetting, Forgotten
-from broker.keys import QuestionKeys, named_key, pace_key, question_of, results_key
+from broker.keys import QuestionKeys, named_key, pace_key, results_key
 from broker.leasing import Leases
 from broker.opening import Opening
 from broker.outcomes import Outcomes
 from broker.port import (
     Accepted,
     Busy,
-    BusyReason,
     DeadLetter,
     Delivery,
     Duplicate,
@@ -46,12 +47,14 @@ from broker.port import (
 )
 from broker.preparing import check_server
 from broker.pulse import Pulses
-from broker.reading import json_fields, kept_at_the_door, taken_at_the_door
+from broker.reading import kept_at_the_door, submission_result, taken_at_the_door
 from broker.results import ResultList
+from broker.rewriting import Files, Rewriting
 from broker.scripts import SETTLE, SUBMIT
 from broker.settling import Call, Limits, Settlements, outcome_of, unwritable
 from broker.space import Space
 from broker.sweeping import Sweeping, Tell
+from broker.upkeep import Upkeep
 from broker.views import Views
 from envelope.encoding import to_json
 from envelope.question import Question
@@ -79,7 +82,8 @@ class RedisBroker:
     and results of ended questions stay. `quota`: open questions of one shard; from half of it on a
     tenant may hold no more than its equal share. `pace`: how many the door lets in under overload;
     `retry_after` is told where nothing was measured yet. `longest_queue`: messages that may wait in
-    a conversation. `attempts`: failures of one hop before it is buried. `tell` makes the frame that
+    a conversation. `attempts`: failures of one hop before it is buried. `dead_letter_ttls`: by
+    tenant and assistant, where it is another. `rewriting`: of the file. `tell` makes the frame that
     tells the manager of an entry that killed its workers.
     """
 
@@ -98,12 +102,17 @@ class RedisBroker:
         backoff_seconds: float = 0.5,
         longest_backoff_seconds: float = 30.0,
         dead_letters: int = 1_000,
+        dead_letter_ttl_seconds: float = 7 * 86_400.0,
+        dead_letter_ttls: Mapping[tuple[str, str], float] = MappingProxyType({}),
+        rewriting: Rewriting = Rewriting(),  # noqa: B008 - frozen
         tell: Tell = tell_nobody,
     ) -> None:
         self.shards = shards
+        longest_ttl_seconds = max((dead_letter_ttl_seconds, *dead_letter_ttls.values()))
         limits = Limits(
             ttl_ms=int(ttl_seconds * 1000),
             dead_letters=dead_letters,
+            dead_letter_ttl_ms=int(longest_ttl_seconds * 1000),
             attempts=attempts,
             backoff_ms=int(backoff_seconds * 1000),
             longest_backoff_ms=int(longest_backoff_seconds * 1000),
@@ -117,12 +126,20 @@ class RedisBroker:
         self._random = random.SystemRandom()
         opening = Opening(self._space)
         self._leases = Leases(self._space, opening)
+        self._files = Files(self._space, rewriting)
         self._sweeping = Sweeping(self._space, self.settle, tell, opening)
+        self._upkeep = Upkeep(
+            self._space,
+            self._files,
+            self._sweeping.on_duty,
+            seconds=dead_letter_ttl_seconds,
+            of=dead_letter_ttls,
+        )
         self._endings = Endings(self._space)
         self._pulses = Pulses(self._space)
         self._views = Views(self._space)
         self._outcomes = Outcomes(self._space, self._views)
-        self._forgetting = Forgetting(self._space)
+        self._forgetting = Forgetting(self._space, self._files)
         self._opening = opening
         self._takers: list[Sequence[Taker]] = []
         self._tell = tell
@@ -138,7 +155,7 @@ class RedisBroker:
         except (Exception, asyncio.CancelledError):
             _doubt(taker)
             raise
-        return _submitted(kind, value, *more)
+        return submission_result(kind, value, *more)
 
     @contextmanager
     def handing_to(self, takers: Sequence[Taker]) -> Iterator[None]:
@@ -201,6 +218,9 @@ class RedisBroker:
     async def sweep(self) -> float:
         return await self._sweeping.sweep()
 
+    async def tidy(self) -> float:
+        return await self._upkeep.tidy()
+
     async def due(self) -> float:
         return await self._endings.due()
 
@@ -222,7 +242,19 @@ class RedisBroker:
     async def cancel(
         self, question: Question, *, forget: bool = False, reason: str | None = None
     ) -> bool:
-        return await self._endings.cancel(question, forget=forget, reason=reason)
+        if forget:
+            await self._forgetting.mark(question)
+        was_open = await self._endings.cancel(question, forget=forget, reason=reason)
+        if forget:
+            await self._forgetting.after(question, alone=True)
+        return was_open
+
+    async def forget(self, question: Question, memory: Sequence[str] = ()) -> Erased:
+        return await self._forgetting.forget(question, memory)
+
+    async def rewrite_file(self) -> bool:
+        """Have the server's file written anew if anything was erased; whether that goes on."""
+        return await self._files.look(0, at_once=True)
 
     async def reply(self, question: Question) -> Fields | None:
         return await self._views.reply(question)
@@ -296,6 +328,7 @@ class RedisBroker:
             self._longest_queue,
             to_json(superseded(submission.question)) if submission.not_before_seconds else "",
             submission.retry_of,
+            "" if submission.keep_seconds is None else int(submission.keep_seconds * 1000),
             "" if taker is None else taker.consumer,
             "" if taker is None else kept_at_the_door(submission),
             self._pace.share,
@@ -329,6 +362,9 @@ class RedisBroker:
             for (delivery, settlement), held in zip(batch, done, strict=True):
                 if held and isinstance(settlement, Finish):
                     self._outcomes.ended(delivery.question, settlement.reply)
+        for (delivery, _), held in zip(batch, done, strict=True):
+            if held and delivery.question in forgets:
+                await self._forgetting.after(delivery.question)
         return done, await self._leases.taken(batch, wants, taken, float(now_ms))
 
     def _added(
@@ -362,20 +398,3 @@ def _read_along(call: Call, taker: Taker | None, question: Question) -> None:
         return
     call.keys.extend([wanted.list, *wanted.hashes])
     call.args.extend([len(wanted.hashes), wanted.first, wanted.last])
-
-
-def _submitted(kind: bytes, value: bytes | int, wait_ms: Any = b"") -> Accepted | Duplicate | Busy:
-    text = value if isinstance(value, bytes) else b""
-    match kind:
-        case b"accepted":
-            return Accepted(waiting=int(value))
-        case b"merged":
-            return Accepted(merged_into=question_of(text.decode()).message_id)
-        case b"duplicate":
-            return Duplicate(json_fields(text) if text else None)
-        case _:
-            return Busy(float(wait_ms) / 1000, _reason(text))
-
-
-def _reason(text: bytes) -> BusyReason:
-    return cast("BusyReason", text.decode())

@@ -43,6 +43,7 @@ class Limits:
     attempts: int
     backoff_ms: int
     longest_backoff_ms: int
+    dead_letter_ttl_ms: int = 7 * 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,13 @@ class Call:
     def on_shard(cls, shard: int, roles: Iterable[str], limits: Limits) -> "Call":
         """Begin as every script that settles or closes expects it."""
         names = tuple(roles)
-        told: list[Argument] = [str(limits.ttl_ms), str(limits.dead_letters), len(names), *names]
+        told: list[Argument] = [
+            str(limits.ttl_ms),
+            str(limits.dead_letters),
+            str(limits.dead_letter_ttl_ms),
+            len(names),
+            *names,
+        ]
         return cls([*_keys(shard, names)], told)
 
 

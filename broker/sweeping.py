@@ -32,13 +32,17 @@ Tell = Callable[[Delivery, str], Send | None]
 
 
 class Sweeping:
-    """Sweeps all shards; `settle` buries what was started too often, which `tell` tells of."""
+    """Sweeps all shards; `settle` buries what was started too often, which `tell` tells of.
+
+    `on_duty` are the shards that this process swept last: what one process does is done by it.
+    """
 
     def __init__(self, space: Space, settle: Settle, tell: Tell, opening: Opening) -> None:
         self._space = space
         self._settle = settle
         self._tell = tell
         self._opening = opening
+        self.on_duty: set[int] = set()
         self._name = f"sweeper-{secrets.token_hex(4)}"
         self._random = random.SystemRandom()
 
@@ -73,6 +77,7 @@ class Sweeping:
                 now_ms=0.0,
             )
             await self._bury(found)
+        (self.on_duty.add if swept else self.on_duty.discard)(shard)
         seconds = max(LEAST_SECONDS, float(wait_ms) / 1000)
         # Of those who stand by, one shall come first.
         return seconds if swept else seconds + self._random.uniform(0.0, lease_ms / 16_000)

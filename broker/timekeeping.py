@@ -19,6 +19,8 @@ AWAY_SECONDS = 0.25
 GATHER_SECONDS = 0.02
 """Alarms and looks follow each other no faster: many retries are sent at once."""
 CANCEL_AGAIN_SECONDS = 0.05
+TIDY_SECONDS = 1.0
+"""A process that has just begun sweeps first, to see what it is on duty for."""
 
 Heard = Callable[[BrokerUnavailableError | None], None]
 
@@ -33,6 +35,7 @@ class Timekeeper:
         self._broker = broker
         self._heard = heard
         self._look_at = 0.0
+        self._tidy_seconds = TIDY_SECONDS
         self._sooner = asyncio.Event()
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -40,7 +43,7 @@ class Timekeeper:
         async with asyncio.TaskGroup() as tasks:
             keeping = {
                 tasks.create_task(self._repeat(work))
-                for work in (self._listen, self._send_due, self._sweep, self._broker.pulse)
+                for work in (*self._own_work, self._broker.pulse)
             }
             await stop.wait()
             while keeping:
@@ -48,6 +51,10 @@ class Timekeeper:
                     task.cancel()
                 # Asked again where it had no effect: a client may lose a cancellation.
                 _, keeping = await asyncio.wait(keeping, timeout=CANCEL_AGAIN_SECONDS)
+
+    @property
+    def _own_work(self) -> tuple[Callable[[], Awaitable[None]], ...]:
+        return self._listen, self._send_due, self._sweep, self._tidy
 
     async def _repeat(self, work: Callable[[], Awaitable[None]]) -> None:
         while True:
@@ -88,3 +95,7 @@ class Timekeeper:
 
     async def _sweep(self) -> None:
         await asyncio.sleep(await self._broker.sweep())
+
+    async def _tidy(self) -> None:
+        await asyncio.sleep(self._tidy_seconds)
+        self._tidy_seconds = await self._broker.tidy()

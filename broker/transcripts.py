@@ -39,7 +39,7 @@ class Transcripts:
         messages = question_keys(question, shard).messages
         with reachable():
             client: Any = self._client
-            names: list[bytes] = await client.lrange(messages, -limit, -1)
+            names: list[bytes] = await client.zrange(messages, -limit, -1)
             questions = [question_of(name.decode()) for name in names]
             pipeline = client.pipeline(transaction=False)
             for one in questions:

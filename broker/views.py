@@ -123,7 +123,7 @@ class Views:
             for shard in range(self._space.shards):
                 dead = shard_keys(shard).dead
                 found: Any = await self._command("XREVRANGE", dead, "+", "-", "COUNT", limit)
-                letters += (dead_letter_of(entry, shard) for entry in found)
+                letters += await self._letters(shard, found)
         letters.sort(key=lambda letter: -letter.at)
         return letters[:limit]
 
@@ -135,15 +135,32 @@ class Views:
         shard, entry_id = place
         with reachable():
             found: Any = await self._command("XRANGE", shard_keys(shard).dead, entry_id, entry_id)
-        return dead_letter_of(found[0], shard) if found else None
+            letters = await self._letters(shard, found)
+        return letters[0] if letters else None
 
     async def drop_dead_letter(self, letter_id: str) -> bool:
         """Delete one dead letter."""
         place = letter_place(letter_id)
         if place is None:
             return False
+        keys = shard_keys(place[0])
         with reachable():
-            return bool(await self._space.client.xdel(shard_keys(place[0]).dead, place[1]))
+            pipeline: Any = self._space.client.pipeline(transaction=False)
+            pipeline.hdel(keys.letters, *words_of(place[1]))
+            pipeline.xdel(keys.dead, place[1])
+            _, dropped = await pipeline.execute()
+        return bool(dropped)
+
+    async def _letters(self, shard: int, entries: Sequence[Any]) -> list[DeadLetter]:
+        """Return the dead letters of these entries with their words, which stand elsewhere."""
+        if not entries:
+            return []
+        fields = [field for entry in entries for field in words_of(entry[0].decode())]
+        words: Any = await self._space.client.hmget(shard_keys(shard).letters, fields)
+        return [
+            dead_letter_of(entry, shard, frame, error)
+            for entry, frame, error in zip(entries, words[::2], words[1::2], strict=True)
+        ]
 
     async def _command(self, *parts: str | int) -> Any:
         client: Any = self._space.client
@@ -229,6 +246,11 @@ def _wordless(question: Question, at: bytes | None, outcome: bytes | None) -> Fi
         "conversation_id": question.conversation_id,
         "message_id": question.message_id,
     }
+
+
+def words_of(entry_id: str) -> tuple[str, str]:
+    """Return the fields in which the frame and the error of a dead letter stand."""
+    return entry_id, f"{entry_id}:error"
 
 
 def letter_place(letter_id: str) -> tuple[int, str] | None:

@@ -13,6 +13,7 @@ from config.errors import SettingsError
 from config.http_settings import HttpSettings
 from config.ingestion_settings import IngestionSettings
 from config.model_settings import ModelSettings
+from config.retention_settings import RetentionSettings
 from config.storage_settings import StorageSettings
 
 INSTANCES = {
@@ -54,6 +55,7 @@ class Settings(
     ModelSettings,
     AnswerSettings,
     StorageSettings,
+    RetentionSettings,
     IngestionSettings,
     HttpSettings,
     ChatSettings,

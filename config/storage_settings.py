@@ -1,4 +1,4 @@
-"""Settings of Redis, Qdrant and the data folder: where something is kept, and how long."""
+"""Settings of Redis, Qdrant and the data folder: where something is kept."""
 
 from pathlib import Path
 
@@ -8,14 +8,12 @@ REDIS_SCHEMES = ("redis://", "rediss://", "unix://", "redis+cluster://", "rediss
 
 
 class StorageSettings(BaseModel):
-    """Where something is kept, and how long; a part of `Settings`."""
+    """Where something is kept; a part of `Settings`."""
 
     redis_url: str | None = Field(None, description="unset: the embedded broker")
     qdrant_url: str | None = Field(None, description="unset: the embedded index")
     qdrant_api_key: SecretStr | None = Field(None, description="of the Qdrant server")
     refdesk_data: Path = Field(Path(".refdesk"), description="folder of broker, index and models")
-    memory_ttl_days: float = Field(30.0, gt=0, description="conversations are forgotten after")
-    result_ttl_hours: float = Field(24.0, gt=0, description="replies and journals are kept for")
 
     @field_validator("redis_url", "qdrant_url", mode="before")
     @classmethod

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 
 from broker.admission import Pace
 from broker.embedded import Endpoint, embedded_redis
+from broker.errors import BrokerUnavailableError
 from broker.port import Broker
 from broker.redis_broker import RedisBroker
 from broker.renewal import LeaseRenewal, PlayedRenewal
+from broker.rewriting import Rewriting
 from config.settings import Settings
 from config.texts import load_texts
 from deploy.command import CommandError
@@ -37,7 +39,11 @@ KNOWING = frozenset({Role.GUARDRAILS.value, Role.SEARCH.value, INGESTION})
 """Roles that need the index."""
 ASKING = frozenset({"translation", "essence", "guardrails", "clarification", "response", "quality"})
 """Roles that may ask a model."""
+DAY_SECONDS = 86_400
 HOUR_SECONDS = 3600
+REWRITE_SECONDS = 20.0
+"""So long a command that ends waits for the file of its own server to be written anew."""
+REWRITE_LOOK_SECONDS = 0.05
 STUCK_DEADLINES = 2.0
 """An event loop that stands for the life of two questions holds nothing worth waiting for."""
 STAND_IN_SECONDS = 0.5
@@ -60,12 +66,28 @@ async def posted(settings: Settings, *, endpoint: Endpoint | None = None) -> Asy
     async with AsyncExitStack() as stack:
         if endpoint is None and settings.redis_url is not None:
             endpoint = Endpoint(url=settings.redis_url, durable=True)
+        owned = endpoint is None
         if endpoint is None:
             endpoint = await stack.enter_async_context(embedded_redis(settings.refdesk_data))
         broker = _broker(settings, endpoint)
         stack.push_async_callback(broker.close)
+        if owned and endpoint.durable:
+            stack.push_async_callback(written_anew, broker)
         await broker.prepare((*ROLES, INGESTION))
         yield Post(endpoint, broker, settings)
+
+
+async def written_anew(broker: Broker) -> None:
+    """Have the file written anew before the last one leaves, where anything was erased.
+
+    Should that not succeed, the mark of it stays, and whoever starts the server next does it.
+    """
+    with suppress(BrokerUnavailableError, TimeoutError):
+        async with asyncio.timeout(REWRITE_SECONDS):
+            going_on = True
+            while going_on:
+                going_on = await broker.rewrite_file()
+                await asyncio.sleep(REWRITE_LOOK_SECONDS if going_on else 0)
 
 
 @asynccontextmanager
@@ -160,7 +182,14 @@ def desk(post: Post, channel: str, *, result_list: str = "") -> Desk:
         deadline_seconds=post.settings.deadline_seconds,
         apology=lambda language: texts.text("apology", language),
         result_list=result_list,
+        keep_seconds=kept_seconds(post.settings),
     )
+
+
+def kept_seconds(settings: Settings) -> float | None:
+    """Return how long this assistant's replies and journals stay; None: as long as all."""
+    seconds = settings.result_seconds_of(settings.tenant, settings.assistant)
+    return None if seconds == settings.result_ttl_hours * HOUR_SECONDS else seconds
 
 
 async def ingested(
@@ -332,4 +361,12 @@ def _broker(settings: Settings, endpoint: Endpoint) -> RedisBroker:
             lanes=(INGESTION,),
         ),
         tell=told_of_poison,
+        dead_letter_ttl_seconds=settings.dead_letter_ttl_days * DAY_SECONDS,
+        dead_letter_ttls={
+            (one.tenant, one.assistant): settings.dead_letter_seconds_of(one.tenant, one.assistant)
+            for one in settings.of_assistants()
+        },
+        rewriting=Rewriting(
+            settings.erasure_rewrite_seconds, settings.expiry_rewrite_hours * HOUR_SECONDS
+        ),
     )

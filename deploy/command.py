@@ -19,6 +19,7 @@ VERBS: dict[str, str] = {
     "worker": "run a worker process for some roles",
     "trace": "show the journey of one question",
     "status": "show what waits, runs and was given up, role by role",
+    "forget": "erase a conversation wherever the desk keeps something of it",
     "dead": "look at dead letters, run them again, or drop them",
     "evaluate": "measure the desk on a folder of evaluation data",
 }
@@ -28,7 +29,7 @@ EXIT_INTERRUPTED = 130
 EXIT_STATUSES = {"answered": 0, "clarification": 3, "refused": 4, "failed": 5, "superseded": 5}
 EPILOG = """\
 exit status of ask: 0 answered, 3 clarification, 4 refused, 5 failed;
-1 an error, 2 a wrong use of the command.
+of forget: 0 erased, 3 nothing was found; 1 an error, 2 a wrong use of the command.
 
 Settings come from the environment or a .env file; docs/settings.md lists them.
 """

@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -23,9 +23,10 @@ from gateway.keys import Key
 from gateway.port import Demand, Feedback
 from gateway.widget.routes import widget_router
 from knowledge.errors import KnowledgeError
-from memory.conversation import DAY_SECONDS, RedisMemory
+from memory.conversation import RedisMemory
 from memory.doors import RedisDoorKeys, RedisDoorMemory, RedisRates
 from memory.errors import MemoryUnavailableError
+from memory.keys import conversation_keys
 from memory.pushing import RedisPushMemory
 
 if TYPE_CHECKING:
@@ -80,12 +81,20 @@ class StoredRates:
 class StoredConversations:
     """A `gateway.port.Conversations`."""
 
-    def __init__(self, client: "Redis", *, shards: int, ttl_seconds: int) -> None:
+    def __init__(
+        self,
+        client: "Redis",
+        *,
+        shards: int,
+        ttl_seconds: int,
+        ttl_of: Callable[[Question], int] | None = None,
+    ) -> None:
+        self._shards = shards
         self._memory = RedisMemory(
             client, shards=shards, window=KEPT_TURNS, ttl_seconds=ttl_seconds
         )
         self._transcripts = Transcripts(client, shards=shards)
-        self._door = RedisDoorMemory(client, shards=shards, ttl_seconds=ttl_seconds)
+        self._door = RedisDoorMemory(client, shards=shards, ttl_seconds=ttl_seconds, ttl_of=ttl_of)
         self._pushed = [
             RedisPushMemory(
                 client, channel, question_seconds=ttl_seconds, conversation_seconds=ttl_seconds
@@ -116,6 +125,12 @@ class StoredConversations:
 
     async def end_visit(self, question: Question) -> None:
         await self._door.end_visit(question)
+
+    def memory_keys(self, question: Question) -> Sequence[str]:
+        return conversation_keys(question, self._shards).all
+
+    async def forget_threads(self, question: Question) -> int:
+        return await self._door.forget_threads(question)
 
     async def forget_posts(self, question: Question) -> None:
         for memory in self._pushed:
@@ -150,7 +165,8 @@ async def http_door(
         conversations = StoredConversations(
             client,
             shards=settings.shards,
-            ttl_seconds=int(settings.memory_ttl_days * DAY_SECONDS),
+            ttl_seconds=settings.memory_seconds_of(settings.tenant, settings.assistant),
+            ttl_of=lambda question: settings.memory_seconds_of(question.tenant, question.assistant),
         )
         door = Door(
             broker=post.broker,

@@ -2,12 +2,14 @@
 
 Standard output belongs to results. Lines that are written while an envelope is handled carry its
 `conversation_id` and `message_id`, which the worker binds. What settings keep secret is hidden in
-every line.
+every line. No line holds what people wrote: of an exception its kind and its places are told, since
+its text may quote them, and of libraries what they say from warnings on.
 """
 
 import json
 import logging
 import sys
+import traceback
 from collections.abc import Collection, Sequence
 from typing import Any, TextIO
 from urllib.parse import unquote, urlsplit
@@ -23,6 +25,7 @@ RETRY = "stamina.retry_scheduled"
 """What the library of retries calls a warning, and is none: most retries go well."""
 
 
+_QUOTES = frozenset({"args", "kwargs", "caused_by"})
 HIDDEN = "[hidden]"
 
 
@@ -46,7 +49,7 @@ def configure_logging(level: str, *, secrets: Collection[str] = ()) -> None:
     render = _hiding(secrets, _renderer(terminal=sys.stderr.isatty()))
     calming: list[Processor] = [_calmed] if number > logging.INFO else []
     structlog.configure(
-        processors=[*calming, *_SHARED, _named, render],
+        processors=[*calming, _without_arguments, *_SHARED, _named, render],
         wrapper_class=structlog.make_filtering_bound_logger(number),
         logger_factory=lambda *names: ErrorStreamLogger(str(names[0]) if names else "refdesk"),
         cache_logger_on_first_use=False,
@@ -72,7 +75,7 @@ def _route_libraries(level: int, render: Processor) -> None:
     for handler in [known for known in root.handlers if isinstance(known, _LibraryHandler)]:
         root.removeHandler(handler)
     ours = _LibraryHandler(sys.stderr)
-    ours.setLevel(level)
+    ours.setLevel(max(level, logging.WARNING))
     ours.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=[*_SHARED, structlog.stdlib.add_logger_name],
@@ -89,6 +92,13 @@ def _calmed(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict
     """Leave out single retries: what they came to is told by whoever retried."""
     if event.get("event") == RETRY:
         raise structlog.DropEvent
+    return event
+
+
+def _without_arguments(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Leave out of a retry what was retried, which quotes what is asked of a model."""
+    if event.get("event") == RETRY:
+        return {name: value for name, value in event.items() if name not in _QUOTES}
     return event
 
 
@@ -118,6 +128,30 @@ def _hiding(secrets: Collection[str], render: Processor) -> Processor:
     return rendered
 
 
+def told_where(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Tell of an exception where it arose, and of which kind it and its causes are."""
+    found = event.pop("exc_info", None)
+    error = sys.exc_info()[1] if found is True else found[1] if isinstance(found, tuple) else found
+    if isinstance(error, BaseException):
+        event["exception"] = "\n".join(_places(error))
+    return event
+
+
+def _places(error: BaseException) -> list[str]:
+    lines = [
+        f"{frame.filename}:{frame.lineno} in {frame.name}"
+        for frame in traceback.extract_tb(error.__traceback__)
+    ]
+    before = error.__cause__ if error.__cause__ is not None else error.__context__
+    others = list(error.exceptions) if isinstance(error, BaseExceptionGroup) else []
+    hidden = error.__suppress_context__ and error.__cause__ is None
+    others += [] if before is None or hidden else [before]
+    named = [f"{type(error).__module__}.{type(error).__qualname__}", *lines]
+    for other in others:
+        named += [f"  {line}" for line in _places(other)]
+    return named
+
+
 def _readable(value: Any) -> str:
     return str(value)
 
@@ -127,5 +161,5 @@ _SHARED: Sequence[Processor] = (
     named_after_the_message,
     structlog.processors.add_log_level,
     structlog.processors.TimeStamper(fmt="iso", utc=True),
-    structlog.processors.format_exc_info,
+    told_where,
 )

@@ -58,7 +58,7 @@ def stored_models(
         if settings.model_cache_seconds:
             found = CachedModel(
                 found,
-                RedisCacheStore(client),
+                RedisCacheStore(client, shards=shards, record_of=record_of(shards)),
                 prompts=prompts,
                 ttl_seconds=settings.model_cache_seconds,
             )

@@ -4,13 +4,12 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from config.texts import load_texts
-from deploy.assembly import HOUR_SECONDS, Post, desk
+from deploy.assembly import Post, desk
 from deploy.doors import StoredConversations
 from deploy.serving import watched
 from gateway.pushing.door import PushDoor
 from gateway.pushing.metrics import push_metrics
 from gateway.pushing.port import Channel, Manners, PushBroker, Texts
-from memory.conversation import DAY_SECONDS
 from memory.duty import RedisDuty
 from memory.errors import MemoryUnavailableError
 from memory.pacing import RedisTurns
@@ -47,7 +46,8 @@ async def push_door(
     texts = load_texts(domain_name=settings.domain_name)
     channel = make_channel(texts)
     client = post.endpoint.client()
-    keep_days = int(settings.memory_ttl_days * DAY_SECONDS)
+    keep_seconds = settings.memory_seconds_of(settings.tenant, settings.assistant)
+    result_seconds = settings.result_seconds_of(settings.tenant, settings.assistant)
     broker: PushBroker = post.broker  # type: ignore[assignment] # `posted` makes no other
     try:
         door = PushDoor(
@@ -57,10 +57,10 @@ async def push_door(
             memory=RedisPushMemory(
                 client,
                 channel.name,
-                question_seconds=int(settings.result_ttl_hours * HOUR_SECONDS),
-                conversation_seconds=keep_days,
+                question_seconds=max(1, int(result_seconds)),
+                conversation_seconds=keep_seconds,
             ),
-            thumbs=StoredConversations(client, shards=settings.shards, ttl_seconds=keep_days),
+            thumbs=StoredConversations(client, shards=settings.shards, ttl_seconds=keep_seconds),
             texts=texts,
             manners=Manners(
                 burst_seconds=settings.burst_seconds,

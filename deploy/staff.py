@@ -19,7 +19,7 @@ from llm.port import Model
 from manager.flow import ASSISTANT, Flow
 from manager.machine import Limits
 from manager.manager import Manager
-from memory.conversation import DAY_SECONDS, RedisMemory
+from memory.conversation import RedisMemory
 from worker.agent_handler import AgentHandler
 from worker.deciding import OnTheSpot
 from worker.port import Handler, SilentMeter
@@ -192,7 +192,7 @@ def _memory(settings: Settings, client: "Redis") -> RedisMemory:
         client,
         shards=settings.shards,
         window=settings.history_turns,
-        ttl_seconds=int(settings.memory_ttl_days * DAY_SECONDS),
+        ttl_of=lambda question: settings.memory_seconds_of(question.tenant, question.assistant),
     )
 
 

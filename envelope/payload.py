@@ -47,6 +47,8 @@ CATALOGUE: tuple[Attribute, ...] = (
     Attribute("arguments", tuple[str, ...], "the command's arguments", NOBODY, (Role.COMMAND,)),
     Attribute("history", tuple[Turn, ...], "the conversation's last turns, oldest first; the door's own, where the client keeps them", MANAGER,
               (Role.LANG, Role.ESSENCE, Role.SEARCH, Role.CLARIFICATION, Role.RESPONSE)),
+    Attribute("client_keeps_history", bool, "whether the client keeps the conversation: the desk keeps its own question back alone, for a day",
+              NOBODY, MANAGER),
     Attribute("history_summary", str, "what was said before `history`, shortened", MANAGER, (Role.ESSENCE,)),
     Attribute("history_kept", int, "turns stored of the conversation", MANAGER, MANAGER),
     Attribute("preferences", Preferences, "what the user chose or showed", MANAGER,

@@ -66,7 +66,10 @@ class Message:
 
 
 class Desk:
-    """Submits messages for one tenant and assistant, and waits for their outcomes."""
+    """Submits messages for one tenant and assistant, and waits for their outcomes.
+
+    `keep_seconds`: how long replies and journals stay, where not as long as all.
+    """
 
     def __init__(
         self,
@@ -79,6 +82,7 @@ class Desk:
         apology: Callable[[str], str],
         result_list: str = "",
         grace_seconds: float = GRACE_SECONDS,
+        keep_seconds: float | None = None,
     ) -> None:
         self._broker = broker
         self._tenant = tenant
@@ -88,6 +92,7 @@ class Desk:
         self._apology = apology
         self._outage = Outage()
         self._result_list = result_list
+        self._keep_seconds = keep_seconds
         self._patience_seconds = deadline_seconds + grace_seconds
         # What every envelope of this desk has in common is validated once.
         self._blank = Envelope(
@@ -142,6 +147,7 @@ class Desk:
                 result_list=self._result_list,
                 not_before_seconds=message.not_before_seconds,
                 accepted=self._accepted(message, payload),
+                keep_seconds=self._keep_seconds,
                 carried=envelope,
             )
         )
@@ -317,6 +323,7 @@ def _payload(message: Message) -> dict[str, JsonValue]:
         payload["command"] = message.command
         payload["arguments"] = [sayable(argument) for argument in message.arguments]
     if message.history is not None:
+        payload["client_keeps_history"] = True
         payload["history"] = [
             turn.model_dump(mode="json", exclude_none=True) for turn in message.history
         ]

@@ -121,6 +121,14 @@ class Conversations(Protocol):
         """Forget the conversation's token."""
         ...
 
+    def memory_keys(self, question: Question) -> Sequence[str]:
+        """Return the names under which the conversation is remembered, for whoever erases them."""
+        ...
+
+    async def forget_threads(self, question: Question) -> int:
+        """Forget what clients were shown of the conversation; return how many keys that were."""
+        ...
+
     async def forget_posts(self, question: Question) -> None:
         """Forget what push doors keep of the words of the question's conversation."""
         ...

@@ -4,10 +4,11 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Protocol
 
+from envelope.question import Question
 from llm.call_scope import CallScope, present_scope
 from llm.fingerprint import fingerprint
 from llm.kept_answer import decode, encode
@@ -18,11 +19,15 @@ from llm.recording import record
 
 @dataclass(frozen=True, slots=True)
 class CacheKey:
-    """Names an answer within its tenant and assistant, by everything that decides about it."""
+    """Names an answer within its tenant and assistant, by everything that decides about it.
+
+    `question` is the one that asks, which any other may do in its place.
+    """
 
     tenant: str
     assistant: str
     content_hash: str
+    question: Question = field(compare=False)
 
 
 class CacheStore(Protocol):
@@ -114,4 +119,5 @@ class CachedModel:
     def _key(self, scope: CallScope, task: Task[I, O], inputs: I, skip: int) -> CacheKey:
         asked = f"{self.name}+{skip}"
         content_hash = fingerprint(task, inputs, asked=asked, prompts=self._prompts)
-        return CacheKey(scope.question.tenant, scope.question.assistant, content_hash)
+        question = scope.question
+        return CacheKey(question.tenant, question.assistant, content_hash, question)

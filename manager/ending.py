@@ -76,6 +76,8 @@ def remember(envelope: Envelope, reply: Reply) -> Ended:
         return _remember_command(payload)
     outcome = Outcome(str(reply["outcome"]))
     pause = new_pause(envelope, reply) if outcome is Outcome.CLARIFICATION else None
+    if payload.get("client_keeps_history"):
+        return Ended(pause=pause, brief=True)
     return Ended(
         turns=_turns(payload, reply) if outcome is not Outcome.FAILED else (),
         summary=str(payload.get("history_summary") or ""),

@@ -38,6 +38,22 @@ redis.call('EXPIRE', KEYS[1], ARGV[3])
 return 1
 """
 
+_SHARE = """
+-- Share an answer unless its question has ended: its conversation may have been forgotten.
+-- KEYS: shared, record; ARGV: hash, answer, seconds, how many there may be.
+if redis.call('HEXISTS', KEYS[2], 'o') == 1 then
+  return 0
+end
+if redis.call('HLEN', KEYS[1]) >= tonumber(ARGV[4]) then
+  redis.call('DEL', KEYS[1])
+end
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
+redis.call('EXPIRE', KEYS[1], ARGV[3])
+return 1
+"""
+MOST_SHARED = 200
+"""Answers that one conversation shares: a conversation that never rests begins anew."""
+
 
 class Call(Protocol):
     """Names one model call of one hop."""
@@ -66,6 +82,9 @@ class Shared(Protocol):
 
     @property
     def content_hash(self) -> str: ...
+
+    @property
+    def question(self) -> Question: ...
 
 
 class RedisCallStore:
@@ -118,21 +137,36 @@ class RedisCallStore:
 
 
 class RedisCacheStore:
-    """Answers that all questions of an assistant share, for a short time."""
+    """Answers that all questions of an assistant share, for a short time.
 
-    def __init__(self, client: "Redis") -> None:
+    An answer stands with the conversation that paid for it, and is forgotten with it; what leads
+    there, by a hash of all that was asked, holds no word. `record_of` as above.
+    """
+
+    def __init__(
+        self, client: "Redis", *, shards: int, record_of: Callable[[Question], str]
+    ) -> None:
         self._client = client
+        self._shards = shards
+        self._record_of = record_of
 
     async def get(self, key: Shared) -> bytes | None:
         """Return the shared answer, while it lives."""
         name = cache_key(key.tenant, key.assistant, key.content_hash)
-        found: bytes | None = await answered(self._client.get(name))
+        where: bytes | None = await answered(self._client.get(name))
+        if where is None:
+            return None
+        found: bytes | None = await answered(self._client.hget(where.decode(), key.content_hash))
         return found
 
     async def put(self, key: Shared, answer: bytes, *, ttl_seconds: int) -> None:
-        """Share an answer for `ttl_seconds`."""
-        name = cache_key(key.tenant, key.assistant, key.content_hash)
-        await answered(self._client.set(name, answer, ex=ttl_seconds))
+        """Share an answer for `ttl_seconds`; one of a question that has ended is not shared."""
+        shared = conversation_keys(key.question, self._shards).shared
+        keys = (shared, self._record_of(key.question))
+        values = (key.content_hash, answer, ttl_seconds, MOST_SHARED)
+        if await answered(self._client.eval(_SHARE, len(keys), *keys, *values)):
+            name = cache_key(key.tenant, key.assistant, key.content_hash)
+            await answered(self._client.set(name, shared, ex=ttl_seconds))
 
 
 async def answered(command: "Awaitable[T] | Any") -> Any:

@@ -1,6 +1,7 @@
 """Remembers conversations in Redis: history, preferences, the open pause, statistics."""
 
 import json
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from redis.exceptions import RedisError
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from redis.asyncio.client import Pipeline
 
 DAY_SECONDS = 86_400
+THREAD_SECONDS = DAY_SECONDS
+"""So long a client that keeps a conversation itself may answer a question back."""
 SUMMARY_CHARACTERS = 2_000
 QUESTION_CHARACTERS = 160
 
@@ -27,7 +30,8 @@ class RedisMemory:
     """The memory of conversations; one round trip to recall, none to write.
 
     `window` turns are handed to the agents; `keep` turns are stored, older user turns are
-    shortened into the summary. Everything lives `ttl_seconds` after the conversation's last end.
+    shortened into the summary. Everything lives `ttl_seconds` after the conversation's last end, or
+    as long as `ttl_of` its question says.
     """
 
     def __init__(
@@ -38,12 +42,13 @@ class RedisMemory:
         window: int = 6,
         keep: int = 50,
         ttl_seconds: int = 30 * DAY_SECONDS,
+        ttl_of: Callable[[Question], int] | None = None,
     ) -> None:
         self._client = client
         self._shards = shards
         self._window = window
         self._keep = keep
-        self._ttl_seconds = ttl_seconds
+        self._ttl_of = ttl_of if ttl_of is not None else lambda _question: ttl_seconds
 
     async def recall(self, question: Question) -> Remembered:
         return self.recalled(await read(self._client, self.reads(question)))
@@ -79,11 +84,14 @@ class RedisMemory:
         keys = conversation_keys(question, self._shards)
         if ended.forget == "all":
             return tuple(Delete(key=key) for key in keys.all)
+        ttl_seconds = self._ttl_of(question)
+        if ended.brief:
+            ttl_seconds = min(ttl_seconds, THREAD_SECONDS)
         forgotten = _forget_history(keys) if ended.forget == "history" else ()
         return (
             *forgotten,
-            *(self._history(keys, ended) if not ended.forget else ()),
-            *self._fields(keys, ended),
+            *(_history(keys, ended, self._keep, ttl_seconds) if not ended.forget else ()),
+            *_fields(keys, ended, ttl_seconds),
             Delete(key=keys.calls),
         )
 
@@ -94,46 +102,47 @@ class RedisMemory:
             raise MemoryUnavailableError(f"Redis does not answer: {error}") from error
         return found
 
-    def _history(self, keys: ConversationKeys, ended: Ended) -> tuple[MemoryWrite, ...]:
-        if not ended.turns:
-            return ()
-        append = Append(
-            key=keys.history,
-            values=tuple(turn.model_dump_json(exclude_none=True) for turn in ended.turns),
-            keep=self._keep,
-            ttl_seconds=self._ttl_seconds,
-        )
-        if not ended.dropped:
-            return (append,)
-        fields = {"text": _summary(ended.summary, ended.dropped)}
-        return (append, SetFields(key=keys.summary, fields=fields, ttl_seconds=self._ttl_seconds))
 
-    def _fields(self, keys: ConversationKeys, ended: Ended) -> tuple[MemoryWrite, ...]:
-        writes: list[MemoryWrite] = []
-        if ended.preferences is not None:
-            fields = {
-                "language": ended.preferences.language or "",
-                "explicit": "1" if ended.preferences.explicit else "0",
-            }
-            writes.append(
-                SetFields(key=keys.preferences, fields=fields, ttl_seconds=self._ttl_seconds)
-            )
-        if ended.pause is not None:
-            fields = {"pause": ended.pause.model_dump_json()}
-            writes.append(SetFields(key=keys.pause, fields=fields, ttl_seconds=self._ttl_seconds))
-        elif ended.close_pause:
-            writes.append(Delete(key=keys.pause))
-        if ended.statistics:
-            writes.append(
-                Increment(
-                    key=keys.statistics, fields=ended.statistics, ttl_seconds=self._ttl_seconds
-                )
-            )
-        return tuple(writes)
+def _history(
+    keys: ConversationKeys, ended: Ended, keep: int, ttl_seconds: int
+) -> tuple[MemoryWrite, ...]:
+    if not ended.turns:
+        return ()
+    append = Append(
+        key=keys.history,
+        values=tuple(turn.model_dump_json(exclude_none=True) for turn in ended.turns),
+        keep=keep,
+        ttl_seconds=ttl_seconds,
+    )
+    if not ended.dropped:
+        return (append,)
+    fields = {"text": _summary(ended.summary, ended.dropped)}
+    return (append, SetFields(key=keys.summary, fields=fields, ttl_seconds=ttl_seconds))
+
+
+def _fields(keys: ConversationKeys, ended: Ended, ttl_seconds: int) -> tuple[MemoryWrite, ...]:
+    writes: list[MemoryWrite] = []
+    if ended.preferences is not None:
+        fields = {
+            "language": ended.preferences.language or "",
+            "explicit": "1" if ended.preferences.explicit else "0",
+        }
+        writes.append(SetFields(key=keys.preferences, fields=fields, ttl_seconds=ttl_seconds))
+    if ended.pause is not None:
+        fields = {"pause": ended.pause.model_dump_json()}
+        writes.append(SetFields(key=keys.pause, fields=fields, ttl_seconds=ttl_seconds))
+    elif ended.close_pause:
+        writes.append(Delete(key=keys.pause))
+    if ended.statistics:
+        writes.append(
+            Increment(key=keys.statistics, fields=ended.statistics, ttl_seconds=ttl_seconds)
+        )
+    return tuple(writes)
 
 
 def _forget_history(keys: ConversationKeys) -> tuple[MemoryWrite, ...]:
-    return tuple(Delete(key=key) for key in (keys.history, keys.summary, keys.pause))
+    words = (keys.history, keys.summary, keys.pause, keys.feedback, keys.threads, keys.shared)
+    return tuple(Delete(key=key) for key in words)
 
 
 def _summary(before: str, dropped: tuple[Turn, ...]) -> str:

@@ -3,7 +3,7 @@
 What is stored is the doors' own text, which is not looked into here.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from envelope.question import Question
@@ -98,22 +98,32 @@ class RedisRates:
 
 
 class RedisDoorMemory:
-    """What doors keep of conversations; forgotten with them, at the latest after `ttl_seconds`."""
+    """What doors keep of conversations; forgotten with them, at the latest after `ttl_seconds`.
 
-    def __init__(self, client: "Redis", *, shards: int, ttl_seconds: int) -> None:
+    Or as long as `ttl_of` a question says.
+    """
+
+    def __init__(
+        self,
+        client: "Redis",
+        *,
+        shards: int,
+        ttl_seconds: int,
+        ttl_of: Callable[[Question], int] | None = None,
+    ) -> None:
         self._client = client
         self._shards = shards
-        self._ttl_seconds = ttl_seconds
+        self._ttl_of = ttl_of if ttl_of is not None else lambda _question: ttl_seconds
 
     async def open_visit(self, question: Question, digest: str) -> None:
         """Keep the digest of a conversation's token."""
         await answered(
-            self._client.set(self._visit(question), digest, ex=self._ttl_seconds, nx=True)
+            self._client.set(self._visit(question), digest, ex=self._ttl_of(question), nx=True)
         )
 
     async def visit(self, question: Question) -> str | None:
         """Return the digest of a conversation's token, and keep it for longer."""
-        found = await answered(self._client.getex(self._visit(question), ex=self._ttl_seconds))
+        found = await answered(self._client.getex(self._visit(question), ex=self._ttl_of(question)))
         return None if found is None else found.decode()
 
     async def end_visit(self, question: Question) -> None:
@@ -125,7 +135,7 @@ class RedisDoorMemory:
         key = conversation_keys(question, self._shards).feedback
         pipeline = self._client.pipeline(transaction=False)
         pipeline.hset(key, question.message_id, written)
-        pipeline.expire(key, self._ttl_seconds)
+        pipeline.expire(key, self._ttl_of(question))
         await answered(pipeline.execute())
 
     async def feedback(self, question: Question) -> dict[str, bytes]:
@@ -137,7 +147,13 @@ class RedisDoorMemory:
     async def put_thread(self, question: Question, digest: str) -> None:
         """Keep under what a client was shown where its conversation stands."""
         key = thread_key(question.tenant, question.assistant, digest)
-        ttl_seconds = min(THREAD_SECONDS, self._ttl_seconds)
+        ttl_seconds = min(THREAD_SECONDS, self._ttl_of(question))
+        threads = conversation_keys(question, self._shards).threads
+        # Named before it is written: what is forgotten must be known.
+        pipeline = self._client.pipeline(transaction=False)
+        pipeline.sadd(threads, digest)
+        pipeline.expire(threads, ttl_seconds)
+        await answered(pipeline.execute())
         await answered(self._client.set(key, question.conversation_id, ex=ttl_seconds))
 
     async def thread(self, question: Question, digest: str) -> str | None:
@@ -145,6 +161,17 @@ class RedisDoorMemory:
         key = thread_key(question.tenant, question.assistant, digest)
         found = await answered(self._client.get(key))
         return None if found is None else found.decode()
+
+    async def forget_threads(self, question: Question) -> int:
+        """Delete what leads from what clients were shown to the conversation; return how many."""
+        threads = conversation_keys(question, self._shards).threads
+        digests: set[bytes] = await answered(self._client.smembers(threads))
+        for digest in digests:
+            # One by one: each lives in a slot of its own.
+            key = thread_key(question.tenant, question.assistant, digest.decode())
+            await answered(self._client.delete(key))
+        await answered(self._client.delete(threads))
+        return len(digests)
 
     def _visit(self, question: Question) -> str:
         return conversation_keys(question, self._shards).visit

@@ -9,6 +9,8 @@
 | rd:{shard}:mem:<conversation>:statistics   | hash | finish  | manager | ttl      |
 | rd:{shard}:mem:<conversation>:calls        | hash | agents  | agents  | ttl, end |
 | rd:{shard}:mem:<conversation>:feedback     | hash | doors   | doors   | ttl      |
+| rd:{shard}:mem:<conversation>:threads      | set  | doors   | forget  | a day    |
+| rd:{shard}:mem:<conversation>:shared       | hash | agents  | agents  | ttl      |
 | rd:{shard}:mem:<conversation>:visit        | str  | doors   | doors   | ttl      |
 | rd:thread:<tenant>/<assistant>:<hash>      | str  | doors   | doors   | ttl      |
 | rd:keys                                    | hash | keys    | doors   | never    |
@@ -26,8 +28,10 @@
 | rd:limit:<model>                           | hash | agents  | agents  | ttl      |
 
 `calls` holds the paid model calls of the question that runs, so that a redelivered envelope finds
-them; the question's end deletes it. `visit` outlives `clear_all`: the visitor
-goes on with the conversation.
+them; the question's end deletes it. `shared` holds answers of models that other conversations may
+use, who find it by `rd:cache`, which holds no word; it is forgotten with the conversation that paid
+them. `threads` names the keys `rd:thread` of the conversation. `visit` outlives `clear_all`: the
+visitor goes on with the conversation.
 """
 
 from functools import lru_cache
@@ -48,6 +52,8 @@ class ConversationKeys(NamedTuple):
     statistics: str
     calls: str
     feedback: str
+    threads: str
+    shared: str
     visit: str
 
     @property
@@ -61,6 +67,8 @@ class ConversationKeys(NamedTuple):
             self.statistics,
             self.calls,
             self.feedback,
+            self.threads,
+            self.shared,
         )
 
 
@@ -81,12 +89,14 @@ def _keys(conversation: tuple[str, str, str], shards: int) -> ConversationKeys:
         statistics=f"{stem}:statistics",
         calls=f"{stem}:calls",
         feedback=f"{stem}:feedback",
+        threads=f"{stem}:threads",
+        shared=f"{stem}:shared",
         visit=f"{stem}:visit",
     )
 
 
 def cache_key(tenant: str, assistant: str, content_hash: str) -> str:
-    """Return the key of a shared answer."""
+    """Return the key that leads to a shared answer."""
     return f"rd:cache:{in_key(tenant)}/{in_key(assistant)}:{in_key(content_hash)}"
 
 

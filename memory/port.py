@@ -26,6 +26,7 @@ class Ended:
     """What the end of a question changes in memory; None leaves a thing as it is.
 
     `dropped` are turns that fall out of the history now; they go into `summary`, as it was.
+    `brief`: the client keeps the conversation, and may come back within a day.
     """
 
     turns: tuple[Turn, ...] = ()
@@ -36,6 +37,7 @@ class Ended:
     close_pause: bool = False
     statistics: dict[str, float] = field(default_factory=dict)
     forget: str = ""
+    brief: bool = False
 
 
 class Memory(Protocol):

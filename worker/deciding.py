@@ -16,6 +16,7 @@ from broker.port import Delivery, Finish, Forward, JournalEntry, Send, Settlemen
 from envelope.encoding import brief
 from envelope.envelope import Envelope
 from envelope.role import Role
+from worker.errors import name_error
 from worker.port import Meter
 
 log = structlog.get_logger("worker")
@@ -54,7 +55,7 @@ class OnTheSpot:
             decided = await self._manager.decide(delivery, handed, remaining, journal)
         except Exception as error:  # noqa: BLE001 - whatever it raises, its stream gives it another try
             reason = brief(f"{type(error).__name__}: {error}")
-            log.warning("decided_elsewhere", role=MANAGER, error=reason)
+            log.warning("decided_elsewhere", role=MANAGER, error=name_error(error))
             self._meter.failed(MANAGER, "on_the_spot")
             note = JournalEntry("decided_elsewhere", {"role": MANAGER, "reason": reason})
             return to_manager(handed, (*journal, note))

@@ -7,7 +7,9 @@ WorkerError
 └── HealthPortError       the port for probes cannot be had
 """
 
+import traceback
 from collections.abc import Sequence
+from pathlib import Path
 
 from broker.journaling import Note
 
@@ -38,3 +40,19 @@ class SuspectFailedError(RunFailedError):
 
 class HealthPortError(WorkerError):
     """The port for probes cannot be had."""
+
+
+def name_error(error: BaseException) -> str:
+    """Return what a log may tell of an error: its kind and its place, no word of its text.
+
+    Errors of agents and models quote what people wrote; the journal keeps that, and is forgotten.
+    """
+    if isinstance(error, SuspectFailedError):
+        return str(error).partition(":")[0]
+    cause = error.__cause__ if isinstance(error, RunFailedError) else None
+    known = error if cause is None else cause
+    frames = traceback.extract_tb(known.__traceback__)
+    if not frames:
+        return type(known).__name__
+    path = Path(frames[-1].filename)
+    return f"{type(known).__name__} at {path.parent.name}/{path.name}:{frames[-1].lineno}"

@@ -22,7 +22,7 @@ from envelope.role import Role
 from memory.errors import MemoryUnavailableError, QuestionEndedError
 from worker.agent_handler import handed_back
 from worker.backoff import Backoff
-from worker.errors import RunFailedError
+from worker.errors import RunFailedError, name_error
 from worker.port import Handler, Leases, Meter, ReadsAlong
 from worker.present import PRESENT
 from worker.running import Run, Runs
@@ -230,7 +230,7 @@ class Worker:
             "hop_failed",
             role=self.role,
             what=what,
-            error=told(error),
+            error=name_error(error),
             delivery=delivery.count,
         )
 

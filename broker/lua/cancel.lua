@@ -4,7 +4,8 @@
 local shard = read_shard()
 local name, reply, forgets = arg(), arg(), arg()
 local question, results = read_question(name), key()
-local record = redis.call('HMGET', question.record, 'o', 'd', 't', 'l')
+local record = redis.call('HMGET', question.record, 'o', 'd', 't', 'l', 'k')
+question.keep = record[5]
 if record[4] and record[4] ~= '' and results == question.record then
   -- It came in after the caller had looked for its result list: the cancellation was before it.
   return 0
@@ -14,6 +15,7 @@ if open then
   close(shard, question, record[3], record[4] ~= '' and results or nil, 'superseded', reply, now_ms())
 end
 if forgets ~= '' and record[2] then
-  forget_words(shard, question.record, question.journal, results)
+  forget_words(question.record, question.journal, results)
+  forget_letters(shard, name)
 end
 return open and 1 or 0

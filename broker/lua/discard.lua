@@ -15,7 +15,9 @@ redis.call('XDEL', stream, id)
 local question = { name = '' }
 if name ~= '' then
   question = read_question(name)
-  if unless_ended and redis.call('HEXISTS', question.record, 'o') == 1 then
+  local ended = redis.call('HEXISTS', question.record, 'o') == 1
+  -- Of one that was forgotten no word may come back.
+  if ended and (unless_ended or redis.call('EXISTS', question.journal) == 0) then
     return 1
   end
 end
@@ -23,7 +25,8 @@ bury(shard, question, frame, role, 'malformed', problem,
   { count, consumer, string.match(id, '%d+'), '' })
 if name ~= '' then
   local results = key()
-  local record = redis.call('HMGET', question.record, 'o', 't', 'lr', 'lo', 'l')
+  local record = redis.call('HMGET', question.record, 'o', 't', 'lr', 'lo', 'l', 'k')
+  question.keep = record[6]
   if not record[1] and record[2] then
     close(shard, question, record[2], record[5] ~= '' and results or nil, record[4], record[3], now_ms())
   end

@@ -44,7 +44,8 @@ function due.deadline()
   if not is_due(shard.deadlines, question.name) then
     return 0
   end
-  local known = redis.call('HMGET', question.record, 'o', 't', 'l', 'lr', 'lo')
+  local known = redis.call('HMGET', question.record, 'o', 't', 'l', 'lr', 'lo', 'k')
+  question.keep = known[6]
   if known[1] or not known[4] then
     -- The record outlived nobody: only the traces are left.
     forget_open(shard, question, known[2])

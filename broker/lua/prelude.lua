@@ -5,8 +5,8 @@
 --   in a frame that the question keeps, and b which one that is.
 -- Fields of a record:
 --   at accepted (us), d deadline (ms), t tenant, l result list, lr/lo last resort and its outcome,
---   o outcome (absent while open), ri the entry on the result list, di the
---   dead letters, of the message that this one is a retry of.
+--   k how long it is kept once it has ended (ms; absent: as long as all), o outcome (absent while
+--   open), ri the entry on the result list, of the message that this one is a retry of.
 
 local GROUP = 'workers'
 
@@ -57,11 +57,13 @@ local function unfold()
   fill(args)
 end
 
--- KEYS: the seven of the shard, then the streams; ARGV: time to live (ms), cap, roles.
+-- KEYS: the eight of the shard, then the streams; ARGV: time to live (ms), how many dead letters
+-- there may be and how long they live (ms), roles.
 local function read_shard()
   local shard = {
     deadlines = key(), open = key(), dead = key(), delayed = key(), parked = key(),
-    notices = key(), alarms = key(), streams = {}, wants = {}, ttl = arg(), cap = arg(),
+    notices = key(), alarms = key(), letters = key(), streams = {}, wants = {}, ttl = arg(),
+    cap = arg(), letters_ttl = arg(),
   }
   for _ = 1, tonumber(arg()) do
     shard.streams[arg()] = key()
@@ -205,7 +207,7 @@ local function leave_order(shard, question, now)
 end
 
 -- End an open question with its one reply, and let the next of its conversation start.
--- `results` is the key of its result list, or nil.
+-- `results` is the key of its result list, or nil; `question.keep` is how long its tenant keeps it.
 local function close(shard, question, tenant, results, outcome, reply, now)
   local changes = { 'o', outcome }
   if results then
@@ -217,34 +219,65 @@ local function close(shard, question, tenant, results, outcome, reply, now)
   redis.call('HDEL', question.record, 'lr', 'lo')
   redis.call('DEL', question.frames)
   redis.call('XADD', question.journal, '*', 'k', 'finished', 'j', reply)
-  redis.call('PEXPIRE', question.record, shard.ttl)
-  redis.call('PEXPIRE', question.journal, shard.ttl)
+  redis.call('PEXPIRE', question.record, question.keep or shard.ttl)
+  redis.call('PEXPIRE', question.journal, question.keep or shard.ttl)
   notice(shard, question.name)
   forget_open(shard, question, tenant)
   leave_order(shard, question, now)
 end
 
+local function drop_letter(shard, id)
+  redis.call('HDEL', shard.letters, id, id .. ':error')
+  return redis.call('XDEL', shard.dead, id)
+end
+
 -- `told` has the attempts, the last worker, when the hop was queued (ms), and whose deaths it saw.
+-- What people wrote stands in a hash: what is deleted from a stream stays in Redis, and in its file,
+-- until all around it is deleted too.
 local function bury(shard, question, frame, role, reason, problem, told)
   local accepted = question.record and redis.call('HGET', question.record, 'at') or '0'
-  local id = redis.call('XADD', shard.dead, 'MAXLEN', shard.cap, '*', 'q', question.name, 'f', frame,
-    'role', role, 'reason', reason, 'error', problem, 'attempts', told[1], 'worker', told[2],
-    'queued', told[3], 'deaths', told[4], 'accepted', accepted or '0')
-  if question.record and redis.call('EXISTS', question.record) == 1 then
-    local before = redis.call('HGET', question.record, 'di')
-    redis.call('HSET', question.record, 'di', before and before .. ' ' .. id or id)
+  local id = redis.call('XADD', shard.dead, '*', 'q', question.name, 'role', role, 'reason', reason,
+    'attempts', told[1], 'worker', told[2], 'queued', told[3], 'deaths', told[4],
+    'accepted', accepted or '0')
+  redis.call('HSET', shard.letters, id, frame, id .. ':error', problem)
+  local surplus = redis.call('XLEN', shard.dead) - tonumber(shard.cap)
+  if surplus > 0 then
+    for _, entry in ipairs(redis.call('XRANGE', shard.dead, '-', '+', 'COUNT', surplus)) do
+      drop_letter(shard, entry[1])
+    end
   end
+  redis.call('PEXPIRE', shard.dead, shard.letters_ttl)
+  redis.call('PEXPIRE', shard.letters, shard.letters_ttl)
+end
+
+-- Delete the dead letters of a question, or of a conversation, whose names begin with `stem`.
+local function forget_letters(shard, stem)
+  local dropped = 0
+  for _, entry in ipairs(redis.call('XRANGE', shard.dead, '-', '+')) do
+    for i = 1, #entry[2], 2 do
+      local name = entry[2][i] == 'q' and entry[2][i + 1]
+      if name and (name == stem or string.sub(name, 1, #stem + 1) == stem .. '/') then
+        dropped = dropped + drop_letter(shard, entry[1])
+      end
+    end
+  end
+  return dropped
 end
 
 -- Delete what was said of a closed question; its record stays, so that nothing brings it back.
-local function forget_words(shard, record, journal, results)
-  local known = redis.call('HMGET', record, 'ri', 'di')
+local function forget_words(record, journal, results)
+  local entry = redis.call('HGET', record, 'ri')
   redis.call('DEL', journal)
-  if known[1] then
-    redis.call('XDEL', results, known[1])
+  if entry then
+    redis.call('XDEL', results, entry)
+    redis.call('HDEL', record, 'ri')
   end
-  for id in string.gmatch(known[2] or '', '%S+') do
-    redis.call('XDEL', shard.dead, id)
-  end
-  redis.call('HDEL', record, 'ri', 'di')
+end
+
+-- Memory writes of what was accepted before now are refused from now on.
+local function leave_tombstone(shard, tombstone)
+  local time = redis.call('TIME')
+  local last = redis.call('ZRANGE', shard.deadlines, -1, -1, 'WITHSCORES')
+  redis.call('SET', tombstone, time[1] .. string.format('%06d', tonumber(time[2])))
+  redis.call('PEXPIREAT', tombstone, whole(tonumber(last[2] or now_ms()) + 60000))
 end

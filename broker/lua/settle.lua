@@ -12,7 +12,7 @@
 -- Of one journal entry: Lua hands over no more than some thousands at once.
 local MOST_FIELDS = 1000
 local GOING_ON = { 'o', 'd', 'l' }
-local CLOSING = { 'o', 'd', 'l', 'at', 't', 'lr', 'lo' }
+local CLOSING = { 'o', 'd', 'l', 'at', 't', 'lr', 'lo', 'k' }
 
 unfold()
 local shard = read_shard()
@@ -110,16 +110,9 @@ local function forget(own)
   for _ = 1, tonumber(arg()) do
     local record, journal, results = key(), key(), key()
     if redis.call('HEXISTS', record, 'o') == 1 and record ~= own then
-      forget_words(shard, record, journal, results)
+      forget_words(record, journal, results)
     end
   end
-end
-
-local function leave_tombstone(question)
-  local time = redis.call('TIME')
-  local last = redis.call('ZRANGE', shard.deadlines, -1, -1, 'WITHSCORES')
-  redis.call('SET', question.tombstone, time[1] .. string.format('%06d', tonumber(time[2])))
-  redis.call('PEXPIREAT', question.tombstone, whole(tonumber(last[2] or now_ms()) + 60000))
 end
 
 function settle.finish(question, record)
@@ -128,8 +121,9 @@ function settle.finish(question, record)
   local tombstone = redis.call('GET', question.tombstone)
   remember(question, not tombstone or tonumber(record[4]) > tonumber(tombstone))
   if forgets ~= '' then
-    leave_tombstone(question)
+    leave_tombstone(shard, question.tombstone)
     forget(question.record)
+    forget_letters(shard, string.match(question.name, '^(.*)/'))
   end
   close(shard, question, record[5], record[3] ~= '' and results or nil, outcome, reply, now_ms())
 end
@@ -158,6 +152,7 @@ local function settle_one(one)
   if closes then
     question.order, question.conversation = key(), key()
     question.tombstone, question.frames = key(), key()
+    question.keep = record[8]
   end
   for first = 9, 8 + told, MOST_FIELDS do
     redis.call('XADD', question.journal, '*',

@@ -13,6 +13,8 @@ local seconds_ms, resort, resort_outcome = arg(), arg(), arg()
 local result_list, delay_ms, accepted = arg(), tonumber(arg()), arg()
 local quota, longest, merged_reply = tonumber(arg()), tonumber(arg()), arg()
 local retry_of = arg()
+-- How long it is kept once it has ended (ms), or '': as long as all.
+local keep_ms = arg()
 -- Who in the process that submits has room for the role, or ''; how a frame is called that is kept
 -- when it is taken at once, or ''.
 local consumer, base = arg(), arg()
@@ -82,7 +84,8 @@ if before > longest or target and joined >= MOST_JOINED then
 end
 
 local deadline = now + tonumber(seconds_ms)
-local deadline_text, keep_until = whole(deadline), deadline + tonumber(shard.ttl)
+local kept_ms = tonumber(keep_ms == '' and shard.ttl or keep_ms)
+local deadline_text, keep_until = whole(deadline), deadline + kept_ms
 local keep_text = whole(keep_until)
 local start_at = delay_ms > 0 and now + delay_ms or 0
 
@@ -95,13 +98,18 @@ end
 
 redis.call('HSET', question.record, 'at', at, 'd', deadline_text, 't', tenant, 'l', result_list,
   'lr', resort, 'lo', resort_outcome)
+if keep_ms ~= '' then
+  redis.call('HSET', question.record, 'k', keep_ms)
+end
 if retry_of ~= '' then
   redis.call('HSET', question.record, 'of', retry_of)
 end
 redis.call('XADD', question.journal, '*', 'k', 'accepted', 'j', accepted)
-if redis.call('RPUSH', messages, name) > MOST_NAMED then
-  redis.call('LTRIM', messages, -MOST_NAMED, -1)
-end
+redis.call('ZADD', messages, at, name)
+-- By number it must not be cut: what was left out here could not be forgotten any more. A journal
+-- is kept from its end on, which is at its deadline or, where nobody keeps time, somewhat later.
+redis.call('ZREMRANGEBYSCORE', messages, '-inf',
+  whole(tonumber(at) - 2000 * (tonumber(seconds_ms) + kept_ms)))
 redis.call('ZADD', named, whole(now), name)
 -- Clients that count their messages in each conversation use the same few ids for ever.
 redis.call('ZREMRANGEBYRANK', named, 0, -1 - MOST_NAMED)

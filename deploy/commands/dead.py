@@ -112,6 +112,7 @@ def _again(envelope: Envelope, settings: Settings, *, deliver: bool) -> Submissi
         result_list=results,
         accepted={"retry_of": envelope.message_id, "text": said.get("text")},
         retry_of=envelope.message_id,
+        keep_seconds=settings.result_seconds_of(envelope.tenant, envelope.assistant),
     )
 
 
@@ -128,7 +129,7 @@ def _last_resort(question: Question, language: str) -> Fields:
     }
 
 
-_DOOR = ("text", "command", "arguments", "history", "open_pause")
+_DOOR = ("text", "command", "arguments", "history", "open_pause", "client_keeps_history")
 """What a door put into the payload, or the manager's first hop beside it."""
 
 

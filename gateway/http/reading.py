@@ -2,18 +2,16 @@
 
 from collections.abc import Sequence
 from typing import Annotated, Literal
-from uuid import uuid4
 
 from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel, Field
 
 from broker.transcripts import Said
 from envelope.conversation import Turn
-from envelope.outcome import Outcome
 from gateway.answer import Answer
-from gateway.desk import Message
+from gateway.erasing import erase
 from gateway.http.door import Door, Entered, MessageId, enters
-from gateway.http.errors import InvalidRequestError, UnavailableError, unknown
+from gateway.http.errors import InvalidRequestError, unknown
 from gateway.http.language import preferred_language
 from gateway.keys import Scope
 from gateway.port import Feedback
@@ -112,27 +110,9 @@ class Reading:
         )
 
     async def _forget(self, place: Entered) -> None:
-        """Let the desk forget: memory changes only when a message ends, here a command's."""
+        """Erase the conversation, and with it the visitor's right to go on with it."""
         question = place.question()
-        for said in await self._door.conversations.said(question, limit=MOST_MESSAGES):
-            if said.last.kind != "finished":
-                await self._door.broker.cancel(said.question, forget=True)
-        message = Message(
-            text="/clear_all",
-            conversation_id=place.conversation_id,
-            message_id=f"forget-{uuid4().hex}",
-            command="clear_all",
-        )
-        reply = await place.desk.ask(message)
-        if reply.get("outcome") != Outcome.ANSWERED.value:
-            raise UnavailableError(
-                "the conversation could not be forgotten just now: try again",
-                code="unavailable",
-                retry_after_seconds=2.0,
-            )
-        # The command itself, too: what is left is that there were messages, without a word of them.
-        await self._door.broker.cancel(place.question(message.message_id), forget=True)
-        await self._door.conversations.forget_posts(question)
+        await erase(self._door.broker, self._door.conversations, question)
         await self._door.conversations.end_visit(question)
 
     async def _rate(self, place: Entered, message_id: str, given: NewFeedback) -> None:

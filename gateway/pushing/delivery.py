@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 
 import structlog
@@ -12,7 +13,6 @@ from broker.outage import Outage
 from broker.port import Fields
 from broker.results import Result
 from envelope.outcome import Outcome
-from envelope.question import Question
 from gateway.answer import Answer, answer_of
 from gateway.places import opens_in
 from gateway.pushing.buttons import Buttons
@@ -130,7 +130,7 @@ class Delivery:
             conversation_id=result.question.conversation_id,
             message_id=result.question.message_id,
             delivery=result.count,
-            error=str(error),
+            error=str(error) if isinstance(error, PushError) else type(error).__name__,
             exc_info=None if isinstance(error, PushError) else error,
         )
         self._tally.add("given_up" if hopeless else "failed")
@@ -142,6 +142,7 @@ class Delivery:
         known = await self._memory.fields(question)
         post: Mapping[str, str] = json.loads(known.get("post", "{}"))
         if not post:
+            await self._forget(result)
             raise NeverError("nobody knows any more where this outcome belongs")
         is_merged = bool(result.reply.get("merged_into"))
         is_withdrawn = "withdrawn" in known and result.outcome == Outcome.SUPERSEDED
@@ -150,10 +151,10 @@ class Delivery:
                 await self._posted(result, known, post)
             except NeverError:
                 # Nobody goes on typing for whom nothing can be shown.
+                await self._forget(result)
                 await self._memory.close(question)
                 raise
-            if forgot := result.reply.get("forgot"):
-                await self._forget(question, str(forgot))
+            await self._forget(result)
             await self._memory.note(question, shown="1")
         await self._memory.close(question)
         # What is posted or noted from now on sees that the question is closed.
@@ -163,10 +164,15 @@ class Delivery:
             await self._signs.rest(question, post)
         self._tally.add(result.outcome)
 
-    async def _forget(self, question: Question, how: str) -> None:
-        for end in await self._forgetting.left_behind(question):
-            await self.show(end)
-        await self._forgetting.forget(question, how)
+    async def _forget(self, result: Result) -> None:
+        """Forget what a command made the desk forget, whether or not its reply can be shown."""
+        forgot = result.reply.get("forgot")
+        if not forgot:
+            return
+        for end in await self._forgetting.left_behind(result.question):
+            with suppress(NeverError):
+                await self.show(end)
+        await self._forgetting.forget(result.question, str(forgot))
 
     async def _posted(
         self, result: Result, known: Mapping[str, str], post: Mapping[str, str]

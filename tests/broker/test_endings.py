@@ -6,6 +6,7 @@ import pytest
 
 from broker.port import Bury, Duplicate, Retry, Send
 from broker.redis_broker import RedisBroker
+from broker.scripts import CANCEL
 from envelope.memory_write import Append
 from tests.broker.rig import LAST_RESORT, Rig, eventually, finish, forward, question
 
@@ -185,7 +186,7 @@ async def test_cancelling_a_message_that_was_to_start_later_starts_nothing(rig: 
 
 
 class Meanwhile:
-    """A client that lets something happen before it runs its first script."""
+    """A client that lets something happen just before it cancels."""
 
     def __init__(self, client: Any, happens: Callable[[], Awaitable[object]]) -> None:
         self._client = client
@@ -194,10 +195,10 @@ class Meanwhile:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._client, name)
 
-    async def evalsha(self, *args: Any) -> Any:
-        while self._happens:
+    async def evalsha(self, digest: str, *args: Any) -> Any:
+        while digest == CANCEL.digest and self._happens:
             await self._happens.pop()()
-        return await self._client.evalsha(*args)
+        return await self._client.evalsha(digest, *args)
 
 
 @pytest.mark.parametrize("forget", [True, False])

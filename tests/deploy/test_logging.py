@@ -99,3 +99,62 @@ def test_what_settings_keep_secret_stands_in_no_line(capsys: pytest.CaptureFixtu
         f"refused: {HIDDEN}",
         f"cannot log in with {HIDDEN}",
     ]
+
+
+CANARY = "canary-7f3a"
+
+
+@pytest.mark.parametrize("level", ["debug", "info", "warning", "error"])
+def test_what_an_error_quotes_of_people_stands_in_no_line_but_its_kind_and_place_do(
+    level: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configure_logging(level)
+    try:
+        try:
+            raise ValueError(f"found {CANARY}")
+        except ValueError as error:
+            raise ExceptionGroup(CANARY, [KeyError(CANARY)]) from error
+    except ExceptionGroup as error:
+        structlog.get_logger("gateway").error("request_failed", exc_info=error)
+        structlog.get_logger("gateway").exception("request_failed")
+        logging.getLogger("somebody").exception("it failed")
+
+    told = lines(capsys)
+    assert len(told) == 3
+    for line in told:
+        assert CANARY not in str(line)
+        assert "builtins.KeyError" in line["exception"]
+        assert "test_logging.py:" in line["exception"]
+        assert "builtins.ValueError" in line["exception"]
+
+
+@pytest.mark.parametrize("level", ["debug", "info"])
+def test_libraries_that_tell_what_they_send_are_not_heard(
+    level: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configure_logging(level)
+    names = ("openai", "httpx", "slack_bolt", "slack_sdk", "telegram", "google_genai")
+    before = {name: logging.getLogger(name).level for name in names}
+    try:
+        for name in names:
+            # Some set themselves up by variables of their own, such as OPENAI_LOG.
+            logging.getLogger(name).setLevel(logging.DEBUG)
+            logging.getLogger(name).debug("request: %s", {"text": CANARY})
+            logging.getLogger(name).info("request: %s", {"text": CANARY})
+    finally:
+        for name, known in before.items():
+            logging.getLogger(name).setLevel(known)
+
+    assert lines(capsys) == []
+
+
+def test_a_retry_tells_nothing_of_what_is_retried(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logging("debug")
+
+    structlog.get_logger("stamina").warning(
+        RETRY, args=(CANARY,), kwargs={"a": CANARY}, caused_by=CANARY, retry_num=1
+    )
+
+    (line,) = lines(capsys)
+    assert CANARY not in str(line)
+    assert line["retry_num"] == 1

@@ -6,7 +6,7 @@ from broker.keys import record_of
 from envelope.conversation import ClarificationReason, Pause, Preferences, Turn
 from envelope.memory_write import Append, Delete, Increment, MemoryWrite, SetFields
 from envelope.question import Question
-from memory.answers import RedisCacheStore, RedisCallStore
+from memory.answers import MOST_SHARED, RedisCacheStore, RedisCallStore
 from memory.conversation import RedisMemory
 from memory.errors import MemoryUnavailableError
 from memory.port import Ended
@@ -127,13 +127,64 @@ async def test_a_paid_call_is_found_until_its_question_ends(client: Any) -> None
 
 
 async def test_a_shared_answer_stays_with_its_tenant_and_dies(client: Any) -> None:
-    store = RedisCacheStore(client)
+    store = RedisCacheStore(client, shards=4, record_of=record_of(4))
     await store.put(Shared("acme"), b"answer", ttl_seconds=60)
 
     assert await store.get(Shared("acme")) == b"answer"
     assert await store.get(Shared("evil")) is None
-    [key] = await client.keys("rd:cache:*")
-    assert 0 < await client.ttl(key) <= 60
+    keys = await client.keys("*")
+    assert len(keys) == 2
+    assert all([0 < await client.ttl(key) <= 60 for key in keys])
+
+
+async def test_a_shared_answer_is_forgotten_with_the_conversation_that_paid_for_it(
+    client: Any,
+) -> None:
+    store = RedisCacheStore(client, shards=4, record_of=record_of(4))
+    memory = RedisMemory(client, shards=4)
+    await store.put(Shared("acme"), b"answer", ttl_seconds=60)
+
+    await applied(client, memory.writes(QUESTION, Ended(forget="all")))
+
+    assert await store.get(Shared("acme")) is None
+    [left] = await client.keys("*")
+    assert b"answer" not in await client.dump(left)
+
+
+async def test_an_answer_that_comes_after_the_end_of_its_question_is_not_shared(
+    client: Any,
+) -> None:
+    store = RedisCacheStore(client, shards=4, record_of=record_of(4))
+    record = record_of(4)(QUESTION)
+    await client.hset(record, "o", "superseded")
+
+    await store.put(Shared("acme"), b"answer", ttl_seconds=60)
+
+    assert await client.keys("*") == [record.encode()]
+
+
+async def test_a_conversation_that_never_rests_shares_a_bounded_number_of_answers(
+    client: Any,
+) -> None:
+    store = RedisCacheStore(client, shards=4, record_of=record_of(4))
+
+    for number in range(MOST_SHARED + 20):
+        await store.put(Shared("acme", f"hash-{number}"), b"answer", ttl_seconds=60)
+
+    [shared] = await client.keys("*:shared")
+    assert await client.hlen(shared) == 20
+    assert await store.get(Shared("acme", f"hash-{MOST_SHARED + 1}")) == b"answer"
+    assert await store.get(Shared("acme", "hash-1")) is None
+
+
+async def test_a_client_that_keeps_the_conversation_leaves_its_question_back_for_a_day(
+    client: Any,
+) -> None:
+    memory = RedisMemory(client, shards=4)
+    writes = memory.writes(QUESTION, Ended(pause=PAUSE, brief=True))
+
+    assert [write.ttl_seconds for write in writes if isinstance(write, SetFields)] == [86_400]
+    assert not any(isinstance(write, Append) for write in writes)
 
 
 async def test_redis_away_is_one_clear_error() -> None:
@@ -157,7 +208,8 @@ class Call:
 
 class Shared:
     assistant = "docs"
-    content_hash = "h"
+    question = QUESTION
 
-    def __init__(self, tenant: str) -> None:
+    def __init__(self, tenant: str, content_hash: str = "h") -> None:
         self.tenant = tenant
+        self.content_hash = content_hash

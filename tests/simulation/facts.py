@@ -19,10 +19,10 @@ Facts = dict[str, Any]
 _MORTAL = frozenset(
     (
         "record", "journal", "order", "conversation", "messages", "tombstone", "named", "results",
-        "notices", "alarms", "duty", "pace", "frames",
+        "notices", "alarms", "duty", "pace", "frames", "dead", "letters", "files",
     )
 )  # fmt: skip
-_UNCOMPARED = frozenset(("named", "notices", "duty", "pace"))
+_UNCOMPARED = frozenset(("named", "notices", "duty", "pace", "files"))
 """Indexes and hints: what they promise is checked by what they lead to."""
 _BEGINNING = StreamEntryKey(0, 0)
 
@@ -88,10 +88,15 @@ def observed(database: Any, names: Mapping[str, str]) -> Facts:
     ]
     kept = {name: _hash(item.value) for kind, _, name, item in found if kind == "frames"}
     facts["frames"], facts["kept"] = set(kept), kept
+    facts["letters"] = {
+        field: value
+        for kind, _, _, item in found if kind == "letters"
+        for field, value in _hash(item.value).items()
+    }  # fmt: skip
     for kind, _, name, item in found:
         if kind in _MORTAL:
             assert item.expireat is not None, f"{kind} of {name!r} has no time to live"
-        if kind not in _UNCOMPARED and kind != "frames":
+        if kind not in _UNCOMPARED and kind not in ("frames", "letters"):
             _READERS[kind](facts, name, item.value)
     return facts
 
@@ -100,7 +105,7 @@ def _record(message: Message) -> tuple[Any, ...]:
     resort = message.resort if message.is_open else None
     return (
         message.at_us, message.deadline, message.question.tenant, message.result_list,
-        message.outcome, resort, len(message.letters),
+        message.outcome, resort,
     )  # fmt: skip
 
 
@@ -108,7 +113,7 @@ def _by_conversation(model: Model) -> dict[str, list[str]]:
     told: dict[str, list[str]] = {}
     for name in model.messages:
         told.setdefault(conversation_of(name), []).append(name)
-    return told
+    return {conversation: sorted(names) for conversation, names in told.items()}
 
 
 def _entries(stream: XStream) -> list[tuple[StreamEntryKey, dict[str, bytes]]]:
@@ -176,7 +181,6 @@ def _read_record(facts: Facts, name: str, value: Any) -> None:
     facts["record"][name] = (
         int(fields["at"]), int(fields["d"]), fields["t"].decode(), fields["l"].decode(), outcome,
         None if outcome else from_json(fields["lr"]),
-        len(fields.get("di", b"").split()),
     )  # fmt: skip
 
 
@@ -203,10 +207,15 @@ def _read_waiting(facts: Facts, _conversation: str, value: Any) -> None:
 
 
 def _read_dead(facts: Facts, _name: str, stream: XStream) -> None:
-    for _, fields in _entries(stream):
+    entries = _entries(stream)
+    ids = {f"{key.ts}-{key.seq}" for key, _ in entries}
+    worded = {field for one in ids for field in (one, f"{one}:error")}
+    assert set(facts["letters"]) == worded, "as many words as letters"
+    for key, fields in entries:
         facts["dead"].append(
             (
-                fields["q"].decode(), fields["f"], fields["role"].decode(),
+                fields["q"].decode(), facts["letters"][f"{key.ts}-{key.seq}"],
+                fields["role"].decode(),
                 fields["reason"].decode(),
             )
         )  # fmt: skip
@@ -228,6 +237,13 @@ def _read_scores(kind: str) -> Any:
 def _read_list(kind: str) -> Any:
     def read(facts: Facts, name: str, value: Any) -> None:
         facts[kind][name] = [part.decode() for part in value]
+
+    return read
+
+
+def _read_members(kind: str) -> Any:
+    def read(facts: Facts, name: str, value: Any) -> None:
+        facts[kind][name] = sorted(member.decode() for member in value)
 
     return read
 
@@ -267,5 +283,5 @@ _READERS = {
     "memory": _read_list("memory"),
     "tombstone": _read_tombstone,
     "alarms": _read_alarms,
-    "messages": _read_list("messages"),
+    "messages": _read_members("messages"),
 }

@@ -59,7 +59,6 @@ class Message:
     journal: list[str]
     outcome: str = ""
     reply: Fields | None = None
-    letters: list[int] = field(default_factory=list)
     forgotten: bool = False
     keeps_a_frame: bool = False
 

@@ -216,7 +216,25 @@ class Model:
             self._close(name, superseded(question))
         if forget:
             self._forget(name)
+            self.take_off([name])
         return was_open
+
+    def take_off(self, names: Collection[str]) -> None:
+        """Delete what travels, or waits for a retry, of ended questions that were forgotten."""
+        gone = {
+            name
+            for name in names
+            if name in self.messages and self.messages[name].outcome in ("superseded", "failed")
+        }
+        for role, entries in self.streams.items():
+            self.streams[role] = [entry for entry in entries if entry.name not in gone]
+        for token in [token for token in self.parked if token.rpartition(" ")[2] in gone]:
+            del self.parked[token], self.delayed[token]
+
+    def of_conversation(self, name: str) -> list[str]:
+        """Return the messages of the conversation of a message."""
+        conversation = conversation_of(name)
+        return [other for other in self.messages if conversation_of(other) == conversation]
 
     def recover(self, role: str, consumer: str, known: Collection[str]) -> bool:
         """Hand back what a consumer owns without knowing; False while some is too new to tell."""
@@ -328,7 +346,6 @@ class Model:
         self.buried += 1
         letter = Letter(self.buried, entry.name, entry.frame, delivery.role, bury.reason)
         self.dead.append(letter)
-        message.letters.append(letter.number)
         if bury.tell is not None:
             self._forward(entry, message, Forward((bury.tell,)), "")
         else:
@@ -343,6 +360,8 @@ class Model:
                 kept = [*self.memory.get(write.key, []), *write.values]
                 self.memory[write.key] = kept[-write.keep :]
         if finish.forget:
+            gone = self.of_conversation(name)
+            self.dead = [letter for letter in self.dead if letter.name not in gone]
             last = max(self.messages[other].deadline for other in self.open_names())
             self.tombstones[conversation] = (self.now * 1000 + 250, last + self.rules.tombstone_ms)
             for other, known in self.messages.items():
@@ -373,5 +392,4 @@ class Model:
         if message.result_list:
             told = self.results.get(message.result_list, [])
             told[:] = [row for row in told if row[0] != name]
-        self.dead = [letter for letter in self.dead if letter.number not in message.letters]
-        message.letters = []
+        self.dead = [letter for letter in self.dead if letter.name != name]

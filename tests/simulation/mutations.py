@@ -204,7 +204,7 @@ MUTATIONS = (
     ),
     Mutation(
         "renew: the lease is not kept",
-        5,
+        11,
         "redis.call('XCLAIM', stream, GROUP, consumer, 0, id, 'JUSTID')",
         "redis.call('PING')",
     ),

@@ -9,12 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
+from broker.keys import name_of
 from broker.port import (
     Accepted,
     Bury,
     Busy,
     Death,
     Delivery,
+    Finish,
     Send,
     Settlement,
     Submission,
@@ -37,6 +39,8 @@ PROCESSES = ("S", "T")
 """Each has a timer and a sweeper, as every worker process has."""
 SHORTEST_WAIT, LONGEST_WAIT = 0.05, 60.0
 _NEVER = 1 << 60
+_OUTLASTING = (b"dead", b"letters", b"files")
+"""Kinds of keys that live for days: dead letters, and what is known of the file."""
 POISON = f"its worker died or hung in each of {STARTS} starts"
 
 
@@ -131,6 +135,9 @@ class Trial:
         if want is not None:
             entries = self.model.take(want.role, want.consumer, want.places)
             self._delivered(want.role, done.taken, entries)
+        for (delivery, what), held in zip(batch, kept, strict=True):
+            if isinstance(what, Finish) and what.forget and held:
+                self.model.take_off(self.model.of_conversation(name_of(delivery.question)))
         self._same("settle", list(done.kept), kept)
         self.seen["settled"] += sum(kept)
         self.seen["late, refused"] += len(kept) - sum(kept)
@@ -238,8 +245,8 @@ class Trial:
         self._played.tick()
         for key, item in self._played.database.items():
             kind = key.split(b":")[2]
-            assert kind in (b"stream", b"dead"), f"{key!r} is left over"
-            assert kind == b"dead" or not len(item.value), f"{key!r} is not empty"
+            assert kind in (b"stream", *_OUTLASTING), f"{key!r} is left over"
+            assert kind in _OUTLASTING or not len(item.value), f"{key!r} is not empty"
 
     def _whole(self, operation: Operation, process: str = PROCESSES[0]) -> Any:
         return self._played.whole(self._brokers[process], operation)

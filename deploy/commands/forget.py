@@ -1,0 +1,127 @@
+"""Erases a conversation wherever the desk keeps something of it, whether or not anybody works."""
+
+import argparse
+import asyncio
+from dataclasses import asdict
+
+from broker.erasure import Erased
+from config.settings import Settings, load_settings
+from deploy.assembly import Post, posted
+from deploy.command import CommandError
+from deploy.doors import StoredConversations
+from deploy.printing import say, say_json
+from envelope.errors import EnvelopeError
+from envelope.question import Question
+from gateway.erasing import erase
+
+EXIT_NOTHING = 3
+HTTP = "http"
+LEFT = (
+    "What stays for RESULT_TTL_HOURS: the ids of messages, so that none is asked again. "
+    "Backups, snapshots and replicas' files are yours to erase; see docs/operations.md."
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `refdesk forget`."""
+    parser.add_argument("conversation", nargs="?", help="the conversation's id")
+    parser.add_argument("--message", metavar="ID", help="instead: the id of one of its messages")
+    parser.add_argument("--tenant", help="whose conversation it is; TENANT when left out")
+    parser.add_argument("--assistant", help="with which assistant; ASSISTANT when left out")
+    parser.add_argument(
+        "--channel",
+        default=HTTP,
+        help="where the conversation is, such as slack or telegram, when its id does not say so",
+    )
+    parser.add_argument("--json", action="store_true", help="print as JSON")
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Run `refdesk forget`."""
+    if (chosen.conversation is None) == (chosen.message is None):
+        raise CommandError("expected the id of a conversation, or --message and the id of one")
+    return asyncio.run(_forget(chosen, load_settings()))
+
+
+async def _forget(chosen: argparse.Namespace, settings: Settings) -> int:
+    async with posted(settings) as post:
+        if not post.endpoint.durable:
+            raise CommandError(
+                "there is nothing to forget: Redis is played inside each process and ends with it"
+            )
+        question = await _question(chosen, post)
+        erased = await _erased(post, question)
+    _report(question, erased, settings, as_json=chosen.json)
+    return 0 if erased.found else EXIT_NOTHING
+
+
+async def _erased(post: Post, question: Question) -> Erased:
+    client = post.endpoint.client()
+    try:
+        conversations = StoredConversations(client, shards=post.settings.shards, ttl_seconds=1)
+        return await erase(post.broker, conversations, question)
+    finally:
+        await client.aclose()
+
+
+async def _question(chosen: argparse.Namespace, post: Post) -> Question:
+    """Return a question of the conversation that is meant."""
+    tenant = post.settings.tenant if chosen.tenant is None else chosen.tenant
+    assistant = post.settings.assistant if chosen.assistant is None else chosen.assistant
+    if chosen.message is not None:
+        found = [
+            question
+            for question in await post.broker.find(chosen.message)
+            if (question.tenant, question.assistant) == (tenant, assistant)
+        ]
+        named = sorted({question.conversation_id for question in found})
+        if len(named) != 1:
+            raise CommandError(
+                f"expected one conversation with a message {chosen.message!r} of {tenant}/"
+                f"{assistant}, found {len(named)}{': ' if named else ''}{', '.join(named)}"
+            )
+        return found[0]
+    conversation = chosen.conversation
+    if chosen.channel != HTTP and not conversation.startswith(f"{chosen.channel}/"):
+        conversation = f"{chosen.channel}/{conversation}"
+    try:
+        return Question(
+            tenant=tenant, assistant=assistant, conversation_id=conversation, message_id="-"
+        )
+    except (ValueError, EnvelopeError) as error:
+        raise CommandError(f"expected ids as the desk uses them: {error}") from error
+
+
+def _report(question: Question, erased: Erased, settings: Settings, *, as_json: bool) -> None:
+    whose = f"{question.conversation_id!r} of {question.tenant}/{question.assistant}"
+    if as_json:
+        say_json(
+            {
+                "tenant": question.tenant,
+                "assistant": question.assistant,
+                "conversation_id": question.conversation_id,
+                "found": erased.found,
+                **asdict(erased),
+            }
+        )
+        return
+    if not erased.found:
+        say(f"nothing is kept of the conversation {whose}: it never was, ended long ago, or was")
+        say("forgotten before. `refdesk trace MESSAGE` tells of a message whose id you know.")
+        return
+    say(f"the conversation {whose} is erased:")
+    say(f"  {erased.messages} messages with replies and journals, {erased.ended} of them open")
+    say(f"  {erased.entries} envelopes that travelled or waited for a retry")
+    say(f"  {erased.dead_letters} dead letters")
+    say(f"  {erased.memories} entries of its memory")
+    say(_file_line(settings))
+    say(LEFT)
+
+
+def _file_line(settings: Settings) -> str:
+    if not settings.erasure_rewrite_seconds:
+        return "Have Redis write its append-only file anew: ERASURE_REWRITE_SECONDS is 0."
+    if settings.redis_url is None:
+        return "The append-only file of the data folder is written anew without it."
+    seconds = f"{settings.erasure_rewrite_seconds:g}"
+    return f"A worker has Redis write its append-only file anew, after {seconds} seconds."

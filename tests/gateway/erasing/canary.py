@@ -1,0 +1,34 @@
+"""Looks for a word wherever Redis may keep it: every key of every type, its insides, its files."""
+
+import secrets
+from pathlib import Path
+from typing import Any
+
+
+def made_canary() -> str:
+    """Return a word that stands nowhere by chance, and compresses into nothing else."""
+    return f"canary{secrets.token_hex(12)}"
+
+
+async def keys_with(client: Any, word: str) -> list[str]:
+    """Return the keys that hold a word: in their name, or anywhere in what a dump of them says.
+
+    A dump has what was deleted from a stream and was not given back yet, too.
+    """
+    found = []
+    for key in await client.keys("*"):
+        dump = await client.dump(key)
+        if word.encode() in key or word.encode() in (dump or b""):
+            found.append(key.decode())
+    slow = await client.slowlog_get(128)
+    return found + [f"slowlog: {entry}" for entry in slow if word in str(entry)]
+
+
+def files_with(folder: Path, word: str) -> list[str]:
+    """Return the files of a folder that hold a word, in their name or anywhere in them."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return [
+        str(path.relative_to(folder))
+        for path in files
+        if word in str(path) or word.encode() in path.read_bytes()
+    ]

@@ -1,0 +1,62 @@
+"""A Redis with a file of its own, before which a desk works that writes it anew soon."""
+
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker.connecting import connect
+from broker.redis_broker import RedisBroker
+from broker.rewriting import Rewriting
+from deploy.logging_setup import configure_logging
+from tests.conftest import started_redis
+from tests.worker.cast import House
+
+SOON = Rewriting(after_seconds=0.2, every_seconds=0.0)
+
+
+class WritingHouse(House):
+    """A desk on a server whose file is written anew a moment after something was erased."""
+
+    def make_broker(self, **options: Any) -> RedisBroker:
+        return super().make_broker(**{"rewriting": SOON, **options})
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where the server keeps its files."""
+    made = tmp_path / "redis"
+    made.mkdir()
+    return made
+
+
+@contextmanager
+def restarted(folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    """Run a server that writes everything down, and compresses nothing."""
+    process = started_redis(
+        folder / "r.sock", "--appendonly", "yes", "--rdbcompression", "no",
+        "--auto-aof-rewrite-percentage", "0", "--slowlog-log-slower-than", "-1",
+    )  # fmt: skip
+    yield process
+    process.terminate()
+    process.wait(10)
+
+
+@pytest.fixture
+def server(folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    """The server of a folder."""
+    with restarted(folder) as process:
+        yield process
+
+
+@pytest.fixture
+async def house(server: object, folder: Path) -> AsyncIterator[WritingHouse]:
+    """A desk on this server, whose log tells everything."""
+    configure_logging("debug")
+    url = f"unix://{folder / 'r.sock'}"
+    made = WritingHouse(lambda: connect(url), played=False, lease_seconds=1.0)
+    yield made
+    await made.close()

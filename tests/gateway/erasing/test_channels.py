@@ -1,0 +1,186 @@
+"""The same word, written in a chat, to OpenAI's client, or long ago: it is found nowhere either."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import openai
+import pytest
+
+from broker.connecting import connect
+from broker.redis_broker import RedisBroker
+from broker.rewriting import Rewriting
+from deploy.doors import StoredConversations
+from envelope.role import Role
+from gateway.erasing import erase
+from gateway.pushing.buttons import Choice
+from gateway.pushing.errors import NeverError
+from memory.conversation import RedisMemory
+from tests.gateway.erasing.canary import files_with, keys_with, made_canary
+from tests.gateway.erasing.conftest import WritingHouse
+from tests.gateway.http.rig import eventually, open_booth
+from tests.gateway.pushing.rig import ANSWER, TEXTS, acknowledged, push_door_of, until
+from tests.gateway.pushing.wall import Wall, said
+from tests.worker.cast import House
+
+pytestmark = [pytest.mark.slow, pytest.mark.redis]
+
+ASKS_BACK = {"needs_clarification": True, "clarification_reason": "ambiguous_query"}
+
+
+async def is_gone(house: House, folder: Path, word: str) -> None:
+    """Check that a word is in no key now, and soon in no file."""
+    assert await keys_with(house.client, word) == []
+
+    async def written_anew() -> bool:
+        return files_with(folder, word) == []
+
+    await eventually(written_anew)
+
+
+@pytest.mark.parametrize("name", ["slack", "telegram"])
+async def test_a_chat_that_is_cleared_leaves_no_word(
+    name: str, house: WritingHouse, folder: Path
+) -> None:
+    wall, word = Wall(name=name), made_canary()
+    async with house.open(), push_door_of(house, wall) as door:
+        asked = door.named("c", "1")
+        house.script.next(Role.RESPONSE, {"response": f"Open {word} [1]."})
+        await door.intake.accept(said(asked, f"How do I add {word}?", 1.0))
+        await acknowledged(house, name)
+        await door.buttons.kept(Choice(question=asked, number="0", label=word, ask=word))
+        await door.intake.accept(said(door.named("c", "1:2"), f"or {word}", 1.5, edits="1"))
+        await acknowledged(house, name)
+        assert await keys_with(house.client, word)
+
+        house.script.next(Role.COMMAND, {"forget": "all"})
+        await door.intake.accept(said(door.named("c", "2"), "/clear_all", 2.0, command="clear_all"))
+        await until(lambda: "Done." in wall.posts.values())
+        await acknowledged(house, name)
+
+        await is_gone(house, folder, word)
+
+
+async def test_a_chat_is_cleared_also_when_nobody_can_be_told_so(
+    house: WritingHouse, folder: Path
+) -> None:
+    wall, word = Wall(name="slack"), made_canary()
+    async with house.open(), push_door_of(house, wall) as door:
+        await door.intake.accept(said(door.named("c", "1"), f"How do I add {word}?", 1.0))
+        await until(lambda: ANSWER in wall.posts.values())
+        await acknowledged(house, "slack")
+
+        wall.refusals["edit"] = [NeverError("the bot was removed")]
+        house.script.next(Role.COMMAND, {"forget": "all"})
+        await door.intake.accept(said(door.named("c", "2"), "/clear_all", 2.0, command="clear_all"))
+        await until(lambda: not wall.refusals["edit"])
+        await acknowledged(house, "slack")
+
+        await is_gone(house, folder, word)
+
+
+async def test_an_operator_forgets_a_chat_with_all_that_its_door_keeps(
+    house: WritingHouse, folder: Path
+) -> None:
+    wall, word = Wall(name="slack"), made_canary()
+    async with house.open(), push_door_of(house, wall) as door:
+        await door.intake.accept(said(door.named("c", "1"), f"How do I add {word}?", 1.0))
+        await until(lambda: ANSWER in wall.posts.values())
+        await acknowledged(house, "slack")
+        reached, goes_on = asyncio.Event(), asyncio.Event()
+
+        async def hold(_reads: Any) -> dict[str, Any]:
+            reached.set()
+            await goes_on.wait()
+            return {"canonical_question": word}
+
+        house.script.next(Role.ESSENCE, hold)
+        await door.intake.accept(said(door.named("c", "2"), f"And {word}?", 2.0))
+        await reached.wait()
+
+        stored = StoredConversations(house.client, shards=1, ttl_seconds=60)
+        erased = await erase(house.broker, stored, door.named("c", "-"))
+        goes_on.set()
+
+        assert (erased.messages, erased.ended) == (2, 1)
+        superseded = TEXTS.text("superseded", "en")
+        await until(lambda: superseded in wall.posts.values())
+        await is_gone(house, folder, word)
+
+
+async def test_what_a_client_keeps_itself_is_kept_for_no_longer_than_it_is_needed(
+    house: WritingHouse, folder: Path
+) -> None:
+    word = made_canary()
+    async with house.open(), open_booth(house) as booth:
+        token = await booth.key(scopes=("ask", "read", "forget"))
+        async with openai.AsyncOpenAI(
+            base_url=f"{booth.url}/v1", api_key=token, max_retries=0
+        ) as client:
+            house.script.next(Role.ESSENCE, {**ASKS_BACK, "canonical_question": word})
+            house.script.next(Role.CLARIFICATION, {"response": f"Which {word}?"})
+            told: Any = await client.chat.completions.create(
+                model="docs", messages=[{"role": "user", "content": f"How do I add {word}?"}]
+            )
+            again: Any = await client.chat.completions.create(
+                model="docs", messages=[{"role": "user", "content": f"How do I drop {word}?"}]
+            )
+
+        remembered = [key for key in await keys_with(house.client, word) if ":mem:" in key]
+        assert [key.rpartition(":")[2] for key in remembered] == ["pause"]
+        assert await house.client.ttl(remembered[0]) <= 86_400
+        [thread] = await house.client.keys("rd:thread:*")
+
+        forgets = booth.client(token)
+        for one in (told, again):
+            name = one.id.removeprefix("chatcmpl-")
+            assert (
+                await forgets.delete(
+                    f"/v1/conversations/completion-{name}", headers={"X-Assistant": "docs"}
+                )
+            ).status_code == 204
+
+        assert not await house.client.exists(thread)
+        await is_gone(house, folder, word)
+
+
+class FleetingHouse(WritingHouse):
+    """A desk that keeps everything for a moment."""
+
+    def make_broker(self, **options: Any) -> RedisBroker:
+        fleeting = {
+            "ttl_seconds": 0.5,
+            "dead_letter_ttl_seconds": 0.5,
+            "rewriting": Rewriting(0.0, 0.5),
+        }
+        return super().make_broker(**{**fleeting, **options})
+
+
+@pytest.fixture
+async def fleeting(server: object, folder: Path) -> AsyncIterator[FleetingHouse]:
+    url = f"unix://{folder / 'r.sock'}"
+    made = FleetingHouse(lambda: connect(url), played=False, lease_seconds=1.0)
+    made.memory = RedisMemory(made.client, shards=1, ttl_seconds=1)
+    yield made
+    await made.close()
+
+
+async def test_what_has_had_its_time_is_found_nowhere(
+    fleeting: FleetingHouse, folder: Path
+) -> None:
+    word = made_canary()
+    async with fleeting.open(), open_booth(fleeting) as booth:
+        client = await booth.secret(scopes=("ask", "read"))
+        fleeting.script.next(Role.SEARCH, {}, *[ValueError(word)] * 3)
+        fleeting.script.next(Role.RESPONSE, {"response": f"Open {word} [1]."})
+        for number in range(2):
+            sent = {"text": f"How do I add {word}?", "message_id": f"m{number}"}
+            await client.post("/v1/conversations/c1/messages", json=sent)
+        assert files_with(folder, word)
+
+        async def expired() -> bool:
+            return await keys_with(fleeting.client, word) == []
+
+        await eventually(expired)
+        await is_gone(fleeting, folder, word)
