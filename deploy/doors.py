@@ -121,6 +121,9 @@ class StoredConversations:
         for memory in self._pushed:
             await memory.forget_words(question)
 
+    async def is_chat(self, question: Question) -> bool:
+        return any([await memory.has_conversation(question) for memory in self._pushed])
+
     async def give_feedback(self, question: Question, feedback: Feedback) -> None:
         noted = feedback.model_copy(update={"at": time.time()})
         await self._door.put_feedback(question, noted.model_dump_json())

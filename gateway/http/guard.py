@@ -46,6 +46,11 @@ class Caller:
         """Whether everybody can have this key: each conversation needs its own token."""
         return self.key is not None and self.key.kind == "public"
 
+    @property
+    def key_id(self) -> str:
+        """The id of the caller's key; empty without one."""
+        return "" if self.key is None else self.key.id
+
     def need(self, scope: Scope) -> None:
         """Raise `ForbiddenError` without this scope."""
         if scope not in self.scopes:
