@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from broker.transcripts import Said
 from envelope.conversation import Turn
 from envelope.outcome import Outcome
-from gateway.answer import Answer
+from gateway.answer import FORGOTTEN, Answer
 from gateway.desk import Message
 from gateway.http.door import Door, Entered, MessageId, enters
 from gateway.http.errors import InvalidRequestError, UnavailableError, unknown
@@ -20,6 +20,8 @@ from gateway.port import Feedback
 
 MOST_MESSAGES = 50
 LONGEST_REASON = 1_000
+DELETION = "forget-"
+"""Begins the message id of a deletion's command."""
 
 
 class Spoken(BaseModel):
@@ -115,16 +117,19 @@ class Reading:
         """Let the desk forget: memory changes only when a message ends, here a command's."""
         question = place.question()
         for said in await self._door.conversations.said(question, limit=MOST_MESSAGES):
-            if said.last.kind != "finished":
+            # Deletions that meet end one another once everything is forgotten.
+            is_deletion = said.question.message_id.startswith(DELETION)
+            if said.last.kind != "finished" and not is_deletion:
                 await self._door.broker.cancel(said.question, forget=True)
         message = Message(
             text="/clear_all",
             conversation_id=place.conversation_id,
-            message_id=f"forget-{uuid4().hex}",
+            message_id=f"{DELETION}{uuid4().hex}",
             command="clear_all",
         )
         reply = await place.desk.ask(message)
-        if reply.get("outcome") != Outcome.ANSWERED.value:
+        is_forgotten = reply.get("termination_reason") == FORGOTTEN
+        if reply.get("outcome") != Outcome.ANSWERED.value and not is_forgotten:
             raise UnavailableError(
                 "the conversation could not be forgotten just now: try again",
                 code="unavailable",
