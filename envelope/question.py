@@ -51,7 +51,8 @@ def qualify_conversation(channel: str, conversation_id: str) -> str:
 
 def names_conversation(told: str, conversation_id: str) -> bool:
     """Whether `told` names a stored conversation id: in full, or as its channel calls it."""
-    return told in (conversation_id, conversation_id.partition(CHANNEL_MARK)[2])
+    _, mark, own = conversation_id.partition(CHANNEL_MARK)
+    return told == conversation_id or (bool(mark) and told == own)
 
 
 def shard_of(conversation: tuple[str, str, str], shards: int) -> int:
