@@ -111,7 +111,8 @@ async def embedded_redis(
 def _enter(data_folder: Path) -> tuple[Path, int]:
     """Hold the shared lock of users; waits while a server is just being stopped."""
     folder = data_folder.resolve() / "broker"
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for created in (folder.parent, folder):
+        created.mkdir(parents=True, exist_ok=True, mode=0o700)
     users = os.open(folder / "users", os.O_RDWR | os.O_CREAT, 0o600)
     fcntl.flock(users, fcntl.LOCK_SH)
     return folder, users

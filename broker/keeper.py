@@ -34,6 +34,8 @@ def main(folder: Path, command: list[str]) -> int:
     if os.fork():
         return 0
     os.setsid()
+    # The server's files hold what people asked, and secrets of keys: for their owner alone.
+    os.umask(0o077)
     unused = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: unused.set())
     signal.signal(signal.SIGINT, signal.SIG_IGN)

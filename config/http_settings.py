@@ -7,6 +7,8 @@ from pydantic import BaseModel, Field, field_validator
 
 WEB_ADDRESS = re.compile(r"https?://[^\s\"'<>]+")
 
+HOST_NAME = re.compile(r"(?:\*\.)?[A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\]")
+
 
 class HttpSettings(BaseModel):
     """What the HTTP channel reads; a part of `Settings`."""
@@ -16,6 +18,16 @@ class HttpSettings(BaseModel):
     )
     public_url: str | None = Field(
         None, description="of the HTTP door, where people reach it under another address"
+    )
+    require_keys: bool = Field(
+        False,
+        description="the HTTP door answers nobody without a key, also before the first one is made "
+        "or after Redis lost them all",
+    )
+    allowed_hosts: tuple[str, ...] = Field(
+        (),
+        description="host names under which the HTTP door answers (a JSON list; `*.acme.com`: any "
+        "below it), beside that of `PUBLIC_URL`; none: every name",
     )
     trusted_proxies: tuple[str, ...] = Field(
         (),
@@ -33,6 +45,14 @@ class HttpSettings(BaseModel):
     def _is_public(cls, value: str | None) -> str | None:
         if value is not None and WEB_ADDRESS.fullmatch(value) is None:
             raise ValueError("expected an address such as https://desk.acme.com")
+        return value
+
+    @field_validator("allowed_hosts")
+    @classmethod
+    def _are_hosts(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for one in value:
+            if HOST_NAME.fullmatch(one) is None:
+                raise ValueError("expected host names such as desk.acme.com or *.acme.com, no port")
         return value
 
     @field_validator("trusted_proxies")

@@ -18,6 +18,7 @@ from broker.rewriting import Rewriting
 from config.settings import Settings
 from config.texts import load_texts
 from deploy.command import CommandError
+from deploy.data_folder import protect_data_folder
 from deploy.quarantine import made_quarantine, warming, with_quarantine
 from deploy.recording import HopCalls
 from deploy.staff import handlers
@@ -68,6 +69,7 @@ async def posted(settings: Settings, *, endpoint: Endpoint | None = None) -> Asy
             endpoint = Endpoint(url=settings.redis_url, durable=True)
         owned = endpoint is None
         if endpoint is None:
+            protect_data_folder(settings.refdesk_data)
             endpoint = await stack.enter_async_context(embedded_redis(settings.refdesk_data))
         broker = _broker(settings, endpoint)
         stack.push_async_callback(broker.close)

@@ -41,6 +41,8 @@ class CommandError(Exception):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
+    # What is written anywhere holds questions, documents or secrets: it is for its owner alone.
+    os.umask(0o077)
     words = list(sys.argv[1:] if arguments is None else arguments)
     parser = _parser(words)
     chosen = parser.parse_args(words)

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 from broker.transcripts import Said, Transcripts
 from config.texts import load_texts
 from deploy.assembly import Post, desks
+from deploy.data_folder import KeyHistory
 from deploy.reader import documents_of
 from envelope.conversation import Pause, Turn
 from envelope.question import Question
 from gateway.http.app import make_app
 from gateway.http.door import Door
 from gateway.http.guard import Guard
+from gateway.http.hosts import AllowedHosts
 from gateway.http.links import SourceLinks
 from gateway.http.metrics import DoorMeter
 from gateway.http.reader import reader_router
@@ -40,8 +42,10 @@ PUSH_CHANNELS = ("slack", "telegram")
 class StoredKeys:
     """A `gateway.port.KeyStore`."""
 
-    def __init__(self, client: "Redis") -> None:
+    def __init__(self, client: "Redis", history: KeyHistory | None = None) -> None:
         self._keys = RedisDoorKeys(client)
+        self._history = history
+        self._has_keys = False
 
     async def get(self, key_id: str) -> Key | None:
         found = await self._keys.get(key_id)
@@ -53,9 +57,20 @@ class StoredKeys:
 
     async def put(self, key: Key) -> None:
         await self._keys.put(key.id, key.model_dump_json())
+        self._note()
 
     async def any(self) -> bool:
-        return await self._keys.any()
+        if not self._has_keys and await self._keys.any():
+            self._note()
+        if not self._has_keys and self._history is not None:
+            self._has_keys = self._history.has_keys
+        return self._has_keys
+
+    def _note(self) -> None:
+        """Remember, here and in the data folder: that Redis forgets its keys changes nothing."""
+        self._has_keys = True
+        if self._history is not None:
+            self._history.note()
 
     async def link_secret(self) -> bytes:
         """Return what every door on this Redis signs links with."""
@@ -136,6 +151,9 @@ class StoredConversations:
         for memory in self._pushed:
             await memory.forget_words(question)
 
+    async def is_chat(self, question: Question) -> bool:
+        return any([await memory.has_conversation(question) for memory in self._pushed])
+
     async def give_feedback(self, question: Question, feedback: Feedback) -> None:
         noted = feedback.model_copy(update={"at": time.time()})
         await self._door.put_feedback(question, noted.model_dump_json())
@@ -147,20 +165,24 @@ class StoredConversations:
 
 @asynccontextmanager
 async def http_door(
-    post: Post, stopping: asyncio.Event, *, open_to_all: bool = False
+    post: Post, stopping: asyncio.Event, *, keyless: bool = False
 ) -> AsyncIterator["ASGIApp"]:
     """Have the HTTP door's application while inside.
 
-    `open_to_all`: whoever reaches the door needs no key until the first one is made.
+    `keyless`: whoever reaches the door needs no key until the first one is made.
     """
     settings, texts, meter = post.settings, load_texts(), DoorMeter()
     client, documents = post.endpoint.client(), documents_of(post)
     try:
-        keys = StoredKeys(client)
+        history = None if settings.require_keys else KeyHistory(settings.refdesk_data)
+        keys = StoredKeys(client, history)
+        # What this process has seen once holds for it, whatever becomes of Redis.
+        await keys.any()
         guard = Guard(
             keys,
             StoredRates(client),
-            open_tenant=settings.tenant if open_to_all else None,
+            open_tenant=settings.tenant if keyless else None,
+            hosts=AllowedHosts(settings.allowed_hosts, public_url=settings.public_url),
         )
         conversations = StoredConversations(
             client,

@@ -14,7 +14,7 @@ from deploy.knowledge import Knowledge
 from deploy.languages import language_of, make_detector
 from envelope.envelope import Envelope
 from envelope.outcome import Outcome
-from envelope.question import Question
+from envelope.question import Question, qualify_conversation
 from envelope.role import Role
 from knowledge.errors import KnowledgeError
 from knowledge.ingestion_report import IngestionResult, PlainReport, Report
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from knowledge.ingestion import Describer
     from knowledge.isolation.limits import ReadingLimits
 
+CHANNEL = "cli"
 CONVERSATION = "ingestion"
 LONGEST_SECONDS = 6 * 3600.0
 BLOCK_SECONDS = 1.0
@@ -79,7 +80,7 @@ async def hand_over(
     question = Question(
         tenant=settings.tenant,
         assistant=settings.assistant,
-        conversation_id=f"{CONVERSATION}-{uuid4().hex[:12]}",
+        conversation_id=qualify_conversation(CHANNEL, f"{CONVERSATION}-{uuid4().hex[:12]}"),
         message_id=uuid4().hex[:12],
     )
     await broker.submit(_submission(question, paths))
@@ -126,7 +127,7 @@ def _submission(question: Question, paths: Sequence[Path]) -> Submission:
     envelope = Envelope(
         tenant=question.tenant,
         assistant=question.assistant,
-        channel="cli",
+        channel=CHANNEL,
         conversation_id=question.conversation_id,
         message_id=question.message_id,
         create_ts=now,

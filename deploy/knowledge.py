@@ -9,6 +9,7 @@ from importlib import import_module
 import structlog
 
 from config.settings import Settings
+from deploy.data_folder import protect_data_folder
 from knowledge.embedding import Embedder, LocalEmbedder, local_embedder
 from knowledge.errors import EmbeddingFailed
 from knowledge.index.port import Index
@@ -122,4 +123,5 @@ async def open_index(settings: Settings, embedder: Embedder) -> Index:
         return await open_server(settings.qdrant_url, identity, api_key=secret)
     from knowledge.index.embedded import open_embedded
 
+    protect_data_folder(settings.refdesk_data)
     return await open_embedded(settings.refdesk_data / "index", identity)

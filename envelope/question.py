@@ -8,6 +8,10 @@ from pydantic import BaseModel, Field
 
 _UNRESERVED = re.compile(r"[A-Za-z0-9_.~-]*")
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+HTTP = "http"
+"""The channel whose conversation ids stand alone; clients choose them, always without a slash."""
+CHANNEL_MARK = "/"
+"""Ends the channel in the conversation ids of every other channel; no channel's name has one."""
 
 
 class Question(BaseModel, frozen=True, extra="forbid"):
@@ -29,6 +33,26 @@ class Question(BaseModel, frozen=True, extra="forbid"):
     def conversation(self) -> tuple[str, str, str]:
         """Tenant, assistant and conversation: what order and memory are kept for."""
         return (self.tenant, self.assistant, self.conversation_id)
+
+
+def qualify_conversation(channel: str, conversation_id: str) -> str:
+    """Return the conversation id under which a channel's own id is stored: `slack/T1:C1:17.1`.
+
+    A qualified id of this channel stays as it is. So do ids of `http`, which no other channel can
+    spell; raises ValueError for one of `http` with a slash: it would be another channel's.
+    """
+    if channel == HTTP:
+        if CHANNEL_MARK in conversation_id:
+            raise ValueError(f"expected a conversation id without {CHANNEL_MARK!r}")
+        return conversation_id
+    prefix = f"{channel}{CHANNEL_MARK}"
+    return conversation_id if conversation_id.startswith(prefix) else prefix + conversation_id
+
+
+def names_conversation(told: str, conversation_id: str) -> bool:
+    """Whether `told` names a stored conversation id: in full, or as its channel calls it."""
+    _, mark, own = conversation_id.partition(CHANNEL_MARK)
+    return told == conversation_id or (bool(mark) and told == own)
 
 
 def shard_of(conversation: tuple[str, str, str], shards: int) -> int:

@@ -26,10 +26,10 @@ from envelope.conversation import Pause, Turn
 from envelope.encoding import sayable
 from envelope.envelope import Envelope
 from envelope.outcome import Outcome
-from envelope.question import Question, shard_of
+from envelope.question import Question, qualify_conversation, shard_of
 from envelope.role import Role
 from gateway.answer import FORGOTTEN, LOST
-from gateway.errors import BusyError, StoppingError
+from gateway.errors import BusyError, MessageError, StoppingError
 from gateway.text import checked_name, cleaned
 
 log = structlog.get_logger("gateway")
@@ -48,8 +48,9 @@ class Message:
     """What somebody sent: a text, or a command with its arguments.
 
     `language` (ISO 639-1) is that of an apology, should nothing ever find out the text's own;
-    `request_id` is noted in the journal. `history` and `pause` are told by clients that keep the
-    conversation themselves; otherwise None: the desk remembers it.
+    `request_id` is noted in the journal, and so is `key_id`: the key that sent the message, empty
+    without one, None where the channel knows no keys. `history` and `pause` are told by clients
+    that keep the conversation themselves; otherwise None: the desk remembers it.
     Messages that come within `not_before_seconds` join the one that waits for so long.
     """
 
@@ -60,6 +61,7 @@ class Message:
     arguments: tuple[str, ...] = ()
     language: str = "en"
     request_id: str = ""
+    key_id: str | None = None
     not_before_seconds: float = 0.0
     history: tuple[Turn, ...] | None = None
     pause: Pause | None = None
@@ -113,11 +115,19 @@ class Desk:
         return self.named(message.conversation_id, message.message_id)
 
     def named(self, conversation_id: str, message_id: str) -> Question:
-        """Return the full name of a message; raises `MessageError` for an id that is none."""
+        """Return the full name of a message; raises `MessageError` for an id that is none.
+
+        The channel is part of a conversation's name: no other channel reaches it.
+        """
+        what = "conversation id"
+        try:
+            qualified = qualify_conversation(self._channel, checked_name(conversation_id, what))
+        except ValueError as error:
+            raise MessageError(str(error)) from error
         return Question(
             tenant=self._tenant,
             assistant=self._assistant,
-            conversation_id=checked_name(conversation_id, "conversation id"),
+            conversation_id=checked_name(qualified, what),
             message_id=checked_name(message_id, "message id"),
         )
 
@@ -267,7 +277,11 @@ class Desk:
 
     def _accepted(self, message: Message, payload: dict[str, JsonValue]) -> Fields:
         noted: Fields = {"text": payload["text"], "channel": self._channel}
-        return {**noted, "request_id": message.request_id} if message.request_id else noted
+        if message.request_id:
+            noted["request_id"] = message.request_id
+        if message.key_id is not None:
+            noted["key"] = message.key_id
+        return noted
 
     async def forgotten(self, question: Question) -> bool:
         """Whether a message that was accepted was forgotten: nothing more comes of it."""

@@ -72,7 +72,7 @@ def place_of(event_id: str) -> Place:
     found = _ID.fullmatch(event_id)
     if found is None or int(found[2]) > _LARGEST:
         raise MessageError(
-            f"expected the id of an event, such as '1700000000000-0.0', found {event_id[:60]!r}"
+            "expected the id of an event, such as '1700000000000-0.0', found something else"
         )
     return Place(f"{found[1]}-{found[2]}", int(found[3]))
 

@@ -133,6 +133,13 @@ class Conversations(Protocol):
         """Forget what push doors keep of the words of the question's conversation."""
         ...
 
+    async def is_chat(self, question: Question) -> bool:
+        """Whether a chat service's door stored the conversation under this very id.
+
+        Doors did so before a conversation's id began with its channel.
+        """
+        ...
+
     async def give_feedback(self, question: Question, feedback: Feedback) -> None:
         """Keep what was said about this message, in the place of what was said before."""
         ...

@@ -54,6 +54,11 @@ class RedisPushMemory:
         """Keep fields of the question's conversation."""
         await self._put(self._of(question, "about"), fields, self._conversation_seconds)
 
+    async def has_conversation(self, question: Question) -> bool:
+        """Whether anything is known of the question's conversation."""
+        keys = [self._of(question, part) for part in ("about", "open", "words")]
+        return bool(await answered(self._client.exists(*keys)))
+
     async def open(self, question: Question, order: float) -> None:
         """Keep that a question has no outcome yet."""
         key = self._of(question, "open")

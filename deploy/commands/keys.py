@@ -12,6 +12,7 @@ from pydantic import JsonValue, ValidationError
 from config.settings import load_settings
 from deploy.assembly import Post, posted
 from deploy.command import CommandError
+from deploy.data_folder import KeyHistory
 from deploy.doors import StoredKeys
 from deploy.printing import say, say_json
 from gateway.keys import DEFAULT_SCOPES, Key, Scope, made_key
@@ -76,7 +77,8 @@ async def _opened() -> AsyncIterator[_Cabinet]:
             )
         client = post.endpoint.client()
         try:
-            yield _Cabinet(StoredKeys(client), post)
+            history = KeyHistory(post.settings.refdesk_data)
+            yield _Cabinet(StoredKeys(client, history), post)
         finally:
             await client.aclose()
 

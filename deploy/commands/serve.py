@@ -49,11 +49,11 @@ async def _serve(settings: Settings, host: str, port: int, *, alone: bool) -> No
         await stack.enter_async_context(stop_on_signals(stop))
         post = await stack.enter_async_context(answering(settings, alone=alone))
         stopping = asyncio.Event()
-        local = is_local(host)
-        app = await stack.enter_async_context(http_door(post, stopping, open_to_all=local))
+        reason = why_keys(settings, host)
+        app = await stack.enter_async_context(http_door(post, stopping, keyless=not reason))
         proxies = settings.trusted_proxies
         await stack.enter_async_context(serving(app, listener, stopping, trusted_proxies=proxies))
-        for line in await _told(post, host, listener.getsockname()[1], local=local):
+        for line in await _told(post, host, listener.getsockname()[1], reason=reason):
             say(line)
         sys.stdout.flush()
         await stop.wait()
@@ -72,7 +72,8 @@ async def answering(settings: Settings, *, alone: bool) -> AsyncIterator[Post]:
         yield post
 
 
-async def _told(post: Post, host: str, port: int, *, local: bool) -> list[str]:
+async def _told(post: Post, host: str, port: int, *, reason: str) -> list[str]:
+    from deploy.data_folder import KeyHistory
     from deploy.doors import StoredKeys
 
     shown = f"[{host}]" if ":" in host else host
@@ -82,13 +83,27 @@ async def _told(post: Post, host: str, port: int, *, local: bool) -> list[str]:
         keyed = await StoredKeys(client).any()
     finally:
         await client.aclose()
+    history = KeyHistory(post.settings.refdesk_data)
     if keyed:
         lines.append("every request needs a key; see: refdesk keys list")
-    elif local:
+    elif history.has_keys:
+        lines.append("every request needs a key, and Redis has lost all: refdesk keys create")
+    elif not reason:
         lines.append("no key is needed, because none was made and only this machine can come in")
     else:
-        lines.append("nobody can come in yet; make a key with: refdesk keys create")
+        lines.append(f"nobody can come in yet: {reason}; make a key with: refdesk keys create")
     return lines
+
+
+def why_keys(settings: Settings, host: str) -> str:
+    """Return why requests need a key even before one is made; empty where they need none."""
+    reasons = {
+        "REQUIRE_KEYS is set": settings.require_keys,
+        "PUBLIC_URL is set, so others reach this door": settings.public_url is not None,
+        "TRUSTED_PROXIES is set, so others reach this door": bool(settings.trusted_proxies),
+        "other machines reach this address": not is_local(host),
+    }
+    return next((reason for reason, is_true in reasons.items() if is_true), "")
 
 
 def is_local(host: str) -> bool:

@@ -14,7 +14,7 @@ from config.settings import load_settings
 from deploy.assembly import connected
 from deploy.command import CommandError
 from deploy.printing import WIDTH, say, say_json
-from envelope.question import Question
+from envelope.question import Question, names_conversation
 
 SHOWN_CHARACTERS = 56
 LEAST_CHARACTERS = 20
@@ -51,7 +51,7 @@ def _sole(message_id: str, conversation_id: str | None, found: Sequence[Question
     meant = [
         question
         for question in found
-        if conversation_id is None or question.conversation_id == conversation_id
+        if conversation_id is None or names_conversation(conversation_id, question.conversation_id)
     ]
     if not meant:
         raise CommandError(f"there is no message {message_id!r} whose journal is still kept")

@@ -57,6 +57,8 @@ def make_app(
         description=DESCRIPTION,
         docs_url=None,
         redoc_url=None,
+        # A redirect would lead to whatever host the request names.
+        redirect_slashes=False,
         responses={"default": {"model": Failure, "description": "an error"}},
     )
     tell_failures(app, unavailable=unavailable)

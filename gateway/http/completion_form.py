@@ -8,6 +8,7 @@ from pydantic import BaseModel, Field, JsonValue
 
 from broker.port import Fields, JournalEntry
 from gateway.answer import Answer
+from gateway.http.door import ID
 
 _CITED = re.compile(r"\[(\d{1,4})\]", re.ASCII)
 MODEL_CREATED = 1767225600
@@ -48,7 +49,7 @@ class CompletionRequest(BaseModel, frozen=True, extra="ignore"):
     n: Literal[1] | None = 1
     conversation_id: str | None = Field(
         None,
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9._:~-]{0,127}$",
+        pattern=ID,
         description="an extension: the desk remembers, and only the last message is read",
     )
 

@@ -30,7 +30,7 @@ from gateway.http.completion_form import (
     extensions_of,
     usage_of,
 )
-from gateway.http.door import Door, admits
+from gateway.http.door import Door, admits, check_no_chat
 from gateway.http.errors import ForbiddenError, InvalidRequestError
 from gateway.http.guard import Caller
 from gateway.http.history import History, cleaned_turn, history_of
@@ -119,7 +119,7 @@ class Completions:
             raise ForbiddenError("completions need a secret key", code="secret_key_needed")
         desk = self._desk(caller, wanted.model)
         history = history_of(wanted.messages, turns=self._turns)
-        key_id = caller.key.id if caller.key is not None else ""
+        key_id = caller.key_id
         name = _name(key_id, idempotency_key)
         conversation_id = wanted.conversation_id
         own = conversation_id is None
@@ -129,16 +129,18 @@ class Completions:
             message_id=name,
             language=preferred_language(request),
             request_id=str(request.state.request_id),
+            key_id=key_id,
             history=history.turns if own else None,
             pause=await self._pause(desk, history, key_id) if own else None,
         )
-        await self._door.guard.admit_question(caller)
         question = desk.question(message)
+        await check_no_chat(self._door, question)
+        await self._door.guard.admit_question(caller)
         admission = None
         if wanted.stream:
-            admission = await handed_in(self._door, self._patience, desk, message)
+            admission = await handed_in(self._door, self._patience, desk, message, caller=caller)
         elif isinstance(await self._patience.submit(desk, message), Duplicate):
-            await check_same(self._door, question, message)
+            await check_same(self._door, caller, question, message)
         shows = self._door.shows(caller, question)
         created, language = int(time.time()), message.language
         return Asked(wanted, desk, question, history, key_id, created, admission, shows, language)

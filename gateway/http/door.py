@@ -1,6 +1,7 @@
 """What every route of the HTTP door stands on, and the way in to one conversation."""
 
 import hmac
+import re
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ import structlog
 from fastapi import Depends, Header, Path, Query, Request
 from fastapi.security import HTTPBearer
 
-from broker.port import Broker, Fields
+from broker.port import Broker, Fields, JournalEntry
 from envelope.question import Question
 from gateway.answer import Answer, Shows, Words, answer_of
 from gateway.desk import Desk
@@ -21,8 +22,12 @@ from gateway.keys import Scope, digest_of
 from gateway.port import Conversations
 
 ID = r"^[A-Za-z0-9][A-Za-z0-9._:~-]{0,127}$"
-"""An id of a conversation or a message that a client chooses."""
-
+"""An id of a conversation or a message that a client chooses; other channels' have a slash."""
+_EARLIER_CHAT = re.compile(
+    r"\d{1,20}:\d{1,20}(?::\d{1,20})?|[A-Z0-9]{1,24}:[A-Z0-9]{1,24}:(?:direct|\d{1,20}\.\d{1,12})",
+    re.ASCII,
+)
+"""An id of a chat in Telegram or Slack as it was stored before it began with its channel."""
 
 HEARTBEAT_SECONDS = 10.0
 """How long a stream is silent at most; a proxy cuts what says nothing."""
@@ -106,7 +111,7 @@ class Door:
             assistant = known[0]
         if assistant not in known:
             raise InvalidRequestError(
-                f"expected one of the assistants {known}, found {assistant!r}",
+                f"there is no such assistant: expected one of {known}",
                 code="unknown_assistant",
                 param="assistant",
                 status=404,
@@ -132,6 +137,17 @@ class Entered:
     def question(self, message_id: str = "-") -> Question:
         """Return the full name of one of its messages."""
         return self.desk.named(self.conversation_id, message_id)
+
+
+def may_follow(caller: Caller, accepted: JournalEntry) -> bool:
+    """Whether a caller may learn what becomes of a message, from its first journal entry.
+
+    A reader may, and a visitor, whose token opened the conversation. With `ask` alone, only the key
+    that sent the message may.
+    """
+    if caller.public or Scope.READ in caller.scopes:
+        return True
+    return accepted.fields.get("key") == caller.key_id
 
 
 Admits = Callable[..., Awaitable[Caller]]
@@ -166,9 +182,17 @@ def enters(door: Door, scope: Scope) -> Enters:
         structlog.contextvars.bind_contextvars(conversation_id=conversation_id)
         if caller.public:
             await _check_visit(door, place, token)
+        await check_no_chat(door, place.question())
         return place
 
     return entered
+
+
+async def check_no_chat(door: Door, question: Question) -> None:
+    """Raise `InvalidRequestError` where a chat of another channel was stored under this id."""
+    is_like = _EARLIER_CHAT.fullmatch(question.conversation_id) is not None
+    if is_like and await door.conversations.is_chat(question):
+        raise unknown("conversation")
 
 
 async def open_visit(door: Door, place: Entered) -> str:

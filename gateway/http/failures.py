@@ -99,6 +99,9 @@ def _invalid(error: RequestValidationError) -> HttpError:
     """Tell where a request is not as expected, and what was expected; not what was found."""
     first = error.errors()[0]
     where = [str(part) for part in first["loc"]]
+    if first["type"] == "extra_forbidden":
+        # The name of a field that nobody expects is the sender's own.
+        where.pop()
     param = ".".join(where[1:]) or where[0]
     return InvalidRequestError(
         f"{param[:100]}: {first['msg']}", code="invalid_request", param=param[:100]

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from starlette.requests import Request
 
 from gateway.http.errors import ForbiddenError, LimitedError, UnauthorizedError
+from gateway.http.hosts import AllowedHosts
 from gateway.keys import Key, Scope, id_of
 from gateway.port import Demand, KeyStore, Rates
 
@@ -46,6 +47,11 @@ class Caller:
         """Whether everybody can have this key: each conversation needs its own token."""
         return self.key is not None and self.key.kind == "public"
 
+    @property
+    def key_id(self) -> str:
+        """The id of the caller's key; empty without one."""
+        return "" if self.key is None else self.key.id
+
     def need(self, scope: Scope) -> None:
         """Raise `ForbiddenError` without this scope."""
         if scope not in self.scopes:
@@ -56,17 +62,29 @@ class Caller:
 
 
 class Guard:
-    """Knows the keys. `open_tenant` is whose desk it is without a key; None: a key is needed."""
+    """Knows the keys. `open_tenant` is whose desk it is without a key; None: a key is needed.
 
-    def __init__(self, keys: KeyStore, rates: Rates, *, open_tenant: str | None) -> None:
+    Requests that name a host outside `hosts` are refused, whoever sends them.
+    """
+
+    def __init__(
+        self,
+        keys: KeyStore,
+        rates: Rates,
+        *,
+        open_tenant: str | None,
+        hosts: AllowedHosts | None = None,
+    ) -> None:
         self._keys = keys
         self._rates = rates
         self._open_tenant = open_tenant
+        self._hosts = AllowedHosts() if hosts is None else hosts
         # A crowd that comes at once is looked up over so many connections, not over one each.
         self._turn = asyncio.Semaphore(AT_ONCE)
 
     async def caller(self, request: Request) -> Caller:
         """Return who calls; raises `UnauthorizedError` or `ForbiddenError`."""
+        self._hosts.check(request)
         async with self._turn:
             if self._open_tenant is not None and not await self._keys.any():
                 return _local(request, self._open_tenant)
@@ -77,6 +95,7 @@ class Guard:
 
     async def link_holder(self, request: Request, key_id: str) -> Caller:
         """Return for whom a link was made, if it still may be used; else raises as `caller`."""
+        self._hosts.check(request)
         if not key_id:
             if self._open_tenant is None or await self._keys.any():
                 raise UnauthorizedError("made while no key was needed", code=BAD_KEY)

@@ -69,10 +69,10 @@ def _text(message: ChatMessage) -> str:
     content = message.content
     if content is None or isinstance(content, str):
         return content or ""
-    other = next((part.type for part in content if part.type != "text"), None)
-    if other is not None and message.role == "user":
+    has_others = any(part.type != "text" for part in content)
+    if has_others and message.role == "user":
         raise InvalidRequestError(
-            f"expected parts of the type 'text', found {other[:40]!r}",
+            "expected parts of the type 'text', found another type",
             code="unsupported_content",
             param="messages",
         )

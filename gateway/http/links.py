@@ -92,7 +92,7 @@ class SourceLinks:
             tenant=place.tenant,
             assistant=place.assistant,
             chunk_id=chunk_id,
-            key_id=caller.key.id if caller.key is not None else "",
+            key_id=caller.key_id,
             expires_at=int(time.time()) + LIFE_SECONDS,
         )
         body = base64.urlsafe_b64encode(citation.model_dump_json().encode()).decode()

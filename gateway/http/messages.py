@@ -17,8 +17,9 @@ from gateway.answer import STOPPED, Answer
 from gateway.desk import Desk, Message, parsed
 from gateway.errors import BusyError
 from gateway.events import Place, place_of
-from gateway.http.door import ID, Door, Entered, MessageId, enters
+from gateway.http.door import ID, Door, Entered, MessageId, enters, may_follow
 from gateway.http.errors import InvalidRequestError, unknown
+from gateway.http.guard import Caller
 from gateway.http.language import preferred_language
 from gateway.http.patience import Patience
 from gateway.http.sse import Admission, EventStream
@@ -128,7 +129,7 @@ class Messages:
         if EVENT_STREAM in request.headers.get("accept", ""):
             return await self._streamed(place, question, message)
         if isinstance(await self._patience.submit(place.desk, message), Duplicate):
-            await check_same(self._door, question, message)
+            await check_same(self._door, place.caller, question, message)
         reply = await self._outcome(place, question, message.language)
         answer = place.shows(reply, message.language)
         self._door.meter.ended(answer.outcome.value)
@@ -143,6 +144,10 @@ class Messages:
 
     async def _cancel(self, place: Entered, message_id: str, language: str) -> Response:
         question = place.question(message_id)
+        if Scope.READ not in place.caller.scopes:
+            journal = await self._door.broker.journal(question)
+            if not journal or not may_follow(place.caller, journal[0]):
+                raise unknown("message")
         if await self._door.broker.cancel(question, reason=STOPPED):
             log.info("message_stopped", message_id=message_id)
         reply = await self._door.broker.reply(question)
@@ -156,11 +161,11 @@ class Messages:
         after = place_of(last_event_id) if last_event_id else Place()
         question = place.question(message_id)
         journal = await self._door.broker.journal(question)
-        if not journal:
+        if not journal or not may_follow(place.caller, journal[0]):
             raise unknown("message")
         if after.is_past(journal[-1].id):
             raise InvalidRequestError(
-                f"there is no event {last_event_id!r} of this message",
+                "this message has no such event yet: expected the id of an event that was sent",
                 code="unknown_event",
                 param="Last-Event-ID",
             )
@@ -170,7 +175,9 @@ class Messages:
         return stream.response(message_id=message_id)
 
     async def _streamed(self, place: Entered, question: Question, message: Message) -> Response:
-        admission = await handed_in(self._door, self._patience, place.desk, message)
+        admission = await handed_in(
+            self._door, self._patience, place.desk, message, caller=place.caller
+        )
         stream = self._events(place, question, Place(), message.language, admission)
         return stream.response(message_id=question.message_id)
 
@@ -196,12 +203,12 @@ class Messages:
 
 
 async def handed_in(
-    door: Door, patience: Patience, desk: Desk, message: Message
+    door: Door, patience: Patience, desk: Desk, message: Message, *, caller: Caller
 ) -> Admission | None:
     """Hand in a message that is to be streamed; return what waits, where the desk is full."""
     try:
         if isinstance(await patience.once(desk, message), Duplicate):
-            await check_same(door, desk.question(message), message)
+            await check_same(door, caller, desk.question(message), message)
     except BusyError as busy:
         if not patience.may_wait(busy):
             raise
@@ -209,18 +216,24 @@ async def handed_in(
     return None
 
 
-async def check_same(door: Door, question: Question, message: Message) -> None:
-    """Refuse another text under the id of a message that was accepted before."""
+async def check_same(door: Door, caller: Caller, question: Question, message: Message) -> None:
+    """Refuse another text under the id of a message that was accepted before.
+
+    Whoever may not follow that message is refused alike, and so learns nothing of its text. A
+    message of which no key is known was accepted before keys were noted; it may be sent again.
+    """
     journal = await door.broker.journal(question)
     if not journal:
         raise InvalidRequestError(
-            f"the message {question.message_id!r} was forgotten: send it under another id",
+            "this message was forgotten: send it under another id",
             code="message_forgotten",
             status=410,
         )
-    if journal[0].fields.get("text") != message.text:
+    accepted = journal[0]
+    is_theirs = "key" not in accepted.fields or may_follow(caller, accepted)
+    if accepted.fields.get("text") != message.text or not is_theirs:
         raise InvalidRequestError(
-            f"the message {question.message_id!r} was sent before with another text",
+            "this message id was used before for another message: send it under another id",
             code="message_id_reused",
             status=409,
         )
@@ -266,4 +279,5 @@ def _message(
         arguments=arguments,
         language=preferred_language(request, sent.language),
         request_id=str(request.state.request_id),
+        key_id=place.caller.key_id,
     )

@@ -26,7 +26,7 @@ RETRY_MS = 1000
 """How long a reader waits before it comes back."""
 PADDING = ":" + " " * 2048 + "\n"
 """Fills the buffer of proxies that send nothing before they have a kilobyte or two."""
-HEADERS = {"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no"}
+HEADERS = {"Cache-Control": "no-store, no-transform", "X-Accel-Buffering": "no"}
 
 
 class EventStream:

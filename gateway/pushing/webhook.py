@@ -32,6 +32,9 @@ def webhook(path: str, heard: Heard, *, unavailable: tuple[type[Exception], ...]
     async def alive(_request: Request) -> Response:
         return PlainTextResponse("ok")
 
-    return Starlette(
+    app = Starlette(
         routes=[Route(path, receive, methods=["POST"]), Route("/healthz", alive, methods=["GET"])]
     )
+    # A redirect would lead to whatever host the request names.
+    app.router.redirect_slashes = False
+    return app

@@ -84,13 +84,13 @@ class SlackEvents:
             channel = str(body["channel"]["id"])
             choice = await self._door.buttons.choice(str(action.get("value", "")))
             thread = str(message.get("thread_ts") or DIRECT)
-            place = conversation_of(self._me, channel, thread)
+            place = self._door.named(conversation_of(self._me, channel, thread), "-")
             language = await self._locales.of(str(body["user"]["id"]))
             post = {"channel": channel}
             if thread != DIRECT:
                 post["thread"] = thread
             user = str(body["user"]["id"])
-            if choice is None or choice.question.conversation_id != place:
+            if choice is None or choice.question.conversation != place.conversation:
                 self._door.beside(self._whispered(post, user, "push_expired", language))
                 return
             order = float(action["action_ts"])

@@ -38,7 +38,8 @@ class Updates:
 
     async def _press(self, pressed: Pressed) -> None:
         choice = await self._door.buttons.choice(pressed.token)
-        if choice is None or choice.question.conversation_id != pressed.conversation_id:
+        place = self._door.named(pressed.conversation_id, pressed.message_id)
+        if choice is None or choice.question.conversation != place.conversation:
             await self._answer(pressed, "push_expired", choice)
             return
         await self._door.chosen(

@@ -134,7 +134,7 @@ class House:
             self.broker,
             tenant="acme",
             assistant="docs",
-            channel="test",
+            channel="http",
             deadline_seconds=deadline_seconds,
             apology=lambda language: f"apology/{language}",
             result_list=result_list,

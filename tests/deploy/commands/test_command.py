@@ -226,7 +226,7 @@ def test_the_whole_reply_is_json_on_standard_output_alone(
 
     reply = told.json
     assert (told.status, reply["outcome"], reply["model"]) == (0, "answered", "offline")
-    assert (reply["conversation_id"], reply["message_id"]) == ("c-json", "m-json")
+    assert (reply["conversation_id"], reply["message_id"]) == ("cli/c-json", "m-json")
     assert {"number", "title", "heading_path", "anchor", "path", "url"} <= set(reply["sources"][0])
     assert all(json.loads(line)["event"] for line in told.err.splitlines())
 
@@ -243,9 +243,9 @@ def test_a_message_id_of_two_conversations_needs_the_conversation(served: Run) -
 
     ambiguous = one_line(served("trace", "m-both"))
 
-    assert "2 conversations have a message 'm-both' (c-one, c-two)" in ambiguous
+    assert "2 conversations have a message 'm-both' (cli/c-one, cli/c-two)" in ambiguous
     told = served("trace", "m-both", "--conversation", "c-two")
-    assert told.out.startswith("c-two / m-both\n")
+    assert told.out.startswith("cli/c-two / m-both\n")
 
 
 @pytest.mark.parametrize(

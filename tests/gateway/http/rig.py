@@ -17,6 +17,7 @@ from gateway.desk import Desk
 from gateway.http.app import make_app
 from gateway.http.door import Door
 from gateway.http.guard import Guard
+from gateway.http.hosts import AllowedHosts
 from gateway.http.links import Name, SourceLinks
 from gateway.http.metrics import DoorMeter
 from gateway.http.reader import reader_router
@@ -138,6 +139,7 @@ async def open_booth(
     documentation: Mapping[Name, str] | None = None,
     trusted_proxies: Sequence[str] = (),
     heartbeat_seconds: float = 10.0,
+    hosts: AllowedHosts | None = None,
     **broker_options: Any,
 ) -> AsyncIterator[Booth]:
     """Open a door while inside; several may stand before one house."""
@@ -157,7 +159,7 @@ async def open_booth(
             )
             for tenant, assistant in ASSISTANTS
         },
-        guard=Guard(keys, StoredRates(house.client), open_tenant=open_tenant),
+        guard=Guard(keys, StoredRates(house.client), open_tenant=open_tenant, hosts=hosts),
         conversations=StoredConversations(house.client, shards=1, ttl_seconds=3600),
         words=lambda key, language: f"{key}/{language}",
         meter=meter,

@@ -3,12 +3,13 @@
 import json
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen
 
 import httpx
 import pytest
+from redis import Redis
 
 from tests.deploy.house import command, environment, refdesk
 
@@ -83,6 +84,57 @@ def test_serve_answers_without_a_key_until_there_is_one(tmp_path: Path) -> None:
     assert (ended["id"], ended["state"]) == (key["id"], "revoked")
     assert not {"token", "digest"} & ended.keys()
     assert elsewhere.status_code == 200
+
+
+def test_a_door_that_ever_had_a_key_never_answers_without_one(tmp_path: Path) -> None:
+    with serving(tmp_path, "--gateway-only") as (url, _):
+        open_ = httpx.get(f"{url}/v1/models", timeout=60)
+        assert refdesk(tmp_path, "keys", "create").returncode == 0
+        forget_everything(tmp_path)
+        without = httpx.get(f"{url}/v1/models", timeout=60)
+    with serving(tmp_path, "--gateway-only") as (url, said):
+        again = httpx.get(f"{url}/v1/models", timeout=60)
+
+    assert [open_.status_code, without.status_code, again.status_code] == [200, 401, 401]
+    assert "Redis has lost all" in said[1]
+
+
+def test_a_door_that_found_keys_at_its_start_remembers_them(tmp_path: Path) -> None:
+    assert refdesk(tmp_path, "keys", "create").returncode == 0
+    (tmp_path / "keys-made").unlink()
+
+    with serving(tmp_path, "--gateway-only") as (url, _):
+        forget_everything(tmp_path)
+        answer = httpx.get(f"{url}/v1/models", timeout=60)
+
+    assert answer.status_code == 401
+    assert (tmp_path / "keys-made").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"require_keys": "true"}, "REQUIRE_KEYS is set"),
+        ({"public_url": "https://desk.acme.test"}, "PUBLIC_URL is set"),
+        ({"trusted_proxies": '["127.0.0.1"]'}, "TRUSTED_PROXIES is set"),
+    ],
+)
+def test_a_door_that_others_reach_answers_nobody_without_a_key(
+    tmp_path: Path, settings: dict[str, str], reason: str
+) -> None:
+    with serving(tmp_path, "--gateway-only", **settings) as (url, said):
+        answer = httpx.get(f"{url}/v1/models", timeout=60)
+
+    assert answer.status_code == 401
+    assert "refdesk keys create" in answer.json()["error"]["message"]
+    assert f"nobody can come in yet: {reason}" in said[1]
+
+
+def forget_everything(data: Path) -> None:
+    """Empty the Redis of a data folder, as an accident does."""
+    path = (data / "broker" / "socket").read_text()
+    with closing(Redis(unix_socket_path=path)) as client:
+        client.flushall()
 
 
 def test_a_door_alone_keeps_the_deadline_of_what_it_accepted(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from envelope.role import Role
-from tests.gateway.http.rig import Booth, events, eventually
+from tests.gateway.http.rig import Booth, events, eventually, open_booth
 from tests.worker.cast import House
 
 CONVERSATION = "/v1/conversations/c1"
@@ -88,6 +88,41 @@ async def test_forgetting_ends_what_is_under_way(booth: Booth) -> None:
     assert answer.json()["text"] == "superseded/en"
     assert following.result()[-1].data["outcome"] == "superseded"
     assert forgetting.result().status_code == 204
+
+
+async def test_who_deletes_a_conversation_at_once_with_another_succeeds_too(
+    any_house: House,
+) -> None:
+    async with any_house.open(), open_booth(any_house) as one, open_booth(any_house) as other:
+        clients = [one.client(), other.client()]
+        for turn in range(5):
+            sent = {"text": "What is a xylophone?", "message_id": f"m{turn}"}
+            assert (await clients[0].post(MESSAGES, json=sent)).status_code == 200
+            any_house.script.next(Role.COMMAND, *[{"forget": "all"}] * 4)
+            async with asyncio.TaskGroup() as tasks:
+                deleting = [
+                    tasks.create_task(client.delete(CONVERSATION)) for client in clients * 2
+                ]
+            any_house.script.acts[Role.COMMAND].clear()
+
+            assert [task.result().status_code for task in deleting] == [204] * 4
+            assert (await clients[0].get(CONVERSATION)).status_code == 404
+
+
+async def test_two_deletions_at_once_end_what_is_under_way(booth: Booth) -> None:
+    gate = asyncio.Event()
+    booth.house.script.next(Role.ESSENCE, lambda _reads: _after(gate))
+    booth.house.script.next(Role.COMMAND, {"forget": "all"}, {"forget": "all"})
+    client = booth.client()
+    async with asyncio.TaskGroup() as tasks:
+        asked = tasks.create_task(client.post(MESSAGES, json={**QUESTION, "message_id": "m1"}))
+        await eventually(lambda: _read(booth, client))
+        deleting = [tasks.create_task(client.delete(CONVERSATION)) for _ in range(2)]
+        ended = await asked
+        gate.set()
+
+    assert ended.json()["outcome"] == "superseded"
+    assert [task.result().status_code for task in deleting] == [204, 204]
 
 
 async def test_the_last_thumb_given_counts(booth: Booth) -> None:

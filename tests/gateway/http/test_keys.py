@@ -274,6 +274,17 @@ async def test_without_keys_the_machine_itself_is_let_in_and_no_website(booth: B
     assert (await booth.client().post(MESSAGES, json=QUESTION)).status_code == 200
 
 
+async def test_a_door_that_had_a_key_needs_one_after_redis_forgot_it(booth: Booth) -> None:
+    await booth.key()
+    assert (await booth.client().post(MESSAGES, json=QUESTION)).status_code == 401
+
+    await booth.house.client.flushall()
+
+    for method, path in every_route(booth):
+        answer = await call(booth.client(), method, path)
+        assert answer.status_code == 401, (method, path)
+
+
 async def test_a_door_to_the_network_lets_nobody_in_without_a_key(house: House) -> None:
     async with open_booth(house, open_tenant=None) as booth:
         for method, path in every_route(booth):

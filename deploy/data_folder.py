@@ -1,0 +1,60 @@
+"""Keeps the data folder for its owner alone, and remembers in it that a key was ever made."""
+
+import os
+import stat
+from pathlib import Path
+
+import structlog
+
+log = structlog.get_logger("deploy")
+
+OWNER_ALONE = 0o700
+OTHERS = 0o077
+"""The permissions of everybody but the owner."""
+KEYS_MADE = "keys-made"
+EXPLANATION = """\
+A key of the HTTP door was made. While this file exists, no door with this data folder answers
+without a key, even if Redis has lost its keys. Remove it only if none is needed any more.
+"""
+
+
+def protect_data_folder(folder: Path) -> None:
+    """Create a data folder that only its owner can enter, or make an existing one so.
+
+    A folder of another owner stays as it is, and a warning is logged.
+    """
+    folder.mkdir(parents=True, exist_ok=True, mode=OWNER_ALONE)
+    mode = stat.S_IMODE(folder.stat().st_mode)
+    if not mode & OTHERS:
+        return
+    found = {"folder": str(folder), "found": f"{mode:o}", "expected": f"{OWNER_ALONE:o}"}
+    try:
+        folder.chmod(mode & ~OTHERS)
+    except OSError as error:
+        log.warning("data_folder_open_to_others", **found, error=str(error))
+    else:
+        log.warning("data_folder_closed_to_others", **found)
+
+
+class KeyHistory:
+    """Remembers outside Redis that a key was ever made, for the day when Redis loses its keys."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @property
+    def has_keys(self) -> bool:
+        """Whether a key was ever made for this data folder."""
+        return (self._folder / KEYS_MADE).exists()
+
+    def note(self) -> None:
+        """Remember that a key was made; what cannot be written is logged."""
+        if self.has_keys:
+            return
+        try:
+            protect_data_folder(self._folder)
+            mark = os.open(self._folder / KEYS_MADE, os.O_WRONLY | os.O_CREAT, 0o600)
+            with os.fdopen(mark, "w", encoding="utf-8") as file:
+                file.write(EXPLANATION)
+        except OSError as error:
+            log.warning("keys_not_remembered", mend="set REQUIRE_KEYS=true", error=str(error))

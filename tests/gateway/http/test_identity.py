@@ -1,0 +1,318 @@
+"""Whose conversation an id names: no channel reaches another's, no key another key's answers."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import pytest
+
+from envelope.question import Question
+from envelope.role import Role
+from gateway.desk import Message
+from gateway.keys import Scope
+from tests.gateway.http.rig import Booth, Shelf, events, eventually, open_booth
+from tests.gateway.http.test_keys import call, every_route
+from tests.gateway.pushing.rig import memory_of
+from tests.gateway.slack.api import BOT, slack_api
+from tests.gateway.slack.rig import slack_desk
+from tests.gateway.telegram.api import bot_api
+from tests.gateway.telegram.rig import telegram_desk
+from tests.worker.cast import House
+
+WORD = "xylophone"
+"""What the private chat is about: no answer may ever hold it."""
+MESSAGES = "/v1/conversations/c1/messages"
+SENT = {"text": f"What is a {WORD}?", "message_id": "m1"}
+ASK_ALONE = frozenset({Scope.ASK})
+COMPLETIONS = "/v1/chat/completions"
+
+
+@asynccontextmanager
+async def telegram_chat(house: House) -> AsyncIterator[None]:
+    async with bot_api() as api, telegram_desk(house, api) as desk:
+        await desk.say(SENT["text"], id_=1)
+        yield
+
+
+@asynccontextmanager
+async def slack_chat(house: House) -> AsyncIterator[None]:
+    async with slack_api() as api, slack_desk(house, api) as desk:
+        await desk.say(f"<@{BOT}> {SENT['text']}", channel="D1", channel_type="im")
+        yield
+
+
+CHATS: dict[str, Any] = {
+    "telegram": (telegram_chat, "7:0", "8:0", "1"),
+    "slack": (slack_chat, "T1:D1:direct", "T1:D2:direct", "1700000000.000001"),
+}
+"""By channel: how a private chat begins, what it is called, what none is called, its message."""
+
+
+def spellings(channel: str, name: str) -> list[str]:
+    """Return what an attacker writes for a chat."""
+    escaped = name.replace(":", "%3A")
+    return [
+        name,
+        escaped,
+        f"{channel}/{name}",
+        f"{channel}%2F{name}",
+        f"{channel}%2f{escaped}",
+        f"{channel}%252F{name}",
+        f"%2F{channel}%2F{name}",
+        f"c1%2F..%2F{channel}%2F{name}",
+        f"{channel}\N{DIVISION SLASH}{name}",
+        f"{channel}\N{FULLWIDTH SOLIDUS}{name}",
+        f"{channel}%5C{name}",
+        f"{channel}%00%2F{name}",
+        f"{channel}:{name}",
+        f"{name}%0A",
+        name.replace(":", "\N{RATIO}"),
+        name.replace("0", "\N{FULLWIDTH DIGIT ZERO}"),
+    ]
+
+
+async def answered(house: House, message_id: str) -> Question:
+    """Return the question of a message once it has its outcome."""
+    question: Question = (await eventually(lambda: house.broker.find(message_id)))[0]
+    assert await house.broker.outcome(question, block_seconds=20)
+    return question
+
+
+def plain(answer: httpx.Response) -> tuple[int, str]:
+    """Return a status, and what an error tells, without the names of the request."""
+    if answer.status_code < 400 or not answer.content:
+        return answer.status_code, ""
+    error = {**answer.json()["error"], "request_id": ""}
+    return answer.status_code, json.dumps(error)
+
+
+async def attack(client: httpx.AsyncClient, booth: Booth, name: str, message_id: str) -> list[Any]:
+    """Return what every route tells of a conversation and a message; what changes it comes last."""
+    routes = sorted(
+        every_route(booth), key=lambda route: (route[0] == "DELETE", route[1].endswith("/messages"))
+    )
+    answers = [
+        await call(client, method, path, conversation_id=name, message_id=message_id)
+        for method, path in routes
+        if "{conversation_id}" in path
+    ]
+    asked = {"model": "docs", "messages": [{"role": "user", "content": "What did I ask?"}]}
+    answers.append(await client.post(COMPLETIONS, json={**asked, "conversation_id": name}))
+    for answer in answers:
+        assert WORD not in answer.text, answer.request.url
+        assert answer.status_code < 500
+    return [plain(answer) for answer in answers]
+
+
+@pytest.mark.parametrize("channel", CHATS)
+async def test_no_http_key_reaches_a_chat_of_another_channel(house: House, channel: str) -> None:
+    chat, name, unknown, message_id = CHATS[channel]
+    async with house.open(), chat(house), open_booth(house, documents=Shelf()) as booth:
+        question = await answered(house, message_id)
+        client = await booth.secret(scopes=frozenset(Scope))
+        for spelled, none in zip(
+            spellings(channel, name), spellings(channel, unknown), strict=True
+        ):
+            told = await attack(client, booth, spelled, message_id)
+            assert told == await attack(client, booth, none, message_id), spelled
+
+        assert question.conversation_id == f"{channel}/{name}"
+        assert (await house.memory.recall(question)).history[0].text == SENT["text"]
+        seen = house.script.seen[Role.LANG]
+    assert [one["history"] for one in seen if WORD in str(one["history"])] == []
+
+
+@pytest.mark.parametrize("channel", CHATS)
+async def test_a_chat_stored_before_ids_named_their_channel_is_out_of_reach(
+    house: House, channel: str
+) -> None:
+    _, name, unknown, message_id = CHATS[channel]
+    async with house.open(), open_booth(house, documents=Shelf()) as booth:
+        # As doors of chat services stored it: the bare id, and what the channel knows of it.
+        await house.desk().ask(Message(str(SENT["text"]), name, message_id))
+        question = await answered(house, message_id)
+        await memory_of(house, channel).note_about(question, language="en")
+        client = await booth.secret(scopes=frozenset(Scope))
+
+        for method, path in every_route(booth):
+            if "{conversation_id}" in path:
+                told = await call(client, method, path, conversation_id=name, message_id=message_id)
+                assert told.status_code == 404, path
+                assert told.json()["error"]["message"] == "there is no such conversation"
+        asked = {"model": "docs", "messages": [{"role": "user", "content": "What did I ask?"}]}
+        asked["conversation_id"] = name
+        assert (await client.post(COMPLETIONS, json=asked)).status_code == 404
+        own = await client.post(f"/v1/conversations/{unknown}/messages", json=SENT)
+
+    assert own.status_code == 200
+
+
+async def test_the_same_id_names_two_conversations_in_two_channels(house: House) -> None:
+    async with house.open(), open_booth(house) as booth:
+        client = await booth.secret()
+        await client.post("/v1/conversations/7:0/messages", json=SENT)
+
+        async with bot_api() as api, telegram_desk(house, api) as desk:
+            await desk.say("And mine?", id_=1)
+            question = await answered(house, "1")
+
+        assert (await house.memory.recall(question)).history[0].text == "And mine?"
+        [message] = (await client.get("/v1/conversations/7:0")).json()["messages"]
+    assert message["text"] == SENT["text"]
+
+
+async def test_a_tenant_learns_nothing_of_anothers_conversations(booth: Booth) -> None:
+    owner, stranger = await booth.secret(), await booth.secret("other", scopes=frozenset(Scope))
+    await owner.post(MESSAGES, json=SENT)
+
+    told = await attack(stranger, booth, "c1", "m1")
+
+    assert told == await attack(stranger, booth, "c9", "m9")
+    [message] = (await owner.get("/v1/conversations/c1")).json()["messages"]
+    assert message["text"] == SENT["text"]
+
+
+async def test_a_key_of_one_assistant_reaches_no_route_of_another(booth: Booth) -> None:
+    owner = await booth.secret()
+    bound = await booth.secret(assistants=("api",), scopes=frozenset(Scope))
+    await owner.post(f"{MESSAGES}?assistant=docs", json=SENT)
+
+    for method, path in every_route(booth):
+        if "{conversation_id}" in path or "{model}" in path:
+            answer = await call(bound, method, f"{path}?assistant=docs")
+            assert answer.status_code == 404, path
+    asked = {"model": "docs", "messages": [{"role": "user", "content": "What did I ask?"}]}
+    completed = await bound.post(COMPLETIONS, json={**asked, "conversation_id": "c1"})
+    same_id = await bound.get("/v1/conversations/c1")
+
+    assert (completed.status_code, same_id.status_code) == (404, 404)
+
+
+CANARY = "marimba"
+ECHOES: list[tuple[str, str, dict[str, Any]]] = [
+    ("GET", f"/v1/conversations/{CANARY}%20", {}),
+    ("GET", f"/v1/conversations/{CANARY}", {}),
+    ("GET", f"/v1/conversations/c1?assistant={CANARY}", {}),
+    ("GET", f"/v1/conversations/c1?assistant={CANARY * 20}", {}),
+    ("GET", f"{MESSAGES}/{CANARY}/events", {}),
+    ("GET", f"{MESSAGES}/m1/events", {"headers": {"Last-Event-ID": CANARY}}),
+    ("GET", f"{MESSAGES}/m1/events", {"headers": {"Last-Event-ID": "9876543210987654-0.0"}}),
+    ("POST", f"{MESSAGES}/{CANARY}/cancel", {}),
+    ("POST", f"{MESSAGES}/m1/feedback", {"json": {"thumb": CANARY}}),
+    ("POST", MESSAGES, {"json": {"text": "Hi", CANARY: 1}}),
+    ("POST", MESSAGES, {"json": {"text": "Hi", "message_id": f"{CANARY} "}}),
+    ("POST", MESSAGES, {"json": {"text": f"{CANARY}?", "message_id": "m1"}}),
+    ("POST", MESSAGES, {"json": {"text": "Hi", "language": f"{CANARY}!"}}),
+    ("POST", MESSAGES, {"json": [CANARY]}),
+    ("POST", MESSAGES, {"content": f'{{"{CANARY}'.encode()}),
+    ("POST", MESSAGES, {"json": SENT, "headers": {"Idempotency-Key": CANARY}}),
+    ("POST", COMPLETIONS, {"json": {"model": CANARY, "messages": [{"role": "user"}]}}),
+    ("POST", COMPLETIONS, {"json": {"model": "docs", "messages": [{"role": CANARY}]}}),
+    ("POST", COMPLETIONS, {"json": {"model": "docs", "messages": [
+        {"role": "user", "content": [{"type": CANARY}]}]}}),
+    ("GET", f"/v1/models/{CANARY}", {}),
+    ("GET", f"/{CANARY}", {}),
+    ("PATCH", MESSAGES, {"json": {CANARY: 1}}),
+    ("GET", f"/v1/documents/{CANARY}", {}),
+    ("GET", "/v1/models", {"headers": {"Authorization": f"Bearer {CANARY}"}}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("method", "path", "options"), ECHOES)
+async def test_no_error_repeats_what_was_sent(
+    booth: Booth, method: str, path: str, options: dict[str, Any]
+) -> None:
+    client = await booth.secret()
+    await client.post(MESSAGES, json=SENT)
+
+    answer = await client.request(method, path, **options)
+
+    assert 400 <= answer.status_code < 500
+    for sent in (CANARY, "9876543210987654"):
+        assert sent not in answer.text
+        assert sent not in str(answer.headers)
+
+
+async def test_who_may_ask_alone_follows_and_stops_no_message_of_another_key(booth: Booth) -> None:
+    owner, stranger = await booth.secret(), await booth.secret(scopes=ASK_ALONE)
+    await owner.post(MESSAGES, json=SENT)
+    told = [
+        await stranger.get(f"{MESSAGES}/m1/events"),
+        await stranger.post(f"{MESSAGES}/m1/cancel"),
+    ]
+    unknown = [
+        await stranger.get(f"{MESSAGES}/m9/events"),
+        await stranger.post(f"{MESSAGES}/m9/cancel"),
+    ]
+
+    assert [answer.status_code for answer in told] == [404, 404]
+    assert [plain(answer) for answer in told] == [plain(answer) for answer in unknown]
+
+
+async def test_who_may_ask_alone_stops_nothing_that_another_key_has_under_way(
+    booth: Booth,
+) -> None:
+    gate = asyncio.Event()
+    booth.house.script.next(Role.ESSENCE, lambda _reads: opened(gate))
+    owner, stranger = await booth.secret(), await booth.secret(scopes=ASK_ALONE)
+    async with asyncio.TaskGroup() as tasks:
+        asked = tasks.create_task(owner.post(MESSAGES, json=SENT))
+        await eventually(lambda: booth.house.broker.find("m1"))
+        refused = await stranger.post(f"{MESSAGES}/m1/cancel")
+        gate.set()
+
+    assert refused.status_code == 404
+    assert asked.result().json()["outcome"] == "answered"
+
+
+async def test_who_may_ask_alone_gets_no_stored_answer_for_an_id_and_a_guessed_text(
+    booth: Booth,
+) -> None:
+    owner, stranger = await booth.secret(), await booth.secret(scopes=ASK_ALONE)
+    await owner.post(MESSAGES, json=SENT)
+
+    guessed = await stranger.post(MESSAGES, json=SENT)
+    wrong = await stranger.post(MESSAGES, json={**SENT, "text": "Another?"})
+    streamed = await stranger.post(MESSAGES, json=SENT, headers={"Accept": "text/event-stream"})
+
+    assert (guessed.status_code, guessed.json()["error"]["code"]) == (409, "message_id_reused")
+    assert plain(guessed) == plain(wrong) == plain(streamed)
+
+
+async def test_who_may_ask_alone_goes_on_with_an_own_message_at_another_process(
+    any_house: House,
+) -> None:
+    async with any_house.open(), open_booth(any_house) as first, open_booth(any_house) as second:
+        token = await first.key(scopes=ASK_ALONE)
+        one, other = first.client(token), second.client(token)
+
+        asked = await one.post(MESSAGES, json=SENT)
+        again = await other.post(MESSAGES, json=SENT)
+        followed = await events(other, "GET", f"{MESSAGES}/m1/events")
+        stopped = await other.post(f"{MESSAGES}/m1/cancel")
+        named = [
+            await client.post(
+                MESSAGES, json={"text": "And?"}, headers={"Idempotency-Key": "my order"}
+            )
+            for client in (one, other)
+        ]
+
+    assert asked.json() == again.json() == followed[-1].data == stopped.json()
+    assert named[0].json() == named[1].json()
+
+
+async def test_who_may_read_follows_what_another_key_asked(booth: Booth) -> None:
+    asks, reads = await booth.secret(scopes=ASK_ALONE), await booth.secret()
+    asked = await asks.post(MESSAGES, json=SENT)
+
+    followed = await events(reads, "GET", f"{MESSAGES}/m1/events")
+
+    assert followed[-1].data == asked.json()
+
+
+async def opened(gate: asyncio.Event) -> dict[str, object]:
+    await gate.wait()
+    return {}
