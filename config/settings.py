@@ -10,6 +10,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from config.chat_settings import ChatSettings
 from config.errors import SettingsError
 from config.http_settings import WEB_ADDRESS, HttpSettings
+from config.visitor_settings import VisitorSettings
 
 INSTANCES = {
     "manager": 1,
@@ -73,7 +74,7 @@ class AssistantSettings(BaseModel, frozen=True, extra="forbid"):
         return _documentation(value)
 
 
-class Settings(HttpSettings, ChatSettings, BaseSettings):
+class Settings(HttpSettings, VisitorSettings, ChatSettings, BaseSettings):
     """The settings of one process. Times are seconds unless the name says otherwise."""
 
     model_config = SettingsConfigDict(

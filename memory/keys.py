@@ -9,11 +9,12 @@
 | rd:{shard}:mem:<conversation>:statistics   | hash | finish  | manager | ttl      |
 | rd:{shard}:mem:<conversation>:calls        | hash | agents  | agents  | ttl, end |
 | rd:{shard}:mem:<conversation>:feedback     | hash | doors   | doors   | ttl      |
-| rd:{shard}:mem:<conversation>:visit        | str  | doors   | doors   | ttl      |
+| rd:{shard}:mem:<conversation>:visit        | str  | doors   | doors   | ttl (1)  |
 | rd:thread:<tenant>/<assistant>:<hash>      | str  | doors   | doors   | ttl      |
 | rd:keys                                    | hash | keys    | doors   | never    |
 | rd:keys:links                              | str  | doors   | doors   | never    |
-| rd:rate:{owner}:<limit>                    | hash | doors   | doors   | a day    |
+| rd:rate:{owner}:<limit>                    | hash | doors   | doors   | when full|
+| rd:rate:{owner}:once/<hash>                | str  | doors   | doors   | minutes  |
 | rd:push:{channel/<conversation>}:about     | hash | doors   | doors   | ttl      |
 | rd:push:{channel/<conversation>}:open      | zset | doors   | doors   | ttl      |
 | rd:push:{channel/<conversation>}:post:<id> | hash | doors   | doors   | ttl      |
@@ -24,6 +25,8 @@
 | rd:push:<channel>:duty:<what>              | str  | doors   | doors   | seconds  |
 | rd:cache:<tenant>/<assistant>:<hash>       | str  | agents  | agents  | ttl      |
 | rd:limit:<model>                           | hash | agents  | agents  | ttl      |
+
+(1) Minutes, as long as nothing was asked in the conversation.
 
 `calls` holds the paid model calls of the question that runs, so that a redelivered envelope finds
 them; the question's end deletes it. `visit` outlives `clear_all`: the visitor

@@ -132,8 +132,9 @@ class Completions:
             history=history.turns if own else None,
             pause=await self._pause(desk, history, key_id) if own else None,
         )
-        await self._door.guard.admit_question(caller)
         question = desk.question(message)
+        once = "\x1f".join((*question.conversation, question.message_id))
+        await self._door.guard.admit_question(caller, once=once)
         admission = None
         if wanted.stream:
             admission = await handed_in(self._door, self._patience, desk, message)

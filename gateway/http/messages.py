@@ -17,7 +17,7 @@ from gateway.answer import STOPPED, Answer
 from gateway.desk import Desk, Message, parsed
 from gateway.errors import BusyError
 from gateway.events import Place, place_of
-from gateway.http.door import ID, Door, Entered, MessageId, enters
+from gateway.http.door import ID, Door, Entered, MessageId, enters, use_visit
 from gateway.http.errors import InvalidRequestError, unknown
 from gateway.http.language import preferred_language
 from gateway.http.patience import Patience
@@ -122,13 +122,16 @@ class Messages:
     async def _send(
         self, place: Entered, request: Request, sent: NewMessage, idempotency_key: str | None
     ) -> Response:
-        await self._door.guard.admit_question(place.caller)
         message = _message(place, request, sent, idempotency_key)
         question = place.desk.question(message)
+        # Sent again under its id it is counted once.
+        once = "\x1f".join((*question.conversation, question.message_id))
+        await self._door.guard.admit_question(place.caller, once=once)
         if EVENT_STREAM in request.headers.get("accept", ""):
             return await self._streamed(place, question, message)
         if isinstance(await self._patience.submit(place.desk, message), Duplicate):
             await check_same(self._door, question, message)
+        await use_visit(self._door, place)
         reply = await self._outcome(place, question, message.language)
         answer = place.shows(reply, message.language)
         self._door.meter.ended(answer.outcome.value)
@@ -171,6 +174,7 @@ class Messages:
 
     async def _streamed(self, place: Entered, question: Question, message: Message) -> Response:
         admission = await handed_in(self._door, self._patience, place.desk, message)
+        await use_visit(self._door, place)
         stream = self._events(place, question, Place(), message.language, admission)
         return stream.response(message_id=question.message_id)
 
