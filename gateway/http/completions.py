@@ -35,7 +35,7 @@ from gateway.http.errors import ForbiddenError, InvalidRequestError
 from gateway.http.guard import Caller
 from gateway.http.history import History, cleaned_turn, history_of
 from gateway.http.language import preferred_language
-from gateway.http.messages import IdempotencyKey, check_same, handed_in
+from gateway.http.messages import IdempotencyKey, check_same, handed_in, party_of
 from gateway.http.patience import Patience
 from gateway.http.sse import HEADERS, Admission, EventStream
 from gateway.keys import Scope
@@ -137,8 +137,8 @@ class Completions:
         await self._door.guard.admit_question(caller, once=once)
         admission = None
         if wanted.stream:
-            admission = await handed_in(self._door, self._patience, desk, message)
-        elif isinstance(await self._patience.submit(desk, message), Duplicate):
+            admission = await handed_in(self._door, self._patience, desk, message, party_of(caller))
+        elif isinstance(await self._patience.submit(desk, message, party_of(caller)), Duplicate):
             await check_same(self._door, question, message)
         shows = self._door.shows(caller, question)
         created, language = int(time.time()), message.language

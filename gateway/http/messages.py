@@ -19,8 +19,9 @@ from gateway.errors import BusyError
 from gateway.events import Place, place_of
 from gateway.http.door import ID, Door, Entered, MessageId, enters, use_visit
 from gateway.http.errors import InvalidRequestError, unknown
+from gateway.http.guard import Caller
 from gateway.http.language import preferred_language
-from gateway.http.patience import Patience
+from gateway.http.patience import Party, Patience
 from gateway.http.sse import Admission, EventStream
 from gateway.keys import Scope
 from gateway.text import LONGEST_CHARACTERS, cleaned
@@ -129,7 +130,8 @@ class Messages:
         await self._door.guard.admit_question(place.caller, once=once)
         if EVENT_STREAM in request.headers.get("accept", ""):
             return await self._streamed(place, question, message)
-        if isinstance(await self._patience.submit(place.desk, message), Duplicate):
+        party = party_of(place.caller)
+        if isinstance(await self._patience.submit(place.desk, message, party), Duplicate):
             await check_same(self._door, question, message)
         await use_visit(self._door, place)
         reply = await self._outcome(place, question, message.language)
@@ -173,7 +175,9 @@ class Messages:
         return stream.response(message_id=message_id)
 
     async def _streamed(self, place: Entered, question: Question, message: Message) -> Response:
-        admission = await handed_in(self._door, self._patience, place.desk, message)
+        admission = await handed_in(
+            self._door, self._patience, place.desk, message, party_of(place.caller)
+        )
         await use_visit(self._door, place)
         stream = self._events(place, question, Place(), message.language, admission)
         return stream.response(message_id=question.message_id)
@@ -200,17 +204,24 @@ class Messages:
 
 
 async def handed_in(
-    door: Door, patience: Patience, desk: Desk, message: Message
+    door: Door, patience: Patience, desk: Desk, message: Message, party: Party
 ) -> Admission | None:
     """Hand in a message that is to be streamed; return what waits, where the desk is full."""
     try:
         if isinstance(await patience.once(desk, message), Duplicate):
             await check_same(door, desk.question(message), message)
     except BusyError as busy:
-        if not patience.may_wait(busy):
+        if not patience.may_wait(desk, message, busy, party):
             raise
-        return patience.tries(desk, message, busy, longer=STREAMS_WAIT_LONGER)
+        return patience.tries(desk, message, busy, party, longer=STREAMS_WAIT_LONGER)
     return None
+
+
+def party_of(caller: Caller) -> Party:
+    """Return as whom a caller waits before a full desk."""
+    if caller.key is None:
+        return Party()
+    return Party(caller.key.id, caller.visitor.owner if caller.public else "")
 
 
 async def check_same(door: Door, question: Question, message: Message) -> None:
