@@ -15,6 +15,7 @@ from config.ingestion_settings import IngestionSettings
 from config.model_settings import ModelSettings
 from config.retention_settings import RetentionSettings
 from config.storage_settings import StorageSettings
+from config.visitor_settings import VisitorSettings
 
 INSTANCES = {
     "manager": 1,
@@ -58,6 +59,7 @@ class Settings(
     RetentionSettings,
     IngestionSettings,
     HttpSettings,
+    VisitorSettings,
     ChatSettings,
     BaseSettings,
 ):

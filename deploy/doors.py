@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from broker.transcripts import Said, Transcripts
+from config.settings import Settings
 from config.texts import load_texts
 from deploy.assembly import Post, desks
 from deploy.data_folder import KeyHistory
@@ -22,11 +23,12 @@ from gateway.http.links import SourceLinks
 from gateway.http.metrics import DoorMeter
 from gateway.http.reader import reader_router
 from gateway.keys import Key
-from gateway.port import Demand, Feedback
+from gateway.limits.visitors import VisitorLimits, Visitors
+from gateway.port import Demand, Feedback, Shortage, Visit
 from gateway.widget.routes import widget_router
 from knowledge.errors import KnowledgeError
 from memory.conversation import RedisMemory
-from memory.doors import RedisDoorKeys, RedisDoorMemory, RedisRates
+from memory.doors import EMPTY_SECONDS, RedisDoorKeys, RedisDoorMemory, RedisRates
 from memory.errors import MemoryUnavailableError
 from memory.keys import conversation_keys
 from memory.pushing import RedisPushMemory
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 KEPT_TURNS = 50
+MINUTE_SECONDS = 60
 PUSH_CHANNELS = ("slack", "telegram")
 
 
@@ -83,14 +86,17 @@ class StoredRates:
     def __init__(self, client: "Redis") -> None:
         self._rates = RedisRates(client)
 
-    async def admit(self, owner: str, demands: Sequence[Demand]) -> float:
-        return await self._rates.admit(
-            owner,
-            [
-                (demand.name, _or_zero(demand.per_minute), _or_zero(demand.per_day))
-                for demand in demands
-            ],
-        )
+    async def admit(
+        self, owner: str, demands: Sequence[Demand], *, once: str = ""
+    ) -> Shortage | None:
+        limits = [
+            (demand.name, _or_zero(demand.per_minute), _or_zero(demand.per_day))
+            for demand in demands
+        ]
+        seconds, place, period = await self._rates.admit(owner, limits, once=once)
+        if seconds <= 0:
+            return None
+        return Shortage(demands[place], "day" if period == "day" else "minute", seconds)
 
 
 class StoredConversations:
@@ -103,13 +109,20 @@ class StoredConversations:
         shards: int,
         ttl_seconds: int,
         ttl_of: Callable[[Question], int] | None = None,
+        empty_seconds: int = EMPTY_SECONDS,
     ) -> None:
         self._shards = shards
         self._memory = RedisMemory(
             client, shards=shards, window=KEPT_TURNS, ttl_seconds=ttl_seconds
         )
         self._transcripts = Transcripts(client, shards=shards)
-        self._door = RedisDoorMemory(client, shards=shards, ttl_seconds=ttl_seconds, ttl_of=ttl_of)
+        self._door = RedisDoorMemory(
+            client,
+            shards=shards,
+            ttl_seconds=ttl_seconds,
+            empty_seconds=empty_seconds,
+            ttl_of=ttl_of,
+        )
         self._pushed = [
             RedisPushMemory(
                 client, channel, question_seconds=ttl_seconds, conversation_seconds=ttl_seconds
@@ -135,8 +148,12 @@ class StoredConversations:
     async def open_visit(self, question: Question, digest: str) -> None:
         await self._door.open_visit(question, digest)
 
-    async def visit(self, question: Question) -> str | None:
-        return await self._door.visit(question)
+    async def visit(self, question: Question) -> Visit | None:
+        found = await self._door.visit(question)
+        return None if found is None else Visit(*found)
+
+    async def use_visit(self, question: Question, digest: str) -> None:
+        await self._door.use_visit(question, digest)
 
     async def end_visit(self, question: Question) -> None:
         await self._door.end_visit(question)
@@ -181,6 +198,7 @@ async def http_door(
         guard = Guard(
             keys,
             StoredRates(client),
+            visitors=Visitors(await keys.link_secret(), visitor_limits(settings)),
             open_tenant=settings.tenant if keyless else None,
             hosts=AllowedHosts(settings.allowed_hosts, public_url=settings.public_url),
         )
@@ -189,6 +207,7 @@ async def http_door(
             shards=settings.shards,
             ttl_seconds=settings.memory_seconds_of(settings.tenant, settings.assistant),
             ttl_of=lambda question: settings.memory_seconds_of(question.tenant, question.assistant),
+            empty_seconds=int(settings.empty_conversation_minutes * MINUTE_SECONDS),
         )
         door = Door(
             broker=post.broker,
@@ -222,6 +241,19 @@ async def http_door(
         if documents is not None:
             await documents.close()
         await client.aclose()
+
+
+def visitor_limits(settings: Settings) -> VisitorLimits:
+    """Return what one visitor may use of a public key."""
+    return VisitorLimits(
+        requests_per_minute=settings.visitor_requests_per_minute,
+        questions_per_minute=settings.visitor_questions_per_minute,
+        questions_per_day=settings.visitor_questions_per_day,
+        openings_per_minute=settings.visitor_openings_per_minute,
+        openings_per_day=settings.visitor_openings_per_day,
+        failures_per_minute=settings.visitor_failures_per_minute,
+        share=settings.visitor_share,
+    )
 
 
 def _or_zero(limit: int | None) -> int:

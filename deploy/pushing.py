@@ -3,10 +3,12 @@
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+from config.settings import Settings
 from config.texts import load_texts
 from deploy.assembly import Post, desk
-from deploy.doors import StoredConversations
+from deploy.doors import StoredConversations, StoredRates
 from deploy.serving import watched
+from gateway.limits.people import People, PersonLimits
 from gateway.pushing.door import PushDoor
 from gateway.pushing.metrics import push_metrics
 from gateway.pushing.port import Channel, Manners, PushBroker, Texts
@@ -70,12 +72,21 @@ async def push_door(
                 documentation=settings.documentation_url or "",
             ),
             secret=secret,
+            people=People(
+                StoredRates(client), person_limits(settings), channel=channel.name, secret=secret
+            ),
             unavailable=(MemoryUnavailableError,),
         )
         async with (
-            watched(post, push_metrics(channel.name, door.tally)),
+            watched(post, push_metrics(channel.name, door.tally, door.refusals)),
             door.running(),
         ):
             yield door
     finally:
         await client.aclose()
+
+
+def person_limits(settings: Settings) -> PersonLimits:
+    """Return what one person may ask in a chat; a setting of 0 is no limit."""
+    minute, day = settings.chat_questions_per_minute, settings.chat_questions_per_day
+    return PersonLimits(minute if minute > 0 else None, day if day > 0 else None)

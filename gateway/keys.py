@@ -13,6 +13,7 @@ import secrets
 import time
 from enum import StrEnum
 from typing import Literal
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, Field, field_validator, model_validator
 
@@ -20,6 +21,9 @@ from envelope.question import NAME
 
 _TOKEN = re.compile(r"refdesk_(?:secret|public)_([0-9a-f]{12})_[A-Za-z0-9_-]{43}")
 _ORIGIN = re.compile(r"https?://(?:[a-z0-9.-]{1,253}|\[[0-9a-f:]{2,39}\])(?::\d{1,5})?", re.ASCII)
+
+OWN_PORTS = {"http": 80, "https": 443}
+"""Browsers leave out a port that is the scheme's own."""
 
 
 class Scope(StrEnum):
@@ -93,6 +97,20 @@ def id_of(token: str) -> str | None:
     """Return the id within a token, or None when it is no token of ours."""
     found = _TOKEN.fullmatch(token)
     return found[1] if found else None
+
+
+def origin_in(text: str) -> str | None:
+    """Return the origin that a browser sends for this address, or None where there is none."""
+    address = text.strip() if "://" in text else f"https://{text.strip()}"
+    try:
+        parts = urlsplit(address)
+        host, port = (parts.hostname or "").encode("idna").decode(), parts.port
+    except ValueError:
+        return None
+    shown = f"[{host}]" if ":" in host else host
+    own = port is None or port == OWN_PORTS.get(parts.scheme)
+    origin = f"{parts.scheme}://{shown}{'' if own else f':{port}'}"
+    return origin if host and _ORIGIN.fullmatch(origin) else None
 
 
 def digest_of(token: str) -> str:

@@ -5,7 +5,7 @@ Conversations are named by a `Question` of theirs; which one does not matter, un
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from pydantic import BaseModel, Field
 
@@ -30,6 +30,25 @@ class Demand:
     name: str
     per_minute: int | None = None
     per_day: int | None = None
+    of: Literal["key", "visitor", "site", "person"] = "key"
+    """Whose limit it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    """A limit that is used up, and the seconds until one use is free again."""
+
+    demand: Demand
+    period: Literal["minute", "day"]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """The digest of a visitor's token for a conversation, and whether nothing was asked there."""
+
+    digest: str
+    is_empty: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +100,13 @@ class KeyStore(Protocol):
 class Rates(Protocol):
     """Counts uses over all processes."""
 
-    async def admit(self, owner: str, demands: Sequence[Demand]) -> float:
-        """Count all demands and return 0.0, or count none and return the seconds to wait."""
+    async def admit(
+        self, owner: str, demands: Sequence[Demand], *, once: str = ""
+    ) -> Shortage | None:
+        """Count all demands and return None, or count none and return what is used up.
+
+        What was counted under the name `once` is not counted again for some minutes.
+        """
         ...
 
 
@@ -113,8 +137,12 @@ class Conversations(Protocol):
         """Keep the digest of the token that a visitor's conversation was opened with."""
         ...
 
-    async def visit(self, question: Question) -> str | None:
-        """Return the digest of the conversation's token, and keep it for longer."""
+    async def visit(self, question: Question) -> Visit | None:
+        """Return who may enter the conversation, and keep it for longer unless it is empty."""
+        ...
+
+    async def use_visit(self, question: Question, digest: str) -> None:
+        """Keep an empty conversation as long as others: something was asked there."""
         ...
 
     async def end_visit(self, question: Question) -> None:

@@ -3,6 +3,7 @@
 What is stored is the doors' own text, which is not looked into here.
 """
 
+import hashlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -15,38 +16,68 @@ if TYPE_CHECKING:
 
 DAY_SECONDS = 86_400
 THREAD_SECONDS = DAY_SECONDS
+EMPTY_SECONDS = 900
+"""How long a conversation lives that nobody asks anything in."""
+
+ONCE_SECONDS = 600
+"""How long it is remembered that something was counted."""
 
 _ADMIT = """
--- KEYS: the buckets of one owner, one per demand; ARGV: a day in seconds, then per demand the uses
--- of a minute and of a day (0: no limit). Uses all or none; returns the seconds to wait.
+-- KEYS: what remembers that this was counted, then the buckets of one owner, one per demand.
+-- ARGV: seconds to remember (0: not at all), a day in seconds, then per demand the uses of a minute
+-- and of a day (0: no limit). Uses all or none; returns the seconds to wait, and which demand has
+-- to wait for which of its limits. A bucket lives until it is full: a full one is not stored.
+if tonumber(ARGV[1]) > 0 and redis.call('EXISTS', KEYS[1]) == 1 then
+  return {'0'}
+end
 local time = redis.call('TIME')
 local now = tonumber(time[1]) + tonumber(time[2]) / 1000000
-local day = tonumber(ARGV[1])
-local wait, changes = 0, {}
-local function demand(key, field, holds, seconds)
+local day = tonumber(ARGV[2])
+local wait, short, period, changes = 0, 0, '', {}
+local function demand(at, field, holds, seconds)
   if holds <= 0 then
     return
   end
-  local stored = redis.call('HMGET', key, field, field .. ':at')
+  local stored = redis.call('HMGET', KEYS[at], field, field .. ':at')
   local level = tonumber(stored[1] or holds)
   level = math.min(holds, level + (now - tonumber(stored[2] or now)) * holds / seconds)
-  wait = math.max(wait, (1 - level) * seconds / holds)
-  changes[#changes + 1] = { key, field, string.format('%.6f', level - 1) }
+  local needed = (1 - level) * seconds / holds
+  if needed > wait then
+    wait, short, period = needed, at - 1, field
+  end
+  local full = math.ceil((holds - level + 1) * seconds / holds)
+  changes[#changes + 1] = { KEYS[at], field, string.format('%.6f', level - 1), full }
 end
-for i, key in ipairs(KEYS) do
-  demand(key, 'minute', tonumber(ARGV[i * 2]), 60)
-  demand(key, 'day', tonumber(ARGV[i * 2 + 1]), day)
+for at = 2, #KEYS do
+  demand(at, 'minute', tonumber(ARGV[at * 2 - 1]), 60)
+  demand(at, 'day', tonumber(ARGV[at * 2]), day)
 end
 if wait > 0 then
-  return string.format('%.6f', wait)
+  return {string.format('%.6f', wait), tostring(short), period}
 end
 for _, change in ipairs(changes) do
-  local key, field, level = change[1], change[2], change[3]
+  local key, field, level, full = change[1], change[2], change[3], change[4]
   redis.call('HSET', key, field, level, field .. ':at', string.format('%.6f', now))
-  redis.call('EXPIRE', key, day)
+  if redis.call('TTL', key) < full then
+    redis.call('EXPIRE', key, full)
+  end
 end
-return '0'
+if tonumber(ARGV[1]) > 0 then
+  redis.call('SET', KEYS[1], '1', 'EX', ARGV[1])
+end
+return {'0'}
 """
+
+_VISIT = """
+-- KEYS[1] the digest of a conversation's token; ARGV: how one begins that nobody asked anything
+-- with, and the seconds to keep any other. Returns it.
+local found = redis.call('GET', KEYS[1])
+if found and string.sub(found, 1, #ARGV[1]) ~= ARGV[1] then
+  redis.call('EXPIRE', KEYS[1], ARGV[2])
+end
+return found
+"""
+NEW = "new:"
 
 
 class RedisDoorKeys:
@@ -86,15 +117,31 @@ class RedisRates:
     def __init__(self, client: "Redis") -> None:
         self._client = client
 
-    async def admit(self, owner: str, demands: Sequence[tuple[str, int, int]]) -> float:
+    async def admit(
+        self, owner: str, demands: Sequence[tuple[str, int, int]], *, once: str = ""
+    ) -> tuple[float, int, str]:
         """Use one of each (name, uses a minute, uses a day; 0: no limit), or tell how long to wait.
 
-        Either all are used or none.
+        Either all are used or none. Returns the seconds, and the place of the demand that has to
+        wait with the period of its limit, `minute` or `day`. What was used under the name `once`
+        is not used again for `ONCE_SECONDS`.
         """
-        keys = [rate_key(owner, name) for name, _, _ in demands]
+        keys = [rate_key(owner, f"once/{digest_of(once)}")]
+        keys += [rate_key(owner, name) for name, _, _ in demands]
         holds = [held for _, minute, day in demands for held in (minute, day)]
-        told = await answered(self._client.eval(_ADMIT, len(keys), *keys, DAY_SECONDS, *holds))
-        return float(told)
+        kept = ONCE_SECONDS if once else 0
+        told = await answered(
+            self._client.eval(_ADMIT, len(keys), *keys, kept, DAY_SECONDS, *holds)
+        )
+        if len(told) == 1:
+            return 0.0, 0, ""
+        seconds, place, period = (part.decode() for part in told)
+        return float(seconds), int(place) - 1, period
+
+
+def digest_of(name: str) -> str:
+    """Return a short name of a long one."""
+    return hashlib.sha256(name.encode()).hexdigest()[:32]
 
 
 class RedisDoorMemory:
@@ -110,21 +157,38 @@ class RedisDoorMemory:
         shards: int,
         ttl_seconds: int,
         ttl_of: Callable[[Question], int] | None = None,
+        empty_seconds: int = EMPTY_SECONDS,
     ) -> None:
         self._client = client
         self._shards = shards
         self._ttl_of = ttl_of if ttl_of is not None else lambda _question: ttl_seconds
+        self._empty_seconds = empty_seconds
 
     async def open_visit(self, question: Question, digest: str) -> None:
-        """Keep the digest of a conversation's token."""
+        """Keep the digest of a conversation's token, for `empty_seconds` until it is used."""
+        key, kept = self._visit(question), f"{NEW}{digest}"
         await answered(
-            self._client.set(self._visit(question), digest, ex=self._ttl_of(question), nx=True)
+            self._client.set(
+                key, kept, ex=min(self._empty_seconds, self._ttl_of(question)), nx=True
+            )
         )
 
-    async def visit(self, question: Question) -> str | None:
-        """Return the digest of a conversation's token, and keep it for longer."""
-        found = await answered(self._client.getex(self._visit(question), ex=self._ttl_of(question)))
-        return None if found is None else found.decode()
+    async def visit(self, question: Question) -> tuple[str, bool] | None:
+        """Return the digest of a conversation's token, and whether nothing was asked there yet.
+
+        Where something was, it is kept for longer.
+        """
+        key = self._visit(question)
+        found = await answered(self._client.eval(_VISIT, 1, key, NEW, self._ttl_of(question)))
+        if found is None:
+            return None
+        digest = found.decode()
+        return digest.removeprefix(NEW), digest.startswith(NEW)
+
+    async def use_visit(self, question: Question, digest: str) -> None:
+        """Keep the digest of a token as long as conversations are: something was asked there."""
+        key = self._visit(question)
+        await answered(self._client.set(key, digest, ex=self._ttl_of(question), xx=True))
 
     async def end_visit(self, question: Question) -> None:
         """Forget a conversation's token."""

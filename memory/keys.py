@@ -11,11 +11,12 @@
 | rd:{shard}:mem:<conversation>:feedback     | hash | doors   | doors   | ttl      |
 | rd:{shard}:mem:<conversation>:threads      | set  | doors   | forget  | a day    |
 | rd:{shard}:mem:<conversation>:shared       | hash | agents  | agents  | ttl      |
-| rd:{shard}:mem:<conversation>:visit        | str  | doors   | doors   | ttl      |
+| rd:{shard}:mem:<conversation>:visit        | str  | doors   | doors   | ttl (1)  |
 | rd:thread:<tenant>/<assistant>:<hash>      | str  | doors   | doors   | ttl      |
 | rd:keys                                    | hash | keys    | doors   | never    |
 | rd:keys:links                              | str  | doors   | doors   | never    |
-| rd:rate:{owner}:<limit>                    | hash | doors   | doors   | a day    |
+| rd:rate:{owner}:<limit>                    | hash | doors   | doors   | when full|
+| rd:rate:{owner}:once/<hash>                | str  | doors   | doors   | minutes  |
 | rd:push:{channel/<conversation>}:about     | hash | doors   | doors   | ttl      |
 | rd:push:{channel/<conversation>}:open      | zset | doors   | doors   | ttl      |
 | rd:push:{channel/<conversation>}:post:<id> | hash | doors   | doors   | ttl      |
@@ -26,6 +27,8 @@
 | rd:push:<channel>:duty:<what>              | str  | doors   | doors   | seconds  |
 | rd:cache:<tenant>/<assistant>:<hash>       | str  | agents  | agents  | ttl      |
 | rd:limit:<model>                           | hash | agents  | agents  | ttl      |
+
+(1) Minutes, as long as nothing was asked in the conversation.
 
 `calls` holds the paid model calls of the question that runs, so that a redelivered envelope finds
 them; the question's end deletes it. `shared` holds answers of models that other conversations may

@@ -92,11 +92,11 @@ class RedisPushMemory:
         found = await answered(self._client.get(self._token(token)))
         return None if found is None else found.decode()
 
-    async def claim(self, name: str) -> bool:
-        """Whether nobody has claimed this name yet."""
+    async def claim(self, name: str, *, seconds: int = CLAIM_SECONDS) -> bool:
+        """Whether nobody has claimed this name within so many seconds."""
         digest = hashlib.sha256(name.encode()).hexdigest()
         key = push_key(self._channel, "claim", digest)
-        return bool(await answered(self._client.set(key, "1", nx=True, ex=CLAIM_SECONDS)))
+        return bool(await answered(self._client.set(key, "1", nx=True, ex=seconds)))
 
     async def holds_words(self, question: Question) -> None:
         """Keep that the fields of a question hold words that people wrote."""

@@ -3,7 +3,7 @@
 import argparse
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -15,11 +15,10 @@ from deploy.command import CommandError
 from deploy.data_folder import KeyHistory
 from deploy.doors import StoredKeys
 from deploy.printing import say, say_json
-from gateway.keys import DEFAULT_SCOPES, Key, Scope, made_key
+from gateway.keys import DEFAULT_SCOPES, Key, Scope, made_key, origin_in
 
 DAY_SECONDS = 86_400
-PUBLIC_PER_MINUTE = 120
-PUBLIC_VISITOR_PER_DAY = 200
+PUBLIC_PER_MINUTE = 600
 """What a public key allows when nothing else is said: everybody can read it."""
 TOLD_ONCE = "This is the only time it is shown; what is stored is its hash."
 
@@ -30,22 +29,38 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     create = actions.add_parser("create", help="make a key; it is shown once")
     create.add_argument("--tenant", help="whose key it is; TENANT when left out")
     create.add_argument(
-        "--assistant", nargs="+", default=[], metavar="NAME", help="bind it to these assistants"
+        "--assistant",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="NAME",
+        help="bind it to these assistants; may be repeated",
     )
     create.add_argument(
         "--scope",
         nargs="+",
+        action="extend",
         choices=[scope.value for scope in Scope],
         help=f"what it may do; else: {', '.join(sorted(DEFAULT_SCOPES))}",
     )
     create.add_argument("--public", action="store_true", help="for a web page, where all see it")
     create.add_argument(
-        "--origin", nargs="+", default=[], metavar="URL", help="websites of a public key"
+        "--origin",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="ORIGIN",
+        help="websites of a public key, such as https://www.acme.com; may be repeated, several "
+        "may be given at once, with blanks or commas between",
     )
     create.add_argument("--per-minute", type=int, metavar="N", help="requests a minute")
     create.add_argument("--per-day", type=int, metavar="N", help="questions a day")
     create.add_argument(
-        "--visitor-per-day", type=int, metavar="N", help="questions a day of one visitor"
+        "--visitor-per-day",
+        type=int,
+        metavar="N",
+        help="questions a day of one visitor; else "
+        "VISITOR_QUESTIONS_PER_DAY, and at most a share of the key's own",
     )
     create.add_argument("--days", type=float, metavar="N", help="it is good for so long")
     create.add_argument("--note", default="", help="for whom it is")
@@ -97,21 +112,20 @@ async def _create(chosen: argparse.Namespace) -> None:
 
 def _made(chosen: argparse.Namespace, tenant: str) -> tuple[Key, str]:
     public = chosen.public
-    per_minute, visitor = chosen.per_minute, chosen.visitor_per_day
-    if public:
-        per_minute = PUBLIC_PER_MINUTE if per_minute is None else per_minute
-        visitor = PUBLIC_VISITOR_PER_DAY if visitor is None else visitor
+    per_minute = chosen.per_minute
+    if public and per_minute is None:
+        per_minute = PUBLIC_PER_MINUTE
     try:
         return made_key(
             "public" if public else "secret",
             tenant=tenant,
             assistants=tuple(chosen.assistant),
             scopes=DEFAULT_SCOPES if chosen.scope is None else frozenset(chosen.scope),
-            origins=tuple(origin.rstrip("/").lower() for origin in chosen.origin),
+            origins=_origins(chosen.origin),
             note=chosen.note,
             requests_per_minute=per_minute,
             questions_per_day=chosen.per_day,
-            visitor_questions_per_day=visitor,
+            visitor_questions_per_day=chosen.visitor_per_day,
             expires_at=None if chosen.days is None else time.time() + chosen.days * DAY_SECONDS,
         )
     except ValidationError as error:
@@ -119,6 +133,21 @@ def _made(chosen: argparse.Namespace, tenant: str) -> tuple[Key, str]:
         where = ".".join(str(part) for part in first["loc"])
         told = first["msg"].removeprefix("Value error, ")
         raise CommandError(f"{where}: {told}" if where else told) from error
+
+
+def _origins(given: Sequence[str]) -> tuple[str, ...]:
+    """Return the websites that were named, each once; raises `CommandError`."""
+    named = [part for text in given for part in text.split(",") if part]
+    for text in named:
+        as_sent = origin_in(text)
+        if as_sent != text:
+            instead = f"; write {as_sent}" if as_sent is not None else ""
+            raise CommandError(
+                "expected an origin as browsers send it, scheme and host in small letters and a "
+                "port unless it is the scheme's own, such as https://www.acme.com; "
+                f"found {text!r}{instead}"
+            )
+    return tuple(dict.fromkeys(named))
 
 
 async def _list(chosen: argparse.Namespace) -> None:

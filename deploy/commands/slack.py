@@ -37,6 +37,7 @@ async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
     )
     try:
         from gateway.slack.app import SlackEvents, known, made_app
+        from gateway.slack.audience import SlackAudience
         from gateway.slack.calls import RATES, SlackCalls
         from gateway.slack.channel import SlackChannel
         from gateway.slack.serving import PATH, made_client, slack_webhook, socket_mode
@@ -57,7 +58,14 @@ async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
         door = await stack.enter_async_context(
             push_door(post, lambda texts: SlackChannel(calls, texts), secret=token)
         )
-        app = made_app(client, SlackEvents(calls, me, door), signing_secret=secret)
+        audience = SlackAudience(
+            channels=frozenset(settings.slack_allowed_channels),
+            users=frozenset(settings.slack_allowed_users),
+            teams=frozenset(settings.slack_allowed_teams),
+            external=settings.slack_external_people,
+        )
+        events = SlackEvents(calls, me, door, audience)
+        app = made_app(client, events, signing_secret=secret)
         if socket_token is not None:
             await stack.enter_async_context(socket_mode(app, socket_token.get_secret_value()))
             say("answering on Slack in Socket Mode; stop with Ctrl-C")

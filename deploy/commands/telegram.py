@@ -33,6 +33,7 @@ async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
     token = required(settings.telegram_bot_token, "TELEGRAM_BOT_TOKEN", "the bot's token")
     secret = _webhook_secret(settings)
     try:
+        from gateway.telegram.audience import TelegramAudience
         from gateway.telegram.calls import RATES, TelegramCalls
         from gateway.telegram.channel import TelegramChannel
         from gateway.telegram.door import Webhook, hearing, known, made_bot
@@ -59,7 +60,13 @@ async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
             if url is None
             else Webhook(url, secret)
         )
-        app = await stack.enter_async_context(hearing(calls, me, door, door.texts, how=how))
+        audience = TelegramAudience(
+            chats=frozenset(settings.telegram_allowed_chats),
+            users=frozenset(settings.telegram_allowed_users),
+        )
+        app = await stack.enter_async_context(
+            hearing(calls, me, door, door.texts, how=how, audience=audience)
+        )
         if app is not None:
             await stack.enter_async_context(served(app, chosen.host, chosen.port))
         say(f"answering on Telegram as @{me.username}; stop with Ctrl-C")

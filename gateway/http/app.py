@@ -76,4 +76,4 @@ def make_app(
     app.openapi = lambda: described(app)  # type: ignore[method-assign] # as FastAPI wants it
     routes = [route for router in routers for route in router.routes]
     limited = BodyLimit(app, bytes_=BODY_BYTES)
-    return HttpDoor(Reception(Origins(limited, door.guard), meter=door.meter), routes)
+    return HttpDoor(Reception(Origins(limited), meter=door.meter), routes)

@@ -35,7 +35,7 @@ from gateway.http.errors import ForbiddenError, InvalidRequestError
 from gateway.http.guard import Caller
 from gateway.http.history import History, cleaned_turn, history_of
 from gateway.http.language import preferred_language
-from gateway.http.messages import IdempotencyKey, check_same, handed_in
+from gateway.http.messages import IdempotencyKey, check_same, handed_in, party_of
 from gateway.http.patience import Patience
 from gateway.http.sse import HEADERS, Admission, EventStream
 from gateway.keys import Scope
@@ -135,11 +135,12 @@ class Completions:
         )
         question = desk.question(message)
         await check_no_chat(self._door, question)
-        await self._door.guard.admit_question(caller)
+        once = "\x1f".join((*question.conversation, question.message_id))
+        await self._door.guard.admit_question(caller, once=once)
         admission = None
         if wanted.stream:
             admission = await handed_in(self._door, self._patience, desk, message, caller=caller)
-        elif isinstance(await self._patience.submit(desk, message), Duplicate):
+        elif isinstance(await self._patience.submit(desk, message, party_of(caller)), Duplicate):
             await check_same(self._door, caller, question, message)
         shows = self._door.shows(caller, question)
         created, language = int(time.time()), message.language

@@ -4,7 +4,7 @@ import hmac
 import re
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Protocol
 
 import structlog
@@ -19,7 +19,7 @@ from gateway.http.errors import ForbiddenError, InvalidRequestError, unknown
 from gateway.http.guard import Caller, Guard
 from gateway.http.links import SourceLinks
 from gateway.keys import Scope, digest_of
-from gateway.port import Conversations
+from gateway.port import Conversations, Visit
 
 ID = r"^[A-Za-z0-9][A-Za-z0-9._:~-]{0,127}$"
 """An id of a conversation or a message that a client chooses; other channels' have a slash."""
@@ -133,6 +133,8 @@ class Entered:
     desk: Desk
     conversation_id: str
     shows: Shows
+    visit: Visit | None = None
+    """Of a visitor, who has shown its token."""
 
     def question(self, message_id: str = "-") -> Question:
         """Return the full name of one of its messages."""
@@ -154,15 +156,25 @@ Admits = Callable[..., Awaitable[Caller]]
 Enters = Callable[..., Awaitable[Entered]]
 
 
-def admits(door: Door, scope: Scope) -> Admits:
-    """Return the dependency of routes that need a scope."""
+def recognizes(door: Door, scope: Scope) -> Admits:
+    """Return the dependency that knows the caller of a route that needs a scope, and counts
+    nothing."""
 
-    async def admitted(request: Request, _bearer: Annotated[object, Depends(bearer)]) -> Caller:
+    async def recognized(request: Request, _bearer: Annotated[object, Depends(bearer)]) -> Caller:
         caller = await door.guard.caller(request)
         structlog.contextvars.bind_contextvars(
             tenant=caller.tenant, key=caller.key.id if caller.key is not None else None
         )
         caller.need(scope)
+        return caller
+
+    return recognized
+
+
+def admits(door: Door, scope: Scope) -> Admits:
+    """Return the dependency of routes that need a scope and are no conversation's."""
+
+    async def admitted(caller: Annotated[Caller, Depends(recognizes(door, scope))]) -> Caller:
         await door.guard.admit(caller)
         return caller
 
@@ -173,7 +185,7 @@ def enters(door: Door, scope: Scope) -> Enters:
     """Return the dependency of every route of one conversation: the only way in."""
 
     async def entered(
-        caller: Annotated[Caller, Depends(admits(door, scope))],
+        caller: Annotated[Caller, Depends(recognizes(door, scope))],
         conversation_id: ConversationId,
         assistant: AssistantName = None,
         token: VisitToken = None,
@@ -181,8 +193,9 @@ def enters(door: Door, scope: Scope) -> Enters:
         place = door.entered(caller, assistant, conversation_id)
         structlog.contextvars.bind_contextvars(conversation_id=conversation_id)
         if caller.public:
-            await _check_visit(door, place, token)
+            place = await _check_visit(door, place, token)
         await check_no_chat(door, place.question())
+        await door.guard.admit(caller, entered=True)
         return place
 
     return entered
@@ -202,7 +215,13 @@ async def open_visit(door: Door, place: Entered) -> str:
     return token
 
 
-async def _check_visit(door: Door, place: Entered, token: str | None) -> None:
+async def use_visit(door: Door, place: Entered) -> None:
+    """Let a conversation in which something was asked now live as long as others."""
+    if place.visit is not None and place.visit.is_empty:
+        await door.conversations.use_visit(place.question(), place.visit.digest)
+
+
+async def _check_visit(door: Door, place: Entered, token: str | None) -> Entered:
     """Let in who opened the conversation; for all others there is none."""
     if token is None:
         raise ForbiddenError(
@@ -210,6 +229,11 @@ async def _check_visit(door: Door, place: Entered, token: str | None) -> None:
             "X-Conversation-Token; POST /v1/conversations gives both",
             code="missing_conversation_token",
         )
+    credential = digest_of("\x1f".join((*place.question().conversation, token)))
+    door.guard.check_token(place.caller, credential)
     known = await door.conversations.visit(place.question())
-    if known is None or not hmac.compare_digest(digest_of(token), known):
+    good = known is not None and hmac.compare_digest(digest_of(token), known.digest)
+    await door.guard.judge_token(place.caller, credential, good=good)
+    if known is None or not good:
         raise unknown("conversation")
+    return replace(place, visit=known)

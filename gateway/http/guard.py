@@ -6,19 +6,24 @@ foreign host, or a foreign origin.
 """
 
 import asyncio
-import hashlib
+import ipaddress
 import math
 import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import structlog
 from starlette.requests import Request
 
 from gateway.http.errors import ForbiddenError, LimitedError, UnauthorizedError
 from gateway.http.hosts import AllowedHosts
-from gateway.keys import Key, Scope, id_of
-from gateway.port import Demand, KeyStore, Rates
+from gateway.keys import Key, Scope, digest_of, id_of
+from gateway.limits.failures import Failures
+from gateway.limits.visitors import Visitor, Visitors
+from gateway.port import Demand, KeyStore, Rates, Shortage
+
+log = structlog.get_logger("gateway")
 
 LOCAL_HOST = re.compile(r"(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?", re.ASCII)
 NAMED_HOST = re.compile(r"(?:[A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?", re.ASCII)
@@ -28,6 +33,18 @@ FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
 """What proxies add: whoever stands behind one is elsewhere."""
 NO_KEY = "expected a key in the header 'Authorization: Bearer KEY'"
 MAKE_ONE = "make one with: refdesk keys create"
+LONGEST_ORIGIN = 300
+WARN_SECONDS = 3600.0
+"""How long nothing more is said of a proxy that is not trusted."""
+WHOSE = {
+    "key": "this key has used up its",
+    "person": "this person has used up the",
+    "visitor": "this visitor has used up the",
+    "site": "this visitor's network has used up the",
+}
+
+
+NOBODY = Visitor("")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +58,7 @@ class Caller:
     address: str = ""
     door_address: str = ""
     """Of the door, as the caller names it; empty where it is named in no usable way."""
+    visitor: Visitor = NOBODY
 
     @property
     def public(self) -> bool:
@@ -72,26 +90,45 @@ class Guard:
         keys: KeyStore,
         rates: Rates,
         *,
+        visitors: Visitors,
         open_tenant: str | None,
         hosts: AllowedHosts | None = None,
     ) -> None:
         self._keys = keys
         self._rates = rates
+        self._visitors = visitors
+        self._failures = Failures(rates, visitors)
         self._open_tenant = open_tenant
         self._hosts = AllowedHosts() if hosts is None else hosts
+        self._quiet_until = float("-inf")
         # A crowd that comes at once is looked up over so many connections, not over one each.
         self._turn = asyncio.Semaphore(AT_ONCE)
 
     async def caller(self, request: Request) -> Caller:
-        """Return who calls; raises `UnauthorizedError` or `ForbiddenError`."""
+        """Return who calls; raises `UnauthorizedError`, `ForbiddenError` or `LimitedError`."""
         self._hosts.check(request)
+        try:
+            return await self._caller(request)
+        except (UnauthorizedError, ForbiddenError, LimitedError):
+            _let_page_read(request)
+            raise
+
+    async def _caller(self, request: Request) -> Caller:
+        if self._open_tenant is not None:
+            async with self._turn:
+                if not await self._keys.any():
+                    return _local(request, self._open_tenant)
+        token, visitor = _token(request), self._visitors.of(_address(request))
+        credential = digest_of(f"{token} {request.headers.get('origin', '')}")
+        _refuse(self._failures.block(visitor, credential))
         async with self._turn:
-            if self._open_tenant is not None and not await self._keys.any():
-                return _local(request, self._open_tenant)
-            key = await self._known(_token(request))
+            key = await self._known(token, visitor, credential)
+            if key.kind == "public":
+                await self._check_origin(request, key, visitor, credential)
+        self._failures.trust(credential)
         if key.kind == "public":
-            _check_origin(request, key)
-        return _holder(request, key)
+            self._warn_of_proxy(request)
+        return _holder(request, key, visitor)
 
     async def link_holder(self, request: Request, key_id: str) -> Caller:
         """Return for whom a link was made, if it still may be used; else raises as `caller`."""
@@ -103,52 +140,100 @@ class Guard:
         key = await self._keys.get(key_id)
         if key is None or not key.is_good(now=time.time()):
             raise UnauthorizedError("made for a key that is not good any more", code=BAD_KEY)
-        return _holder(request, key)
+        return _holder(request, key, self._visitors.of(_address(request)))
 
-    async def admit(self, caller: Caller) -> None:
-        """Count one request; raises `LimitedError`."""
-        if caller.key is not None and caller.key.requests_per_minute is not None:
-            demand = Demand("requests", per_minute=caller.key.requests_per_minute)
-            await self._take(caller.key, [demand], "requests a minute")
+    async def admit(self, caller: Caller, *, entered: bool = False) -> None:
+        """Count one request; raises `LimitedError`.
 
-    async def admit_question(self, caller: Caller) -> None:
-        """Count one question; raises `LimitedError`."""
+        A public key's own limit is not charged before its caller has `entered` a conversation:
+        everybody can have the key, and whoever opened no conversation uses up their own alone.
+        """
         key = caller.key
         if key is None:
             return
-        demands = [Demand("questions", per_day=key.questions_per_day)]
-        if caller.public:
-            visitor = hashlib.sha256(f"{key.id}/{caller.address}".encode()).hexdigest()[:16]
-            demands.append(Demand(visitor, per_day=key.visitor_questions_per_day))
-        limited = [demand for demand in demands if demand.per_day is not None]
-        if limited:
-            await self._take(key, limited, "questions a day")
+        demands = self._visitors.requests(caller.visitor, key) if caller.public else []
+        if entered or not caller.public:
+            demands.append(Demand("requests", per_minute=key.requests_per_minute))
+        await self._take(key, demands, "requests")
 
-    async def origins(self) -> frozenset[str]:
-        """Return the origins from which any public key may be used."""
-        now = time.time()
-        return frozenset(
-            origin
-            for key in await self._keys.all()
-            if key.revoked_at is None and (key.expires_at is None or key.expires_at > now)
-            for origin in key.origins
+    async def admit_opening(self, caller: Caller) -> None:
+        """Count one conversation that is opened; raises `LimitedError`."""
+        if caller.key is None or not caller.public:
+            await self.admit(caller)
+            return
+        demands = self._visitors.openings(caller.visitor)
+        await self._take(caller.key, demands, "conversations")
+
+    async def admit_question(self, caller: Caller, *, once: str = "") -> None:
+        """Count one question, and what was counted as `once` not again; raises `LimitedError`."""
+        key = caller.key
+        if key is None:
+            return
+        demands = self._visitors.questions(caller.visitor, key) if caller.public else []
+        demands.append(Demand("questions", per_day=key.questions_per_day))
+        await self._take(key, demands, "questions", once=once)
+
+    def check_token(self, caller: Caller, credential: str) -> None:
+        """Raise `LimitedError` for a token that is not looked at: too many were not good."""
+        _refuse(self._failures.block(caller.visitor, credential))
+
+    async def judge_token(self, caller: Caller, credential: str, *, good: bool) -> None:
+        """Remember that a token was good, or count that it was not; raises `LimitedError`."""
+        if good:
+            self._failures.trust(credential)
+        else:
+            _refuse(await self._failures.count(caller.visitor, credential))
+
+    async def _take(
+        self, key: Key, demands: Sequence[Demand], what: str, *, once: str = ""
+    ) -> None:
+        limited = [one for one in demands if one.per_minute is not None or one.per_day is not None]
+        shortage = await self._rates.admit(key.id, limited, once=once) if limited else None
+        if shortage is None:
+            return
+        own = shortage.demand.of == "key"
+        whose, seconds = WHOSE[shortage.demand.of], math.ceil(shortage.seconds)
+        raise LimitedError(
+            f"{whose} {what} a {shortage.period}{'' if own else ' that it may have'}: "
+            f"try again in {seconds} seconds",
+            code="rate_limit_exceeded" if own else "visitor_limit_exceeded",
+            retry_after_seconds=shortage.seconds,
         )
 
-    async def _take(self, key: Key, demands: Sequence[Demand], what: str) -> None:
-        seconds = await self._rates.admit(key.id, demands)
-        if seconds > 0:
-            raise LimitedError(
-                f"this key has used up its {what}: try again in {math.ceil(seconds)} seconds",
-                code="rate_limit_exceeded",
-                retry_after_seconds=seconds,
-            )
-
-    async def _known(self, token: str) -> Key:
+    async def _known(self, token: str, visitor: Visitor, credential: str) -> Key:
         key_id = id_of(token)
-        key = await self._keys.get(key_id) if key_id is not None else None
+        if key_id is None:
+            raise _unknown_key()
+        key = await self._keys.get(key_id)
         if key is None or not key.opens(token, now=time.time()):
-            raise UnauthorizedError("this key is not known, or not good any more", code=BAD_KEY)
+            _refuse(await self._failures.count(visitor, credential))
+            raise _unknown_key()
         return key
+
+    async def _check_origin(
+        self, request: Request, key: Key, visitor: Visitor, credential: str
+    ) -> None:
+        """Accept a public key only in a browser that shows one of its websites."""
+        origin = request.headers.get("origin")
+        if origin is None and request.headers.get("sec-fetch-site") == "same-origin":
+            # Browsers name no origin when a page reads from where it came from.
+            origin = f"{request.url.scheme}://{request.headers.get('host', '')}"
+        if origin not in key.origins:
+            _refuse(await self._failures.count(visitor, credential))
+            raise ForbiddenError(
+                "this public key may not be used from here: its websites are named when it is "
+                "made, see: refdesk keys list; make another with: refdesk keys create --public "
+                "--origin WEBSITE",
+                code="origin_not_allowed",
+            )
+        request.state.allowed_origin = origin
+
+    def _warn_of_proxy(self, request: Request) -> None:
+        """Say now and then that all visitors look like one, behind a proxy that is not trusted."""
+        told = "x-forwarded-for" in request.headers
+        if told and _is_private(_address(request)) and time.monotonic() >= self._quiet_until:
+            self._quiet_until = time.monotonic() + WARN_SECONDS
+            log.warning("proxy_not_trusted", address=_address(request))
 
 
 def _token(request: Request) -> str:
@@ -176,24 +261,48 @@ def _local(request: Request, tenant: str) -> Caller:
     )
 
 
-def _holder(request: Request, key: Key) -> Caller:
+def _holder(request: Request, key: Key, visitor: Visitor) -> Caller:
     return Caller(
-        key.tenant, key.scopes, key.assistants, key, _address(request), _door_address(request)
+        key.tenant,
+        key.scopes,
+        key.assistants,
+        key,
+        _address(request),
+        _door_address(request),
+        visitor,
     )
 
 
-def _check_origin(request: Request, key: Key) -> None:
-    """Accept a public key only in a browser that shows one of its websites."""
-    origin = request.headers.get("origin")
-    if origin is None and request.headers.get("sec-fetch-site") == "same-origin":
-        # Browsers name no origin when a page reads from where it came from.
-        origin = f"{request.url.scheme}://{request.headers.get('host', '')}"
-    if origin not in key.origins:
-        raise ForbiddenError(
-            "this public key may not be used from here: its websites are named when it is made",
-            code="origin_not_allowed",
+def _unknown_key() -> UnauthorizedError:
+    return UnauthorizedError(
+        "this key is not known, or not good any more; see: refdesk keys list", code=BAD_KEY
+    )
+
+
+def _refuse(shortage: Shortage | None) -> None:
+    """Raise `LimitedError` where too many credentials were not good."""
+    if shortage is not None:
+        seconds = math.ceil(shortage.seconds)
+        raise LimitedError(
+            "too many keys or tokens from your address were not good: "
+            f"try again in {seconds} seconds",
+            code="too_many_failures",
+            retry_after_seconds=shortage.seconds,
         )
-    request.state.allowed_origin = origin
+
+
+def _let_page_read(request: Request) -> None:
+    """Let any page read why it was refused: that holds no secret, and tells how to mend it."""
+    origin = request.headers.get("origin", "")
+    if origin and len(origin) <= LONGEST_ORIGIN and origin.isascii():
+        request.state.allowed_origin = origin
+
+
+def _is_private(address: str) -> bool:
+    try:
+        return ipaddress.ip_address(address).is_private
+    except ValueError:
+        return False
 
 
 def _door_address(request: Request) -> str:

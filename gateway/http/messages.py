@@ -17,11 +17,11 @@ from gateway.answer import STOPPED, Answer
 from gateway.desk import Desk, Message, parsed
 from gateway.errors import BusyError
 from gateway.events import Place, place_of
-from gateway.http.door import ID, Door, Entered, MessageId, enters, may_follow
+from gateway.http.door import ID, Door, Entered, MessageId, enters, may_follow, use_visit
 from gateway.http.errors import InvalidRequestError, unknown
 from gateway.http.guard import Caller
 from gateway.http.language import preferred_language
-from gateway.http.patience import Patience
+from gateway.http.patience import Party, Patience
 from gateway.http.sse import Admission, EventStream
 from gateway.keys import Scope
 from gateway.text import LONGEST_CHARACTERS, cleaned
@@ -123,13 +123,17 @@ class Messages:
     async def _send(
         self, place: Entered, request: Request, sent: NewMessage, idempotency_key: str | None
     ) -> Response:
-        await self._door.guard.admit_question(place.caller)
         message = _message(place, request, sent, idempotency_key)
         question = place.desk.question(message)
+        # Sent again under its id it is counted once.
+        once = "\x1f".join((*question.conversation, question.message_id))
+        await self._door.guard.admit_question(place.caller, once=once)
         if EVENT_STREAM in request.headers.get("accept", ""):
             return await self._streamed(place, question, message)
-        if isinstance(await self._patience.submit(place.desk, message), Duplicate):
+        party = party_of(place.caller)
+        if isinstance(await self._patience.submit(place.desk, message, party), Duplicate):
             await check_same(self._door, place.caller, question, message)
+        await use_visit(self._door, place)
         reply = await self._outcome(place, question, message.language)
         answer = place.shows(reply, message.language)
         self._door.meter.ended(answer.outcome.value)
@@ -178,6 +182,7 @@ class Messages:
         admission = await handed_in(
             self._door, self._patience, place.desk, message, caller=place.caller
         )
+        await use_visit(self._door, place)
         stream = self._events(place, question, Place(), message.language, admission)
         return stream.response(message_id=question.message_id)
 
@@ -206,14 +211,22 @@ async def handed_in(
     door: Door, patience: Patience, desk: Desk, message: Message, *, caller: Caller
 ) -> Admission | None:
     """Hand in a message that is to be streamed; return what waits, where the desk is full."""
+    party = party_of(caller)
     try:
         if isinstance(await patience.once(desk, message), Duplicate):
             await check_same(door, caller, desk.question(message), message)
     except BusyError as busy:
-        if not patience.may_wait(busy):
+        if not patience.may_wait(desk, message, busy, party):
             raise
-        return patience.tries(desk, message, busy, longer=STREAMS_WAIT_LONGER)
+        return patience.tries(desk, message, busy, party, longer=STREAMS_WAIT_LONGER)
     return None
+
+
+def party_of(caller: Caller) -> Party:
+    """Return as whom a caller waits before a full desk."""
+    if caller.key is None:
+        return Party()
+    return Party(caller.key.id, caller.visitor.owner if caller.public else "")
 
 
 async def check_same(door: Door, caller: Caller, question: Question, message: Message) -> None:

@@ -6,7 +6,7 @@ from uuid import uuid4
 from fastapi import APIRouter, Depends, Response
 from pydantic import BaseModel, Field
 
-from gateway.http.door import AssistantName, Door, admits, open_visit
+from gateway.http.door import AssistantName, Door, open_visit, recognizes
 from gateway.http.guard import Caller
 from gateway.keys import Scope
 
@@ -29,13 +29,14 @@ def opening_router(door: Door) -> APIRouter:
 
     @router.post("/v1/conversations", status_code=201, summary="Open a conversation")
     async def open_conversation(
-        caller: Annotated[Caller, Depends(admits(door, Scope.ASK))],
+        caller: Annotated[Caller, Depends(recognizes(door, Scope.ASK))],
         response: Response,
         assistant: AssistantName = None,
     ) -> Opened:
         """Return a new id. With a secret key you may as well choose ids of your own; with a public
         key this is the only way, and the conversation gets a token of its own."""
         place = door.entered(caller, assistant, f"c-{uuid4().hex}")
+        await door.guard.admit_opening(caller)
         token = await open_visit(door, place) if caller.public else None
         response.headers["Location"] = f"/v1/conversations/{place.conversation_id}"
         return Opened(

@@ -1,15 +1,17 @@
 """Hands messages in, and keeps a queue in front of a desk that is full for callers who wait anyway.
 
 What is full is a shard, or a tenant's share of it: for each of these there is a queue of its own in
-this process. First come, first served, but for the few in front, who try again by turns.
+this process. In it keys and visitors come to the front by turns, and each one's messages in their
+order; the few in front try again. Nobody may fill the room alone.
 """
 
 import asyncio
 import random
 import time
+from collections import Counter, OrderedDict
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, contextmanager
-from itertools import islice
+from dataclasses import dataclass
 
 from broker.port import Accepted, Duplicate
 from gateway.desk import Desk, Message
@@ -19,6 +21,8 @@ AT_ONCE = 16
 """A crowd that comes at once is handed in by so many connections, not by one each."""
 FRONT = 16
 """So many of a queue try again by turns."""
+MOST_OF_VISITOR = 20
+"""So many of one visitor may wait."""
 LONGEST_STEP_SECONDS = 1.0
 PASSES = frozenset({"overload", "shard_full", "tenant_share"})
 """What passes by itself soon; a full conversation does not."""
@@ -27,33 +31,98 @@ Tries = AsyncGenerator[Accepted | Duplicate | None, None]
 """What came of each; None: not yet."""
 
 
+@dataclass(frozen=True, slots=True)
+class Party:
+    """Who waits: the key, and of a public one the visitor."""
+
+    key: str = ""
+    visitor: str = ""
+
+
+ANYBODY = Party()
+
+
 class Queue:
-    """Those who wait, in their order; `busy` is what the last of them was told who tried."""
+    """Those who wait, each party's in their order; `busy` is what the last was told who tried."""
 
     def __init__(self, busy: BusyError, front: int) -> None:
         self.busy = busy
         self._front = front
-        self._people: dict[asyncio.Future[None], None] = {}
+        self._in_front: set[asyncio.Future[None]] = set()
+        self._behind: OrderedDict[Party, dict[asyncio.Future[None], None]] = OrderedDict()
 
-    def __len__(self) -> int:
-        return len(self._people)
+    def __bool__(self) -> bool:
+        return bool(self._in_front or self._behind)
 
-    def join(self) -> asyncio.Future[None]:
+    def join(self, party: Party) -> asyncio.Future[None]:
         """Return what is done once this one is in front."""
         mine: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._people[mine] = None
+        self._behind.setdefault(party, {})[mine] = None
         self._move_up()
         return mine
 
-    def leave(self, mine: asyncio.Future[None]) -> None:
+    def leave(self, party: Party, mine: asyncio.Future[None]) -> None:
         """Let the next one come to the front."""
-        del self._people[mine]
+        self._in_front.discard(mine)
+        theirs = self._behind.get(party, {})
+        theirs.pop(mine, None)
+        if not theirs:
+            self._behind.pop(party, None)
         self._move_up()
 
     def _move_up(self) -> None:
-        for one in islice(self._people, self._front):
-            if not one.done():
-                one.set_result(None)
+        """Let the parties come to the front by turns, so that a crowd of one delays no other."""
+        while self._behind and len(self._in_front) < self._front:
+            party, theirs = self._behind.popitem(last=False)
+            first = next(iter(theirs))
+            del theirs[first]
+            if theirs:
+                self._behind[party] = theirs
+            self._in_front.add(first)
+            first.set_result(None)
+
+
+class Room:
+    """Counts who waits, and keeps room for others.
+
+    A tenant may have as many waiting as there is room left for all others, and a key of it as many
+    as there is left to its tenant (a dynamic threshold: the fuller the room, the less for each). So
+    nobody fills it alone, and who comes next always finds some.
+    """
+
+    def __init__(self, *, most: int, most_of_visitor: int) -> None:
+        self._most = most
+        self._most_of_visitor = most_of_visitor
+        self._held: Counter[tuple[str, ...]] = Counter()
+
+    @property
+    def held(self) -> int:
+        """How many wait."""
+        return self._held[()]
+
+    def has_place(self, tenant: str, party: Party) -> bool:
+        """Whether one more of this party may wait."""
+        free = self._most - self._held[()]
+        of_tenant = self._held[tenant,]
+        left = free - of_tenant
+        of_key = self._held[tenant, party.key]
+        of_visitor = self._held[tenant, party.key, party.visitor]
+        crowded = bool(party.visitor) and of_visitor >= self._most_of_visitor
+        return free > 0 and left > 0 and of_key <= left and not crowded
+
+    @contextmanager
+    def place(self, tenant: str, party: Party) -> Iterator[None]:
+        """Hold a place while inside."""
+        whole = (tenant, party.key, party.visitor)
+        names = [whole[:length] for length in range(len(whole) + 1)]
+        self._held.update(names)
+        try:
+            yield
+        finally:
+            self._held.subtract(names)
+            for name in names:
+                if not self._held[name]:
+                    del self._held[name]
 
 
 class Patience:
@@ -65,11 +134,12 @@ class Patience:
         *,
         seconds: float = 20.0,
         most: int = 1_000,
+        most_of_visitor: int = MOST_OF_VISITOR,
         front: int = FRONT,
     ) -> None:
         self._stopping = stopping
         self._seconds = seconds
-        self._most = most
+        self._room = Room(most=most, most_of_visitor=most_of_visitor)
         self._front = front
         self._queues: dict[tuple[str, int], Queue] = {}
         self._turn = asyncio.Semaphore(AT_ONCE)
@@ -78,7 +148,7 @@ class Patience:
     @property
     def waiting(self) -> int:
         """How many wait in all queues."""
-        return sum(map(len, self._queues.values()))
+        return self._room.held
 
     async def once(self, desk: Desk, message: Message) -> Accepted | Duplicate:
         """Hand a message in; raises `BusyError`, also to who comes behind others that wait.
@@ -90,28 +160,36 @@ class Patience:
             raise queue.busy
         return await self._handed_in(desk, message)
 
-    async def submit(self, desk: Desk, message: Message) -> Accepted | Duplicate:
+    async def submit(
+        self, desk: Desk, message: Message, party: Party = ANYBODY
+    ) -> Accepted | Duplicate:
         """Hand a message in, if need be in several tries; raises what `tries` raises."""
         try:
             return await self.once(desk, message)
         except BusyError as busy:
-            async with aclosing(self.tries(desk, message, busy)) as tries:
+            async with aclosing(self.tries(desk, message, busy, party)) as tries:
                 async for result in tries:
                     if result is not None:
                         return result
             raise
 
     async def tries(
-        self, desk: Desk, message: Message, busy: BusyError, *, longer: float = 1.0
+        self,
+        desk: Desk,
+        message: Message,
+        busy: BusyError,
+        party: Party = ANYBODY,
+        *,
+        longer: float = 1.0,
     ) -> Tries:
         """Stand in queue for `longer` times as long as usual; yield None, and the result last.
 
         Raises `BusyError` when the desk stays full, `StoppingError` when this process stops.
         """
-        if not self.may_wait(busy):
+        if not self.may_wait(desk, message, busy, party):
             raise busy
         until = time.monotonic() + self._seconds * longer
-        with self._standing(desk, message, busy) as (queue, reached):
+        with self._standing(desk, message, busy, party) as (queue, reached):
             while not reached.done():
                 await asyncio.wait([reached], timeout=_step(until))
                 self._check(queue.busy, until)
@@ -119,9 +197,12 @@ class Patience:
             async for result in self._in_front(desk, message, queue, until):
                 yield result
 
-    def may_wait(self, busy: BusyError) -> bool:
+    def may_wait(
+        self, desk: Desk, message: Message, busy: BusyError, party: Party = ANYBODY
+    ) -> bool:
         """Whether trying again soon may help, and there is room for one more who does."""
-        return busy.reason in PASSES and self.waiting < self._most
+        tenant, _ = desk.filling(message)
+        return busy.reason in PASSES and self._room.has_place(tenant, party)
 
     async def _in_front(self, desk: Desk, message: Message, queue: Queue, until: float) -> Tries:
         """Try at once: who stood here before may have gone because there is room again."""
@@ -145,17 +226,18 @@ class Patience:
 
     @contextmanager
     def _standing(
-        self, desk: Desk, message: Message, busy: BusyError
+        self, desk: Desk, message: Message, busy: BusyError, party: Party
     ) -> Iterator[tuple[Queue, asyncio.Future[None]]]:
         name = desk.filling(message)
         queue = self._queues.setdefault(name, Queue(busy, self._front))
-        mine = queue.join()
-        try:
-            yield queue, mine
-        finally:
-            queue.leave(mine)
-            if not queue:
-                del self._queues[name]
+        with self._room.place(name[0], party):
+            mine = queue.join(party)
+            try:
+                yield queue, mine
+            finally:
+                queue.leave(party, mine)
+                if not queue:
+                    del self._queues[name]
 
     def _check(self, busy: BusyError, until: float) -> None:
         if time.monotonic() >= until or busy.reason not in PASSES:

@@ -80,7 +80,7 @@ async def _found(
     allowed = citation.assistant in door.assistants(caller)
     if caller.tenant != citation.tenant or not allowed:
         return None
-    await door.guard.admit(caller)
+    await door.guard.admit(caller, entered=True)
     return await documents.citing(citation.tenant, citation.assistant, citation.chunk_id)
 
 

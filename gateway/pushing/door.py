@@ -10,9 +10,11 @@ import structlog
 from broker.errors import BrokerError
 from envelope.question import Question
 from gateway.desk import Desk
+from gateway.limits.people import People
 from gateway.port import Feedback
 from gateway.pushing.asking import Asking
 from gateway.pushing.buttons import Buttons, Choice
+from gateway.pushing.declining import Declining
 from gateway.pushing.delivery import Delivery
 from gateway.pushing.errors import PushError
 from gateway.pushing.forgetting import Forgetting
@@ -49,6 +51,7 @@ class PushDoor:
         texts: Texts,
         manners: Manners,
         secret: str,
+        people: People,
         unavailable: tuple[type[Exception], ...] = (),
     ) -> None:
         self.channel = channel
@@ -56,6 +59,7 @@ class PushDoor:
         self.texts = texts
         self.manners = manners
         self.tally = Tally()
+        self.refusals = Tally()
         self.buttons = Buttons(memory, secret=secret)
         self._desk = desk
         self._thumbs = thumbs
@@ -85,7 +89,14 @@ class PushDoor:
             losses=Losses(desk, memory, self._delivery.show),
             spawn=self.beside,
         )
-        self.intake = Intake(asking, memory, default_language=manners.default_language)
+        self.declining = Declining(memory, channel, texts, tally=self.refusals, spawn=self.beside)
+        self.intake = Intake(
+            asking,
+            memory,
+            people=people,
+            declining=self.declining,
+            default_language=manners.default_language,
+        )
 
     def named(self, conversation_id: str, message_id: str) -> Question:
         """Return the full name of a message of this door."""
@@ -113,7 +124,13 @@ class PushDoor:
         task.add_done_callback(self._beside.discard)
 
     async def chosen(
-        self, choice: Choice, *, post: dict[str, str], order: float, language: str | None
+        self,
+        choice: Choice,
+        *,
+        post: dict[str, str],
+        order: float,
+        language: str | None,
+        person: str = "",
     ) -> None:
         """Take a pressed button as the message it stands for, or as a thumb."""
         if choice.thumb:
@@ -132,6 +149,7 @@ class PushDoor:
                 command="set_language" if choice.language else None,
                 arguments=(choice.language,) if choice.language else (),
                 alone=True,
+                person=person,
             )
         )
 

@@ -6,15 +6,27 @@ from dataclasses import replace
 
 from broker.port import Accepted, Duplicate
 from envelope.question import Question
+from gateway.limits.people import People
 from gateway.pushing.asking import Asking
 from gateway.pushing.bursts import BURST, VERSION, Bursts, Part, first_version
+from gateway.pushing.declining import Declining, Reason
 from gateway.pushing.port import Incoming, PushMemory
 
 
 class Intake:
     """The way in: what of what people write is one question, and what they make of it then."""
 
-    def __init__(self, asking: Asking, memory: PushMemory, *, default_language: str) -> None:
+    def __init__(
+        self,
+        asking: Asking,
+        memory: PushMemory,
+        *,
+        people: People,
+        declining: Declining,
+        default_language: str,
+    ) -> None:
+        self._people = people
+        self._declining = declining
         self._asking = asking
         self._memory = memory
         self._default_language = default_language
@@ -26,6 +38,8 @@ class Intake:
         Raises what the broker and the memory raise: then the platform is to send it again.
         """
         language = await self.language(incoming.question, incoming.language)
+        if not await self._admits(incoming, language):
+            return
         root = first_version(incoming)
         known = await self._memory.fields(root)
         if not await self._bursts.takes(incoming, known):
@@ -44,6 +58,16 @@ class Intake:
             if BURST not in await self._memory.fields(incoming.question):
                 await self._bursts.change(incoming, burst)
             await self._ask_again(incoming, language, burst)
+
+    async def _admits(self, incoming: Incoming, language: str) -> bool:
+        """Whether a person may ask one more; otherwise they are told so."""
+        question, person = incoming.question, incoming.person
+        shortage = await self._people.admit(person, question, incoming.command)
+        if shortage is None:
+            return True
+        reason: Reason = "limited_day" if shortage.period == "day" else "limited_minute"
+        await self._declining.decline(reason, person, incoming.post, language)
+        return False
 
     async def withdraw(self, question: Question, message_id: str) -> None:
         """Take a message back, edited versions too; `question` asks what is left of its burst."""

@@ -10,6 +10,9 @@ from envelope.question import Question
 from gateway.answer import Answer
 from gateway.port import Feedback
 
+CLAIM_SECONDS = 86_400
+"""Longer than any platform repeats itself."""
+
 
 class PushMemory(Protocol):
     """Remembers for a channel, over all its processes; everything dies by itself."""
@@ -54,8 +57,8 @@ class PushMemory(Protocol):
         """Return what a button stands for."""
         ...
 
-    async def claim(self, name: str) -> bool:
-        """Whether nobody has claimed this name yet."""
+    async def claim(self, name: str, *, seconds: int = CLAIM_SECONDS) -> bool:
+        """Whether nobody has claimed this name within so many seconds."""
         ...
 
     async def holds_words(self, question: Question) -> None:
@@ -110,7 +113,8 @@ class Incoming:
 
     `post` is where its answer belongs, in the channel's own words; `order` grows within a
     conversation; `edits` is the message id that this text replaces; `fixed` names a fixed text that
-    is shown as the answer of a command; `alone` keeps it apart from a burst.
+    is shown as the answer of a command; `alone` keeps it apart from a burst; `person` wrote it, and
+    is limited by what one person may ask.
     """
 
     question: Question
@@ -123,6 +127,7 @@ class Incoming:
     edits: str | None = None
     fixed: str = ""
     alone: bool = False
+    person: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from gateway.errors import GatewayError
 from gateway.pushing.door import PushDoor
 from gateway.pushing.errors import PushError
 from gateway.pushing.patience import patiently
+from gateway.slack.audience import SlackAudience
 from gateway.slack.blocks import CHOOSE, OPEN
 from gateway.slack.calls import SlackCalls, understood
 from gateway.slack.channel import show_choice
@@ -60,18 +61,21 @@ class Locales:
 class SlackEvents:
     """Takes events; when a method returns, Slack may forget the event."""
 
-    def __init__(self, calls: SlackCalls, me: Me, door: PushDoor) -> None:
+    def __init__(
+        self, calls: SlackCalls, me: Me, door: PushDoor, audience: SlackAudience | None = None
+    ) -> None:
         self._calls = calls
         self._me = me
+        self._audience = SlackAudience() if audience is None else audience
         self._door = door
         self._locales = Locales(calls)
 
-    async def message(self, event: Mapping[str, Any]) -> None:
+    async def message(self, event: Mapping[str, Any], body: Mapping[str, Any]) -> None:
         """Take in what a person wrote, changed or took back."""
         async with asyncio.timeout(ACKNOWLEDGE_SECONDS):
             match read(event, self._me, self._door.named):
                 case Heard() as heard:
-                    await self._heard(heard)
+                    await self._heard(heard, self._is_allowed(heard, event, body))
                 case Deleted(question, message_id):
                     await self._door.intake.withdraw(question, message_id)
                 case None:
@@ -90,21 +94,48 @@ class SlackEvents:
             if thread != DIRECT:
                 post["thread"] = thread
             user = str(body["user"]["id"])
+            if not self._audience.admits(
+                channel=channel,
+                user=user,
+                direct=channel.startswith("D"),
+                is_own_team=self._audience.is_own(self._me.team, body["user"], body),
+            ):
+                await self._door.declining.decline("not_allowed", user, None, "")
+                return
             if choice is None or choice.question.conversation != place.conversation:
                 self._door.beside(self._whispered(post, user, "push_expired", language))
                 return
             order = float(action["action_ts"])
-            await self._door.chosen(choice, post=post, order=order, language=language)
+            await self._door.chosen(choice, post=post, order=order, language=language, person=user)
             if choice.thumb:
                 self._door.beside(self._whispered(post, user, "push_thanks", language))
             else:
                 self._door.beside(self._closed(post, message, choice.label))
 
-    async def _heard(self, heard: Heard) -> None:
+    def _is_allowed(self, heard: Heard, event: Mapping[str, Any], body: Mapping[str, Any]) -> bool:
+        message = event.get("message") if event.get("subtype") == "message_changed" else event
+        return self._audience.admits(
+            channel=heard.incoming.post["channel"],
+            user=heard.user,
+            direct=heard.direct,
+            is_own_team=self._audience.is_own(self._me.team, message or event, body),
+        )
+
+    async def _decline(self, heard: Heard) -> None:
+        """Say so in a direct message; in a channel nobody is told who is not to be answered."""
+        language = await self._locales.of(heard.user) if heard.direct else None
+        spoken = self._door.manners.default_language if language is None else language
+        post = heard.incoming.post if heard.direct else None
+        await self._door.declining.decline("not_allowed", heard.user, post, spoken)
+
+    async def _heard(self, heard: Heard, is_allowed: bool) -> None:
         incoming = heard.incoming
         about = await self._door.memory.about(incoming.question)
         is_joined = heard.in_thread and JOINED in about and not heard.elsewhere
         if not heard.addressed and not is_joined:
+            return
+        if not is_allowed:
+            await self._decline(heard)
             return
         if JOINED not in about:
             await self._door.memory.note_about(incoming.question, **{JOINED: "1"})
@@ -158,8 +189,8 @@ def made_app(client: AsyncWebClient, events: SlackEvents, *, signing_secret: str
     return app
 
 
-def _listener(events: SlackEvents) -> Callable[[dict[str, Any]], Awaitable[None]]:
-    async def heard(event: dict[str, Any]) -> None:
-        await events.message(event)
+def _listener(events: SlackEvents) -> Callable[..., Awaitable[None]]:
+    async def heard(event: dict[str, Any], body: dict[str, Any]) -> None:
+        await events.message(event, body)
 
     return heard

@@ -53,6 +53,7 @@ class Heard:
     addressed: bool
     in_thread: bool
     elsewhere: bool = False
+    direct: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +116,16 @@ def _heard(
         arguments=arguments,
         edits=ts if edited else None,
         fixed="" if text else "start",
+        person=str(message["user"]),
     )
-    return Heard(incoming, str(message["user"]), addressed, "thread_ts" in message, elsewhere)
+    return Heard(
+        incoming,
+        str(message["user"]),
+        addressed,
+        "thread_ts" in message,
+        elsewhere,
+        _is_direct(event),
+    )
 
 
 def _command(text: str) -> tuple[str | None, tuple[str, ...]]:

@@ -14,6 +14,7 @@ from gateway.errors import GatewayError
 from gateway.pushing.door import PushDoor
 from gateway.pushing.patience import patiently
 from gateway.pushing.port import Texts
+from gateway.telegram.audience import TelegramAudience
 from gateway.telegram.calls import TelegramCalls, understood
 from gateway.telegram.channel import HELP
 from gateway.telegram.polling import Duty, Polling
@@ -61,11 +62,17 @@ async def known(bot: Bot) -> AsyncIterator[Me]:
 
 @asynccontextmanager
 async def hearing(
-    calls: TelegramCalls, me: Me, door: PushDoor, texts: Texts, *, how: Webhook | Duty
+    calls: TelegramCalls,
+    me: Me,
+    door: PushDoor,
+    texts: Texts,
+    *,
+    how: Webhook | Duty,
+    audience: TelegramAudience | None = None,
 ) -> AsyncIterator[Starlette | None]:
     """Hear updates while inside: by a webhook, then the application is returned, or by polling."""
     hook = how if isinstance(how, Webhook) else None
-    updates = Updates(calls, me, door)
+    updates = Updates(calls, me, door, audience)
     await patiently(lambda: _heard(calls.bot, hook), what="introduce")
     door.beside(_introduced(calls.bot, texts))
     if isinstance(how, Webhook):

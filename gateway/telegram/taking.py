@@ -11,6 +11,7 @@ from gateway.pushing.door import PushDoor
 from gateway.pushing.errors import PushError
 from gateway.pushing.patience import patiently
 from gateway.pushing.port import Incoming
+from gateway.telegram.audience import TelegramAudience
 from gateway.telegram.calls import TelegramCalls
 from gateway.telegram.updates import Me, Pressed, read
 
@@ -20,7 +21,10 @@ log = structlog.get_logger("gateway")
 class Updates:
     """Takes updates, however they come; when `take` returns, Telegram may forget the update."""
 
-    def __init__(self, calls: TelegramCalls, me: Me, door: PushDoor) -> None:
+    def __init__(
+        self, calls: TelegramCalls, me: Me, door: PushDoor, audience: TelegramAudience | None = None
+    ) -> None:
+        self._audience = TelegramAudience() if audience is None else audience
         self._calls = calls
         self._me = me
         self._door = door
@@ -30,20 +34,37 @@ class Updates:
         update = Update.de_json(dict(told), self._calls.bot)
         match read(update, self._me, self._door.named):
             case Incoming() as incoming:
-                await self._door.intake.accept(incoming)
+                await self._hear(incoming)
             case Pressed() as pressed:
                 await self._press(pressed)
             case None:
                 pass
 
+    async def _hear(self, incoming: Incoming) -> None:
+        chat, user = int(incoming.post["chat"]), int(incoming.person)
+        if self._audience.admits(chat=chat, user=user):
+            await self._door.intake.accept(incoming)
+            return
+        # A stranger in a private chat is told so; a group that strangers made hears nothing.
+        post = incoming.post if chat == user else None
+        language = await self._door.intake.language(incoming.question, incoming.language)
+        await self._door.declining.decline("not_allowed", incoming.person, post, language)
+
     async def _press(self, pressed: Pressed) -> None:
+        if not self._audience.admits(chat=int(pressed.post["chat"]), user=pressed.person):
+            await self._door.declining.decline("not_allowed", str(pressed.person), None, "")
+            return
         choice = await self._door.buttons.choice(pressed.token)
         place = self._door.named(pressed.conversation_id, pressed.message_id)
         if choice is None or choice.question.conversation != place.conversation:
             await self._answer(pressed, "push_expired", choice)
             return
         await self._door.chosen(
-            choice, post=pressed.post, order=pressed.order, language=pressed.language
+            choice,
+            post=pressed.post,
+            order=pressed.order,
+            language=pressed.language,
+            person=str(pressed.person),
         )
         await self._answer(pressed, "push_thanks" if choice.thumb else "", choice)
         if not choice.thumb:

@@ -42,6 +42,7 @@ class Pressed:
     message_id: str
     order: float
     language: str | None
+    person: int = 0
 
 
 def read(update: Update, me: Me, named: Named) -> Incoming | Pressed | None:
@@ -81,6 +82,7 @@ def _incoming(
         arguments=tuple(said.split()) if command is not None else (),
         edits=edits,
         fixed=fixed,
+        person=str(user.id),
     )
 
 
@@ -176,6 +178,7 @@ def _pressed(query: CallbackQuery, update_id: int) -> Pressed | None:
         message_id=str(message.message_id),
         order=float(update_id),
         language=_language(query.from_user),
+        person=query.from_user.id,
     )
 
 

@@ -216,7 +216,8 @@ export class Conversation extends EventTarget {
       return told(error);
     }
     if (error.status === 429 && told(error) <= LONGEST_TOLD_WAIT_MS) {
-      this.#told(turn, false);
+      turn.waiting = true; // in line, and no connection was lost
+      this.#tell("turn", turn);
       return Math.max(told(error), 1000);
     }
     if (error.status === 404 && turn.taken) {
@@ -319,5 +320,6 @@ function told(error) {
 
 function problemOf(error) {
   if (error.status === 429) return "limited";
-  return [401, 403].includes(error.status) ? "shut" : "unsent";
+  const shut = [401, 403].includes(error.status) || error.code === "unknown_assistant";
+  return shut ? "shut" : "unsent";
 }

@@ -1,8 +1,16 @@
 // Speaks with the desk over HTTP, as docs/http.md tells.
 
+import { mending } from "./mending.js";
+
 const SILENCE_MS = 30_000; // the desk says something every 10 seconds
 const WATCH_MS = 5_000;
 const ANSWER_MS = 60_000; // forgetting waits until the desk has done it
+const TRIES = 3; // failures in a row before it is asked whether the network is at fault
+
+let blocked = ""; // what a page's policy stopped last
+document.addEventListener("securitypolicyviolation", (event) => {
+  if (event.effectiveDirective === "connect-src") blocked = event.blockedURI;
+});
 
 /** An answer that is none: `status` 0 is a network that did not carry. */
 export class DeskError extends Error {
@@ -25,6 +33,8 @@ export class Desk {
     this.key = key;
     this.assistant = assistant;
     this.language = language;
+    this.failed = 0;
+    this.hints = new Set();
   }
 
   async open() {
@@ -100,26 +110,62 @@ export class Desk {
     if (this.key) sent.Authorization = `Bearer ${this.key}`;
     if (place?.token) sent["X-Conversation-Token"] = place.token;
     const assistant = this.assistant ? `?assistant=${encodeURIComponent(this.assistant)}` : "";
-    let answer;
-    try {
-      answer = await fetch(`${this.url}${address}${assistant}`, {
-        method,
-        headers: sent,
-        body: body && JSON.stringify(body),
-        signal,
-        credentials: "omit",
-        cache: "no-store",
-      });
-    } catch {
-      throw new DeskError(0);
-    }
+    const options = { method, headers: sent, body: body && JSON.stringify(body), signal, ...ALONE };
+    const answer = await this.#fetch(`${this.url}${address}${assistant}`, options);
     if (answer.ok) return answer;
     const told = await answer.json().catch(() => null);
+    const code = told?.error?.code ?? "";
+    this.#hint(code);
     const seconds = Number.parseFloat(answer.headers.get("Retry-After"));
     const wait = Number.isFinite(seconds) ? seconds * 1000 : null;
-    throw new DeskError(answer.status, told?.error?.code ?? "", wait);
+    throw new DeskError(answer.status, code, wait);
+  }
+
+  /** Fetch; what a page may not read looks like a lost connection, and is told apart from it. */
+  async #fetch(address, options) {
+    for (let probed = false; ; probed = true) {
+      try {
+        const answer = await fetch(address, options);
+        this.failed = 0;
+        return answer;
+      } catch {
+        if (options.signal.aborted) throw new DeskError(0);
+        const isBlocked = blocked.startsWith(`${this.url}/v1/`);
+        if (isBlocked || probed) this.#shut(isBlocked ? "policy" : "unreadable");
+        if (++this.failed < TRIES || !navigator.onLine || !(await this.#reached())) {
+          throw new DeskError(0);
+        }
+      }
+    }
+  }
+
+  /** Whether the desk can be reached, be it by requests whose answers nobody can read. */
+  async #reached() {
+    try {
+      const signal = AbortSignal.timeout(WATCH_MS);
+      await fetch(`${this.url}/healthz`, { mode: "no-cors", signal, ...ALONE });
+      return true;
+    } catch {
+      this.#hint("unreachable");
+      return false;
+    }
+  }
+
+  #shut(code) {
+    this.#hint(code);
+    throw new DeskError(403, code);
+  }
+
+  /** Tell who runs the desk, once, what to mend. */
+  #hint(code) {
+    const words = mending(code, this);
+    if (!words || this.hints.has(code)) return;
+    this.hints.add(code);
+    console[code === "unreachable" ? "info" : "error"](`Refdesk: ${words}`);
   }
 }
+
+const ALONE = { credentials: "omit", cache: "no-store" };
 
 function path(place) {
   return `/v1/conversations/${encodeURIComponent(place.id)}`;

@@ -115,7 +115,7 @@ async def test_what_gateways_and_operators_keep_is_in_their_reach(guarded: Guard
     assert await keys.all() == []
     assert not await keys.any()
     assert await keys.link_secret()
-    assert await StoredRates(client).admit("owner", []) == 0
+    assert await StoredRates(client).admit("owner", []) is None
     assert await RedisDuty(chat, "slack", "poll", "me").keep(1.0)
     await client.aclose()
     await chat.aclose()

@@ -23,6 +23,7 @@ from gateway.http.metrics import DoorMeter
 from gateway.http.reader import reader_router
 from gateway.http.serving import listening, serving
 from gateway.keys import made_key
+from gateway.limits.visitors import VisitorLimits, Visitors
 from gateway.port import Documents, ReadableDocument, Section
 from memory.errors import MemoryUnavailableError
 from tests.worker.cast import House
@@ -140,6 +141,7 @@ async def open_booth(
     trusted_proxies: Sequence[str] = (),
     heartbeat_seconds: float = 10.0,
     hosts: AllowedHosts | None = None,
+    limits: VisitorLimits | None = None,
     **broker_options: Any,
 ) -> AsyncIterator[Booth]:
     """Open a door while inside; several may stand before one house."""
@@ -159,7 +161,13 @@ async def open_booth(
             )
             for tenant, assistant in ASSISTANTS
         },
-        guard=Guard(keys, StoredRates(house.client), open_tenant=open_tenant, hosts=hosts),
+        guard=Guard(
+            keys,
+            StoredRates(house.client),
+            visitors=Visitors(SECRET, limits),
+            open_tenant=open_tenant,
+            hosts=hosts,
+        ),
         conversations=StoredConversations(house.client, shards=1, ttl_seconds=3600),
         words=lambda key, language: f"{key}/{language}",
         meter=meter,

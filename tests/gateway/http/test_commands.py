@@ -156,7 +156,9 @@ def test_a_door_alone_keeps_the_deadline_of_what_it_accepted(tmp_path: Path) -> 
     ("words", "told"),
     [
         (("create", "--public"), "a public key needs the origins"),
-        (("create", "--public", "--origin", "acme.com/x"), "expected an origin"),
+        (("create", "--public", "--origin", "acme.com/x"), "write https://acme.com"),
+        (("create", "--public", "--origin", "https://Acme.com/"), "write https://acme.com"),
+        (("create", "--public", "--origin", "https://acme.com,*"), "expected an origin"),
         (("create", "--origin", "https://acme.com"), "only public keys have origins"),
         (("create", "--tenant", "a/b"), "tenant"),
         (("create", "--per-minute", "0"), "greater than or equal to 1"),
@@ -171,6 +173,22 @@ def test_a_key_that_cannot_be_is_refused_in_one_line(
     assert ended.returncode == 1
     assert told in ended.stderr
     assert len(ended.stderr.splitlines()) == 1
+
+
+def test_websites_of_a_key_add_up_however_they_are_given(tmp_path: Path) -> None:
+    words = ("--origin", "https://a.test", "--origin", "https://b.test,http://localhost:3000")
+    repeated = ("--origin", "https://a.test", "https://d.test", "--scope", "ask", "--scope", "read")
+
+    made = refdesk(tmp_path, "keys", "create", "--json", "--public", *words, *repeated)
+
+    key = json.loads(made.stdout)
+    assert key["origins"] == [
+        "https://a.test",
+        "https://b.test",
+        "http://localhost:3000",
+        "https://d.test",
+    ]
+    assert key["scopes"] == ["ask", "read"]
 
 
 def test_a_port_that_is_taken_is_told_at_once(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -9,7 +9,7 @@ import pytest
 from broker.port import Broker, Duplicate
 from gateway.desk import Desk, Message
 from gateway.errors import BusyError
-from gateway.http.patience import Patience
+from gateway.http.patience import ANYBODY, Party, Patience, Room
 from tests.gateway.pushing.rig import until
 from tests.worker.cast import House
 
@@ -24,14 +24,14 @@ class Front:
     tasks: asyncio.TaskGroup
     told: list[str] = field(default_factory=list)
 
-    async def ask(self, name: str) -> None:
-        await self.patience.submit(self.desk, asked(name))
+    async def ask(self, name: str, party: Party = ANYBODY) -> None:
+        await self.patience.submit(self.desk, asked(name), party)
         self.told.append(name)
 
-    async def come(self, name: str) -> Callable[[], Awaitable[None]]:
+    async def come(self, name: str, party: Party = ANYBODY) -> Callable[[], Awaitable[None]]:
         """Have somebody join the queue; return how they go away."""
         before = self.patience.waiting
-        task = self.tasks.create_task(self.ask(name))
+        task = self.tasks.create_task(self.ask(name, party))
         await until(lambda: self.patience.waiting > before)
 
         async def go() -> None:
@@ -65,7 +65,7 @@ async def full_desk(house: House, *, most: int = 100) -> AsyncIterator[Front]:
         deadline_seconds=30.0,
         apology=lambda language: language,
     )
-    patience = Patience(asyncio.Event(), most=most, front=1)
+    patience = Patience(asyncio.Event(), most=most, most_of_visitor=3, front=1)
     try:
         async with asyncio.TaskGroup() as tasks:
             front = Front(broker, desk, patience, tasks)
@@ -121,3 +121,89 @@ async def test_too_long_a_queue_sends_people_away(house: House) -> None:
         with pytest.raises(BusyError):
             await front.patience.submit(front.desk, asked("new"))
         await goes()
+
+
+async def test_keys_come_to_the_front_by_turns_whoever_has_a_crowd(house: House) -> None:
+    shop, other = Party("shop"), Party("other")
+    async with full_desk(house) as front:
+        for name, party in (("s1", shop), ("s2", shop), ("s3", shop), ("o1", other)):
+            await front.come(name, party)
+
+        for name in ("first", "s1", "s2", "o1"):
+            told = len(front.told)
+            await front.end(name)
+            await until(partial(front.has_told_more_than, told))
+
+    assert front.told == ["first", "s1", "s2", "o1", "s3"]
+
+
+async def test_one_visitor_fills_no_queue(house: House) -> None:
+    crowd, other = Party("shop", "crowd"), Party("shop", "other")
+    async with full_desk(house) as front:
+        gone = [await front.come(f"s{number}", crowd) for number in range(3)]
+
+        with pytest.raises(BusyError):
+            await front.patience.submit(front.desk, asked("new"), crowd)
+        gone.append(await front.come("o1", other))
+        for goes in gone:
+            await goes()
+
+    assert front.patience.waiting == 0
+
+
+async def test_a_tenant_with_a_thousand_waiters_leaves_room_for_another(house: House) -> None:
+    async with full_desk(house, most=1_000) as front:
+        other = Desk(
+            front.broker,
+            tenant="other",
+            assistant="docs",
+            channel="http",
+            deadline_seconds=30.0,
+            apology=lambda language: language,
+        )
+        crowd = [
+            front.tasks.create_task(attempt(front.patience, front.desk, f"s{number}"))
+            for number in range(1_000)
+        ]
+        await until(lambda: front.patience.waiting + ended(crowd) == 1_000, seconds=60.0)
+        before = front.patience.waiting
+
+        late = front.tasks.create_task(attempt(front.patience, other, "late"))
+        await until(lambda: front.patience.waiting > before)
+        left = {*crowd, late}
+        while left:
+            # Asked again where it had no effect: a client may lose a cancellation.
+            for task in left:
+                task.cancel()
+            _, left = await asyncio.wait(left, timeout=0.05)
+
+    assert 300 < before < 700
+    assert front.patience.waiting == 0
+
+
+async def attempt(patience: Patience, desk: Desk, name: str) -> None:
+    with suppress(BusyError):
+        await patience.submit(desk, asked(name))
+
+
+def ended(tasks: list["asyncio.Task[None]"]) -> int:
+    return sum(task.done() for task in tasks)
+
+
+def test_however_many_tenants_crowd_the_room_the_next_finds_a_place() -> None:
+    room, places = Room(most=1_000, most_of_visitor=20), ExitStack()
+    held = []
+    with places:
+        for number in range(8):
+            tenant, count = f"t{number}", 0
+            while room.has_place(tenant, Party("one")) or room.has_place(tenant, Party("two")):
+                key = "one" if room.has_place(tenant, Party("one")) else "two"
+                places.enter_context(room.place(tenant, Party(key)))
+                count += 1
+            held.append(count)
+
+        assert held == sorted(held, reverse=True)
+        assert held[0] <= 500
+        assert room.held < 1_000
+        assert room.has_place("new", Party("one"))
+    assert room.held == 0

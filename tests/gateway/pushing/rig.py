@@ -8,8 +8,9 @@ from typing import Any
 
 from broker.errors import BrokerUnavailableError
 from config.texts import FixedTexts, load_texts
-from deploy.doors import StoredConversations
+from deploy.doors import StoredConversations, StoredRates
 from gateway.desk import Desk
+from gateway.limits.people import People, PersonLimits
 from gateway.pushing.delivery import ELLIPSIS
 from gateway.pushing.door import PushDoor
 from gateway.pushing.port import Channel, Manners
@@ -22,6 +23,7 @@ TEXTS: FixedTexts = load_texts(domain_name="routing")
 WORKING = TEXTS.text("push_working", "en")
 PLACEHOLDERS = {WORKING, ELLIPSIS}
 ANSWER = "Open Routing [1]."
+NO_LIMITS = PersonLimits(None, None)
 AT_ONCE = Manners(burst_seconds=0.0)
 
 
@@ -34,6 +36,7 @@ async def push_door_of(
     deadline_seconds: float = 20.0,
     broker: Any = None,
     memory: Any = None,
+    limits: PersonLimits = NO_LIMITS,
     **broker_options: Any,
 ) -> AsyncIterator[PushDoor]:
     """Deliver for a channel while inside."""
@@ -56,6 +59,12 @@ async def push_door_of(
         texts=TEXTS,
         manners=manners,
         secret="of the test",  # noqa: S106 - of this test
+        people=People(
+            StoredRates(house.client),
+            limits,
+            channel=channel.name,
+            secret="of the test",  # noqa: S106 - of this test
+        ),
         unavailable=(MemoryUnavailableError,),
     )
     try:

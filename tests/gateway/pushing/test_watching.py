@@ -28,11 +28,12 @@ async def test_a_push_door_tells_whether_it_can_take_anything_in(tmp_path: Path)
     played, port = FakeServer(), free_port()
     endpoint = Endpoint(url="", durable=False, played=played)
     settings = settings_of(tmp_path, health_port=port)
-    tally = Tally()
+    tally, refusals = Tally(), Tally()
     tally.add("answered")
+    refusals.add("limited_day")
     async with (
         posted(settings, endpoint=endpoint) as post,
-        watched(post, push_metrics("slack", tally)),
+        watched(post, push_metrics("slack", tally, refusals)),
         httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20) as client,
     ):
 
@@ -47,6 +48,7 @@ async def test_a_push_door_tells_whether_it_can_take_anything_in(tmp_path: Path)
 
     assert (alive.status_code, still_alive.status_code) == (200, 200)
     assert 'refdesk_push_deliveries_total{channel="slack",result="answered"} 1.0' in told
+    assert 'refdesk_push_refusals_total{channel="slack",reason="limited_day"} 1.0' in told
 
 
 async def test_nobody_is_answered_where_no_port_is_set(tmp_path: Path) -> None:
@@ -60,7 +62,7 @@ async def test_nobody_is_answered_where_no_port_is_set(tmp_path: Path) -> None:
 @pytest.mark.parametrize("results", [(), ("answered", "failed", "answered", "given_up")])
 def test_counts_are_told_as_they_are_when_asked(results: tuple[str, ...]) -> None:
     tally = Tally()
-    registry = push_metrics("telegram", tally)
+    registry = push_metrics("telegram", tally, Tally())
     for result in results:
         tally.add(result)
 

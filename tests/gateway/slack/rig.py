@@ -17,6 +17,7 @@ from gateway.pushing.door import PushDoor
 from gateway.pushing.pacing import Pacer
 from gateway.pushing.port import Manners
 from gateway.slack.app import SlackEvents, known, made_app
+from gateway.slack.audience import SlackAudience
 from gateway.slack.calls import RATES, SlackCalls
 from gateway.slack.channel import SlackChannel
 from gateway.slack.serving import PATH, made_client, slack_webhook
@@ -48,7 +49,7 @@ class People:
 
     async def send(
         self, event: dict[str, Any], *, secret: str = SIGNING_SECRET, age_seconds: int = 0,
-        **headers: str,
+        outer: dict[str, Any] | None = None, **headers: str,
     ) -> httpx.Response:  # fmt: skip
         """Call the address for events, as Slack does."""
         body = {
@@ -58,17 +59,20 @@ class People:
             "event": event,
             "event_id": f"Ev{self.count}",
             "authorizations": [{"team_id": TEAM, "user_id": BOT, "is_bot": True}],
+            **(outer or {}),
         }
         return await self._call(json.dumps(body), "application/json", secret, age_seconds, headers)
 
-    async def press(self, ts: str, button: dict[str, Any], *, user: str = "U1") -> httpx.Response:
+    async def press(
+        self, ts: str, button: dict[str, Any], *, user: str = "U1", team: str = TEAM
+    ) -> httpx.Response:
         """Press a button of a post."""
         said = self.api.posts[ts]
         self.count += 1
         body = {
             "type": "block_actions",
             "team": {"id": TEAM},
-            "user": {"id": user, "team_id": TEAM},
+            "user": {"id": user, "team_id": team},
             "api_app_id": "A1",
             "channel": {"id": said.channel},
             "message": {
@@ -133,7 +137,12 @@ def calls_of(house: House, api: SlackApi) -> SlackCalls:
 
 @asynccontextmanager
 async def slack_desk(
-    house: House, api: SlackApi, *, manners: Manners = AT_ONCE, **options: Any
+    house: House,
+    api: SlackApi,
+    *,
+    manners: Manners = AT_ONCE,
+    audience: SlackAudience | None = None,
+    **options: Any,
 ) -> AsyncIterator[SlackDesk]:
     """Stand open while inside, over HTTP."""
     client = made_client(TOKEN, url=api.url)
@@ -147,7 +156,9 @@ async def slack_desk(
             push_door_of(house, channel, manners=manners, **options) as door,
             httpx.AsyncClient() as caller,
         ):
-            app = made_app(client, SlackEvents(calls, me, door), signing_secret=SIGNING_SECRET)
+            app = made_app(
+                client, SlackEvents(calls, me, door, audience), signing_secret=SIGNING_SECRET
+            )
             web = slack_webhook(app, unavailable=door.unavailable)
             async with serving(web, listener, asyncio.Event()):
                 yield SlackDesk(api, url, caller, door, house)

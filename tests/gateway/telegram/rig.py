@@ -12,6 +12,7 @@ from gateway.http.serving import listening, serving
 from gateway.pushing.door import PushDoor
 from gateway.pushing.pacing import Pacer
 from gateway.pushing.port import Manners
+from gateway.telegram.audience import TelegramAudience
 from gateway.telegram.calls import RATES, TelegramCalls
 from gateway.telegram.channel import TYPING_SECONDS, TelegramChannel
 from gateway.telegram.door import Webhook, hearing, known, made_bot
@@ -109,7 +110,12 @@ def channel_of(calls: TelegramCalls, api: BotApi) -> TelegramChannel:
 
 @asynccontextmanager
 async def telegram_desk(
-    house: House, api: BotApi, *, manners: Manners = AT_ONCE, **options: Any
+    house: House,
+    api: BotApi,
+    *,
+    manners: Manners = AT_ONCE,
+    audience: TelegramAudience | None = None,
+    **options: Any,
 ) -> AsyncIterator[TelegramDesk]:
     """Stand open while inside, with a webhook."""
     calls = calls_of(house, api)
@@ -120,7 +126,7 @@ async def telegram_desk(
         async with (
             known(calls.bot) as me,
             push_door_of(house, channel, manners=manners, **options) as door,
-            hearing(calls, me, door, TEXTS, how=Webhook(url, SECRET)) as app,
+            hearing(calls, me, door, TEXTS, how=Webhook(url, SECRET), audience=audience) as app,
             httpx.AsyncClient(timeout=30.0) as client,
         ):
             assert app is not None

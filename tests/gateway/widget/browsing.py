@@ -129,6 +129,11 @@ class Visitor:
         await page.goto(address)
         return Shown(page)
 
+    def told(self) -> list[str]:
+        """Return what the console was told, which is expected then."""
+        told, self.errors[:] = list(self.errors), []
+        return told
+
     def _noted(self, message: ConsoleMessage) -> None:
         expected = any(words in message.text for words in BROKEN_NETWORK)
         if message.type in {"error", "warning"} and not expected:

@@ -275,11 +275,13 @@ async def test_visitors_of_a_website_come_with_its_public_key(booth: Booth, come
 
 async def test_a_website_that_has_no_key_is_told_so(booth: Booth, come: Come) -> None:
     await booth.key()
-    shown = await (await come()).opens()
+    visitor = await come()
+    shown = await visitor.opens()
 
     await shown.asks("How do I add a rule?")
 
     await shown.part(".problem", has_text="cannot be asked from this page").wait_for()
+    assert [line for line in visitor.told() if "the desk needs a key" in line]
 
 
 async def test_a_conversation_that_is_over_goes_on_as_a_new_one(booth: Booth, come: Come) -> None:

@@ -1,0 +1,56 @@
+"""Bounds how often one visitor comes with a key or a token that is not good.
+
+The count is shared over Redis. Who is over it is refused in this process without a word to Redis,
+save with credentials that were good here lately: a neighbour at the same address who guesses keys
+shuts nobody out.
+"""
+
+import time
+from collections import OrderedDict
+
+from gateway.limits.visitors import Visitor, Visitors
+from gateway.port import Rates, Shortage
+
+KEPT = 4_096
+"""How many blocked visitors, and how many good credentials, one process remembers."""
+
+
+class Failures:
+    """Counts failures by visitor."""
+
+    def __init__(self, rates: Rates, visitors: Visitors, *, kept: int = KEPT) -> None:
+        self._rates = rates
+        self._visitors = visitors
+        self._kept = kept
+        self._blocked: OrderedDict[str, tuple[float, Shortage]] = OrderedDict()
+        self._good: OrderedDict[str, None] = OrderedDict()
+
+    def block(self, visitor: Visitor, credential: str) -> Shortage | None:
+        """Return why this credential is not even looked at, or None when it is."""
+        if credential in self._good:
+            return None
+        for name in filter(None, (visitor.id, visitor.site)):
+            until, shortage = self._blocked.get(name, (0.0, None))
+            seconds = until - time.monotonic()
+            if shortage is not None and seconds > 0:
+                return Shortage(shortage.demand, shortage.period, seconds)
+        return None
+
+    async def count(self, visitor: Visitor, credential: str) -> Shortage | None:
+        """Count one failure; return what is used up by then."""
+        self._good.pop(credential, None)
+        shortage = await self._rates.admit(visitor.owner, self._visitors.failures(visitor))
+        if shortage is not None:
+            name = visitor.site if shortage.demand.of == "site" else visitor.id
+            self._blocked[name] = (time.monotonic() + shortage.seconds, shortage)
+            self._blocked.move_to_end(name)
+            if len(self._blocked) > self._kept:
+                self._blocked.popitem(last=False)
+        return shortage
+
+    def trust(self, credential: str) -> None:
+        """Remember that a credential was good."""
+        self._good[credential] = None
+        self._good.move_to_end(credential)
+        if len(self._good) > self._kept:
+            self._good.popitem(last=False)

@@ -1,0 +1,183 @@
+"""Who is answered on Slack, and how much one person may ask."""
+
+from typing import Any
+
+import pytest
+
+from gateway.limits.people import PersonLimits
+from gateway.slack.audience import SlackAudience
+from tests.gateway.pushing.rig import ANSWER, TEXTS, until
+from tests.gateway.slack.api import BOT, TEAM, SlackApi
+from tests.gateway.slack.rig import SlackDesk, settled, slack_desk
+from tests.worker.cast import House
+
+MENTION = f"<@{BOT}>"
+OTHER = "T2"
+SHARED = {"outer": {"is_ext_shared_channel": True}}
+TWO = PersonLimits(per_minute=2, per_day=None)
+DIRECT: dict[str, Any] = {"channel": "D1", "channel_type": "im"}
+
+
+async def answered(desk: SlackDesk, count: int) -> None:
+    await until(lambda: sum(ANSWER in shown for shown in desk.api.shown()) == count)
+    await settled(desk.house, desk.api)
+
+
+async def said(desk: SlackDesk, options: Any = None, **fields: Any) -> None:
+    event = desk.message(f"{MENTION} How?", **fields)
+    answer = await desk.send(event, **(options or {}))
+    assert answer.status_code == 200
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"team": OTHER},
+        {"user_team": OTHER, "team": TEAM},
+        {"source_team": OTHER},
+        {"user_profile": {"team": OTHER}},
+        {},
+    ],
+)
+async def test_people_of_other_organisations_hear_nothing_in_shared_channels(
+    desk: SlackDesk, fields: dict[str, Any]
+) -> None:
+    await said(desk, SHARED, **fields)
+    await said(desk, SHARED, team=TEAM, user_team=TEAM)
+
+    await answered(desk, 1)
+    assert len(desk.api.posts) == 1
+    assert desk.door.refusals.counts == {"not_allowed": 1}
+
+
+@pytest.mark.parametrize(
+    "audience", [SlackAudience(teams=frozenset({OTHER})), SlackAudience(external=True)]
+)
+async def test_other_organisations_are_answered_where_a_setting_says_so(
+    house: House, api: SlackApi, audience: SlackAudience
+) -> None:
+    async with house.open(), slack_desk(house, api, audience=audience) as desk:
+        await said(desk, SHARED, team=OTHER, user_team=OTHER)
+
+        await answered(desk, 1)
+
+
+async def test_a_team_that_is_not_named_stays_out_where_another_is(
+    house: House, api: SlackApi
+) -> None:
+    audience = SlackAudience(teams=frozenset({"T3"}))
+    async with house.open(), slack_desk(house, api, audience=audience) as desk:
+        await said(desk, SHARED, user_team=OTHER)
+        await said(desk, SHARED, user_team="T3")
+
+        await answered(desk, 1)
+        assert len(api.posts) == 1
+
+
+async def test_only_listed_channels_and_people_are_answered(house: House, api: SlackApi) -> None:
+    audience = SlackAudience(channels=frozenset({"C1", "direct"}), users=frozenset({"U1"}))
+    async with house.open(), slack_desk(house, api, audience=audience) as desk:
+        await said(desk, channel="C2")
+        await said(desk, user="U2")
+        await said(desk)
+        await said(desk, **DIRECT)
+
+        await answered(desk, 2)
+        assert {post.channel for post in api.posts.values()} == {"C1", "D1"}
+        assert desk.door.refusals.counts == {"not_allowed": 2}
+
+
+async def test_a_list_of_channels_closes_direct_messages_unless_it_names_them(
+    house: House, api: SlackApi
+) -> None:
+    api.locale = "de-DE"
+    audience = SlackAudience(channels=frozenset({"C1"}))
+    async with house.open(), slack_desk(house, api, audience=audience) as desk:
+        for _ in range(3):
+            await said(desk, **DIRECT)
+
+        await until(lambda: api.posts)
+        await said(desk)
+        await answered(desk, 1)
+        # One polite line, in the own language, and not with every message.
+        told = [post.text for post in api.posts.values() if post.channel == "D1"]
+        assert told == [TEXTS.text("push_not_allowed", "de")]
+
+
+async def test_a_stranger_presses_no_button(desk: SlackDesk) -> None:
+    await said(desk)
+    await answered(desk, 1)
+    (ts,) = desk.api.posts
+    button = next(
+        element
+        for block in desk.api.posts[ts].blocks
+        if block["type"] == "actions"
+        for element in block["elements"]
+    )
+
+    answer = await desk.press(ts, button, user="U9", team=OTHER)
+
+    assert answer.status_code == 200
+    assert desk.door.refusals.counts == {"not_allowed": 1}
+    assert desk.api.called("chat.postEphemeral") == []
+
+
+async def test_one_person_cannot_ask_without_end_and_is_told_so_once(
+    house: House, api: SlackApi
+) -> None:
+    async with house.open(), slack_desk(house, api, limits=TWO) as desk:
+        for number in range(5):
+            await said(desk, channel=f"C{number}")
+        await said(desk, user="U2")
+
+        await answered(desk, 3)
+        notice = TEXTS.text("push_limited_minute", "en")
+        told = [post.text for post in api.posts.values() if post.text == notice]
+        # Two, where the minute ended meanwhile.
+        assert len(told) in {1, 2}
+        assert desk.door.refusals.counts == {"limited_minute": 3}
+
+
+async def test_what_slack_tells_twice_counts_once(house: House, api: SlackApi) -> None:
+    async with house.open(), slack_desk(house, api, limits=TWO) as desk:
+        for _ in range(2):
+            event = await desk.say(f"{MENTION} How?")
+            await desk.send({**event, "type": "app_mention"})
+            await desk.send(event, X_Slack_Retry_Num="1")
+
+        await answered(desk, 2)
+        assert desk.door.refusals.counts == {}
+
+
+async def test_two_doors_count_a_person_together_and_keep_no_name(
+    any_house: House, api: SlackApi
+) -> None:
+    async with (
+        any_house.open(),
+        slack_desk(any_house, api, limits=TWO) as desk,
+        slack_desk(any_house, api, limits=TWO) as other,
+    ):
+        other.count = 100
+        for door in (desk, other) * 2:
+            await said(door, user="USECRET")
+
+        await answered(desk, 2)
+        keys = [key async for key in any_house.client.scan_iter("rd:rate:*")]
+
+    assert keys
+    assert not any(b"USECRET" in key for key in keys)
+
+
+async def test_who_has_asked_all_of_a_day_can_still_be_forgotten(
+    house: House, api: SlackApi
+) -> None:
+    limits = PersonLimits(per_minute=None, per_day=1)
+    async with house.open(), slack_desk(house, api, limits=limits) as desk:
+        event = await desk.say(f"{MENTION} How?")
+        await answered(desk, 1)
+        await desk.say(f"{MENTION} And?", thread_ts=event["ts"])
+        await until(lambda: TEXTS.text("push_limited_day", "en") in api.shown())
+        await desk.say(f"{MENTION} /clear", thread_ts=event["ts"])
+
+        await until(lambda: desk.door.tally.counts.get("answered") == 2)
+        assert desk.door.refusals.counts == {"limited_day": 1}

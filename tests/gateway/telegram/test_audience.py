@@ -1,0 +1,111 @@
+"""Who is answered on Telegram, and how much one person may ask."""
+
+from typing import Any
+
+import pytest
+
+from gateway.limits.people import PersonLimits
+from gateway.telegram.audience import TelegramAudience
+from tests.gateway.pushing.rig import ANSWER, TEXTS, until
+from tests.gateway.telegram.api import BotApi
+from tests.gateway.telegram.rig import TelegramDesk, settled, telegram_desk
+from tests.worker.cast import House
+
+GROUP = -100
+
+
+def of(id_: int, language: str = "en") -> dict[str, Any]:
+    """Whose message it is, in a private chat of theirs."""
+    person = {"id": id_, "is_bot": False, "first_name": "Ann", "language_code": language}
+    return {"from": person, "chat": {"id": id_, "type": "private"}}
+
+
+async def answered(desk: TelegramDesk, chat: int, count: int = 1) -> None:
+    await until(lambda: sum(ANSWER in text for text in desk.api.texts(chat)) == count)
+    await settled(desk.house, desk.api)
+
+
+async def test_a_group_that_is_not_listed_hears_nothing(house: House, api: BotApi) -> None:
+    audience = TelegramAudience(chats=frozenset({GROUP, 7}))
+    async with house.open(), telegram_desk(house, api, audience=audience) as desk:
+        strange = desk.group("@desk_bot How?", chat={"id": -666, "type": "supergroup"})
+        assert (await desk.send(strange)).status_code == 200
+        await desk.send(desk.group("@desk_bot How?"))
+        await desk.say("How?")
+
+        await answered(desk, GROUP)
+        await answered(desk, 7)
+        assert api.texts(-666) == []
+        assert desk.door.refusals.counts == {"not_allowed": 1}
+
+
+@pytest.mark.parametrize(
+    "audience",
+    [TelegramAudience(chats=frozenset({GROUP})), TelegramAudience(users=frozenset({7}))],
+)
+async def test_a_stranger_in_a_private_chat_is_told_so_once_in_the_own_language(
+    house: House, api: BotApi, audience: TelegramAudience
+) -> None:
+    async with house.open(), telegram_desk(house, api, audience=audience) as desk:
+        for _ in range(3):
+            await desk.say("How?", **of(9, "de"))
+        await desk.send(desk.group("@desk_bot How?"))
+
+        await answered(desk, GROUP)
+        assert api.texts(9) == [TEXTS.text("push_not_allowed", "de")]
+        assert desk.door.refusals.counts == {"not_allowed": 3}
+
+
+async def test_a_listed_group_answers_listed_people_alone(house: House, api: BotApi) -> None:
+    audience = TelegramAudience(chats=frozenset({GROUP}), users=frozenset({7}))
+    async with house.open(), telegram_desk(house, api, audience=audience) as desk:
+        stranger = {"id": 9, "is_bot": False, "first_name": "Eve"}
+        await desk.send(desk.group("@desk_bot How?", **{"from": stranger}))
+        await desk.send(desk.group("@desk_bot How?"))
+
+        await answered(desk, GROUP)
+        assert desk.door.refusals.counts == {"not_allowed": 1}
+
+
+async def test_a_stranger_presses_no_button(house: House, api: BotApi) -> None:
+    audience = TelegramAudience(users=frozenset({7}))
+    async with house.open(), telegram_desk(house, api, audience=audience) as desk:
+        press = desk.press(1, "0" * 30, person={"id": 9, "is_bot": False, "first_name": "Eve"})
+        assert (await desk.send(press)).status_code == 200
+
+        assert desk.door.refusals.counts == {"not_allowed": 1}
+        assert api.called("answerCallbackQuery") == []
+
+
+async def test_one_person_cannot_ask_without_end_and_is_told_so_once(
+    house: House, api: BotApi
+) -> None:
+    limits = PersonLimits(per_minute=2, per_day=None)
+    async with house.open(), telegram_desk(house, api, limits=limits) as desk:
+        for _ in range(5):
+            await desk.say("How?", **of(9))
+        await desk.send(desk.group("@desk_bot How?", **{"from": of(9)["from"]}))
+        await desk.say("How?")
+
+        await answered(desk, 7)
+        await until(lambda: len(api.texts(9)) >= 3)
+        notice = TEXTS.text("push_limited_minute", "en")
+        told = [text for chat in (9, GROUP) for text in api.texts(chat) if text == notice]
+        # Two, where the minute ended meanwhile.
+        assert len(told) in {1, 2}
+        assert desk.door.refusals.counts == {"limited_minute": 4}
+
+
+async def test_an_update_that_comes_twice_counts_once_and_an_edit_counts_anew(
+    house: House, api: BotApi
+) -> None:
+    limits = PersonLimits(per_minute=None, per_day=2)
+    async with house.open(), telegram_desk(house, api, limits=limits) as desk:
+        update = await desk.say("How?")
+        await desk.send(update)
+        id_ = update["message"]["message_id"]
+        await desk.say("How now?", id_=id_, edit_date=1)
+        assert desk.door.refusals.counts == {}
+        await desk.say("And now?", id_=id_, edit_date=2)
+
+        assert desk.door.refusals.counts == {"limited_day": 1}
