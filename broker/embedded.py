@@ -35,6 +35,11 @@ if TYPE_CHECKING:
 log = structlog.get_logger("broker")
 
 START_SECONDS = 20.0
+REMOVED = (
+    "ACL", "CONFIG", "DEBUG", "FLUSHALL", "FLUSHDB", "KEYS", "MIGRATE", "MODULE", "MONITOR",
+    "REPLICAOF", "SHUTDOWN", "SLAVEOF",
+)  # fmt: skip
+"""Commands that a private server does not have: nobody needs them, and each can harm it."""
 LONGEST_SOCKET_PATH = 100
 """Systems allow 104 to 108 bytes."""
 
@@ -156,6 +161,7 @@ def _start(folder: Path, server: Path, path: Path) -> None:
         # Its log of slow commands would hold their words.
         "--slowlog-log-slower-than", "-1",
         "--loglevel", "warning", "--logfile", folder / "server.log",
+        *(word for name in REMOVED for word in ("--rename-command", name, "")),
     ]  # fmt: skip
     alive, keepers_end = os.pipe()
     try:

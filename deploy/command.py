@@ -77,13 +77,30 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--version", action=_Version, help="print the version and exit")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB")
     for verb, purpose in VERBS.items():
-        sub = verbs.add_parser(verb, help=purpose, description=f"{purpose.capitalize()}.")
+        sub = verbs.add_parser(
+            verb, help=purpose, description=f"{purpose[:1].upper()}{purpose[1:]}."
+        )
         # Only the chosen verb's module is loaded: others may import half a second of libraries.
         if verb in words[:1]:
             importlib.import_module(f"deploy.commands.{verb}").add_arguments(sub)
     return parser
+
+
+class _Version(argparse.Action):
+    """Prints the version; it is looked up only when somebody asks."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, help: str | None = None) -> None:  # noqa: A002 - argparse's name
+        super().__init__(option_strings, dest, nargs=0, help=help)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        """Print it and end."""
+        from importlib.metadata import version
+
+        sys.stdout.write(f"refdesk {version('refdesk')}\n")
+        parser.exit()
 
 
 def _configure_logging() -> None:

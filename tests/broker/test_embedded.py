@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from redis.exceptions import ResponseError
 
-from broker.embedded import Endpoint, answers, embedded_redis, find_server
+from broker.embedded import REMOVED, Endpoint, answers, embedded_redis, find_server
 from broker.errors import BrokerUnavailableError, EmbeddedServerError
 from broker.redis_broker import RedisBroker
 from tests.broker.rig import Rig, eventually, finish, question
@@ -79,6 +80,25 @@ async def visits(endpoint: Endpoint) -> int:
         return int(await client.incr("visits"))
     finally:
         await client.aclose()
+
+
+@pytest.mark.redis
+@pytest.mark.usefixtures("server")
+async def test_only_this_user_reaches_the_server_and_nobody_can_harm_it(tmp_path: Path) -> None:
+    async with embedded_redis(tmp_path) as endpoint:
+        client = endpoint.client()
+        told = await client.info()
+        for name in REMOVED:
+            with pytest.raises(ResponseError, match="unknown command"):
+                await client.execute_command(name)
+        await client.aclose()
+        path = socket_of(tmp_path)
+        modes = [oct(one.stat().st_mode & 0o777) for one in (path, path.parent)]
+    await stopped(tmp_path)
+
+    assert modes == ["0o700", "0o700"]
+    assert told["tcp_port"] == 0
+    assert {"CONFIG", "FLUSHALL", "FLUSHDB", "KEYS", "DEBUG", "MODULE"} <= set(REMOVED)
 
 
 @pytest.mark.redis

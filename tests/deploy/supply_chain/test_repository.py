@@ -1,0 +1,41 @@
+"""What the repository tells contributors calls what exists."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from deploy.supply_chain.lock import ROOT
+
+HOOKS = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"][0]["hooks"]
+FORMS = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yaml"))
+
+
+def test_hooks_call_verbs_of_the_makefile_or_what_is_locked() -> None:
+    verbs = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+
+    for hook in HOOKS:
+        program, *words = hook["entry"].split()
+        assert hook["language"] == "system"
+        assert program == ".venv/bin/mypy" or (program == "make" and words[-1] in verbs)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", FORMS, ids=lambda path: path.stem)
+def test_issue_forms_have_the_form_that_is_expected_of_them(form: Path) -> None:
+    schema = ["--builtin-schema", "vendor.github-issue-forms"]
+    check = [sys.executable, "-m", "check_jsonschema", *schema, form]
+
+    said = subprocess.run(check, capture_output=True, text=True, check=False)
+
+    assert said.returncode == 0, said.stdout
+
+
+def test_the_security_page_says_how_to_report_what_is_supported_and_what_is_in_scope() -> None:
+    page = (ROOT / "SECURITY.md").read_text()
+
+    for part in ("## Report a vulnerability", "## Supported versions", "## What is in scope"):
+        assert part in page
