@@ -4,9 +4,12 @@ from typing import Any
 
 import httpx
 import pytest
+from starlette.requests import Request
+from starlette.responses import Response
 
 from envelope.role import Role
 from gateway.http.hosts import AllowedHosts
+from gateway.pushing.webhook import webhook
 from tests.gateway.http.rig import Booth, Shelf, open_booth
 from tests.gateway.http.test_keys import call, every_route
 from tests.gateway.http.test_sources import MESSAGES, QUESTION, SOURCE
@@ -27,6 +30,21 @@ async def test_no_answer_redirects_to_the_host_that_a_request_names(booth: Booth
             assert not answer.is_redirect, (method, path, place)
             assert FORGED not in str(answer.headers), (method, path, place)
             assert FORGED not in answer.text, (method, path, place)
+
+
+async def test_no_webhook_redirects_to_the_host_that_a_request_names() -> None:
+    async def heard(_request: Request, _body: bytes) -> Response:
+        return Response()
+
+    app = webhook("/slack/events", heard, unavailable=())
+    transport = httpx.ASGITransport(app=app)
+    async with httpx.AsyncClient(transport=transport, base_url=f"http://{FORGED}") as client:
+        answers = [
+            await client.post("/slack/events/", content=b"{}"),
+            await client.get("/healthz/"),
+        ]
+
+    assert [(answer.status_code, answer.is_redirect) for answer in answers] == [(404, False)] * 2
 
 
 async def test_a_host_that_one_caller_forges_shows_in_nobody_elses_links(booth: Booth) -> None:
