@@ -198,11 +198,12 @@ class _Scan:
 
     def _tag(self, tag: re.Match[str]) -> None:
         start, text = tag.start(), self._text
-        whole = _TAG_REST.match(text, tag.end(), tag.end() + _LONGEST_TAG)
-        end = whole.end() if whole is not None else self._find(">", start)
+        end = self._find(">", start)
         if end is None:
             self._keep(start + 1)
             return
+        whole = _TAG_REST.match(text, tag.end(), tag.end() + _LONGEST_TAG)
+        end = end if whole is None else whole.end()
         name = tag[2].lower()
         was_hidden = self._markup.hides
         if tag[1]:

@@ -22,7 +22,7 @@ _NAMES = (
 )
 _PROPERTIES = frozenset(_NAMES.split())
 _COMMENT = re.compile(r"/\*(?:[^*]|\*(?!/))*(?:\*/|\Z)")
-_PIECE = re.compile(r"([^{}]*)([{}])")
+_BRACE = re.compile("([{}])")
 _WHEN = re.compile(
     r":(?:hover|focus-within|focus-visible|focus|active|target|checked)\b|\[open\]", re.IGNORECASE
 )
@@ -85,9 +85,10 @@ def _blocks(css: str) -> Iterator[tuple[str, str]]:
     """Return selectors and bodies of the rules whose conditions hold."""
     conditions: list[bool] = []
     selector: str | None = None
-    for found in _PIECE.finditer(css):
-        text = found[1].rpartition(";")[2].strip() if found[2] == "{" else found[1]
-        if found[2] == "{":
+    pieces = _BRACE.split(css)
+    for before, brace in zip(pieces[::2], pieces[1::2], strict=False):
+        text = before.rpartition(";")[2].strip() if brace == "{" else before
+        if brace == "{":
             if text.startswith("@"):
                 conditions.append(_holds(text))
             elif selector is None:

@@ -1,9 +1,9 @@
 import pytest
 
 from knowledge.reading import pdf
-from knowledge.reading.errors import NoTextError, ReadingError, WrongFormatError
+from knowledge.reading.errors import NoTextError, ReadingError, TooLargeError, WrongFormatError
 from knowledge.reading.page import Block, Kind
-from tests.knowledge.reading.printing import printed
+from tests.knowledge.reading.printing import file_of, printed
 
 
 def test_every_page_is_a_place() -> None:
@@ -61,3 +61,42 @@ def test_a_pdf_that_is_cut_off_is_told(share: float) -> None:
 
     with pytest.raises(ReadingError, match=r"expected (a PDF|text)"):
         pdf.read(whole[: int(len(whole) * share)], "a.pdf")
+
+
+def test_pages_that_share_a_drawing_are_read_once() -> None:
+    drawing = " ".join(f"(Line {number}.) Tj 0 -2 Td" for number in range(1500))
+    kids = " ".join(f"{5 + number} 0 R" for number in range(500))
+    sheet = (
+        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] "
+        "/Resources << /Font << /F1 3 0 R >> >> /Contents 4 0 R >>"
+    )
+    stream = f"BT /F1 12 Tf 50 700 Td {drawing} ET"
+    data = file_of(
+        [
+            "<< /Type /Catalog /Pages 2 0 R >>",
+            f"<< /Type /Pages /Kids [{kids}] /Count 500 >>",
+            "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+            f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream",
+            *[sheet] * 500,
+        ]
+    )
+
+    page = pdf.read(data, "a.pdf")
+
+    assert len(data) < 130_000
+    assert [block.anchor for block in page.blocks] == ["page=1"]
+    assert page.warnings == ("499 pages repeat an earlier one and were left out",)
+
+
+def test_more_pages_than_a_document_may_have_are_told() -> None:
+    kids = "3 0 R " * (pdf.MOST_PAGES + 1)
+    data = file_of(
+        [
+            "<< /Type /Catalog /Pages 2 0 R >>",
+            f"<< /Type /Pages /Kids [{kids}] /Count {pdf.MOST_PAGES + 1} >>",
+            "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] >>",
+        ]
+    )
+
+    with pytest.raises(TooLargeError, match="10000 pages"):
+        pdf.read(data, "a.pdf")
