@@ -16,7 +16,7 @@ from knowledge.reading.decoding import decode
 from knowledge.reading.html import text_of
 from knowledge.reading.page import Block, Kind, Page, first_heading
 
-_STATED_ANCHOR = re.compile(r"[ \t]*\{[ \t]*#([\w:.-]+)(?:[ \t]+[^{}]{0,200})?\}[ \t]*\Z")
+_STATED_ANCHOR = re.compile(r"\{[ \t]*#([\w:.-]+)(?:[ \t][^{}]{0,200})?\}[ \t]*\Z")
 _ADMONITION = re.compile(r"\A(?:!!!|\?\?\?\+?|===)[ \t]")
 _DEEPEST_NOTE = 4
 _DIRECTIVE = re.compile(r"\{([\w:.+-]{1,40})\}(.*)\Z", re.DOTALL)

@@ -22,7 +22,7 @@ _KNOWN_ROLES = (
 _ROLE = re.compile(
     rf":(?!(?:{_KNOWN_ROLES}):)([A-Za-z][\w:+.-]{{0,60}}):`([^`\n]{{1,500}})`", re.ASCII
 )
-_TARGET = re.compile(r"\s*<[^<>]*>\Z")
+_TARGET = re.compile(r"(?<!\s)\s*+<[^<>]*>\Z")
 _QUOTED_ROLES = frozenset({"ref", "doc", "term", "guilabel", "menuselection", "abbr", "numref"})
 _LONGEST_LINE = 8000
 _SETTINGS = {
