@@ -29,13 +29,12 @@ def cited(answer: str, known: Collection[int]) -> Cited:
     order = tuple(dict.fromkeys(n for unit in kept for n in _cites(unit)))
     shown = {number: place for place, number in enumerate(order, start=1)}
     claims = [unit for unit in kept if _states(unit)]
+    staying = {id(unit) for unit in kept}
     return Cited(
         text=_laid_out(kept, shown),
         order=order,
         claims=len(claims),
-        dropped=tuple(
-            unit.text for unit in units if _states(unit) and not any(unit is k for k in kept)
-        ),
+        dropped=tuple(unit.text for unit in units if _states(unit) and id(unit) not in staying),
     )
 
 

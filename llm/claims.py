@@ -10,11 +10,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 _OPEN, _CLOSE = "[\\[\u3010\uff3b]", "[\\]\u3011\uff3d]"
-_MORE = r"(?:\s*(?:[,;\u3001\uff0c\u2013-]|and)\s*\^?\d+)*"
-_CITE = rf"{_OPEN}\s*\^?\d+{_MORE}(?:\u2020[^\]\u3011]*)?\s*{_CLOSE}(?:\([^()\s]*\))?"
-_CITED = re.compile(rf"(?P<code>`[^`\n]*`)|(?<![ \t])[ \t]*(?P<cite>{_CITE}(?:[ \t]*{_CITE})*)")
+# Nothing is given back once it is read, and no two neighbours read the same characters: a model's
+# answer of a few hundred characters could otherwise keep the matcher busy for ever.
+_MORE = r"(?:\s*+(?:[,;\u3001\uff0c\u2013-]|and)\s*+\^?+\d++)*"
+_NOTE = r"(?:\u2020[^\]\u3011\uff3d]{0,200}+|\s*+)"  # what some vendors call the source
+_CITE = rf"{_OPEN}\s*+\^?+\d++{_MORE}{_NOTE}{_CLOSE}(?:\([^()\s]*+\))?"
+_CITED = re.compile(rf"(?P<code>`[^`\n]*+`)|(?<![ \t])[ \t]*+(?P<cite>{_CITE}(?:[ \t]*+{_CITE})*)")
 _ONE = re.compile(_CITE)
-_ONLY_CITED = re.compile(rf"(?:\s*{_CITE})+\s*\.?\Z")
+_ONLY_CITED = re.compile(rf"(?:\s*+{_CITE})+\s*+\.?\Z")
 _NUMBERS = re.compile(r"(\d+)(?:\s*[\u2013-]\s*\^?(\d+))?")
 _WIDEST_RANGE = 20
 _LONGEST_NUMBER = 6
@@ -25,15 +28,18 @@ _ITEM = re.compile(r"\s*(?:[-*+\u2022]|\d{1,3}[.)])\s+\S")
 _MARKER = re.compile(r"\s*(?:[-*+\u2022]|\d{1,3}[.)])\s+")
 _QUOTE = re.compile(r"\A\s{0,3}>\s?")
 _STOP = re.compile(
-    rf"(?<=[.!?\u2026])[\"'\u201d\u2019\u00bb)*_]*(?:\s*{_CITE})*\s+(?!{_CITE})"
+    rf"(?<=[.!?\u2026])[\"'\u201d\u2019\u00bb)*_]*+(?:\s*+{_CITE})*\s++(?!{_CITE})"
     r"(?=[^\sa-z\u0430-\u044f])"
-    rf"|(?<=[\u3002\uff01\uff1f\u0964\u061f])[\u300d\u300f\u201d\uff09]*(?:\s*{_CITE})*\s*(?!{_CITE})"
+    rf"|(?<=[\u3002\uff01\uff1f\u0964\u061f])[\u300d\u300f\u201d\uff09]*+(?:\s*+{_CITE})*\s*+(?!{_CITE})"
 )
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(])(?:e\.g|i\.e|z\. ?b|d\. ?h|bzw|nr|vs|approx|ca|dr|mr|mrs|ms|fig|т\. ?е|т\. ?к)"
     r"\.\Z",
     re.IGNORECASE,
 )
+_LONGEST_ABBREVIATION = 12
+_DEEPEST_NESTING = 8
+_BRACKETS = str.maketrans("", "", "[]\u3010\u3011\uff3b\uff3d")
 
 
 class Kind(StrEnum):
@@ -77,8 +83,9 @@ def sentences(text: str) -> Iterator[str]:
     """Return the sentences of a paragraph; a citation behind the full stop belongs before it."""
     start = 0
     for stop in _STOP.finditer(text):
-        sentence = text[start : stop.end()].strip()
-        if sentence and not _ABBREVIATION.search(sentence):
+        if _ends_in_abbreviation(text, start, stop):
+            continue
+        if sentence := text[start : stop.end()].strip():
             yield sentence
             start = stop.end()
     if rest := text[start:].strip():
@@ -106,11 +113,12 @@ def with_citations(text: str, shown: Callable[[int], int | None]) -> str:
 
 def only_known(text: str, known: Collection[int]) -> str:
     """Return `text` without citations of anything but `known`."""
-    before = ""
     # What is left may close up to a citation that was none before, as in "[[7]7]".
-    while text != before:
+    for _ in range(_DEEPEST_NESTING):
         before, text = text, with_citations(text, lambda n: n if n in known else None)
-    return text
+        if text == before:
+            return text
+    return text.translate(_BRACKETS)  # nested on purpose: without brackets it cites nothing
 
 
 def without_citations(text: str) -> str:
@@ -122,6 +130,12 @@ def marker(item: str) -> str:
     """Return what stands before a list item's words: its indent and its sign or number."""
     match = _MARKER.match(item)
     return match[0] if match else ""
+
+
+def _ends_in_abbreviation(text: str, start: int, stop: re.Match[str]) -> bool:
+    """Tell whether only space follows the full stop of an abbreviation; reads its last letters."""
+    tail = text[max(start, stop.start() - _LONGEST_ABBREVIATION) : stop.start()]
+    return not stop[0].strip() and _ABBREVIATION.search(tail) is not None
 
 
 def _extent(lines: Sequence[str], start: int) -> tuple[Kind, int]:

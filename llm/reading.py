@@ -1,13 +1,11 @@
 """Reads a model's text as the output a task wants, and tells what is wrong with it."""
 
-import re
-
 from pydantic import BaseModel, ValidationError
 
 from llm.port import O
 
 PROBLEMS_TOLD = 8
-_FENCED = re.compile(r"\A\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
+_FENCE = "```"
 
 
 class NotReadable(ValueError):  # noqa: N818 - a finding, which never leaves this package
@@ -19,11 +17,20 @@ def read(text: str, output: type[O]) -> O:
 
     Raises `NotReadable` with what is wrong where, which repeats nothing of `text`.
     """
-    fenced = _FENCED.match(text)
     try:
-        return output.model_validate_json(fenced.group(1) if fenced else text)
+        return output.model_validate_json(_without_fence(text))
     except ValidationError as error:
         raise NotReadable(_problems(error, output)) from error
+
+
+def _without_fence(text: str) -> str:
+    """Return what stands between a fence's lines, or `text` where there is no fence around it."""
+    bare = text.strip()
+    if not (bare.startswith(_FENCE) and bare.endswith(_FENCE)):
+        return text
+    opening, line_end, body = bare[len(_FENCE) : -len(_FENCE)].partition("\n")
+    is_fence = bool(line_end) and not opening.removeprefix("json").strip()
+    return body if is_fence else text
 
 
 def _problems(error: ValidationError, output: type[BaseModel]) -> str:

@@ -30,12 +30,12 @@ _CODE = re.compile(
     | (?:[A-Za-z]:)?[.~]{0,2}[\\/].+      # a path from a root, or relative
     | [\w.@-]+(?:[\\/][\w.@-]+)+[\\/]?    # a path without one
     | --?[A-Za-z][\w-]*(?:=.*)?          # an option
-    | \w*_\w*                            # snake_case
+    | [^\W_]*+_\w*                       # snake_case
     | (?!(?:\w\.)+\w?\Z)\w+(?:\.\w+)+(?:\(.*\))?   # a.dotted.name or file.ext, not an e.g.
     | \w+\(.*\)                          # a call
-    | [A-Za-z]+[0-9]+\w* | [0-9]+[A-Za-z]+\w*   # utf8, 3xx
+    | [A-Za-z]+[0-9]\w* | [0-9]+[A-Za-z]\w*   # utf8, 3xx
     | (?:[A-Z]*[a-z]+[A-Z]|[A-Z]{2,}[a-z])\w*   # CamelCase
-    | \.\w+\S* | [$%@\#]\w+\S*            # .env, $VARIABLE
+    | \.\w\S* | [$%@\#]\w\S*              # .env, $VARIABLE
     """,
     re.VERBOSE,
 )

@@ -17,7 +17,7 @@ _EMPHASIS = re.compile(r"(?<![\w*])\*(?=[^\s*])([^*\n]{1,2000})(?<=[^\s*])\*(?![
 _UNDERSCORED = re.compile(r"(?<!\w)_(?=[^\s_])([^_\n]{1,2000})(?<=[^\s_])_(?!\w)")
 _ESCAPE = re.compile(r"\\([\\`*_{}\[\]()#+.!|<>~-])")
 _CODE = re.compile(r"(`{1,3}[^`\n]{1,2000}`{1,3})")
-_FENCED_NOTE = re.compile(r"^\s*(?:/{3,4}|:{3,4}|!{3}|\?{3}\+?)[ \t]*", re.MULTILINE)
+_FENCED_NOTE = re.compile(r"^[^\S\n]*(?:/{3,4}|:{3,4}|!{3}|\?{3}\+?)[ \t]*", re.MULTILINE)
 # Roles and targets as documentation generators write them in Markdown.
 _REFERENCE = re.compile(
     r"\{(?:ref|doc|term|numref|any)\}`([^`<>\n]{1,300}?)\s{0,3}(?:<[^`<>\n]{1,300}>)?`"

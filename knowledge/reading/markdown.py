@@ -17,7 +17,7 @@ from knowledge.reading.html import note_on_hidden, text_of
 from knowledge.reading.page import DEEPEST_INDENT, Block, Kind, Page, first_heading
 from knowledge.reading.visibility.raw_markup import RawMarkup
 
-_STATED_ANCHOR = re.compile(r"\{[ \t]{0,20}#([\w:.-]{1,300})(?:[ \t][^{}]{0,200})?\}\Z")
+_STATED_ANCHOR = re.compile(r"\{[ \t]*#([\w:.-]+)(?:[ \t][^{}]{0,200})?\}[ \t]*\Z")
 _ADMONITION = re.compile(r"\A(?:!!!|\?\?\?\+?|===)[ \t]")
 _DEEPEST_NOTE = 4
 _DIRECTIVE = re.compile(r"\{([\w:.+-]{1,40})\}(.*)\Z", re.DOTALL)

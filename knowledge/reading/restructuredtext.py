@@ -26,7 +26,7 @@ _ROLE = re.compile(
 _RAW_ROLE = re.compile(
     r"^\.\.[ \t]{1,40}role::[ \t]{1,40}([\w:+.-]{1,60})\([ \t]{0,40}raw", re.MULTILINE
 )
-_TARGET = re.compile(r"\s*<[^<>]*>\Z")
+_TARGET = re.compile(r"(?<!\s)\s*+<[^<>]*>\Z")
 _QUOTED_ROLES = frozenset({"ref", "doc", "term", "guilabel", "menuselection", "abbr", "numref"})
 _LONGEST_LINE = 8000
 _SETTINGS = {

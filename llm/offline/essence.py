@@ -11,6 +11,7 @@ _LEANS_ON = 2
 _SHORT_WORDS = 4
 _ELLIPTIC_WORDS = 2
 _JOINED = " - "
+_RUN = re.compile(r"[\w.-]+")
 _NUMBERED = re.compile(r"[\w.-]*\d[\w-]*")
 
 
@@ -71,12 +72,17 @@ def _completed(question: str, before: str) -> str:
     if len(said) > _ELLIPTIC_WORDS or not _opens_on(question):
         return question
     if len(said) == 1 and any(sign.isdigit() for sign in said[0]):
-        numbers = _NUMBERED.findall(before)
-        given = _NUMBERED.findall(question)
+        numbers = _numbered(before)
+        given = _numbered(question)
         if len(numbers) == 1 and len(given) == 1:
             return before.replace(numbers[0], given[0])
     # A third turn goes on from the question itself, not from how the second went on.
     return _merged(before.split(_JOINED)[0], question)
+
+
+def _numbered(text: str) -> list[str]:
+    runs = (_NUMBERED.match(run) for run in _RUN.findall(text))
+    return [found[0] for found in runs if found is not None]
 
 
 def _opens_on(text: str) -> bool:

@@ -16,7 +16,7 @@ from llm.offline.phrases import FUNCTION_WORDS, POINTING
 from llm.offline.support import terms
 from llm.tasks.respond import Source
 
-_DELIMITERS = re.compile(r"\s*\|?[\s|:-]*-[\s|:-]*\Z")
+_DELIMITERS = re.compile(r"(?=[\s|:]*+-)[\s|:-]++\Z")
 _LETTERS = re.compile(r"[^\W\d_]{2}|[\u3040-\u30ff\u3400-\u9fff]")
 _BOX = re.compile(r"\A(\s*[-*+] )\[[ xX]\]\s+")
 _PLACE_SHARE = 0.4

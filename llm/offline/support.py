@@ -25,7 +25,7 @@ _IDENTIFIER = re.compile(
     r"https?://[^\s)>\]]+"
     r"|(?<![\w/])(?:--?[A-Za-z][\w-]+|/[A-Za-z][\w./{}-]+)"
     r"|\b[A-Za-z]+(?:_[A-Za-z0-9]+)+\b|\b[a-z]+[A-Z]\w*\b"
-    r"|\b(?=[A-Za-z-]*\d)(?=[\d-]*[A-Za-z])[A-Za-z0-9]+(?:-[A-Za-z0-9]+)*\b"
+    r"|\b(?=[A-Za-z-]{0,80}\d)(?=[\d-]{0,80}[A-Za-z])[A-Za-z0-9]+(?:-[A-Za-z0-9]+)*\b"
 )
 _SEPARATOR = re.compile("(?<=\\d)[.,\u00a0\u202f](?=\\d{3}(?!\\d))")
 _SPACE = re.compile(r"\s+")
