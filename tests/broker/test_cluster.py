@@ -56,6 +56,22 @@ async def test_every_script_stays_in_the_slot_of_its_shard(rig: Rig) -> None:
     assert len(await chat.take(places=9, block_seconds=0.0)) == 2
 
 
+async def test_conversations_are_forgotten_in_whichever_slot_they_are(rig: Rig) -> None:
+    word = b"canary-of-words"
+    asked = [question(conversation=f"c{number}") for number in range(8)]
+    for one in asked:
+        await rig.submit(one, frame=word, result_list="chat")
+    await rig.broker.cancel(asked[0])
+
+    ended = [(await rig.broker.forget(one)).ended for one in asked]
+
+    assert ended == [0, 1, 1, 1, 1, 1, 1, 1]
+    dumps = [await rig.client.dump(key) for key in await rig.client.keys("*")]
+    assert not any(word in dump for dump in dumps)
+    await rig.broker.sweep()
+    await rig.broker.tidy()
+
+
 async def test_every_shard_of_a_cluster_is_read(rig: Rig) -> None:
     asked = [question(conversation=f"c{number}") for number in range(12)]
     for each in asked:

@@ -8,6 +8,7 @@ import pytest
 from broker.erasure import Erased
 from broker.keys import question_keys, shard_keys
 from broker.port import Bury, Retry, Send, Submission
+from broker.redis_broker import RedisBroker
 from broker.rewriting import Rewriting
 from tests.broker.rig import LAST_RESORT, Rig, eventually, finish, forward, question
 
@@ -271,6 +272,31 @@ async def test_a_rewriting_of_another_run_of_the_server_does_not_count(rig: Rig)
     known = await rig.client.hgetall("rd:{0}:files")
     assert b"began" not in known
     assert b"first" in known
+
+
+@pytest.mark.redis
+async def test_a_server_that_refuses_to_write_its_file_is_told_of_and_keeps_its_mark(
+    rig: Rig, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if not (await _persistence(rig)):
+        pytest.skip("a played Redis has no file")
+    await rig.client.config_set("appendonly", "yes")
+    await rig.client.execute_command("ACL", "SETUSER", "default", "-bgrewriteaof")
+    try:
+        broker = rig.make(rewriting=Rewriting(0.001, 0.0))
+        await broker.sweep()
+        await broker.forget(question("-"))
+        await eventually(lambda: _told(broker, capsys))
+
+        assert await rig.client.hexists("rd:{0}:files", "first")
+    finally:
+        await rig.client.execute_command("ACL", "SETUSER", "default", "+bgrewriteaof")
+        await rig.client.config_set("appendonly", "no")
+
+
+async def _told(broker: RedisBroker, capsys: pytest.CaptureFixture[str]) -> bool:
+    await broker.tidy()
+    return "file_not_rewritten" in capsys.readouterr().out
 
 
 async def _persistence(rig: Rig) -> bool:

@@ -17,7 +17,7 @@ from tests.worker.cast import House
 ROW = re.compile(r"^\| (rd:.+?) +\| (\w+) +\|.+\| (.+?) +\|$", re.MULTILINE)
 ENDS_WITH_WORK = ("members:", "fields:")
 """Has no time to live, and is gone as soon as nothing is open."""
-STAYS = re.compile(r"never|entries: settled|capped$")
+STAYS = re.compile(r"never$|entries: settled$")
 """Streams, and what a Redis is set up with once."""
 
 
