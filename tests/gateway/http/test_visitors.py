@@ -320,6 +320,23 @@ async def test_an_attack_leaves_few_keys_in_redis(house: House) -> None:
     assert len(keys) <= 4 * most
 
 
+@pytest.mark.parametrize(
+    ("second", "status"),
+    [("2001:db8:1:2:ffff::9", 429), ("2001:db8:1:3::1", 201), (f"::ffff:{NEIGHBOUR}", 201)],
+)
+async def test_addresses_of_one_line_are_one_visitor(
+    house: House, second: str, status: int
+) -> None:
+    async with shop(house) as booth:
+        client = booth.client(await booth.public(), Origin=WEBSITE)
+        opened = []
+        for address in ["2001:db8:1:2::1"] * FEW.openings_per_minute + [second]:
+            client.headers["X-Forwarded-For"] = address
+            opened.append((await client.post("/v1/conversations")).status_code)
+
+    assert opened == [201] * FEW.openings_per_minute + [status]
+
+
 async def test_two_doors_count_a_visitor_together(any_house: House) -> None:
     async with any_house.open():
         first, second = (
