@@ -14,5 +14,5 @@ class IngestionSettings(BaseModel):
         "a file this long for every megabyte",
     )
     ingestion_file_memory_mb: int = Field(
-        1024, ge=64, le=65_536, description="memory to read one file, in megabytes"
+        512, ge=64, le=65_536, description="memory to read one file, in megabytes"
     )

@@ -74,7 +74,7 @@ class AssistantSettings(BaseModel, frozen=True, extra="forbid"):
         return _documentation(value)
 
 
-class Settings(HttpSettings, ChatSettings, IngestionSettings, BaseSettings):
+class Settings(IngestionSettings, HttpSettings, ChatSettings, BaseSettings):
     """The settings of one process. Times are seconds unless the name says otherwise."""
 
     model_config = SettingsConfigDict(

@@ -11,7 +11,7 @@ class ReadingLimits:
     """
 
     seconds: float = 20.0
-    memory_mb: int = 1024
+    memory_mb: int = 512
 
     def seconds_for(self, size: int) -> float:
         """Return the seconds that all documents of a file of `size` bytes may take together."""
