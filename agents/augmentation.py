@@ -3,6 +3,8 @@
 The text of the sources is not repeated: the line `{{search_context}}` stands where it belongs.
 """
 
+import re
+
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent
@@ -11,6 +13,8 @@ from envelope.role import Role
 from envelope.sources import SearchResult, SourceReference
 
 CONTEXT_LINE = "{{search_context}}"
+_NUMBER = re.compile(r"\[\s{0,9}(\d{1,9})\s{0,9}\]")
+"""What a title, a heading or an address could pass for another source's number with."""
 
 
 class Reads(BaseModel, frozen=True):
@@ -94,7 +98,8 @@ def _prompt(reads: Reads, references: tuple[SourceReference, ...]) -> str:
 def _source_line(reference: SourceReference) -> str:
     address = reference.url if reference.url is not None else reference.path
     parts = (_place(reference), address or "", reference.language or "")
-    return f"[{reference.number}] " + " | ".join(_one_line(part) for part in parts if part)
+    shown = " | ".join(_one_line(part) for part in parts if part)
+    return f"[{reference.number}] " + _NUMBER.sub(r"(\1)", shown)
 
 
 def _place(reference: SourceReference) -> str:

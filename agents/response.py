@@ -148,7 +148,7 @@ def _inputs(reads: Reads) -> Inputs:
         question=reads.canonical_question,
         language=reads.language,
         sources=sources,
-        prompt=_filled(reads.augmented_prompt, sources),
+        prompt=_without_context_line(reads.augmented_prompt),
         history=tuple(f"{turn.speaker}: {turn.text}" for turn in reads.history),
         assumption=reads.assumption,
         analysis=reads.quality_analysis,
@@ -169,13 +169,12 @@ def _source(reads: Reads, reference: SourceReference) -> Source:
     )
 
 
-def _filled(prompt: str, sources: tuple[Source, ...]) -> str:
-    """Return the prompt with the sources' texts, numbered, in the first line that asks for them."""
-    lines = prompt.split("\n")
-    if CONTEXT_LINE in lines:
-        texts = "\n\n".join(f"[{source.number}]\n{source.text}" for source in sources)
-        lines[lines.index(CONTEXT_LINE)] = texts
-    return "\n".join(lines)
+def _without_context_line(prompt: str) -> str:
+    """Return the prompt without the line that the texts would take.
+
+    Each text goes into a block of its own: within one, a text could begin the next source.
+    """
+    return "\n".join(line for line in prompt.split("\n") if line != CONTEXT_LINE)
 
 
 def _is_better(second: _Draft, first: _Draft) -> bool:

@@ -10,9 +10,9 @@ class IngestionSettings(BaseModel):
         20.0,
         gt=0,
         le=3600,
-        description="time to read one file while ingesting; of JSON lines one document, and all of "
-        "a file this long for every megabyte",
+        description="processor time to read one file while ingesting (by the clock three times "
+        "that); of JSON lines one document, and all of a file this long for every megabyte",
     )
     ingestion_file_memory_mb: int = Field(
-        1024, ge=64, le=65_536, description="memory to read one file, in megabytes"
+        512, ge=64, le=65_536, description="memory to read one file, in megabytes"
     )

@@ -17,7 +17,11 @@ from config.errors import PromptError
 
 FOLDER = Path(__file__).with_name("prompts")
 SEPARATOR = "---"
-_FENCE = re.compile(r"<(?=[\s/\\]*data)", re.IGNORECASE)
+# Also as a sign of full width, and with characters between that nobody sees.
+_FENCE = re.compile(
+    "[<\uff1c\ufe64](?=[\\s/\\\\\u00ad\u034f\u180e\u200b-\u200f\u2060-\u2064\ufe00-\ufe0f\ufeff]*data)",
+    re.IGNORECASE,
+)
 _BLOCK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _-]*")
 
 

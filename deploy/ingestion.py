@@ -29,6 +29,8 @@ CHANNEL = "cli"
 CONVERSATION = "ingestion"
 LONGEST_SECONDS = 6 * 3600.0
 BLOCK_SECONDS = 1.0
+MOST_NOTES = 1000
+"""Notes on files that are handed back to the command."""
 
 
 async def ingest_here(
@@ -88,7 +90,10 @@ async def hand_over(
     while time.monotonic() - began < LONGEST_SECONDS:
         entries = await broker.journal(question, block_seconds=BLOCK_SECONDS)
         if any(entry.kind == "finished" for entry in entries):
-            return _result(await broker.reply(question) or {})
+            result = _result(await broker.reply(question) or {})
+            for source, reason in result.warned:
+                report.warned(source, reason)
+            return result
     raise CommandError("the process that owns the index did not finish reading in six hours")
 
 
@@ -147,12 +152,14 @@ def _submission(question: Question, paths: Sequence[Path]) -> Submission:
 
 def _fields(result: IngestionResult) -> Fields:
     failed: list[JsonValue] = [[source, reason] for source, reason in result.failed]
+    warned: list[JsonValue] = [[source, reason] for source, reason in result.warned]
     return {
         "added": result.added,
         "changed": result.changed,
         "unchanged": result.unchanged,
         "removed": result.removed,
         "failed": failed,
+        "warned": warned[:MOST_NOTES],
         "chunks": result.chunks,
         "seconds": result.seconds,
     }
@@ -161,8 +168,6 @@ def _fields(result: IngestionResult) -> Fields:
 def _result(reply: Fields) -> IngestionResult:
     if reply.get("outcome") != "answered":
         raise CommandError(f"the process that owns the index could not read: {reply.get('error')}")
-    failed = reply.get("failed")
-    pairs = failed if isinstance(failed, list) else []
 
     def count(name: str) -> int:
         return int(str(reply.get(name, 0)))
@@ -173,6 +178,12 @@ def _result(reply: Fields) -> IngestionResult:
         unchanged=count("unchanged"),
         removed=count("removed"),
         chunks=count("chunks"),
-        failed=tuple((str(pair[0]), str(pair[1])) for pair in pairs if isinstance(pair, list)),
+        failed=_pairs(reply.get("failed")),
+        warned=_pairs(reply.get("warned")),
         seconds=float(str(reply.get("seconds", 0.0))),
     )
+
+
+def _pairs(told: object) -> tuple[tuple[str, str], ...]:
+    pairs = told if isinstance(told, list) else []
+    return tuple((str(pair[0]), str(pair[1])) for pair in pairs if isinstance(pair, list))

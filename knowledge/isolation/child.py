@@ -1,10 +1,11 @@
 """Runs in the process that reads: limits itself, then answers one request after the other.
 
-The limits are the kernel's, so that they hold inside C code and endless loops. The process that
-asked ends this one when the time is over; the limit of processor time ends it when nobody does.
+The limits are the kernel's, so that they hold inside C code and endless loops, whoever else may be
+gone. Time is that of the processor: a busy machine makes no document a hostile one.
 """
 
 import gc
+import math
 import os
 import resource
 import sys
@@ -22,7 +23,6 @@ from knowledge.isolation.messages import (
 from knowledge.isolation.preparation import prepare
 from knowledge.reading import formats
 
-_SPARE_PROCESSOR_SECONDS = 5
 _SWEEP_BYTES = 1_000_000
 
 
@@ -67,10 +67,11 @@ def _limit(memory: int) -> None:
 
 def _limit_processor(seconds: float) -> None:
     used = resource.getrusage(resource.RUSAGE_SELF)
-    allowed = used.ru_utime + used.ru_stime + seconds + _SPARE_PROCESSOR_SECONDS
+    # The kernel counts whole seconds.
+    allowed = math.ceil(used.ru_utime + used.ru_stime + seconds)
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
     if hard == resource.RLIM_INFINITY or allowed < hard:
-        resource.setrlimit(resource.RLIMIT_CPU, (int(allowed) + 1, hard))
+        resource.setrlimit(resource.RLIMIT_CPU, (allowed, hard))
 
 
 def _lower(kind: int, limit: int) -> None:

@@ -18,7 +18,7 @@ from typing import IO, Self
 
 import knowledge
 from knowledge.errors import KnowledgeError
-from knowledge.isolation.limits import ReadingLimits
+from knowledge.isolation.limits import CLOCK_FACTOR, ReadingLimits
 from knowledge.isolation.messages import (
     HEADER,
     REQUEST_HEADER,
@@ -31,6 +31,7 @@ from knowledge.isolation.preparation import Preparation
 from knowledge.reading.decoding import MAX_BYTES
 from knowledge.reading.errors import (
     ReaderDiedError,
+    ReadingError,
     TooLargeError,
     TooMuchMemoryError,
     TooSlowError,
@@ -117,9 +118,9 @@ class ReaderProcess:
                 kind, body = child.exchange(request.encode(), seconds)
             except TimeoutError as error:
                 child.kill()
-                raise TooSlowError(f"took longer than {seconds:.3g} s to read") from error
+                raise _slow_error(seconds) from error
             except EOFError as error:
-                raise ReaderDiedError(f"the process that read it {child.ending()}") from error
+                raise _end_error(child.end(), seconds) from error
         if kind is Kind.MEMORY:
             raise TooMuchMemoryError(
                 f"needed more than {self.limits.memory_mb} MB of memory to read"
@@ -188,17 +189,14 @@ class _Child:
 
     def exchange(self, request: bytes, seconds: float) -> tuple[Kind, bytes]:
         """Return the answer; raise `TimeoutError` when the time is over, `EOFError` at its end."""
-        until = time.monotonic() + seconds
+        until = time.monotonic() + CLOCK_FACTOR * seconds
         self._send(REQUEST_HEADER.pack(len(request), seconds) + request, until)
         return self._receive(until)
 
-    def ending(self) -> str:
-        """Return how the process ended, after waiting for it."""
+    def end(self) -> int:
+        """End the process; return its status, or the signal that ended it as a negative number."""
         self.kill()
-        code = self._process.returncode
-        if code < 0:
-            return f"was ended by {signal.Signals(-code).name}"
-        return f"ended with status {code}"
+        return self._process.returncode
 
     def kill(self) -> None:
         """End the process, which may have ended already."""
@@ -253,6 +251,17 @@ class _Child:
         poll.register(descriptor, event)
         if left <= 0 or not poll.poll(left * 1000):
             raise TimeoutError
+
+
+def _slow_error(seconds: float) -> TooSlowError:
+    return TooSlowError(f"took longer than {seconds:.3g} s to read")
+
+
+def _end_error(status: int, seconds: float) -> ReadingError:
+    if status == -signal.SIGXCPU:
+        return _slow_error(seconds)
+    how = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with {status}"
+    return ReaderDiedError(f"the process that read it {how}")
 
 
 def _environment() -> dict[str, str]:

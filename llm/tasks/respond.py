@@ -23,7 +23,7 @@ class Inputs(BaseModel, frozen=True):
     question: str
     language: str = Field(description="of the answer, ISO 639-1")
     sources: tuple[Source, ...]
-    prompt: str = Field(description="the sources and the question, put together")
+    prompt: str = Field(description="the list of sources, without their texts, and the question")
     history: tuple[str, ...] = Field(default=(), description="earlier turns, oldest first")
     assumption: str = ""
     analysis: str = Field(default="", description="what was wrong with the answer before")

@@ -79,14 +79,15 @@ async def test_sources_are_renumbered_and_lead_to_the_chunks_that_were_cited() -
     assert writes.sources_used[0].url == "https://docs.example/3"
 
 
-async def test_the_model_sees_each_text_under_its_number() -> None:
+async def test_the_model_sees_each_text_apart_under_its_number() -> None:
     model = ScriptedModel([said("Up to 8. [1]")])
 
     await respond(model, reads())
 
     inputs = model.calls[0].inputs
     assert isinstance(inputs, Inputs)
-    assert f"[1]\n{CHUNKS[0]}" in inputs.prompt
+    assert (inputs.sources[0].number, inputs.sources[0].text) == (1, CHUNKS[0])
+    assert CHUNKS[0] not in inputs.prompt
     assert CONTEXT_LINE not in inputs.prompt
 
 
