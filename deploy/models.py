@@ -1,5 +1,6 @@
 """Makes the models and embedders that settings name, with their stores and limits."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ from llm.caching import CachedModel
 from llm.errors import ModelError
 from llm.port import Embedder, Model, Task
 from llm.prompts import OWN_PROMPTS
-from llm.registry import Registry, Vendor
+from llm.registry import Registry, Vendor, parse
 from llm.stored import StoredModel
 from memory.answers import RedisCacheStore, RedisCallStore
 from memory.limits import RedisLimiter
@@ -23,6 +24,15 @@ if TYPE_CHECKING:
     from pydantic import SecretStr
     from redis.asyncio import Redis
 
+TASK_OF_ROLE = {
+    "translation": "translate",
+    "essence": "essence",
+    "guardrails": "scope",
+    "response": "respond",
+    "quality": "judge",
+    "clarification": "clarify",
+}
+"""What the agents of a role ask a model for."""
 TASKS = ("translate", "essence", "scope", "respond", "judge", "clarify", "describe")
 
 
@@ -43,6 +53,22 @@ def make_registry(settings: Settings, client: "Redis | None" = None) -> Registry
         timeout_seconds=settings.model_timeout_seconds,
         limiter=RedisLimiter(client, limits) if client is not None and limits else None,
     )
+
+
+async def check_keys(settings: Settings, tasks: Sequence[str]) -> None:
+    """Ask the vendors of these tasks' models whether they accept our keys; raises `MissingKey`."""
+    from llm.key_check import check_key
+
+    names = {name for task in tasks for name in parse(settings.model_of(task))}
+    providers = {name.provider for name in names}
+    vendors = {
+        "openai": (settings.openai_api_key, settings.openai_base_url),
+        "google": (settings.google_api_key, settings.google_base_url),
+    }
+    async with asyncio.TaskGroup() as checks:
+        for provider, (key, url) in vendors.items():
+            if provider in providers:
+                checks.create_task(check_key(provider, Vendor(_secret(key), url)))
 
 
 def stored_models(

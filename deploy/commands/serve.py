@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from config.settings import Settings, load_settings
 from deploy.assembly import Post, attended, keeping_time, posted
+from deploy.models import TASK_OF_ROLE, check_keys
 from deploy.printing import say
 from worker.process import collect_rarely
 from worker.shutdown import stop_on_signals
@@ -47,6 +48,8 @@ async def _serve(settings: Settings, host: str, port: int, *, alone: bool) -> No
         listener = listening(host, port)
         stack.callback(listener.close)
         await stack.enter_async_context(stop_on_signals(stop))
+        if not alone:
+            await check_keys(settings, tuple(TASK_OF_ROLE.values()))
         post = await stack.enter_async_context(answering(settings, alone=alone))
         stopping = asyncio.Event()
         reason = why_keys(settings, host)

@@ -7,6 +7,7 @@ import sys
 from config.settings import Settings, load_settings
 from deploy.assembly import ROLES, working
 from deploy.command import CommandError
+from deploy.models import TASK_OF_ROLE, check_keys
 from deploy.printing import say
 from worker.process import collect_rarely
 from worker.shutdown import stop_on_signals
@@ -40,6 +41,7 @@ async def serve(settings: Settings, roles: tuple[str, ...], port: int) -> None:
     """Work for `roles` until told to stop."""
     stop = asyncio.Event()
     collect_rarely()
+    await check_keys(settings, [TASK_OF_ROLE[role] for role in roles if role in TASK_OF_ROLE])
     async with stop_on_signals(stop), working(settings, roles, health_port=port):
         every = set(ROLES) <= set(roles)
         _tell(f"working as {'every role' if every else ', '.join(roles)}; stop with Ctrl-C")

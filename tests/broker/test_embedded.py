@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from redis.exceptions import ResponseError
@@ -86,7 +87,7 @@ async def visits(endpoint: Endpoint) -> int:
 @pytest.mark.usefixtures("server")
 async def test_only_this_user_reaches_the_server_and_nobody_can_harm_it(tmp_path: Path) -> None:
     async with embedded_redis(tmp_path) as endpoint:
-        client = endpoint.client()
+        client: Any = endpoint.client()
         told = await client.info()
         for name in REMOVED:
             with pytest.raises(ResponseError, match="unknown command"):

@@ -121,7 +121,7 @@ def guarded(services: dict[str, Service], tmp_path: Path) -> Iterator[str]:
         pytest.skip("no redis-server here")
     socket = tmp_path / "r.sock"
     options = ["--port", "0", "--unixsocket", str(socket), "--dir", str(tmp_path)]
-    words = [program, *redis_options(services), *options]
+    words = [str(program), *redis_options(services), *options]
     server = subprocess.Popen(words, stdout=subprocess.DEVNULL)
     until = time.monotonic() + 30
     while not socket.exists():
@@ -135,7 +135,7 @@ def guarded(services: dict[str, Service], tmp_path: Path) -> Iterator[str]:
 
 @pytest.mark.redis
 def test_redis_lets_nobody_in_without_a_password_nor_do_harm_with_it(guarded: str) -> None:
-    refdesk = Redis.from_url(f"unix://refdesk:secret@{guarded}")
+    refdesk: Any = Redis.from_url(f"unix://refdesk:secret@{guarded}")
     stranger = Redis.from_url(f"unix://{guarded}")
 
     assert refdesk.set("rd:shards", 1)

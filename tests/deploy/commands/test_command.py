@@ -5,13 +5,11 @@ import io
 import json
 import re
 import sys
-import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from broker.embedded import find_server, server_version
 from broker.keys import question_keys
 from broker.port import Bury
 from broker.redis_broker import RedisBroker
@@ -20,7 +18,7 @@ from deploy.assembly import connected, posted
 from deploy.command import VERBS
 from envelope.role import Role
 from gateway.desk import Desk, Message
-from tests.deploy.commands.command_house import CLEAR, ROOT, Run, one_line
+from tests.deploy.commands.command_house import CLEAR, Run, one_line
 
 pytestmark = pytest.mark.slow
 
@@ -48,21 +46,6 @@ def test_every_verb_explains_itself_within_eighty_columns(
     assert told.status == 0
     assert f"usage: refdesk {verb}" in told.out
     assert max(map(len, told.out.splitlines())) <= 80
-
-
-def test_the_command_tells_its_version(run: Run) -> None:
-    told = run("--version")
-
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert (told.status, told.out) == (0, f"refdesk {project['version']}\n")
-
-
-def test_names_keep_their_capitals_in_the_help(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "200")
-
-    told = run("serve", "--help")
-
-    assert "Serve the desk over HTTP: conversations, events, OpenAI's chat completions." in told.out
 
 
 def test_an_unknown_verb_is_a_wrong_use(run: Run) -> None:
@@ -125,19 +108,6 @@ def test_a_data_folder_that_cannot_be_made_is_one_line(
     monkeypatch.setenv("REFDESK_DATA", str(elsewhere / "file"))
 
     assert str(elsewhere / "file") in one_line(run("status"))
-
-
-@pytest.mark.redis
-def test_status_says_which_redis_runs(run: Run) -> None:
-    program = find_server()
-    assert program is not None, "a test of a real redis-server needs one"
-    major, minor = server_version(program)
-
-    told = run("status")
-
-    first, head, *_ = told.out.splitlines()
-    assert re.fullmatch(rf"Redis {major}\.{minor}\.\d+ of the data folder", first)
-    assert head.startswith("role ")
 
 
 def test_an_error_that_nobody_foresaw_is_one_line_and_its_place_a_debug_log(

@@ -4,6 +4,7 @@ import ast
 import re
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from redis.asyncio import Redis
@@ -49,7 +50,7 @@ class GuardedRedis:
 
     def __init__(self, socket: Path) -> None:
         self.socket = socket
-        self.operator = Redis(unix_socket_path=str(socket), username="test", password="test")  # noqa: S106 - of this test
+        self.operator: Any = Redis(unix_socket_path=str(socket), username="test", password="test")  # noqa: S106 - of this test
 
     def endpoint(self, user: RedisUser) -> Endpoint:
         return Endpoint(f"unix://{user.name}:PASSWORD-OF-{user.name}@{self.socket}", durable=True)
@@ -68,8 +69,9 @@ async def guarded(tmp_path: Path) -> AsyncIterator[GuardedRedis]:
     users.write_text("user default on nopass ~* &* +@all\n")  # until the server is seen to answer
     server = started_redis(socket, "--aclfile", str(users))
     users.write_text(FILE.read_text() + "user test on >test ~* &* +@all\n")
-    async with Redis(unix_socket_path=str(socket)) as stranger:
-        await stranger.execute_command("ACL LOAD")
+    stranger: Any = Redis(unix_socket_path=str(socket))
+    await stranger.execute_command("ACL LOAD")
+    await stranger.aclose()
     made = GuardedRedis(socket)
     yield made
     await made.operator.aclose()
@@ -126,7 +128,7 @@ async def test_what_gateways_and_operators_keep_is_in_their_reach(guarded: Guard
 async def test_nobody_may_empty_reconfigure_halt_or_copy_the_server(
     user: RedisUser, guarded: GuardedRedis
 ) -> None:
-    client = Redis.from_url(guarded.endpoint(user).url)
+    client: Any = Redis.from_url(guarded.endpoint(user).url)
     newer = await at_least_7(guarded.operator)
     for words in HARMFUL:
         if words.startswith("FUNCTION") and not newer:
@@ -150,7 +152,7 @@ async def test_workers_reach_neither_keys_nor_posts_and_the_scaler_reads_lengths
     guarded: GuardedRedis,
 ) -> None:
     worker = Redis.from_url(guarded.endpoint(WORKER).url)
-    scaler = Redis.from_url(guarded.endpoint(SCALER).url)
+    scaler: Any = Redis.from_url(guarded.endpoint(SCALER).url)
     chat = Redis.from_url(guarded.endpoint(CHAT).url)
 
     for client, key in ((worker, "rd:keys"), (worker, "rd:push:x"), (chat, "rd:keys"), (chat, "x")):

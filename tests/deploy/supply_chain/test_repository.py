@@ -27,7 +27,7 @@ def test_hooks_call_verbs_of_the_makefile_or_what_is_locked() -> None:
 @pytest.mark.parametrize("form", FORMS, ids=lambda path: path.stem)
 def test_issue_forms_have_the_form_that_is_expected_of_them(form: Path) -> None:
     schema = ["--builtin-schema", "vendor.github-issue-forms"]
-    check = [sys.executable, "-m", "check_jsonschema", *schema, form]
+    check = [sys.executable, "-m", "check_jsonschema", *schema, str(form)]
 
     said = subprocess.run(check, capture_output=True, text=True, check=False)
 

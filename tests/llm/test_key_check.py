@@ -1,0 +1,101 @@
+"""A key that a vendor refuses ends the start by name; whatever proves nothing does not."""
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+import structlog
+
+from llm.errors import MissingKey
+from llm.key_check import check_key
+from llm.registry import Vendor
+
+KEY = "sk-secret-of-this-test"
+
+
+class VendorServer(ThreadingHTTPServer):
+    """Answers every list of models in one way, and keeps who asked with which key."""
+
+    def __init__(self, status: int, body: str) -> None:
+        super().__init__(("127.0.0.1", 0), ModelList)
+        self.status = status
+        self.body = body
+        self.asked: list[tuple[str, str]] = []
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+
+class ModelList(BaseHTTPRequestHandler):
+    """One request for the list of models."""
+
+    server: VendorServer
+
+    def do_GET(self) -> None:
+        key = self.headers.get("Authorization") or self.headers.get("x-goog-api-key") or ""
+        self.server.asked.append((self.path, key))
+        self.send_response(self.server.status)
+        self.end_headers()
+        self.wfile.write(self.server.body.encode())
+
+    def log_message(self, *_: object) -> None:
+        """Write nothing."""
+
+
+@pytest.fixture
+def vendor(request: pytest.FixtureRequest) -> Iterator[VendorServer]:
+    server = VendorServer(*request.param)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+INVALID = '{"error": {"details": [{"reason": "API_KEY_INVALID"}]}}'
+
+
+@pytest.mark.parametrize(
+    ("vendor", "provider", "path"),
+    [
+        ((401, "{}"), "openai", "/models"),
+        ((401, "{}"), "google", "/v1beta/models?pageSize=1"),
+        ((400, INVALID), "google", "/v1beta/models?pageSize=1"),
+    ],
+    indirect=["vendor"],
+)
+async def test_a_refused_key_is_named_by_its_variable_and_not_shown(
+    vendor: VendorServer, provider: str, path: str
+) -> None:
+    with pytest.raises(MissingKey, match=f"{provider.upper()}_API_KEY") as raised:
+        await check_key(provider, Vendor(KEY, vendor.url))
+
+    assert KEY not in str(raised.value)
+    [(asked, key)] = vendor.asked
+    assert (asked, key.removeprefix("Bearer ")) == (path, KEY)
+
+
+@pytest.mark.parametrize(
+    "vendor", [(200, "{}"), (403, "{}"), (404, "x"), (400, "{}"), (500, "")], indirect=True
+)
+@pytest.mark.parametrize("provider", ["openai", "google"])
+async def test_what_proves_nothing_about_the_key_ends_no_start(
+    vendor: VendorServer, provider: str
+) -> None:
+    await check_key(provider, Vendor(KEY, vendor.url))
+
+    assert len(vendor.asked) == 1
+
+
+async def test_a_vendor_that_is_away_is_a_warning() -> None:
+    with structlog.testing.capture_logs() as logs:
+        await check_key("openai", Vendor(KEY, "http://127.0.0.1:9"))
+
+    assert [(one["event"], one["vendor"]) for one in logs] == [("key_not_checked", "openai")]
+
+
+async def test_without_a_key_nobody_is_asked() -> None:
+    await check_key("openai", Vendor(None, "http://127.0.0.1:9"))
