@@ -25,7 +25,7 @@ percent-encoded: no id can reach into another key.
 | rd:{n}:frames:<question> | hash  | settle                | take           | closed, ttl        |
 | rd:{n}:order:<conversation> | list | submit, close        | submit, close  | when empty, ttl    |
 | rd:{n}:conversation:<conversation> | hash | submit        | close, due     | fields: started |
-| rd:{n}:messages:<conversation> | zset | submit            | forget         | ttl                |
+| rd:{n}:asked:<conversation> | zset | submit               | forget         | ttl                |
 | rd:{n}:tombstone:<conversation> | string | finish         | finish         | last open deadline |
 | rd:{n}:named:<message id> | zset  | submit                | find           | capped, ttl        |
 | rd:{n}:results:<list>    | stream | close                 | push channels  | ttl                |
@@ -187,7 +187,7 @@ def question_keys(question: Question, shard: int) -> QuestionKeys:
         journal=f"{stem}journal:{name}",
         order=f"{stem}order:{conversation}",
         conversation=f"{stem}conversation:{conversation}",
-        messages=f"{stem}messages:{conversation}",
+        messages=f"{stem}asked:{conversation}",
         tombstone=f"{stem}tombstone:{conversation}",
         frames=f"{stem}frames:{name}",
     )

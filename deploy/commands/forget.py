@@ -11,11 +11,10 @@ from deploy.command import CommandError
 from deploy.doors import StoredConversations
 from deploy.printing import say, say_json
 from envelope.errors import EnvelopeError
-from envelope.question import Question
+from envelope.question import CHANNEL_MARK, HTTP, Question, qualify_conversation
 from gateway.erasing import erase
 
 EXIT_NOTHING = 3
-HTTP = "http"
 LEFT = (
     "What stays for RESULT_TTL_HOURS: the ids of messages, so that none is asked again. "
     "Backups, snapshots and replicas' files are yours to erase; see docs/operations.md."
@@ -30,8 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--assistant", help="with which assistant; ASSISTANT when left out")
     parser.add_argument(
         "--channel",
-        default=HTTP,
-        help="where the conversation is, such as slack or telegram, when its id does not say so",
+        help="where it is, such as slack or telegram; left out: as its id says, else http",
     )
     parser.add_argument("--json", action="store_true", help="print as JSON")
 
@@ -81,15 +79,19 @@ async def _question(chosen: argparse.Namespace, post: Post) -> Question:
                 f"{assistant}, found {len(named)}{': ' if named else ''}{', '.join(named)}"
             )
         return found[0]
-    conversation = chosen.conversation
-    if chosen.channel != HTTP and not conversation.startswith(f"{chosen.channel}/"):
-        conversation = f"{chosen.channel}/{conversation}"
+    named = chosen.conversation
     try:
-        return Question(
-            tenant=tenant, assistant=assistant, conversation_id=conversation, message_id="-"
-        )
+        stored = _stored_id(named, chosen.channel)
+        return Question(tenant=tenant, assistant=assistant, conversation_id=stored, message_id="-")
     except (ValueError, EnvelopeError) as error:
         raise CommandError(f"expected ids as the desk uses them: {error}") from error
+
+
+def _stored_id(named: str, channel: str | None) -> str:
+    """Return an id as it is stored: one with a slash names its channel when `channel` does not."""
+    if channel is None and CHANNEL_MARK in named:
+        return named
+    return qualify_conversation(HTTP if channel is None else channel, named)
 
 
 def _report(question: Question, erased: Erased, settings: Settings, *, as_json: bool) -> None:

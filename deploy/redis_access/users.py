@@ -21,8 +21,8 @@ COMMANDS = (
     "blpop", "del", "exists", "expire", "get", "getex", "hdel", "hexists", "hget", "hgetall",
     "hincrby", "hincrbyfloat", "hlen", "hmget", "hset", "hsetnx", "hvals", "lindex", "llen",
     "lrange", "lrem", "ltrim", "pexpire", "pexpireat", "pttl", "rpush", "sadd", "set", "smembers",
-    "srem", "zadd", "zcard", "zrange", "zrangebyscore", "zrem", "zremrangebyrank", "zrevrange",
-    "zscore",
+    "srem", "ttl", "zadd", "zcard", "zrange", "zrangebyscore", "zrem", "zremrangebyrank",
+    "zremrangebyscore", "zrevrange", "zscore",
     # Scripts and transactions.
     "eval", "evalsha", "multi", "exec", "discard",
     # What was forgotten leaves the append-only file.

@@ -83,7 +83,7 @@ async def test_the_description_shows_every_route_with_an_example(booth: Booth) -
 async def test_a_failure_of_ours_tells_the_caller_nothing_of_it(house: House) -> None:
     with capture_logs() as logged:
         async with open_booth(house) as booth:
-            await house.client.set("rd:{0}:messages:acme/docs/c1", b"not a list")
+            await house.client.set("rd:{0}:asked:acme/docs/c1", b"not a list")
 
             answer = await booth.client().get("/v1/conversations/c1")
 

@@ -214,4 +214,4 @@ async def _shows(shown: Any, answers: int) -> bool:
 
 
 async def _conversations(booth: Booth) -> list[Any]:
-    return [key async for key in booth.house.client.scan_iter("rd:*:messages:*")]
+    return [key async for key in booth.house.client.scan_iter("rd:*:asked:*")]
