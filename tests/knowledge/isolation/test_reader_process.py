@@ -39,6 +39,7 @@ def test_what_is_wrong_with_a_document_is_told_as_its_reader_tells_it(
         prepare(reader, "picture.pdf", b"\x89PNG....")
 
 
+@pytest.mark.slow
 def test_a_document_that_takes_too_long_is_given_up_and_the_next_is_read(
     hasty: ReaderProcess,
 ) -> None:
@@ -48,6 +49,7 @@ def test_a_document_that_takes_too_long_is_given_up_and_the_next_is_read(
     assert prepare(hasty, "next.md", b"# Next\n\nText.\n").page.title == "Next"
 
 
+@pytest.mark.slow
 def test_a_document_that_needs_too_much_memory_is_given_up_and_the_next_is_read() -> None:
     with ReaderProcess(ReadingLimits(memory_mb=64)) as reader:
         with pytest.raises(TooMuchMemoryError, match="needed more than 64 MB of memory"):
@@ -56,6 +58,7 @@ def test_a_document_that_needs_too_much_memory_is_given_up_and_the_next_is_read(
         assert prepare(reader, "next.md", b"# Next\n\nText.\n").page.title == "Next"
 
 
+@pytest.mark.slow
 def test_a_reader_that_is_killed_costs_its_document_alone(reader: ReaderProcess) -> None:
     prepare(reader, "first.md", b"# First\n\nText.\n")
     killing = threading.Timer(0.2, os.kill, (reader.process_id, signal.SIGSEGV))
@@ -68,6 +71,7 @@ def test_a_reader_that_is_killed_costs_its_document_alone(reader: ReaderProcess)
     assert prepare(reader, "next.md", b"# Next\n\nText.\n").page.title == "Next"
 
 
+@pytest.mark.slow
 def test_the_reader_knows_no_secrets(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -81,6 +85,7 @@ def test_the_reader_knows_no_secrets(
     assert b"secret-of-the-desk" not in environment
 
 
+@pytest.mark.slow
 def test_who_waits_is_told_when_reading_ends() -> None:
     failures: list[Exception] = []
 

@@ -16,6 +16,7 @@ def hasty_desk(tmp_path: Path, hasty: ReaderProcess) -> Desk:
     return Desk(folder, hasty)
 
 
+@pytest.mark.slow
 async def test_a_file_over_its_time_is_skipped_with_its_reason_and_the_others_are_read(
     hasty_desk: Desk,
 ) -> None:
@@ -29,6 +30,7 @@ async def test_a_file_over_its_time_is_skipped_with_its_reason_and_the_others_ar
     assert set(hasty_desk.index.documents) == {"docs/a", "docs/c"}
 
 
+@pytest.mark.slow
 async def test_a_slow_index_page_takes_no_title_from_its_folder(hasty_desk: Desk) -> None:
     hasty_desk.write("routing/README.rst", ENDLESS)
     hasty_desk.write("routing/a.md", "# A\n\nOne.\n")
@@ -39,6 +41,7 @@ async def test_a_slow_index_page_takes_no_title_from_its_folder(hasty_desk: Desk
     assert hasty_desk.index.documents["docs/routing/a"].crumbs == ("Routing", "A")
 
 
+@pytest.mark.slow
 async def test_a_file_over_its_time_keeps_its_last_version(hasty_desk: Desk) -> None:
     hasty_desk.write("b.rst", "B\n=\n\nTwo.\n")
     await hasty_desk.ingest()
@@ -50,6 +53,7 @@ async def test_a_file_over_its_time_keeps_its_last_version(hasty_desk: Desk) -> 
     assert hasty_desk.index.documents["docs/b"].content == "# B\n\nTwo."
 
 
+@pytest.mark.slow
 async def test_a_file_of_many_documents_has_a_time_for_all_of_them(tmp_path: Path) -> None:
     folder = tmp_path / "docs"
     folder.mkdir()
