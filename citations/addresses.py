@@ -134,11 +134,11 @@ def _is_host(match: re.Match[str]) -> bool:
 def _trimmed(address: str) -> str:
     """Return an address without the signs of the sentence around it."""
     end = len(address)
+    unopened = address.count(")") - address.count("(")
     while end:
         sign = address[end - 1]
-        if sign == ")" and address.count("(", 0, end) >= address.count(")", 0, end):
+        if sign not in _TRAILING and not (sign == ")" and unopened > 0):
             break
-        if sign not in _TRAILING and sign != ")":
-            break
+        unopened -= sign == ")"
         end -= 1
     return address[:end]

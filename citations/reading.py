@@ -20,6 +20,8 @@ _ACTIVE_WORDS = (
 ACTIVE = frozenset(_ACTIVE_WORDS.split())
 """Elements that load, lead or act, also without an attribute."""
 LONGEST_TARGET = 4_000
+MOST_PARENTHESES = 32
+"""Within a target, as in CommonMark."""
 DEEPEST = 8
 _BLOCKS = MarkdownIt("commonmark", {"html": False}).disable(["inline", "text_join"])
 _TICKS = re.compile(r"`+")
@@ -200,7 +202,7 @@ def _after(
         ref_end = prose.find("]", close + 2, close + 204)
         if ref_end >= 0 and not prose[close + 2 : ref_end].isdecimal():
             label, end = prose[close + 2 : ref_end] or label, ref_end + 1
-    if label.strip().isdecimal() or _named(label) not in targets:
+    if label.strip().lstrip("^").isdecimal() or _named(label) not in targets:
         return None
     return targets[_named(label)], end
 
@@ -210,24 +212,31 @@ def _parenthesis(prose: str, start: int) -> int:
 
     Within `<...>` and within quotes behind a space nothing closes it.
     """
-    level, quoted, place = 0, "", start
+    level, place = 0, start
     last = min(len(prose), start + LONGEST_TARGET)
-    while place < last:
+    while 0 <= place < last and level <= MOST_PARENTHESES:
         sign = prose[place]
+        if sign == ")" and level == 0:
+            return place
         if sign == "\\":
             place += 1
-        elif quoted:
-            quoted = "" if sign == quoted else quoted
         elif sign == "<" and not prose[start:place].strip():
-            quoted = ">"
-        elif sign in "\"'" and prose[place - 1].isspace() and prose.find(sign, place + 1, last) > 0:
-            quoted = sign
-        elif sign == ")" and level == 0:
-            return place
+            place = _unescaped(prose, ">", place + 1, last)
+        elif sign in "\"'" and prose[place - 1].isspace():
+            end = _unescaped(prose, sign, place + 1, last)
+            place = place if end < 0 else end
         else:
             level += (sign == "(") - (sign == ")")
-        place += 1
+        place = -1 if place < 0 else place + 1
     return -1
+
+
+def _unescaped(prose: str, sign: str, start: int, last: int) -> int:
+    """Return where `sign` stands without a backslash before it, or -1."""
+    place = prose.find(sign, start, last)
+    while place > start and prose[place - 1] == "\\":
+        place = prose.find(sign, place + 1, last)
+    return place
 
 
 def _matched(prose: str) -> dict[int, int]:

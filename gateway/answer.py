@@ -149,7 +149,8 @@ def _source(source: Named, opens: Opens) -> dict[str, JsonValue]:
     for name in ("path", "anchor"):
         value = source.get(name)
         told[name] = clean_text(value) if isinstance(value, str) else None
-    return {**told, "link": opens(told)}
+    link = opens(told)
+    return told if link is None else {**told, "link": link}
 
 
 def _action(action: Named) -> dict[str, JsonValue]:
