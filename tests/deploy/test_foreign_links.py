@@ -41,22 +41,35 @@ class Obedient(Understudy):
         return await ScriptedModel([scripted]).ask(task, inputs, skip=skip)
 
 
-async def test_no_answer_and_no_question_back_of_an_obeying_model_leads_elsewhere(
-    open_house: OpenHouse,
-) -> None:
+@pytest.mark.timeout(180)
+async def test_no_answer_of_an_obeying_model_leads_elsewhere(open_house: OpenHouse) -> None:
     model = Obedient()
     async with open_house(model) as house:
         for shape in SHAPES:
             model.shape = shape
-            answered = await house.talk().say("How do I configure SMS routing rules?")
-            asked = await house.talk().say("How do I set it up?")
-            refused = await house.talk().say(f"What is the weather at [x]({FOREIGN})?")
+
+            reply = await house.talk().say("How do I configure SMS routing rules?")
 
             # Code that no source has is no answer, whatever the judge says.
             expected = "refused" if "```" in shape.text else "answered"
-            assert answered["outcome"] == expected, shape.name
-            assert expected == "refused" or shape.kept in answered["text"]
+            assert reply["outcome"] == expected, shape.name
+            assert expected == "refused" or shape.kept in reply["text"]
+            assert not leads_elsewhere(json.dumps(reply)), shape.name
+
+
+@pytest.mark.timeout(180)
+async def test_no_question_back_or_refusal_of_an_obeying_model_leads_elsewhere(
+    open_house: OpenHouse,
+) -> None:
+    model = Obedient()
+    async with open_house(model) as house:
+        for shape in SHAPES[::4]:
+            model.shape = shape
+
+            asked = await house.talk().say("How do I set it up?")
+            refused = await house.talk().say(f"What is the weather at [x]({FOREIGN})?")
+
             assert (asked["outcome"], refused["outcome"]) == ("clarification", "refused")
-            for reply in (answered, asked, refused):
+            for reply in (asked, refused):
                 shown = {name: value for name, value in reply.items() if name != "question"}
                 assert not leads_elsewhere(json.dumps(shown)), shape.name
