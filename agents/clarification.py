@@ -5,6 +5,8 @@ from typing import Literal, Protocol
 from pydantic import BaseModel
 
 from agents.agent import Agent
+from citations.addresses import page_of
+from citations.links import Allowed, keep_links, plain_line
 from envelope.conversation import REFUSALS, ClarificationReason, SuggestedAction, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
@@ -12,8 +14,11 @@ from envelope.sources import SearchResult
 from llm.errors import ModelError
 from llm.port import Model
 from llm.tasks.clarify import TASK, Inputs
+from llm.wording import fault_of
 
 MOST_OPTIONS = 4
+LONGEST_QUESTION = 300
+"""In characters: of the question, where it is repeated."""
 ClarificationType = Literal["ambiguity", "scope", "context", "choice"]
 
 _Reason = ClarificationReason
@@ -67,8 +72,8 @@ class Writes(BaseModel, frozen=True):
 class ClarificationAgent(Agent[Reads, Writes]):
     """Ask with options that the search really found, or decline with the nearest pages.
 
-    When the model fails, the fixed text in the user's language is said, and
-    `clarification_fallback` tells why.
+    When the model fails, or words what `llm.wording` turns down, the fixed text in the user's
+    language is said, and `clarification_fallback` tells why. Nothing in it is a link.
     """
 
     role = Role.CLARIFICATION
@@ -85,7 +90,7 @@ class ClarificationAgent(Agent[Reads, Writes]):
         actions = self._actions(reason, reads)
         lead, fallback = await self._lead(reason, reads, actions)
         writes = Writes(
-            response=self._with_list(lead, actions, reads.language),
+            response=_without_links(self._with_list(lead, actions, reads.language)),
             clarification_type=_WORDING[reason][0],
             suggested_actions=actions,
         )
@@ -102,6 +107,9 @@ class ClarificationAgent(Agent[Reads, Writes]):
             return inputs.fixed_text, f"{type(error).__name__}: {error}"
         if not text:
             return inputs.fixed_text, "the model gave no text"
+        fault = "" if text == inputs.fixed_text else fault_of(text, inputs, asks=_asks(reason))
+        if fault:
+            return inputs.fixed_text, f"the model's wording was turned down: {fault}"
         if text == inputs.fixed_text and reads.language not in self._texts.languages:
             return text, f"there is no fixed text in {reads.language!r}, English was used"
         return text, ""
@@ -113,7 +121,7 @@ class ClarificationAgent(Agent[Reads, Writes]):
             _WORDING[reason][1],
             reads.language,
             domain_name=self._domain_name,
-            question=reads.canonical_question,
+            question=plain_line(reads.canonical_question)[:LONGEST_QUESTION],
         )
         return Inputs(
             reason=reason,
@@ -156,20 +164,33 @@ def _noting(writes: Writes, fallback: str) -> Writes:
     return Writes(**{**dict(writes), "clarification_fallback": fallback})
 
 
+def _asks(reason: ClarificationReason) -> bool:
+    """Return whether a text of its own has to ask; options are asked for by the fixed text."""
+    return reason not in REFUSALS
+
+
+def _without_links(text: str) -> str:
+    return keep_links(text, Allowed(any_host=True)).text
+
+
 def _options(reads: Reads) -> tuple[str, ...]:
     """Return places to choose from: those the search named, else where its results stand."""
     named = reads.clarification_options or tuple(map(_place, reads.search_results))
-    options = tuple(dict.fromkeys(option for option in named if option))[:MOST_OPTIONS]
+    options = tuple(dict.fromkeys(filter(None, map(plain_line, named))))[:MOST_OPTIONS]
     return options if len(options) > 1 else ()
 
 
 def _sources(results: tuple[SearchResult, ...]) -> tuple[SuggestedAction, ...]:
     nearest = {result.document_id: result for result in reversed(results)}
     first = [result for result in results if nearest[result.document_id] is result]
-    return tuple(
-        SuggestedAction(label=result.title, value=result.title, kind="source", url=result.url)
-        for result in first[:MOST_OPTIONS]
-    )
+    return tuple(_source(result) for result in first[:MOST_OPTIONS])
+
+
+def _source(result: SearchResult) -> SuggestedAction:
+    """Return a page to look at; its address only where it is one of the web."""
+    title = plain_line(result.title)
+    url = result.url if result.url is not None and page_of(result.url) is not None else None
+    return SuggestedAction(label=title, value=title, kind="source", url=url)
 
 
 def _place(result: SearchResult) -> str:

@@ -6,6 +6,7 @@ from typing import Literal, Protocol
 from pydantic import BaseModel
 
 from agents.agent import Agent
+from citations.links import plain_line
 from envelope.conversation import Preferences
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
@@ -105,7 +106,7 @@ class CommandAgent(Agent[Reads, Writes]):
             for code in self._texts.languages
         )
         return self._texts.text(
-            "language_unknown", language, named=named[:60], languages=", ".join(known)
+            "language_unknown", language, named=plain_line(named)[:60], languages=", ".join(known)
         )
 
     def _name(self, code: str) -> str:
@@ -129,7 +130,7 @@ class CommandAgent(Agent[Reads, Writes]):
         return self._texts.text(
             "command_unknown",
             language,
-            command=command[:60],
+            command=plain_line(command)[:60],
             commands=", ".join(f"/{name}" for name in COMMANDS),
         )
 

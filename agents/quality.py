@@ -14,6 +14,8 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from agents.agent import Agent
+from citations.links import Allowed, keep_links, plain_line
+from citations.sources import allowed_by, references_of
 from envelope.conversation import ClarificationReason
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
@@ -22,6 +24,7 @@ from llm.citing import evidence_of, is_lead
 from llm.claims import Kind, Unit, citations, cut, marker, without_citations
 from llm.complaints import complaints
 from llm.errors import ModelError
+from llm.leads import stands_in
 from llm.offline.support import foreign_facts, support
 from llm.port import Model
 from llm.tasks.judge import TASK, Claim, Inputs, Output, Verdict
@@ -80,8 +83,8 @@ class _Checked:
 class QualityAgent(Agent[Reads, Writes]):
     """Approve only what is shown to stand in its sources.
 
-    Citations, numbers, identifiers and words are checked without a model, then the model judges on
-    top. A judge that fails, or whose verdicts do not fit the claims, approves nothing.
+    Links, citations, numbers, identifiers and words are checked without a model, then the model
+    judges on top. A judge that fails, or whose verdicts do not fit the claims, approves nothing.
     """
 
     role = Role.QUALITY
@@ -155,14 +158,39 @@ def score(result: ValidationResult) -> float:
 
 
 def _claims(reads: Reads) -> tuple[_Checked, ...]:
+    """Return what is to be judged: every claim, and what else may not leave."""
     units = list(cut(reads.response))
-    return tuple(
-        _checked(unit, evidence_of(units, place), reads)
+    used = references_of(reads.sources_used, reads.source_references)
+    allowed = allowed_by(used, reads.search_context)
+    said = "\n".join((reads.canonical_question, *(_evidence(one, reads) for one in used)))
+    found = (
+        _checked_unit(units, place, reads, allowed, said)
         for place, unit in enumerate(units)
-        if unit.kind is not Kind.CITATION
-        and not is_lead(unit)
-        and not _is_frame(unit, units, reads)
+        if not _is_frame(unit, units, reads) or _leads_elsewhere(unit, allowed)
     )
+    return tuple(claim for claim in found if claim is not None)
+
+
+def _checked_unit(
+    units: list[Unit], place: int, reads: Reads, allowed: Allowed, said: str
+) -> _Checked | None:
+    """Return a claim as it is checked; None for what claims nothing and does no harm."""
+    unit = units[place]
+    if _leads_elsewhere(unit, allowed):
+        return _forbidden(unit, "a link or an address that no cited source has")
+    if unit.kind is Kind.CITATION:
+        return None
+    if is_lead(unit):
+        return None if stands_in(unit.text, said) else _forbidden(unit, "no source says this")
+    return _checked(unit, evidence_of(units, place), reads)
+
+
+def _leads_elsewhere(unit: Unit, allowed: Allowed) -> bool:
+    return bool(keep_links(unit.text, allowed).removed)
+
+
+def _forbidden(unit: Unit, fault: str) -> _Checked:
+    return _Checked(unit.text, citations(unit.text), "", foreign=False, known=True, fault=fault)
 
 
 def _is_frame(unit: Unit, units: Sequence[Unit], reads: Reads) -> bool:
@@ -173,7 +201,7 @@ def _is_frame(unit: Unit, units: Sequence[Unit], reads: Reads) -> bool:
     said = " ".join(other.text for other in units if other.block == unit.block)
     if unit.block > _FRAME_BLOCKS or citations(said):
         return False
-    assumed = " ".join(without_citations(reads.assumption).split())
+    assumed = plain_line(without_citations(reads.assumption))
     if assumed and assumed in said:
         return True
     languages = {source.language for source in reads.sources_used}

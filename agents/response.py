@@ -6,14 +6,17 @@ from typing import Protocol
 from pydantic import BaseModel, Field
 
 from agents.agent import Agent
+from citations.links import keep_links, plain_line
+from citations.sources import allowed_by, references_of, with_addresses
 from envelope.conversation import ClarificationReason, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import SourceReference, SourceUsed
 from llm.citing import Cited, cited
-from llm.claims import without_citations
+from llm.claims import citations, without_citations
 from llm.complaints import complaints, unsupported_in
 from llm.errors import ModelError
+from llm.leads import stands_in
 from llm.port import Answer, Model
 from llm.tasks.respond import TASK, Inputs, Output, Source
 
@@ -53,6 +56,7 @@ class Writes(BaseModel, frozen=True):
 
     response: str = ""
     sources_used: tuple[SourceUsed, ...] = ()
+    removed_links: tuple[str, ...] = ()
     generation_confidence: float = Field(default=0.0, ge=0, le=1)
     generation_error: str = ""
     answer_model: str = ""
@@ -63,16 +67,18 @@ class Writes(BaseModel, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """An answer as a model gave it, and what is left of it with its sources."""
+    """An answer as a model gave it, what is left of it with its sources, and what was removed."""
 
     given: Answer[Output]
     kept: Cited
+    removed: tuple[str, ...]
 
 
 class ResponseAgent(Agent[Reads, Writes]):
     """Write the answer; nothing leaves without the source that says it.
 
-    A claim without a source that was given costs the model one more try, and is then dropped. After
+    A claim without a source that was given costs the model one more try, and is then dropped. Links
+    go to the pages of cited sources alone: see `citations.links`. After
     a failure without a judge's complaint the attempt asks a model further down the chain.
     """
 
@@ -89,24 +95,32 @@ class ResponseAgent(Agent[Reads, Writes]):
         if not inputs.sources:
             return Wrote(_asks("insufficient_context", ""))
         try:
-            draft = await self._drafted(inputs, skip=0 if reads.quality_analysis else reads.attempt)
+            draft = await self._drafted(reads, inputs)
         except ModelError as error:
             return Wrote(Writes(generation_error=f"{type(error).__name__}: {error}"))
         return Wrote(self._written(draft, reads))
 
-    async def _drafted(self, inputs: Inputs, *, skip: int) -> _Draft:
-        first = await self._asked(inputs, skip)
+    async def _drafted(self, reads: Reads, inputs: Inputs) -> _Draft:
+        skip = 0 if reads.quality_analysis else reads.attempt
+        first = await self._asked(reads, inputs, skip)
         if not first.kept.dropped or first.given.output.status != "answered":
             return first
         told = complaints(_UNCITED, first.kept.dropped, ())
         again = inputs.model_copy(update={"analysis": f"{inputs.analysis}\n{told}".strip()})
-        second = await self._asked(again, skip)
+        second = await self._asked(reads, again, skip)
         return second if _is_better(second, first) else first
 
-    async def _asked(self, inputs: Inputs, skip: int) -> _Draft:
+    async def _asked(self, reads: Reads, inputs: Inputs, skip: int) -> _Draft:
         given = await self._model.ask(TASK, inputs, skip=skip)
+        numbers = set(citations(given.output.answer))
+        cited_here = [one for one in reads.source_references if one.number in numbers]
+        safe = keep_links(given.output.answer, allowed_by(cited_here, reads.search_context))
+        texts = (source.text for source in inputs.sources if source.number in numbers)
+        places = (source.place for source in inputs.sources if source.number in numbers)
+        said = "\n".join((inputs.question, *places, *texts))
         known = {source.number for source in inputs.sources}
-        return _Draft(given, cited(given.output.answer, known))
+        kept = cited(safe.text, known, lambda lead: stands_in(lead, said))
+        return _Draft(given, kept, safe.removed)
 
     def _written(self, draft: _Draft, reads: Reads) -> Writes:
         output, kept = draft.given.output, draft.kept
@@ -114,11 +128,15 @@ class ResponseAgent(Agent[Reads, Writes]):
             return _asks(output.status, output.missing)
         if not kept.claims:
             return _asks("insufficient_context", output.missing)
-        used = _used(kept.order, reads.source_references)
+        references, context = reads.source_references, reads.search_context
+        used = _used(kept.order, references)
         share = kept.claims / (kept.claims + len(kept.dropped))
+        # What only sources hold that were dropped with their claims goes, too.
+        safe = keep_links(kept.text, allowed_by(references_of(used, references), context))
         return Writes(
-            response=self._framed(kept.text, used, draft.given.model, reads),
-            sources_used=used,
+            response=self._framed(safe.text, used, draft.given.model, reads),
+            sources_used=with_addresses(used, references, context, safe.text),
+            removed_links=(*draft.removed, *safe.removed),
             generation_confidence=output.confidence * share,
             answer_model=draft.given.model,
         )
@@ -126,7 +144,7 @@ class ResponseAgent(Agent[Reads, Writes]):
     def _framed(self, text: str, used: tuple[SourceUsed, ...], model: str, reads: Reads) -> str:
         """Return the answer below what was assumed, and what language is quoted."""
         above = []
-        if assumed := without_citations(reads.assumption):
+        if assumed := plain_line(without_citations(reads.assumption)):
             above.append(self._said("assumption", reads.language, assumption=assumed))
         languages = dict.fromkeys(source.language for source in used if source.language)
         if model == OFFLINE and languages and reads.language not in languages:

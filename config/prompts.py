@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
 from config.errors import PromptError
+from envelope.hidden_characters import remove_hidden_characters
 
 FOLDER = Path(__file__).with_name("prompts")
 SEPARATOR = "---"
@@ -82,8 +83,8 @@ class PromptFiles:
 def data(content: object, name: str) -> str:
     """Return `content` inside a marked block that it cannot close, nor open another.
 
-    A string stands as it is, but for every `<` that could begin a `data` tag; anything else is
-    written as JSON.
+    A string stands as it is, but for hidden characters and every `<` that could begin a `data` tag;
+    anything else is written as JSON.
     """
     if isinstance(content, Undefined):
         # Strict: to look at it raises.
@@ -91,7 +92,8 @@ def data(content: object, name: str) -> str:
     if not _BLOCK_NAME.fullmatch(name):
         raise PromptError(f"expected a block's name of letters and digits, found {name!r}")
     text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
-    return f'<data name="{name}">\n{_FENCE.sub("&lt;", text)}\n</data>'
+    seen = remove_hidden_characters(text)
+    return f'<data name="{name}">\n{_FENCE.sub("&lt;", seen)}\n</data>'
 
 
 def _environment() -> ImmutableSandboxedEnvironment:
@@ -159,7 +161,8 @@ def _compiled(
 
 def _whole(text: str) -> str:
     # Half a surrogate cannot be sent to anybody; it becomes the replacement character.
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return remove_hidden_characters(whole)
 
 
 def _hash(*parts: str) -> str:

@@ -1,4 +1,8 @@
-"""Puts replies into words for a terminal of 80 columns, or into JSON for a machine."""
+"""Puts replies into words for a terminal of 80 columns, or into JSON for a machine.
+
+No control character but tab and line break reaches the terminal: neither an escape sequence nor a
+hidden link.
+"""
 
 import json
 import re
@@ -9,13 +13,16 @@ from collections.abc import Mapping
 
 from pydantic import JsonValue
 
+from citations.links import clean_text
+from gateway.answer import safe_reply
+
 WIDTH = 80
 Fields = Mapping[str, JsonValue]
 
 
 def say(text: str = "") -> None:
     """Write one line to standard output."""
-    sys.stdout.write(f"{text}\n")
+    sys.stdout.write(f"{clean_text(text)}\n")
 
 
 def say_json(value: object) -> None:
@@ -25,10 +32,11 @@ def say_json(value: object) -> None:
 
 def reply_lines(reply: Fields) -> list[str]:
     """Return a reply as a person reads it: text, options, numbered sources, language."""
-    lines = wrapped(str(reply.get("text") or ""))
-    lines += _options(reply)
-    lines += _sources(reply)
-    lines += ["", _foot(reply)]
+    safe, _ = safe_reply(reply)
+    lines = wrapped(str(safe["text"]))
+    lines += _options(safe)
+    lines += _sources(safe)
+    lines += ["", _foot(safe)]
     return lines
 
 

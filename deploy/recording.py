@@ -72,10 +72,11 @@ class HopCalls:
 
 
 def fallbacks_of(writes: Fields) -> list[str]:
-    """Return the fallbacks that a hop's writes tell of: levels of a search, a fixed text."""
+    """Return the fallbacks that a hop's writes tell of: levels, links, a model's wording."""
     stats = writes.get("search_stats")
     levels = stats.get("fallbacks") if isinstance(stats, dict) else None
     told = [f"without the level {level}" for level in levels] if isinstance(levels, list) else []
+    told += ["removed links"] if writes.get("removed_links") else []
     return [*told, "fixed text"] if writes.get("clarification_fallback") else told
 
 

@@ -109,6 +109,8 @@ CATALOGUE: tuple[Attribute, ...] = (
               (Role.QUALITY, Role.MANAGER)),
     Attribute("sources_used", tuple[SourceUsed, ...], "sources the response cites", (Role.RESPONSE,),
               (Role.QUALITY, Role.MANAGER)),
+    Attribute("removed_links", tuple[str, ...], "links and addresses that no cited source has, taken out of the response",
+              (Role.RESPONSE,), NOBODY),
     Attribute("generation_confidence", Share, "0-1", (Role.RESPONSE,), NOBODY),
     Attribute("generation_error", str, "why no answer could be written", (Role.RESPONSE,), MANAGER),
     Attribute("answer_model", str, "the model that wrote the response", (Role.RESPONSE,), MANAGER),

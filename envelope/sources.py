@@ -63,6 +63,9 @@ class SourceUsed(BaseModel, frozen=True, extra="forbid"):
     url: str | None = None
     path: str | None = None
     language: str | None = None
+    addresses: tuple[str, ...] = Field(
+        default=(), description="addresses in its text that the answer shows"
+    )
 
 
 class ClaimCheck(BaseModel, frozen=True, extra="forbid"):

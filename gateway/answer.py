@@ -1,13 +1,22 @@
-"""What a door shows of a reply: an allow-list, so that nothing internal leaves with it."""
+"""What a door shows of a reply: an allow-list, so that nothing internal leaves with it.
 
-from collections.abc import Callable
+Every text is checked once more, whoever wrote it: links go to the pages of the answer's own
+sources, addresses are those that its sources hold, and hidden characters do not leave.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal
 
+import structlog
 from pydantic import BaseModel, Field, JsonValue
 
 from broker.port import Fields
+from citations.addresses import page_of
+from citations.links import Allowed, Page, allow, clean_text, keep_links, plain_line
 from envelope.outcome import Outcome
 from gateway.places import Opens, at, opens_in
+
+log = structlog.get_logger("gateway")
 
 FORGOTTEN = "forgotten"
 """The `termination_reason` of a message of which only the outcome is left."""
@@ -19,6 +28,7 @@ Words = Callable[[str, str], str]
 """Returns the fixed text of a key in a language."""
 Shows = Callable[[Fields, str], "Answer"]
 """Returns what is shown of a reply; a reply without a language is in the one told."""
+Named = Mapping[str, JsonValue]
 _nowhere = opens_in("")
 
 
@@ -87,19 +97,88 @@ def answer_of(
 ) -> Answer:
     """Return what is shown of a reply, and `opens` its sources; words are found for one without.
 
+    Its texts are made safe as the head of this file says; what had to be removed is logged, since
+    agents had removed it before.
+
     A message that was forgotten while somebody waited for it counts as superseded.
     """
     shown = {name: value for name, value in reply.items() if value is not None}
     if shown.get("termination_reason") == FORGOTTEN:
         shown["outcome"] = Outcome.SUPERSEDED.value
-    shown["sources"] = _linked(shown.get("sources"), opens)
-    answer = Answer.model_validate(shown)
+    safe, removed = safe_reply(shown, opens)
+    answer = Answer.model_validate(safe)
+    if removed:
+        log.warning("links_removed", message_id=answer.message_id, removed=len(removed))
     if answer.outcome is not Outcome.SUPERSEDED or answer.text:
         return answer
     key = STOPPED if answer.termination_reason == STOPPED else Outcome.SUPERSEDED.value
     return answer.model_copy(update={"text": words(key, language), "language": language})
 
 
-def _linked(sources: JsonValue, opens: Opens) -> list[JsonValue]:
-    told = sources if isinstance(sources, list) else []
-    return [{**one, "link": opens(one)} if isinstance(one, dict) else one for one in told]
+def safe_reply(
+    reply: Named, opens: Opens = _nowhere
+) -> tuple[dict[str, JsonValue], tuple[str, ...]]:
+    """Return a reply whose texts may be shown, and what was removed from its text."""
+    sources = [_source(one, opens) for one in _objects(reply.get("sources"))]
+    actions = [_action(one) for one in _objects(reply.get("suggested_actions"))]
+    kept = keep_links(str(reply.get("text") or ""), _allowed(sources, actions, reply))
+    safe: dict[str, JsonValue] = {
+        **reply,
+        "text": kept.text,
+        "sources": [*sources],
+        "suggested_actions": [*actions],
+    }
+    if isinstance(question := reply.get("question"), str):
+        safe["question"] = clean_text(question)
+    return safe, kept.removed
+
+
+def _objects(value: JsonValue) -> Iterator[Named]:
+    yield from (one for one in (value if isinstance(value, list) else ()) if isinstance(one, dict))
+
+
+def _source(source: Named, opens: Opens) -> dict[str, JsonValue]:
+    """Return a source with its link; names of places are plain words, and addresses of the web."""
+    told: dict[str, JsonValue] = {
+        **source,
+        "title": plain_line(str(source.get("title") or "")),
+        "url": _web(source.get("url")),
+        "heading_path": [plain_line(str(part)) for part in _listed(source, "heading_path")],
+        "crumbs": [plain_line(str(part)) for part in _listed(source, "crumbs")],
+    }
+    for name in ("path", "anchor"):
+        value = source.get(name)
+        told[name] = clean_text(value) if isinstance(value, str) else None
+    link = opens(told)
+    return told if link is None else {**told, "link": link}
+
+
+def _action(action: Named) -> dict[str, JsonValue]:
+    label, value = str(action.get("label") or ""), str(action.get("value") or "")
+    told = {"label": plain_line(label), "value": clean_text(value), "url": _web(action.get("url"))}
+    return {**action, **told}
+
+
+def _listed(source: Named, name: str) -> list[JsonValue]:
+    value = source.get(name)
+    return value if isinstance(value, list) else []
+
+
+def _web(url: JsonValue) -> str | None:
+    return url if isinstance(url, str) and page_of(url) is not None else None
+
+
+def _allowed(sources: Sequence[Named], actions: Sequence[Named], reply: Named) -> Allowed:
+    """Return where the text may link to: where its sources open, and the pages it offers."""
+    pages = [
+        Page(address, str(one.get("title") or one.get("label") or ""))
+        for one in (*sources, *actions)
+        for name in ("url", "link")
+        if isinstance(address := one.get(name), str)
+    ]
+    held = frozenset(
+        str(address)
+        for source in _objects(reply.get("sources"))
+        for address in _listed(source, "addresses")
+    )
+    return allow(pages, held=held, any_host=True)

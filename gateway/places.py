@@ -1,6 +1,7 @@
 """Says where a source opens: at its page's own address, else in the organisation's documentation.
 
-Addresses of pages come from documents: a relative one, and one without a web's scheme, is none.
+Addresses of pages come from documents: a relative one, one without a web's scheme, and one with a
+name before its host, is none.
 """
 
 import re
@@ -8,10 +9,10 @@ from collections.abc import Callable
 from urllib.parse import quote
 
 from broker.port import Fields
+from citations.addresses import page_of
 
 Opens = Callable[[Fields], str | None]
 """Returns the address that opens a source of a reply at its heading; None: there is none."""
-_WEB = re.compile(r"https?://[^\s]+", re.IGNORECASE)
 _ENDING = re.compile(r"\.[A-Za-z0-9]{1,8}\Z")
 _IN_ANCHOR = "!$&'()*+,;=:@/?-._~"
 
@@ -25,7 +26,7 @@ def opens_in(documentation: str) -> Opens:
 
     def opens(source: Fields) -> str | None:
         url, path, anchor = (_text(source, name) for name in ("url", "path", "anchor"))
-        if _WEB.fullmatch(url):
+        if page_of(url) is not None:
             return at(url, anchor)
         if not documentation or not path:
             return None

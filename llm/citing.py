@@ -1,11 +1,14 @@
 """Keeps of an answer what it can show a source for, numbered as the reader meets the sources."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from llm.claims import Kind, Unit, citations, cut, only_known, with_citations
 
 _LEADS = (":", "\uff1a")
+LONGEST_HEADING = 100
+LONGEST_LEAD = 200
+"""In characters; what is longer states something."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +25,15 @@ class Cited:
     dropped: tuple[str, ...] = ()
 
 
-def cited(answer: str, known: Collection[int]) -> Cited:
-    """Return what is left of `answer` when only `known` sources may be cited."""
+def cited(
+    answer: str, known: Collection[int], may_lead: Callable[[str], bool] = lambda lead: True
+) -> Cited:
+    """Return what is left of `answer` when only `known` sources may be cited.
+
+    Of headings and leads stays what `may_lead`: nobody checks them afterwards.
+    """
     units = [_cleaned(unit, known) for unit in cut(answer)]
-    kept = _kept(units)
+    kept = _kept([unit for unit in units if not is_lead(unit) or may_lead(unit.text)])
     order = tuple(dict.fromkeys(n for unit in kept for n in _cites(unit)))
     shown = {number: place for place, number in enumerate(order, start=1)}
     claims = [unit for unit in kept if _states(unit)]
@@ -39,14 +47,15 @@ def cited(answer: str, known: Collection[int]) -> Cited:
 
 
 def is_lead(unit: Unit) -> bool:
-    """Tell whether a unit only leads over to what follows: it ends in a colon, and cites nothing.
+    """Tell whether a unit only leads over to what follows: a heading, or a sentence with a colon.
 
-    What holds a number or code states something, whatever it ends in.
+    What cites, or is longer than a lead, states something; a sentence also that holds a number or
+    code.
     """
     if unit.kind is Kind.HEADING:
-        return True
+        return len(unit.text) <= LONGEST_HEADING
     bare = unit.text.rstrip().rstrip("*_")
-    plain = not any(sign.isdigit() or sign == "`" for sign in bare)
+    plain = not any(sign.isdigit() or sign == "`" for sign in bare) and len(bare) <= LONGEST_LEAD
     return unit.kind is Kind.SENTENCE and bare.endswith(_LEADS) and plain and not citations(bare)
 
 

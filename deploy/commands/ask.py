@@ -9,6 +9,7 @@ from config.settings import load_settings
 from deploy.assembly import opened
 from deploy.command import EXIT_STATUSES
 from deploy.printing import reply_lines, say, say_json
+from gateway.answer import safe_reply
 from gateway.desk import Message
 from gateway.text import cleaned
 
@@ -48,7 +49,7 @@ async def _ask(message: Message, *, as_json: bool) -> int:
     async with opened(settings) as desk:
         reply = await desk.ask(message)
     if as_json:
-        say_json(reply)
+        say_json(safe_reply(reply)[0])
     else:
         for line in reply_lines(reply):
             say(line)

@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from citations.addresses import find_addresses, page_of
+from gateway.answer import Source
+
 BULLET = "• "
 RULE = "———"
 _MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("strikethrough")
@@ -65,6 +68,27 @@ def marked(markdown: str) -> Marked:
         return Marked(markdown.strip())
     writer.marks.reverse()  # of two that cover the same, the outer one ended last
     return Marked(writer.text.rstrip("\n"), tuple(sorted(writer.marks, key=_outer_first)))
+
+
+def linked(text: Marked, sources: Sequence[Source]) -> Marked:
+    """Return a text in which links go to pages of the answer's sources alone."""
+    pages = {page_of(place) for source in sources for place in (source.link, source.url) if place}
+    kept = (mark for mark in text.marks if mark.kind != "link" or page_of(mark.detail) in pages)
+    return Marked(text.text, tuple(kept))
+
+
+def with_addresses_as_code(text: Marked) -> Marked:
+    """Return a text in which every address is code or a link.
+
+    Where a platform makes links of whatever looks like an address, it leaves code alone.
+    """
+    settled = [mark for mark in text.marks if mark.kind in {"link", "code", "pre"}]
+    found = (
+        Mark(one.start, one.end, "code")
+        for one in find_addresses(text.text, any_name=True)
+        if not any(mark.start < one.end and one.start < mark.end for mark in settled)
+    )
+    return Marked(text.text, tuple(sorted((*text.marks, *found), key=_outer_first)))
 
 
 def _outer_first(mark: Mark) -> tuple[int, int]:

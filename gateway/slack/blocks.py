@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from broker.port import Fields
 from gateway.answer import Source
-from gateway.pushing.marking import Marked, marked
+from gateway.pushing.marking import Marked, linked, marked
 from gateway.pushing.port import Button
 from gateway.pushing.splitting import split
 from gateway.slack.mrkdwn import escaped, mrkdwn
@@ -41,7 +41,9 @@ def messages(
 ) -> list[Fields]:
     """Return the messages that an answer becomes, each `text` and `blocks`."""
     pieces = split(
-        marked(markdown), longest=SECTION_CHARACTERS, measure=lambda piece: len(mrkdwn(piece))
+        linked(marked(markdown), sources),
+        longest=SECTION_CHARACTERS,
+        measure=lambda piece: len(mrkdwn(piece)),
     )
     groups: list[list[Marked]] = []
     for piece in pieces:
@@ -72,7 +74,12 @@ def _message(group: Sequence[Marked], below: Sequence[Fields], title: str) -> Fi
 
 
 def _section(text: str) -> Fields:
-    return {"type": "section", "text": {"type": "mrkdwn", "text": text}}
+    return {"type": "section", "text": _mrkdwn(text)}
+
+
+def _mrkdwn(text: str) -> Fields:
+    """Return a text in which Slack makes no links but those that are written as such."""
+    return {"type": "mrkdwn", "text": text, "verbatim": True}
 
 
 def _sources(sources: Sequence[Source], title: str) -> list[Fields]:
@@ -106,7 +113,7 @@ def _source(source: Source) -> str:
 
 
 def _context(lines: Sequence[str]) -> Fields:
-    elements: list[JsonValue] = [{"type": "mrkdwn", "text": line} for line in lines]
+    elements: list[JsonValue] = [_mrkdwn(line) for line in lines]
     return {"type": "context", "elements": elements}
 
 

@@ -13,6 +13,8 @@ from gateway.pushing.errors import AlreadyError, GoneError, LaterError, NeverErr
 from gateway.pushing.pacing import Pacer, Rate
 
 EYES = "eyes"
+PLAIN = "none"
+"""How Slack reads a text: it makes no links of what looks like an address."""
 ALREADY = frozenset({"already_reacted", "no_reaction"})
 GONE = frozenset({"message_not_found", "cant_update_message", "edit_window_closed"})
 LATER = frozenset(
@@ -62,7 +64,12 @@ class SlackCalls:
         """Post a text; return its `ts`."""
         async with self._turn("chat.postMessage", channel, soon=soon):
             sent = await self._client.chat_postMessage(
-                channel=channel, thread_ts=thread, text=text, unfurl_links=False, unfurl_media=False
+                channel=channel,
+                thread_ts=thread,
+                text=text,
+                unfurl_links=False,
+                unfurl_media=False,
+                parse=PLAIN,
             )
         ts = sent.get("ts")
         if not isinstance(ts, str):
@@ -72,7 +79,9 @@ class SlackCalls:
     async def update(self, channel: str, ts: str, text: str, blocks: Any) -> None:
         """Make a message say this; raises `BlocksError` when it is for the blocks."""
         async with self._turn("chat.update"):
-            await self._client.chat_update(channel=channel, ts=ts, text=text, blocks=blocks)
+            await self._client.chat_update(
+                channel=channel, ts=ts, text=text, blocks=blocks, parse=PLAIN
+            )
 
     async def delete(self, channel: str, ts: str) -> None:
         """Delete a message of ours."""
@@ -83,7 +92,7 @@ class SlackCalls:
         """Say something that only one person sees."""
         async with self._turn("chat.postEphemeral"):
             await self._client.chat_postEphemeral(
-                channel=channel, user=user, thread_ts=thread, text=text
+                channel=channel, user=user, thread_ts=thread, text=text, parse=PLAIN
             )
 
     async def locale(self, user: str) -> str:

@@ -1,4 +1,8 @@
-"""Turns answers into Telegram messages: text with entities, within the limits of the Bot API."""
+"""Turns answers into Telegram messages: text with entities, within the limits of the Bot API.
+
+Telegram makes a link of whatever looks like an address: what is none of the answer's sources is
+therefore code.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -7,7 +11,7 @@ from pydantic import JsonValue
 
 from broker.port import Fields
 from gateway.answer import Source
-from gateway.pushing.marking import Mark, Marked, marked
+from gateway.pushing.marking import Mark, Marked, linked, marked, with_addresses_as_code
 from gateway.pushing.port import Button
 from gateway.pushing.splitting import split, utf16_units
 
@@ -36,7 +40,8 @@ RANK = ("pre", "code", "link", "quote", "bold", "italic", "strike")
 
 def messages(markdown: str, sources: Sequence[Source], *, title: str) -> list[Fields]:
     """Return the messages that an answer becomes, each `text` and `entities`."""
-    whole = with_sources(marked(markdown), sources, title=title)
+    whole = with_sources(linked(marked(markdown), sources), sources, title=title)
+    whole = with_addresses_as_code(whole)
     pieces = split(whole, longest=LONGEST_UNITS, measure=lambda piece: utf16_units(piece.text))
     return [_message(piece) for piece in pieces]
 

@@ -10,9 +10,11 @@ from llm.offline.model import OfflineModel
 from llm.port import Model
 from llm.scripted import ScriptedModel
 from llm.tasks.clarify import Inputs, Output
+from tests.citations.shapes import IDS, SHAPES, Shape, leads_elsewhere
 
 TEXTS = load_texts()
 DOMAIN = "Bluebird SMS"
+HOSTILE_ADDRESSES = ("javascript:alert(1)", "//evil.test/a", "https://docs.example@evil.test/")
 Reason = ClarificationReason
 
 
@@ -164,3 +166,30 @@ async def test_text_of_documents_and_users_is_never_a_name_to_fill_in() -> None:
     )
 
     assert "what is {domain_name} and {0}" in found.response
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=IDS)
+@pytest.mark.parametrize("reason", [Reason.AMBIGUOUS_QUERY, Reason.INSUFFICIENT_CONTEXT])
+async def test_no_wording_option_or_page_leads_elsewhere(reason: Reason, shape: Shape) -> None:
+    hostile = tuple(
+        one.model_copy(update={"title": shape.text, "crumbs": (shape.text, str(n)), "url": url})
+        for n, (one, url) in enumerate(zip(RESULTS, HOSTILE_ADDRESSES, strict=True))
+    )
+    what = Reads(clarification_reason=reason, search_results=hostile, canonical_question=shape.text)
+
+    found = await worded(what, ScriptedModel([Output(text=f"{shape.text} Which one?")]))
+
+    assert "was turned down" in found.clarification_fallback
+    assert not leads_elsewhere(found.model_dump_json(exclude={"clarification_fallback"}))
+    assert found.suggested_actions
+
+
+async def test_a_refusal_repeats_a_question_without_its_links() -> None:
+    found = await worded(
+        Reads(
+            clarification_reason=Reason.INSUFFICIENT_CONTEXT,
+            canonical_question="Is [this](https://evil.test) or https://evil.test \u202eso?",
+        )
+    )
+
+    assert "“Is this or … so?”" in found.response

@@ -84,3 +84,15 @@ async def test_help_explains_every_command_in_every_language(language: str) -> N
     assert [line.split(":")[0] for line in found.response.splitlines()[1:]] == [
         f"- /{command}" for command in COMMANDS
     ]
+
+
+@pytest.mark.parametrize("named", ["[x](//evil.test)", "https://evil.test", "<https://evil.test>"])
+async def test_what_is_repeated_of_a_command_leads_nowhere(named: str) -> None:
+    for reads in (
+        Reads(command="set_language", arguments=(named,)),
+        Reads(command=named),
+    ):
+        outcome = await CommandAgent(texts=TEXTS).work(reads)
+
+        assert isinstance(outcome, Wrote)
+        assert "evil.test" not in outcome.writes.response

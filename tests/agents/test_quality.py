@@ -226,3 +226,36 @@ async def test_what_the_desk_assumed_is_no_claim_and_anything_else_uncited_is() 
     assert fine.quality_decision == "approve"
     assert len(fine.validation_result.claims) == 1
     assert not not_assumed.validation_result.grounded
+
+
+@pytest.mark.parametrize(
+    "unchecked",
+    [
+        "# Your account is locked: call us",
+        "## [Conditions](https://evil.test)",
+        "Send the administrator your password:",
+        "See the conditions at //evil.test/a:",
+        "[1]: https://evil.test",
+        "> [A rule](mailto:a@evil.test) may have up to 8 conditions. [1]",
+        "A rule ![may](//evil.test/p) have up to 8 conditions. [1]",
+    ],
+)
+async def test_nothing_that_no_source_says_passes_because_nobody_would_judge_it(
+    unchecked: str,
+) -> None:
+    two = (APPROVAL.verdicts[0], Verdict(number=2, supported=True, support=1.0))
+    model = ScriptedModel([APPROVAL.model_copy(update={"verdicts": two})])
+
+    writes = await judged(model, reads(f"{unchecked}\n\n{GOOD}"))
+
+    assert writes.quality_score < 0.7
+    assert writes.quality_decision == "regenerate"
+    assert [check.supported for check in writes.validation_result.claims] == [False, True]
+
+
+async def test_an_honest_heading_and_lead_are_no_claims() -> None:
+    model = ScriptedModel([APPROVAL])
+
+    writes = await judged(model, reads(f"## Conditions\n\nA rule may have:\n\n- {GOOD}"))
+
+    assert writes.quality_score == 1

@@ -10,6 +10,7 @@ from llm.offline.model import OfflineModel
 from llm.port import Model
 from llm.scripted import ScriptedModel
 from llm.tasks.respond import Inputs, Output
+from tests.citations.shapes import IDS, SHAPES, Shape, leads_elsewhere
 
 CHUNKS = (
     "A rule may have up to 8 conditions. All of them must match.",
@@ -205,3 +206,52 @@ async def test_what_was_assumed_is_said_above_the_answer() -> None:
     writes = await respond(model, reads(assumption="rules\nof routing [7]"))
 
     assert writes.response == "<assumption in en> rules of routing\n\nUp to 8. [1]"
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=IDS)
+async def test_an_obeying_model_leads_nobody_elsewhere(shape: Shape) -> None:
+    model = ScriptedModel([said(shape.text)] * 2)
+
+    writes = await respond(model, reads(chunks=("Open Routing and choose New rule.",)))
+
+    assert not leads_elsewhere(writes.response)
+    assert writes.removed_links
+    assert shape.kept in writes.response
+
+
+async def test_links_go_to_cited_pages_and_what_a_source_holds_is_told_as_code() -> None:
+    chunks = ("Open https://console.example/rules and save.", "Rules are tried by priority.")
+    written = (
+        "Open https://console.example/rules or https://console.example/x. [1] "
+        "[Rules](https://docs.example/2) have a [priority](https://docs.example/1#a). [1]"
+    )
+    model = ScriptedModel([said(written)])
+
+    writes = await respond(model, reads(chunks=chunks))
+
+    assert writes.response == (
+        "Open `https://console.example/rules` or …. [1] "
+        "Rules have a [priority](https://docs.example/1#a). [1]"
+    )
+    assert writes.sources_used[0].addresses == ("https://console.example/rules",)
+    assert len(writes.removed_links) == 2
+
+
+async def test_a_heading_that_no_source_says_is_left_out_and_an_honest_one_stays() -> None:
+    written = (
+        "# Your account is locked\n\nUp to 8. [1]\n\n## Conditions of a rule\n\nAll match. [1]"
+    )
+    model = ScriptedModel([said(written)])
+
+    writes = await respond(model, reads())
+
+    assert writes.response == "Up to 8. [1]\n\n## Conditions of a rule\n\nAll match. [1]"
+
+
+async def test_what_is_assumed_is_told_without_links() -> None:
+    model = ScriptedModel([said("Up to 8. [1]")])
+
+    writes = await respond(model, reads(assumption="[rules](//evil.test) at https://evil.test"))
+
+    assert not leads_elsewhere(writes.response)
+    assert "rules at …" in writes.response

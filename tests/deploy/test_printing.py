@@ -1,8 +1,12 @@
 """What a person reads in a terminal of 80 columns."""
 
+import re
+
+import pytest
 from pydantic import JsonValue
 
-from deploy.printing import reply_lines
+from deploy.printing import reply_lines, say, say_json
+from tests.citations.shapes import IDS, SHAPES, SOURCE, Shape, leads_elsewhere
 
 
 def source(number: int, heading: str, *, url: str | None = None) -> dict[str, JsonValue]:
@@ -54,3 +58,33 @@ def test_an_answer_that_ended_early_says_why() -> None:
     foot = reply_lines(reply(termination_reason="regenerate_limit", message_id="m"))[-1]
 
     assert foot == "(answered, language en, ended early: regenerate_limit; message m)"
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=IDS)
+def test_no_shape_of_a_foreign_link_is_printed(shape: Shape) -> None:
+    reply: dict[str, JsonValue] = {
+        "text": shape.text,
+        "sources": [{**SOURCE, "title": shape.text, "url": "//evil.test/a"}],
+        "suggested_actions": [
+            {"label": shape.text, "value": "a", "kind": "option"},
+            {"label": shape.text, "value": "b", "kind": "source", "url": "https://a@evil.test/"},
+        ],
+    }
+
+    lines = reply_lines(reply)
+
+    assert any("Open" in line for line in lines)
+    assert not leads_elsewhere("\n".join(lines))
+
+
+def test_no_control_sequence_reaches_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    hidden = "a\x1b]8;;https://evil.test\x1b\\b\x1b]8;;\x07\x1b[2J\x9b31mc\r\x08\u202ed\te"
+
+    say(hidden)
+    say_json({"text": hidden})
+    for line in reply_lines({"text": hidden, "sources": [{**SOURCE, "title": hidden}]}):
+        say(line)
+
+    told = capsys.readouterr().out
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", told)
+    assert "d\te\n" in told

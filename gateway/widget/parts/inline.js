@@ -1,7 +1,6 @@
 // Reads what stands within a line of Markdown: in one pass, whatever the text.
 
 import { make } from "./elements.js";
-import { harmless } from "./links.js";
 
 const DEEPEST_INLINE = 6;
 const ESCAPED = /[!-/:-@[-`{-~]/;
@@ -16,7 +15,8 @@ const EMPHASIS = [
   ["_", "em"],
 ];
 
-/** Put a line's nodes into `parent`. `reading.cite(number)` gives a citation's node, or null. */
+/** Put a line's nodes into `parent`. `reading.cite(number)` gives a citation's node, or null;
+ * `reading.follows(address)` the whole address where a text may lead there, or null. */
 export function readInline(parent, text, reading, depth = 0) {
   new Line(text, reading, depth).into(parent);
 }
@@ -125,7 +125,7 @@ class Line {
     return node ? this.#put(node, CITED.lastIndex) : false;
   }
 
-  /** Read `[text](address)`, or with `mark` an image, which is never loaded: a link to it. */
+  /** Read `[text](address)`, or with `mark` an image, of which the text is left. */
   #link(mark) {
     const open = this.at + mark;
     const close = this.#closing(open);
@@ -133,7 +133,7 @@ class Line {
     const end = this.#addressEnd(close + 2);
     if (end < 0) return false;
     const told = this.text.slice(close + 2, end).trim().split(/\s/, 1)[0];
-    const place = harmless(told.replace(/^<|>$/g, ""));
+    const place = mark ? null : this.reading.follows(told.replace(/^<|>$/g, ""));
     const inner = this.text.slice(open + 1, close);
     const node = place ? anchor(place) : make("span");
     readInline(node, inner, { ...this.reading, linked: true }, this.depth + 1);
@@ -158,7 +158,7 @@ class Line {
   #angle() {
     const end = this.text.slice(this.at, this.at + 2000).indexOf(">");
     const told = end > 0 ? this.text.slice(this.at + 1, this.at + end) : "";
-    const place = /^(https?|mailto):\S+$/.test(told) ? harmless(told) : null;
+    const place = /^https?:\S+$/.test(told) ? this.reading.follows(told) : null;
     return place && !this.reading.linked
       ? this.#put(anchor(place, told), this.at + end + 1)
       : false;
@@ -170,7 +170,7 @@ class Line {
     if (!found || WORD.test(this.text[this.at - 1] ?? "")) return false;
     let told = found[0].replace(/[.,;:!?*_~\]]+$/, "");
     if (told.endsWith(")") && !told.includes("(")) told = told.slice(0, -1);
-    const place = harmless(told);
+    const place = this.reading.follows(told);
     return place ? this.#put(anchor(place, told), this.at + told.length) : false;
   }
 

@@ -10,17 +10,19 @@ const RULE = /^ {0,3}([-*_])[ \t]*(?:\1[ \t]*){2,}$/;
 const HEADING = /^ {0,3}(#{1,6})(?=[ \t]|$)/;
 const ITEM = /^( {0,3})([-*+]|\d{1,9}[.)])(?: +|$)/;
 // Characters that make a text read differently from what it says.
-const OVERRIDES = /[\u202a-\u202e]/g;
+const HIDDEN =
+  /[\u202a-\u202e\u2061-\u2064\u206a-\u206f\ufff9-\ufffb\u{e0000}-\u{e007f}\u{e0100}-\u{e01ef}]/gu;
 
 /** Return the nodes of a text.
  *
- * `cite(number)` gives the node of a citation or null; `breaks` keeps line breaks; `words` are the
- * interface's own. What is longer than anybody reads is cut, and says so.
+ * `cite(number)` gives the node of a citation or null; `follows(address)` the whole address where the
+ * text may lead there, or null; `breaks` keeps line breaks; `words` are the interface's own. What is
+ * longer than anybody reads is cut, and says so.
  */
-export function readMarkdown(text, { cite, breaks, words }) {
+export function readMarkdown(text, { cite, follows, breaks, words }) {
   const fragment = document.createDocumentFragment();
-  const reading = { cite, breaks, words, level: 2, linked: false };
-  const shown = text.slice(0, LONGEST_TEXT).replace(OVERRIDES, "").replace(/\r\n?/g, "\n");
+  const reading = { cite, follows, breaks, words, level: 2, linked: false };
+  const shown = text.slice(0, LONGEST_TEXT).replace(HIDDEN, "").replace(/\r\n?/g, "\n");
   readBlocks(fragment, shown.split("\n"), reading, 0);
   if (text.length > LONGEST_TEXT) {
     fragment.append(make("p", { class: "note" }, words.shortened));

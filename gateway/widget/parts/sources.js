@@ -1,7 +1,7 @@
 // Shows where an answer stands: a list of places, and numbers in the text that lead to them.
 
 import { icon, make, unseen } from "./elements.js";
-import { placeOf } from "./links.js";
+import { harmless, placeOf } from "./links.js";
 
 const OPENS = { target: "_blank", rel: "noopener noreferrer" };
 
@@ -11,6 +11,14 @@ export class Sources {
     this.words = words;
     this.places = grouped(sources ?? [], template);
     this.items = new Map();
+    const opened = (sources ?? []).flatMap(({ url, link }) => [url, link]);
+    this.pages = new Set([...this.places.map(({ address }) => address), ...opened].map(pageOf));
+  }
+
+  /** Return a whole address where it is the page of a source, else null: a text leads nowhere else. */
+  follows(address) {
+    const page = pageOf(address);
+    return page !== null && this.pages.has(page) ? harmless(address) : null;
   }
 
   /** Return the node of a citation in the text, or null for a number that names no source. */
@@ -50,6 +58,15 @@ export class Sources {
     const opened = [icon("out"), unseen(` (${this.words.tab})`)];
     return make("a", { class: "place", href: address, ...OPENS }, ...shown, ...opened);
   }
+}
+
+/** Return what two addresses of one page share, or null for what is no address of the web. */
+function pageOf(address) {
+  const known = harmless(address);
+  if (known === null || !/^https?:/.test(known)) return null;
+  const url = new URL(known);
+  url.hash = "";
+  return url.href.replace(/\/$/, "");
 }
 
 /** Return the places, each with all the numbers that cite it. */

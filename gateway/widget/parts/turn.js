@@ -104,6 +104,7 @@ export class TurnView {
   #prose(text, { outcome, language, sources }) {
     const nodes = readMarkdown(text, {
       cite: (number) => this.sources?.cite(number) ?? null,
+      follows: (address) => this.sources?.follows(address) ?? null,
       breaks: outcome !== undefined && (outcome !== "answered" || !sources?.length),
       words: this.words,
     });

@@ -68,8 +68,11 @@ def test_entities_are_told_as_telegram_takes_them(text: str) -> None:
     [
         ("😀 **😀b** c", [("bold", "😀b")]),
         ("# Set `x` now", [("bold", "Set "), ("code", "x"), ("bold", " now")]),
-        ("[`x`](https://a.org)", [("text_link", "x")]),
-        ("[x](ftp://a.org) [y](javascript:z)", []),
+        ("[x](ftp://a.org) [y](javascript:z)", [("code", "javascript:z")]),
+        (
+            "see a.org, rules.md and ab@c.org",
+            [("code", "a.org"), ("code", "rules.md"), ("code", "ab@c.org")],
+        ),
         ("> a `b`\n>\n> > c", [("blockquote", "a b\n\nc"), ("code", "b")]),
         ("```py\n**a**\n```", [("pre", "**a**")]),
         ("***a***", [("italic", "a"), ("bold", "a")]),
@@ -78,6 +81,14 @@ def test_entities_are_told_as_telegram_takes_them(text: str) -> None:
 )
 def test_entities_cover_what_was_marked(text: str, entities: list[tuple[str, str]]) -> None:
     assert told(text) == entities
+
+
+def test_only_pages_of_the_sources_are_linked() -> None:
+    page, elsewhere = "https://example.org/a", "https://elsewhere.test/a"
+
+    entities = told(f"[`x`]({page}#c) [y]({elsewhere})", SOURCE)
+
+    assert entities == [("text_link", "x"), ("text_link", "Rules 😀 › Create")]
 
 
 def test_sources_are_linked_where_they_have_an_address() -> None:

@@ -58,9 +58,10 @@ MONSTERS = {
 RENDER = """async (text) => {
   const { readMarkdown } = await import("/parts/markdown.js");
   const cite = (number) => null;
+  const follows = (address) => (address.startsWith("https://a.test/") ? address : null);
   const box = document.createElement("div");
   const began = performance.now();
-  box.append(readMarkdown(text, { cite, breaks: false, words: { table: "Table" } }));
+  box.append(readMarkdown(text, { cite, follows, breaks: false, words: { table: "Table" } }));
   document.body.append(box);
   box.getBoundingClientRect();
   const took = performance.now() - began;
@@ -101,9 +102,7 @@ async def test_hostile_answers_do_no_harm(booth: Booth, come: Come) -> None:
     assert await shown.page.evaluate("window.harmed") is None
     tags = "script, iframe, img, style, base, form, object, embed, [onerror], [onclick], [style]"
     assert await shown.part(f".turn :is({tags})").count() == 0
-    links = await shown.part(".turn a").evaluate_all("links => links.map((it) => it.href)")
-    assert links
-    assert all(link.startswith(("https://evil.test/pixel", "https://good.test/")) for link in links)
+    assert await shown.part(".turn a").count() == 0
     assert all(url.startswith(visitor.door) for url in asked)
     assert "<script>window.harmed = 1</script>" in answer
     assert "\u202e" not in answer
@@ -113,7 +112,7 @@ async def test_hostile_answers_do_no_harm(booth: Booth, come: Come) -> None:
 async def test_hostile_options_are_only_words(booth: Booth, come: Come) -> None:
     harm = "javascript:window.harmed=1"
     actions = [
-        {"label": "<img src=x onerror=window.harmed=1>", "value": "a"},
+        {"label": "a <b> & <img src=x onerror=window.harmed=1>c", "value": "a"},
         {"label": "page", "value": "page", "kind": "source", "url": harm},
     ]
     booth.house.script.next(
@@ -129,7 +128,7 @@ async def test_hostile_options_are_only_words(booth: Booth, come: Come) -> None:
 
     assert await shown.part(".options a, .options img").count() == 0
     assert await shown.part(".options button").all_inner_texts() == [
-        "<img src=x onerror=window.harmed=1>",
+        "a <b> & c",
         "page",
     ]
 
@@ -176,6 +175,9 @@ async def test_monstrous_markdown_is_read_in_no_time(workbench: Page, name: str)
         ("[a [b]](https://a.test/x)", ">a [b]</a>"),
         ("Text\n---\nend", "<hr>"),
         ("see [Conditions](conditions.md).", "see <span>Conditions</span>."),
+        ("see https://b.test/, yes", "see https://b.test/, yes"),
+        ("see [b](https://b.test/)", "see <span>b</span>"),
+        ("![a](https://a.test/x)", "<span>a</span>"),
     ],
 )
 async def test_markdown_is_read_as_it_is_meant(workbench: Page, markdown: str, html: str) -> None:

@@ -1,0 +1,144 @@
+"""Finds the addresses in a text, and compares web addresses by the page that they open.
+
+An address is whatever a channel, a mail program or a terminal may turn into a link: with a scheme,
+without one (`//host`, `www.host`, `host.com/path`), of a mailbox, or a script.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import quote
+
+_END = '\\s<>"`|\u3001\u3002\uff0c\uff01\uff1a\uff1b\uff1f\uff09\u300d\u300f\u3011\u300b\\x00'
+_REST = rf"[^{_END}\[\]]"
+_OPAQUE = "javascript|vbscript|mailto|tel|sms|xmpp|skype|callto|tg|intent|view-source|blob|about"
+_ADDRESS = re.compile(
+    rf"(?P<web>(?:https?|ftp|file|wss?):[/\\]*(?:\[[0-9A-Fa-f:.]{{2,45}}\])?{_REST}+)"
+    rf"|(?P<scheme>(?<![A-Za-z0-9])[A-Za-z][A-Za-z0-9+.-]{{0,20}}:[/\\]{{2}}{_REST}+)"
+    rf"|(?P<opaque>(?<![A-Za-z0-9])(?:{_OPAQUE}):{_REST}+)"
+    rf"|(?P<data>(?<![A-Za-z0-9])data:[\w.+-]{{0,64}}[/;,]{_REST}+)"
+    rf"|(?P<relative>(?<![\w/\\])[/\\]{{2}}(?=[\w-]{{1,63}}\.\w){_REST}+)"
+    rf"|(?P<www>(?<![\w.-])www\.{_REST}+)"
+    r"|(?P<mail>[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8})"
+    r"|(?P<host>(?<![\w@./\\:-])(?:[\w-]{1,63}\.){1,8}(?P<top>xn--[\w-]{1,59}|[A-Za-z]{2,24})"
+    rf"(?![\w-]|\.\w)(?P<path>(?::\d{{1,5}})?(?:[/?#]{_REST}*)?))",
+    re.IGNORECASE,
+)
+_TRAILING = ".,;:!?*_~'\u2026\u201d\u2019"
+_TOPS_WORDS = (
+    "com net org info biz name pro mobi app dev page site online website web store shop blog "
+    "cloud click link live news club xyz top vip icu work works world today space tech host zip "
+    "mov cfd support help email download run fun buzz life wiki edu gov mil int bank pay "
+    "finance money loan test example invalid local localhost onion arpa"
+)
+_TOPS = frozenset(_TOPS_WORDS.split())
+_ENDINGS_WORDS = "md py rs sh pl cc js ts cs go rb ps vb so mk in id to is it at"
+_ENDINGS = frozenset(_ENDINGS_WORDS.split())
+"""Endings of files, and words after a full stop, that are also countries."""
+_WEB = re.compile(
+    r"(?P<scheme>https?)://(?P<host>\[[0-9a-f:.]{2,45}\]|[^\s/?#@\\:\[\]<>\"'`{}|^%\x00-\x1f\x7f]+)"
+    r"(?::(?P<port>\d{1,5}))?(?P<path>[/?][^\s#<>\"\\`\x00-\x1f\x7f]*)?"
+    r"(?:#(?P<fragment>[^\s<>\"\\`\x00-\x1f\x7f]*))?",
+    re.IGNORECASE,
+)
+_ESCAPED = re.compile(r"%[0-9a-fA-F]{2}")
+_DEFAULT_PORTS = {"http": "80", "https": "443"}
+_IN_PATH = "!#$%&'()*+,-./:;=?@[]_{|}~^"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An address in a text, from `start` to `end`; `bare`: a mere name of a host."""
+
+    start: int
+    end: int
+    text: str
+    bare: bool
+
+
+def find_addresses(text: str, *, any_name: bool = False) -> Iterator[Found]:
+    """Yield the addresses of a text, in order.
+
+    With `any_name` also what is more likely a file than a host, such as `rules.md`.
+    """
+    place = 0
+    while (match := _ADDRESS.search(text, place)) is not None:
+        found = _trimmed(match[0])
+        place = match.start() + max(1, len(found))
+        if match["host"] is not None and not (any_name or _is_host(match)):
+            continue
+        if found:
+            bare = match["host"] is not None and not match["path"].strip("/?#.:")
+            yield Found(match.start(), match.start() + len(found), found, bare)
+
+
+def addresses_of(text: str) -> frozenset[str]:
+    """Return the addresses of a text."""
+    return frozenset(found.text for found in find_addresses(text))
+
+
+def page_of(address: str) -> str | None:
+    """Return what two addresses of one page share; None unless it is a plain address of the web.
+
+    Scheme and host are compared in lower case and as IDNA, the default port and a heading
+    (`#...`) do not count. An address with a user's name before its host is none.
+    """
+    match = _WEB.fullmatch(address)
+    host = None if match is None else _host(match["host"])
+    if match is None or host is None:
+        return None
+    scheme, port = match["scheme"].lower(), match["port"]
+    port = "" if port is None or port == _DEFAULT_PORTS[scheme] else f":{port}"
+    path = _ESCAPED.sub(_unquoted, quote(match["path"] or "", safe=_IN_PATH))
+    return f"{scheme}://{host}{port}{path.rstrip('/')}"
+
+
+def fragment_of(address: str) -> str:
+    """Return the heading that an address names; empty where it names none."""
+    match = _WEB.fullmatch(address)
+    return "" if match is None else (match["fragment"] or "")
+
+
+def host_of(address: str) -> str:
+    """Return the host of an address in lower case, also of one without a scheme; empty: none."""
+    rest = re.sub(r"\A[A-Za-z][A-Za-z0-9+.-]{0,20}:", "", address).lstrip("/\\")
+    authority = re.split(r"[/\\?#]", rest, maxsplit=1)[0].rpartition("@")[2]
+    return (_host(authority.partition(":")[0]) or authority.lower()).removeprefix("www.")
+
+
+def _unquoted(escaped: re.Match[str]) -> str:
+    sign = chr(int(escaped[0][1:], 16))
+    is_same = sign.isascii() and (sign.isalnum() or sign in "()-._~")
+    return sign if is_same else escaped[0].upper()
+
+
+def _host(name: str) -> str | None:
+    lower = name.lower().removesuffix(".")
+    if lower.startswith("[") or (lower.isascii() and lower):
+        return lower
+    try:
+        return lower.encode("idna").decode("ascii") or None
+    except UnicodeError:
+        return None
+
+
+def _is_host(match: re.Match[str]) -> bool:
+    top = match["top"]
+    if top.lower() in _TOPS or top.lower().startswith("xn--"):
+        return True
+    is_country = len(top) == 2 and top.lower() not in _ENDINGS
+    has_path = match["path"][:1] == "/" and len(top) == 2
+    return (is_country and not top.istitle()) or has_path
+
+
+def _trimmed(address: str) -> str:
+    """Return an address without the signs of the sentence around it."""
+    end = len(address)
+    unopened = address.count(")") - address.count("(")
+    while end:
+        sign = address[end - 1]
+        if sign not in _TRAILING and not (sign == ")" and unopened > 0):
+            break
+        unopened -= sign == ")"
+        end -= 1
+    return address[:end]

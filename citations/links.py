@@ -1,0 +1,235 @@
+"""Keeps links in a text to the pages of its sources, whatever Markdown hides them in.
+
+| in the text                                        | becomes                              |
+|----------------------------------------------------|--------------------------------------|
+| a link to the page of a source                     | a link to the source's own address   |
+| its label, where that names another host           | the source's title                   |
+| a link to anywhere else                            | its label                            |
+| an image                                           | its description                      |
+| an address that a source's text holds              | code, which nothing makes a link     |
+| an address that no source's text holds             | `…`                                  |
+| an HTML tag with attributes, or of an active element | nothing; what stands in it stays   |
+| an address in code                                 | itself where a source holds it, else `…` |
+
+The result is read once more as CommonMark: should a link to elsewhere be left, nothing in the text
+stays a link.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from citations.addresses import (
+    Found,
+    addresses_of,
+    find_addresses,
+    fragment_of,
+    host_of,
+    page_of,
+)
+from citations.reading import (
+    brackets,
+    definitions,
+    fences,
+    opening,
+    restored,
+    spans_aside,
+    tags,
+    unescaped,
+)
+from citations.verifying import disarmed, is_free_of_foreign_links
+from envelope.hidden_characters import remove_hidden_characters
+
+LEFT_OUT = "\u2026"
+MOST_REMOVED = 20
+LONGEST_REMOVED = 120
+_CONTROLS = dict.fromkeys((*range(9), *range(0x0B, 0x20), *range(0x7F, 0xA0)))
+_DEEPEST = 6
+_SIGNS = frozenset("[<.:/@\\&`")
+"""Without one of these nothing is a link, an address or HTML."""
+Shown = Callable[[Found], str]
+"""Returns what stands in the place of an address."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page that an answer may link to."""
+
+    address: str
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """Where links may go, and which further addresses may be read."""
+
+    pages: Mapping[str, Page] = field(default_factory=dict)
+    held: Collection[str] = frozenset()
+    any_host: bool = False
+    """Whether the mere name of a host may stand, as in "Node.js" or "acme.com"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Safe:
+    """A text without foreign links, and what was taken out of it."""
+
+    text: str
+    removed: tuple[str, ...] = ()
+
+
+def allow(
+    pages: Iterable[Page], *, held: Collection[str] = frozenset(), any_host: bool = False
+) -> Allowed:
+    """Return what links may go to: those of `pages` that have an address of the web."""
+    by_page = ((page_of(page.address), page) for page in pages)
+    known = {address: page for address, page in by_page if address is not None}
+    return Allowed(known, held, any_host)
+
+
+def addresses_held(texts: Iterable[str]) -> frozenset[str]:
+    """Return the addresses that stand in the texts of sources."""
+    return frozenset().union(*map(addresses_of, texts))
+
+
+def clean_text(text: str) -> str:
+    """Return a text without hidden and control characters; lines and tabs stay."""
+    lines = text.replace("\r\n", "\n").replace("\r", "\n")
+    return remove_hidden_characters(lines.translate(_CONTROLS))
+
+
+def keep_links(text: str, allowed: Allowed) -> Safe:
+    """Return a Markdown text whose links go where they may, as the table above says."""
+    keeper = _Keeper(allowed)
+    clean = clean_text(text)
+    kept = keeper.keep(clean)
+    if not is_free_of_foreign_links(kept, allowed.pages):
+        keeper.note("markdown", kept)
+        kept = disarmed(kept)
+    return Safe(kept, tuple(keeper.removed[:MOST_REMOVED]))
+
+
+def plain_line(text: str) -> str:
+    """Return a title or a label on one line, without any link, address or hidden character.
+
+    Where nothing is left of something, it is `…`.
+    """
+    line = " ".join(clean_text(text).split())
+    if _SIGNS.isdisjoint(line):
+        return line
+    kept = " ".join(keep_links(line, Allowed(any_host=True)).text.split())
+    return kept or (LEFT_OUT if line else "")
+
+
+@dataclass(slots=True)
+class _Keeper:
+    allowed: Allowed
+    removed: list[str] = field(default_factory=list)
+    aside: list[str] = field(default_factory=list)
+    targets: dict[str, str] = field(default_factory=dict)
+
+    def keep(self, text: str) -> str:
+        parts = [(code, part) for code, part in _parts(text)]
+        prose = [part if code else self._read(part) for code, part in parts]
+        for target in self.targets.values():
+            if page_of(target) not in self.allowed.pages:
+                self.note("definition", target)
+        kept = (
+            self._fence(part) if code else self._paragraph(part)
+            for (code, _), part in zip(parts, prose, strict=True)
+        )
+        return "\n".join(part for part in kept if part is not None)
+
+    def note(self, kind: str, what: str) -> None:
+        self.removed.append(f"{kind}: {what}"[:LONGEST_REMOVED])
+
+    def _fence(self, fence: str) -> str:
+        first, newline, rest = fence.partition("\n")
+        return f"{opening(first)}{newline}{self._code(rest)}"
+
+    def _read(self, paragraph: str) -> str:
+        """Set aside what is code, and take out what is defined."""
+        return definitions(spans_aside(paragraph, self.aside, self._code), self.targets)
+
+    def _paragraph(self, prose: str) -> str | None:
+        """Return a paragraph as it may be shown; None when nothing is left of it."""
+        told = tags(unescaped(prose), lambda tag: self.note("html", restored(tag, self.aside)))
+        kept = self._addresses(brackets(told, self.targets, self._link))
+        return restored(kept, self.aside) if kept.strip() or not prose.strip() else None
+
+    def _link(self, label: str, target: str, is_image: bool, depth: int) -> str:
+        page = None if is_image else self.allowed.pages.get(page_of(target) or "")
+        if page is None or depth > _DEEPEST:
+            self.note("image" if is_image else "link", target)
+            return f"[{label}]" if label.isdecimal() else label
+        shown = self._label(restored(label, self.aside), page)
+        fragment = fragment_of(target)
+        address = page.address.partition("#")[0] if fragment else page.address
+        written = f"[{shown}]({_written(address, fragment)})"
+        return self._set_aside(written)
+
+    def _set_aside(self, written: str) -> str:
+        self.aside.append(written)
+        return f"\0{len(self.aside) - 1}\0"
+
+    def _label(self, label: str, page: Page) -> str:
+        """Return a label, unless it is empty or names another host than its link goes to."""
+        host = host_of(page.address)
+        others = [one for one in find_addresses(label) if host_of(one.text) != host]
+        if label.strip() and not others:
+            return label
+        if others:
+            self.note("label", label)
+        title = page.title.translate(str.maketrans("", "", "[]<>\\`")).strip()
+        is_honest = all(host_of(one.text) == host for one in find_addresses(title))
+        return title if title and is_honest else host
+
+    def _addresses(self, prose: str) -> str:
+        def shown(found: Found) -> str:
+            if page_of(found.text) in self.allowed.pages:
+                return found.text
+            if found.text in self.allowed.held:
+                return f"`{found.text}`"
+            self.note("address", found.text)
+            return LEFT_OUT
+
+        return self._replaced(prose, shown)
+
+    def _code(self, code: str) -> str:
+        def shown(found: Found) -> str:
+            known = found.text in self.allowed.held or page_of(found.text) in self.allowed.pages
+            if known:
+                return found.text
+            self.note("address", found.text)
+            return LEFT_OUT
+
+        return self._replaced(code, shown)
+
+    def _replaced(self, text: str, shown: Shown) -> str:
+        parts, place = [], 0
+        for found in find_addresses(text):
+            parts += [text[place : found.start], self._one(found, shown)]
+            place = found.end
+        return "".join((*parts, text[place:]))
+
+    def _one(self, found: Found, shown: Shown) -> str:
+        if found.bare and (self.allowed.any_host or found.text in self.allowed.held):
+            return found.text
+        return shown(found)
+
+
+def _parts(text: str) -> Iterator[tuple[bool, str]]:
+    """Yield code fences, and what is between them: paragraphs and lines without words."""
+    lines = text.split("\n")
+    place = 0
+    for start, end in (*fences(text), (len(lines), len(lines))):
+        for is_blank, group in groupby(lines[place:start], key=lambda line: not line.strip()):
+            run = list(group)
+            yield from ((False, part) for part in (run if is_blank else ["\n".join(run)]))
+        if start < end:
+            yield True, "\n".join(lines[start:end])
+        place = end
+
+
+def _written(address: str, fragment: str) -> str:
+    whole = f"{address}#{fragment}" if fragment else address
+    return whole.replace("(", "%28").replace(")", "%29")

@@ -1,0 +1,256 @@
+"""Reads the parts of Markdown in which a link may hide: more of them than any one reader does.
+
+A piece of code is set aside under a mark (`NUL number NUL`), so that nothing in it is read as
+anything else. Every function takes time linear in its text.
+"""
+
+import html
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from markdown_it import MarkdownIt
+
+Link = Callable[[str, str, bool, int], str]
+"""Returns what stands in the place of a link: label, target, whether it is an image, depth."""
+_ACTIVE_WORDS = (
+    "a applet area audio base body button embed form frame frameset head html iframe image img "
+    "input link math meta noscript object portal script select source style svg template "
+    "textarea title track video"
+)
+ACTIVE = frozenset(_ACTIVE_WORDS.split())
+"""Elements that load, lead or act, also without an attribute."""
+LONGEST_TARGET = 4_000
+MOST_PARENTHESES = 32
+"""Within a target, as in CommonMark."""
+DEEPEST = 8
+_BLOCKS = MarkdownIt("commonmark", {"html": False}).disable(["inline", "text_join"])
+_TICKS = re.compile(r"`+")
+_INFO = re.compile(r"[A-Za-z0-9+#_-]{1,24}")
+_FENCE = re.compile(r"(`{3,}|~{3,})([^\n]*)")
+_ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
+_UNMARKED = re.compile(r"[A-Za-z0-9:/.@?%&=]")
+_BACKSLASH = re.compile(r"\\([:/.@?%&=])")
+_ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
+_TAG = re.compile(r"<([^<>]*)>")
+_NAME = re.compile(r"/?([A-Za-z][A-Za-z0-9-]*)(?P<attributes>[\s/]*[^\s/])?")
+_AUTOLINK = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,31}:\S*|[^\s@]+@\S+")
+_BEFORE = " \t>*+-0123456789.)"
+_DEFINITION = re.compile(r"\[([^\[\]\n]{1,200})\]:[ \t]*([^\n]*)")
+_TITLE = re.compile(r"[ \t](?:\"[^\"]*\"|'[^']*'|\([^()]*\))[ \t]*\Z")
+_MARK = re.compile(r"\0(\d{1,9})\0")
+
+
+def fences(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the first line of each code fence, and the line after its last."""
+    if "```" in text or "~~~" in text:
+        for token in _BLOCKS.parse(text):
+            if token.type == "fence" and token.map is not None:
+                yield token.map[0], token.map[1]
+
+
+def opening(line: str) -> str:
+    """Return a fence's first line, with nothing behind its mark but the name of a language."""
+
+    def named(mark: re.Match[str]) -> str:
+        words = mark[2].split()
+        return mark[1] + (words[0] if words and _INFO.fullmatch(words[0]) else "")
+
+    return _FENCE.sub(named, line, count=1)
+
+
+def spans_aside(prose: str, aside: list[str], treated: Callable[[str], str]) -> str:
+    """Return a paragraph with a mark for each code span, kept in `aside` as `treated`."""
+    parts: list[str] = []
+    runs = list(_TICKS.finditer(prose))
+    closing = _closing(runs)
+    place = 0
+    for number, run in enumerate(runs):
+        end = closing[number]
+        if run.start() < place or end is None:
+            continue
+        parts += [prose[place : run.start()], f"\0{len(aside)}\0"]
+        code = prose[run.end() : runs[end].start()]
+        aside.append(f"{run[0]}{treated(code)}{run[0]}")
+        place = runs[end].end()
+    return "".join((*parts, prose[place:]))
+
+
+def restored(text: str, aside: Sequence[str]) -> str:
+    """Return a text with what its marks stand for; what stands there may hold marks, too."""
+    while _MARK.search(text):
+        text = _MARK.sub(lambda mark: aside[int(mark[1])], text)
+    return text
+
+
+def unescaped(prose: str) -> str:
+    """Return prose without the disguise of letters, colons and slashes; it reads as before."""
+    plain = _ENTITY.sub(_plain, prose) if "&" in prose else prose
+    return _BACKSLASH.sub(r"\1", plain)
+
+
+def definitions(paragraph: str, targets: dict[str, str]) -> str:
+    """Return a paragraph without its definitions (`[x]: address`), whose targets are kept."""
+    lines = paragraph.split("\n")
+    kept: list[str] = []
+    at = 0
+    while at < len(lines):
+        found = _DEFINITION.match(lines[at].lstrip(_BEFORE))
+        rest = found[2].strip() if found else ""
+        alone = bool(found) and not rest and at + 1 < len(lines)
+        target = _target(lines[at + 1].strip() if alone else rest)
+        if found is None or target is None:
+            kept.append(lines[at])
+        else:
+            targets.setdefault(_named(found[1]), target)
+            at += alone
+        at += 1
+    return "\n".join(kept)
+
+
+def tags(prose: str, left_out: Callable[[str], None]) -> str:
+    """Return prose without HTML that leads, loads or acts; a mere `<name>` stays."""
+
+    def read(tag: re.Match[str]) -> str:
+        inner = tag[1].strip()
+        before = prose[max(0, tag.start() - 2) : tag.start()]
+        if before == "](" or before.endswith("\\"):
+            return tag[0]
+        if _AUTOLINK.fullmatch(html.unescape(inner)):
+            return html.unescape(inner)
+        name = _NAME.match(inner)
+        is_harmless = name is not None and not name["attributes"] and name[1].lower() not in ACTIVE
+        if is_harmless or not inner or not (name or inner[0] in "!?"):
+            return tag[0]
+        left_out(tag[0])
+        return ""
+
+    for _ in range(DEEPEST):  # what is removed may have stood in an attribute of another
+        last, prose = prose, _TAG.sub(read, prose)
+        if prose == last:
+            break
+    return prose
+
+
+def brackets(prose: str, targets: Mapping[str, str], link: Link, depth: int = 0) -> str:
+    """Return prose with `link`'s words for each link and image, from the inside out."""
+    ends = _matched(prose)
+    parts: list[str] = []
+    place = copied = 0
+    while (place := prose.find("[", place)) >= 0:
+        close = ends.get(place)
+        found = None if close is None else _after(prose, place, close, targets)
+        if close is None or found is None:
+            place += 1
+            continue
+        target, end = found
+        is_image = place > copied and prose[place - 1] == "!"
+        label = prose[place + 1 : close]
+        if depth < DEEPEST:
+            label = brackets(label, targets, link, depth + 1)
+        parts += [prose[copied : place - is_image], link(label, target, is_image, depth)]
+        place = copied = end
+    return "".join((*parts, prose[copied:]))
+
+
+def _closing(runs: Sequence[re.Match[str]]) -> list[int | None]:
+    """Return for each run of ticks the next one of its length."""
+    after: dict[int, int] = {}
+    found: list[int | None] = [None] * len(runs)
+    for number in range(len(runs) - 1, -1, -1):
+        length = len(runs[number][0])
+        found[number] = after.get(length)
+        after[length] = number
+    return found
+
+
+def _plain(entity: re.Match[str]) -> str:
+    sign = html.unescape(entity[0])
+    return sign if _UNMARKED.fullmatch(sign) else entity[0]
+
+
+def _named(label: str) -> str:
+    return " ".join(label.split()).casefold()
+
+
+def _target(written: str) -> str | None:
+    """Return the target of a definition; None for words that are none."""
+    bare = _TITLE.sub("", f" {written}").strip() if len(written) < LONGEST_TARGET else ""
+    if bare.startswith("<") and bare.endswith(">"):
+        return _address(bare)
+    return _address(bare) if bare and not any(sign.isspace() for sign in bare) else None
+
+
+def _address(written: str) -> str:
+    """Return a target as a browser gets it."""
+    bare = written.strip()
+    inner = bare[1:].partition(">")[0] if bare.startswith("<") else bare
+    return _ESCAPED.sub(r"\1", html.unescape(inner))
+
+
+def _after(
+    prose: str, start: int, close: int, targets: Mapping[str, str]
+) -> tuple[str, int] | None:
+    """Return the target of the brackets from `start` to `close`, and where the link ends."""
+    following = prose[close + 1 : close + 2]
+    if following == "(":
+        end = _parenthesis(prose, close + 2)
+        told = prose[close + 2 : end].strip()
+        first = told if told.startswith("<") else (told.split(None, 1) or [""])[0]
+        return None if end < 0 else (_address(first), end + 1)
+    label, end = prose[start + 1 : close], close + 1
+    if following == "[":
+        ref_end = prose.find("]", close + 2, close + 204)
+        if ref_end >= 0 and not prose[close + 2 : ref_end].isdecimal():
+            label, end = prose[close + 2 : ref_end] or label, ref_end + 1
+    if label.strip().lstrip("^").isdecimal() or _named(label) not in targets:
+        return None
+    return targets[_named(label)], end
+
+
+def _parenthesis(prose: str, start: int) -> int:
+    """Return where the parenthesis closes that opened before `start`, or -1.
+
+    Within `<...>` and within quotes behind a space nothing closes it.
+    """
+    level, place = 0, start
+    last = min(len(prose), start + LONGEST_TARGET)
+    while 0 <= place < last and level <= MOST_PARENTHESES:
+        sign = prose[place]
+        if sign == ")" and level == 0:
+            return place
+        if sign == "\\":
+            place += 1
+        elif sign == "<" and not prose[start:place].strip():
+            place = _unescaped(prose, ">", place + 1, last)
+        elif sign in "\"'" and prose[place - 1].isspace():
+            end = _unescaped(prose, sign, place + 1, last)
+            place = place if end < 0 else end
+        else:
+            level += (sign == "(") - (sign == ")")
+        place = -1 if place < 0 else place + 1
+    return -1
+
+
+def _unescaped(prose: str, sign: str, start: int, last: int) -> int:
+    """Return where `sign` stands without a backslash before it, or -1."""
+    place = prose.find(sign, start, last)
+    while place > start and prose[place - 1] == "\\":
+        place = prose.find(sign, place + 1, last)
+    return place
+
+
+def _matched(prose: str) -> dict[int, int]:
+    """Return where each bracket closes, by where it opens."""
+    opened: list[int] = []
+    ends: dict[int, int] = {}
+    place = 0
+    while place < len(prose):
+        sign = prose[place]
+        if sign == "\\":
+            place += 1
+        elif sign == "[":
+            opened.append(place)
+        elif sign == "]" and opened:
+            ends[opened.pop()] = place
+        place += 1
+    return ends

@@ -1,0 +1,75 @@
+"""The whole desk, with a model that obeys an instruction in a document: nobody is led astray."""
+
+import json
+
+import pytest
+from pydantic import BaseModel
+
+from llm.port import Answer, I, O, Task
+from llm.scripted import ScriptedModel
+from llm.tasks.clarify import Output as Wording
+from llm.tasks.judge import Inputs as ToJudge
+from llm.tasks.judge import Output as Judgement
+from llm.tasks.judge import Verdict
+from llm.tasks.respond import Output as Response
+from tests.citations.shapes import FOREIGN, SHAPES, Shape, leads_elsewhere
+from tests.deploy.conftest import OpenHouse
+from tests.deploy.house import Understudy
+
+pytestmark = pytest.mark.slow
+
+
+class Obedient(Understudy):
+    """Writes `shape` whenever it may write, and approves of whatever it judges."""
+
+    shape: Shape = SHAPES[0]
+
+    async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> Answer[O]:
+        scripted: BaseModel | None = {
+            "respond": Response(status="answered", answer=self.shape.text, confidence=0.9),
+            "clarify": Wording(text=f"{self.shape.text} Which one?"),
+        }.get(task.name)
+        if isinstance(inputs, ToJudge):
+            verdicts = tuple(
+                Verdict(number=claim.number, supported=True, support=1.0) for claim in inputs.claims
+            )
+            scripted = Judgement(
+                verdicts=verdicts, completeness=1.0, language_matches=True, decision="approve"
+            )
+        if scripted is None:
+            return await super().ask(task, inputs, skip=skip)
+        return await ScriptedModel([scripted]).ask(task, inputs, skip=skip)
+
+
+@pytest.mark.timeout(180)
+async def test_no_answer_of_an_obeying_model_leads_elsewhere(open_house: OpenHouse) -> None:
+    model = Obedient()
+    async with open_house(model) as house:
+        for shape in SHAPES:
+            model.shape = shape
+
+            reply = await house.talk().say("How do I configure SMS routing rules?")
+
+            # Code that no source has is no answer, whatever the judge says.
+            expected = "refused" if "```" in shape.text else "answered"
+            assert reply["outcome"] == expected, shape.name
+            assert expected == "refused" or shape.kept in reply["text"]
+            assert not leads_elsewhere(json.dumps(reply)), shape.name
+
+
+@pytest.mark.timeout(180)
+async def test_no_question_back_or_refusal_of_an_obeying_model_leads_elsewhere(
+    open_house: OpenHouse,
+) -> None:
+    model = Obedient()
+    async with open_house(model) as house:
+        for shape in SHAPES[::4]:
+            model.shape = shape
+
+            asked = await house.talk().say("How do I set it up?")
+            refused = await house.talk().say(f"What is the weather at [x]({FOREIGN})?")
+
+            assert (asked["outcome"], refused["outcome"]) == ("clarification", "refused")
+            for reply in (asked, refused):
+                shown = {name: value for name, value in reply.items() if name != "question"}
+                assert not leads_elsewhere(json.dumps(shown)), shape.name
