@@ -5,6 +5,7 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from broker.transcripts import Said, Transcripts
@@ -13,6 +14,7 @@ from deploy.assembly import Post, desks
 from deploy.reader import documents_of
 from envelope.conversation import Pause, Turn
 from envelope.question import Question
+from gateway.connections.bodies import BufferBudget
 from gateway.http.app import make_app
 from gateway.http.door import Door
 from gateway.http.guard import Guard
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 KEPT_TURNS = 50
+KNOWN_KEYS = 4096
 PUSH_CHANNELS = ("slack", "telegram")
 
 
@@ -44,10 +47,10 @@ class StoredKeys:
 
     async def get(self, key_id: str) -> Key | None:
         found = await self._keys.get(key_id)
-        return None if found is None else Key.model_validate_json(found)
+        return None if found is None else _parse_key(found)
 
     async def all(self) -> Sequence[Key]:
-        keys = [Key.model_validate_json(found) for found in await self._keys.all()]
+        keys = [_parse_key(found) for found in await self._keys.all()]
         return sorted(keys, key=lambda key: key.created_at)
 
     async def put(self, key: Key) -> None:
@@ -132,11 +135,16 @@ class StoredConversations:
 
 @asynccontextmanager
 async def http_door(
-    post: Post, stopping: asyncio.Event, *, open_to_all: bool = False
+    post: Post,
+    stopping: asyncio.Event,
+    *,
+    open_to_all: bool = False,
+    budget: BufferBudget | None = None,
 ) -> AsyncIterator["ASGIApp"]:
     """Have the HTTP door's application while inside.
 
-    `open_to_all`: whoever reaches the door needs no key until the first one is made.
+    `open_to_all`: whoever reaches the door needs no key until the first one is made. `budget`
+    bounds the bodies that are read at once.
     """
     settings, texts, meter = post.settings, load_texts(), DoorMeter()
     client, documents = post.endpoint.client(), documents_of(post)
@@ -178,12 +186,19 @@ async def http_door(
             turns=settings.history_turns,
             unavailable=stores,
             others=others,
+            budget=budget,
         )
         yield made.app
     finally:
         if documents is not None:
             await documents.close()
         await client.aclose()
+
+
+@lru_cache(maxsize=KNOWN_KEYS)
+def _parse_key(written: bytes) -> Key:
+    """Return a key; one that is stored as before is not parsed again."""
+    return Key.model_validate_json(written)
 
 
 def _or_zero(limit: int | None) -> int:

@@ -66,7 +66,14 @@ class Guard:
         self._turn = asyncio.Semaphore(AT_ONCE)
 
     async def caller(self, request: Request) -> Caller:
-        """Return who calls; raises `UnauthorizedError` or `ForbiddenError`."""
+        """Return who calls, found out once a request; raises `UnauthorizedError` or
+        `ForbiddenError`."""
+        caller = getattr(request.state, "caller", None)
+        if not isinstance(caller, Caller):
+            caller = request.state.caller = await self._find_out(request)
+        return caller
+
+    async def _find_out(self, request: Request) -> Caller:
         async with self._turn:
             if self._open_tenant is not None and not await self._keys.any():
                 return _local(request, self._open_tenant)
