@@ -5,7 +5,6 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from broker.transcripts import Said, Transcripts
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 KEPT_TURNS = 50
-KNOWN_KEYS = 4096
 PUSH_CHANNELS = ("slack", "telegram")
 
 
@@ -47,10 +45,10 @@ class StoredKeys:
 
     async def get(self, key_id: str) -> Key | None:
         found = await self._keys.get(key_id)
-        return None if found is None else _parse_key(found)
+        return None if found is None else Key.model_validate_json(found)
 
     async def all(self) -> Sequence[Key]:
-        keys = [_parse_key(found) for found in await self._keys.all()]
+        keys = [Key.model_validate_json(found) for found in await self._keys.all()]
         return sorted(keys, key=lambda key: key.created_at)
 
     async def put(self, key: Key) -> None:
@@ -193,12 +191,6 @@ async def http_door(
         if documents is not None:
             await documents.close()
         await client.aclose()
-
-
-@lru_cache(maxsize=KNOWN_KEYS)
-def _parse_key(written: bytes) -> Key:
-    """Return a key; one that is stored as before is not parsed again."""
-    return Key.model_validate_json(written)
 
 
 def _or_zero(limit: int | None) -> int:

@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from config.settings import Settings, load_settings
 from deploy.assembly import Post, attended, keeping_time, posted
 from deploy.printing import say
+from deploy.serving import budget_of, limits_of
 from worker.process import collect_rarely
 from worker.shutdown import stop_on_signals
 
@@ -50,9 +51,13 @@ async def _serve(settings: Settings, host: str, port: int, *, alone: bool) -> No
         post = await stack.enter_async_context(answering(settings, alone=alone))
         stopping = asyncio.Event()
         local = is_local(host)
-        app = await stack.enter_async_context(http_door(post, stopping, open_to_all=local))
-        proxies = settings.trusted_proxies
-        await stack.enter_async_context(serving(app, listener, stopping, trusted_proxies=proxies))
+        app = await stack.enter_async_context(
+            http_door(post, stopping, open_to_all=local, budget=budget_of(settings))
+        )
+        proxies, limits = settings.trusted_proxies, limits_of(settings)
+        await stack.enter_async_context(
+            serving(app, listener, stopping, trusted_proxies=proxies, limits=limits)
+        )
         for line in await _told(post, host, listener.getsockname()[1], local=local):
             say(line)
         sys.stdout.flush()

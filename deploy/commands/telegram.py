@@ -10,7 +10,7 @@ from config.settings import Settings, load_settings
 from deploy.command import CommandError
 from deploy.commands.serve import answering
 from deploy.printing import say
-from deploy.serving import add_place, required, served
+from deploy.serving import add_place, budget_of, required, served
 from worker.process import collect_rarely
 from worker.shutdown import stop_on_signals
 
@@ -59,9 +59,11 @@ async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
             if url is None
             else Webhook(url, secret)
         )
-        app = await stack.enter_async_context(hearing(calls, me, door, door.texts, how=how))
+        app = await stack.enter_async_context(
+            hearing(calls, me, door, door.texts, how=how, budget=budget_of(settings))
+        )
         if app is not None:
-            await stack.enter_async_context(served(app, chosen.host, chosen.port))
+            await stack.enter_async_context(served(app, chosen.host, chosen.port, settings))
         say(f"answering on Telegram as @{me.username}; stop with Ctrl-C")
         sys.stdout.flush()
         await stop.wait()

@@ -81,5 +81,4 @@ def make_app(
     budget = BufferBudget() if budget is None else budget
     limited = BodyLimit(app, longest_bytes=BODY_BYTES, budget=budget)
     known = Authentication(limited, door.guard, unavailable=unavailable)
-    marked = Origins(known, door.guard, unavailable=unavailable)
-    return HttpDoor(Reception(marked, meter=door.meter), routes)
+    return HttpDoor(Reception(Origins(known), meter=door.meter), routes)

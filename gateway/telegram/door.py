@@ -10,6 +10,7 @@ from telegram import Bot, BotCommand
 from telegram.error import InvalidToken, TelegramError
 from telegram.request import HTTPXRequest
 
+from gateway.connections.bodies import BufferBudget
 from gateway.errors import GatewayError
 from gateway.pushing.door import PushDoor
 from gateway.pushing.patience import patiently
@@ -61,7 +62,13 @@ async def known(bot: Bot) -> AsyncIterator[Me]:
 
 @asynccontextmanager
 async def hearing(
-    calls: TelegramCalls, me: Me, door: PushDoor, texts: Texts, *, how: Webhook | Duty
+    calls: TelegramCalls,
+    me: Me,
+    door: PushDoor,
+    texts: Texts,
+    *,
+    how: Webhook | Duty,
+    budget: BufferBudget | None = None,
 ) -> AsyncIterator[Starlette | None]:
     """Hear updates while inside: by a webhook, then the application is returned, or by polling."""
     hook = how if isinstance(how, Webhook) else None
@@ -69,7 +76,9 @@ async def hearing(
     await patiently(lambda: _heard(calls.bot, hook), what="introduce")
     door.beside(_introduced(calls.bot, texts))
     if isinstance(how, Webhook):
-        yield telegram_webhook(updates, secret=how.secret, unavailable=door.unavailable)
+        yield telegram_webhook(
+            updates, secret=how.secret, unavailable=door.unavailable, budget=budget
+        )
         return
     async with asyncio.TaskGroup() as tasks:
         polling = Polling(calls.bot, updates, duty=how, unavailable=door.unavailable)

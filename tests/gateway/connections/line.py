@@ -77,7 +77,7 @@ class LineServer:
         mine.setblocking(False)
         mine.bind((source, 0))
         await asyncio.get_running_loop().sock_connect(mine, ("127.0.0.1", self.port))
-        limit = receive_bytes if receive_bytes else 2**16
+        limit = receive_bytes or 2**16
         line = Line(*await asyncio.open_connection(sock=mine, limit=limit))
         self.lines.append(line)
         return line
