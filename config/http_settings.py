@@ -35,6 +35,37 @@ class HttpSettings(BaseModel):
         "`X-Forwarded-For` and `X-Forwarded-Proto` are believed (a JSON list); none: nobody's",
     )
 
+    http_connections: int = Field(
+        4096,
+        ge=1,
+        description="connections that the HTTP door, or a webhook, has open at once; beyond it "
+        "those without a complete request give way, then new ones are refused",
+    )
+    http_connections_per_address: int = Field(
+        256,
+        ge=1,
+        description="the same, of one address (IPv6: of one /64); "
+        "trusted proxies have no such limit",
+    )
+    http_header_seconds: float = Field(
+        10.0, gt=0, description="how long the headers of a request may take to arrive"
+    )
+    http_idle_seconds: float = Field(
+        75.0,
+        gt=0,
+        description="how long a connection stays open without a request; "
+        "longer than a proxy keeps it",
+    )
+    http_write_seconds: float = Field(
+        30.0, gt=0, description="how long a reader may take to make room for more of an answer"
+    )
+    http_buffer_mb: int = Field(
+        64, ge=1, description="request bodies that one process holds at once, in all; then 503"
+    )
+    http_buffer_mb_per_address: int = Field(
+        8, ge=1, description="the same, of one address (IPv6: of one /64)"
+    )
+
     @field_validator("public_url", mode="before")
     @classmethod
     def _empty_address_is_unset(cls, value: object) -> object:

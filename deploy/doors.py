@@ -15,6 +15,7 @@ from deploy.data_folder import KeyHistory
 from deploy.reader import documents_of
 from envelope.conversation import Pause, Turn
 from envelope.question import Question
+from gateway.connections.bodies import BufferBudget
 from gateway.http.app import make_app
 from gateway.http.door import Door
 from gateway.http.guard import Guard
@@ -182,11 +183,16 @@ class StoredConversations:
 
 @asynccontextmanager
 async def http_door(
-    post: Post, stopping: asyncio.Event, *, keyless: bool = False
+    post: Post,
+    stopping: asyncio.Event,
+    *,
+    keyless: bool = False,
+    budget: BufferBudget | None = None,
 ) -> AsyncIterator["ASGIApp"]:
     """Have the HTTP door's application while inside.
 
-    `keyless`: whoever reaches the door needs no key until the first one is made.
+    `keyless`: whoever reaches the door needs no key until the first one is made. `budget` bounds
+    the bodies that are read at once.
     """
     settings, texts, meter = post.settings, load_texts(), DoorMeter()
     client, documents = post.endpoint.client(), documents_of(post)
@@ -235,6 +241,7 @@ async def http_door(
             turns=settings.history_turns,
             unavailable=stores,
             others=others,
+            budget=budget,
         )
         yield made.app
     finally:

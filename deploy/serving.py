@@ -7,9 +7,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+import structlog
 from pydantic import SecretStr
 
 from broker.errors import BrokerUnavailableError
+from config.settings import Settings
 from deploy.command import CommandError
 from envelope.question import Question
 
@@ -18,8 +20,13 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from deploy.assembly import Post
+    from gateway.connections.bodies import BufferBudget
+    from gateway.connections.limits import ConnectionLimits
+
+log = structlog.get_logger("gateway")
 
 LOCAL = "127.0.0.1"
+MEBIBYTE = 1024 * 1024
 LOOK_SECONDS = 2.0
 STUCK_DEADLINES = 2.0
 """An event loop that stands for the life of two questions shows nobody anything."""
@@ -47,14 +54,43 @@ def required(secret: SecretStr | None, name: str, what: str) -> str:
     return value
 
 
+def limits_of(settings: Settings) -> "ConnectionLimits":
+    """Return the limits of connections; the process may have as many files open as it is let."""
+    from gateway.connections.descriptors import raise_descriptor_limit
+    from gateway.connections.limits import ConnectionLimits
+
+    limits = ConnectionLimits(
+        connections=settings.http_connections,
+        connections_per_address=settings.http_connections_per_address,
+        head_seconds=settings.http_header_seconds,
+        idle_seconds=settings.http_idle_seconds,
+        write_seconds=settings.http_write_seconds,
+    ).within(raise_descriptor_limit())
+    if limits.connections < settings.http_connections:
+        log.warning(
+            "connections_reduced", connections=limits.connections, wanted=settings.http_connections
+        )
+    return limits
+
+
+def budget_of(settings: Settings) -> "BufferBudget":
+    """Return the budget of request bodies of this process."""
+    from gateway.connections.bodies import BufferBudget
+
+    per_address = settings.http_buffer_mb_per_address * MEBIBYTE
+    return BufferBudget(settings.http_buffer_mb * MEBIBYTE, per_address=per_address)
+
+
 @asynccontextmanager
-async def served(app: "ASGIApp", host: str, port: int) -> AsyncIterator[int]:
+async def served(app: "ASGIApp", host: str, port: int, settings: Settings) -> AsyncIterator[int]:
     """Serve an application while inside; return the port."""
     from gateway.http.serving import listening, serving
 
     listener = listening(host, port)
+    proxies = settings.trusted_proxies
+    limits = limits_of(settings)
     try:
-        async with serving(app, listener, asyncio.Event()):
+        async with serving(app, listener, asyncio.Event(), trusted_proxies=proxies, limits=limits):
             yield listener.getsockname()[1]
     finally:
         listener.close()

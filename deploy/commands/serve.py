@@ -11,6 +11,7 @@ from config.settings import Settings, load_settings
 from deploy.assembly import Post, attended, keeping_time, posted
 from deploy.models import TASK_OF_ROLE, check_keys
 from deploy.printing import say
+from deploy.serving import budget_of, limits_of
 from worker.process import collect_rarely
 from worker.shutdown import stop_on_signals
 
@@ -53,9 +54,13 @@ async def _serve(settings: Settings, host: str, port: int, *, alone: bool) -> No
         post = await stack.enter_async_context(answering(settings, alone=alone))
         stopping = asyncio.Event()
         reason = why_keys(settings, host)
-        app = await stack.enter_async_context(http_door(post, stopping, keyless=not reason))
-        proxies = settings.trusted_proxies
-        await stack.enter_async_context(serving(app, listener, stopping, trusted_proxies=proxies))
+        app = await stack.enter_async_context(
+            http_door(post, stopping, keyless=not reason, budget=budget_of(settings))
+        )
+        proxies, limits = settings.trusted_proxies, limits_of(settings)
+        await stack.enter_async_context(
+            serving(app, listener, stopping, trusted_proxies=proxies, limits=limits)
+        )
         for line in await _told(post, host, listener.getsockname()[1], reason=reason):
             say(line)
         sys.stdout.flush()

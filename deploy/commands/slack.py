@@ -9,7 +9,7 @@ from config.settings import Settings, load_settings
 from deploy.command import CommandError
 from deploy.commands.serve import answering
 from deploy.printing import say
-from deploy.serving import add_place, required, served
+from deploy.serving import add_place, budget_of, required, served
 from worker.process import collect_rarely
 from worker.shutdown import stop_on_signals
 
@@ -70,8 +70,13 @@ async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
             await stack.enter_async_context(socket_mode(app, socket_token.get_secret_value()))
             say("answering on Slack in Socket Mode; stop with Ctrl-C")
         else:
-            web = slack_webhook(app, unavailable=door.unavailable)
-            port = await stack.enter_async_context(served(web, chosen.host, chosen.port))
+            web = slack_webhook(
+                app,
+                signing_secret=secret,
+                unavailable=door.unavailable,
+                budget=budget_of(settings),
+            )
+            port = await stack.enter_async_context(served(web, chosen.host, chosen.port, settings))
             say(f"answering on Slack, events at port {port}{PATH}; stop with Ctrl-C")
         sys.stdout.flush()
         await stop.wait()

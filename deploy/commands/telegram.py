@@ -10,7 +10,7 @@ from config.settings import Settings, load_settings
 from deploy.command import CommandError
 from deploy.commands.serve import answering
 from deploy.printing import say
-from deploy.serving import add_place, required, served
+from deploy.serving import add_place, budget_of, required, served
 from worker.process import collect_rarely
 from worker.shutdown import stop_on_signals
 
@@ -64,11 +64,12 @@ async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
             chats=frozenset(settings.telegram_allowed_chats),
             users=frozenset(settings.telegram_allowed_users),
         )
+        budget = budget_of(settings)
         app = await stack.enter_async_context(
-            hearing(calls, me, door, door.texts, how=how, audience=audience)
+            hearing(calls, me, door, door.texts, how=how, audience=audience, budget=budget)
         )
         if app is not None:
-            await stack.enter_async_context(served(app, chosen.host, chosen.port))
+            await stack.enter_async_context(served(app, chosen.host, chosen.port, settings))
         say(f"answering on Telegram as @{me.username}; stop with Ctrl-C")
         sys.stdout.flush()
         await stop.wait()

@@ -9,17 +9,20 @@ from prometheus_client import CollectorRegistry
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
+from gateway.connections.bodies import BufferBudget
 from gateway.http.completions import Completions
 from gateway.http.description import described
 from gateway.http.door import Door
 from gateway.http.failures import Failure, tell_failures
 from gateway.http.health import health_router
 from gateway.http.messages import Messages
+from gateway.http.middleware.authentication import Authentication
+from gateway.http.middleware.body_limit import BodyLimit
 from gateway.http.opening import opening_router
 from gateway.http.origins import Origins
 from gateway.http.patience import Patience
 from gateway.http.reading import Reading
-from gateway.http.reception import BodyLimit, Reception
+from gateway.http.reception import Reception
 
 BODY_BYTES = 512 * 1024
 DESCRIPTION = """\
@@ -45,11 +48,13 @@ def make_app(
     turns: int = 6,
     unavailable: Sequence[type[Exception]] = (),
     others: Sequence[APIRouter] = (),
+    budget: BufferBudget | None = None,
 ) -> HttpDoor:
     """Return the application; `others` are routes of further doors.
 
     `turns` of a request's own history are read; `unavailable` are errors of stores that do not
-    answer. When `stopping` is set, what waits ends, so that clients go on elsewhere.
+    answer. When `stopping` is set, what waits ends, so that clients go on elsewhere. `budget`
+    bounds the bodies that are read at once. Whoever calls is looked at before any body is read.
     """
     app = FastAPI(
         title="Refdesk",
@@ -75,5 +80,7 @@ def make_app(
         app.include_router(router)
     app.openapi = lambda: described(app)  # type: ignore[method-assign] # as FastAPI wants it
     routes = [route for router in routers for route in router.routes]
-    limited = BodyLimit(app, bytes_=BODY_BYTES)
-    return HttpDoor(Reception(Origins(limited), meter=door.meter), routes)
+    budget = BufferBudget() if budget is None else budget
+    limited = BodyLimit(app, longest_bytes=BODY_BYTES, budget=budget)
+    known = Authentication(limited, door.guard, unavailable=unavailable)
+    return HttpDoor(Reception(Origins(known), meter=door.meter), routes)

@@ -105,15 +105,22 @@ class Guard:
         self._turn = asyncio.Semaphore(AT_ONCE)
 
     async def caller(self, request: Request) -> Caller:
-        """Return who calls; raises `UnauthorizedError`, `ForbiddenError` or `LimitedError`."""
+        """Return who calls, found out once a request.
+
+        Raises `UnauthorizedError`, `ForbiddenError` or `LimitedError`.
+        """
+        caller = getattr(request.state, "caller", None)
+        if isinstance(caller, Caller):
+            return caller
         self._hosts.check(request)
         try:
-            return await self._caller(request)
+            caller = request.state.caller = await self._find_out(request)
         except (UnauthorizedError, ForbiddenError, LimitedError):
             _let_page_read(request)
             raise
+        return caller
 
-    async def _caller(self, request: Request) -> Caller:
+    async def _find_out(self, request: Request) -> Caller:
         if self._open_tenant is not None:
             async with self._turn:
                 if not await self._keys.any():

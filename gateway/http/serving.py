@@ -1,14 +1,21 @@
-"""Serves the HTTP door on a socket until told to stop."""
+"""Serves an application on a socket until told to stop, within the limits of connections."""
 
 import asyncio
 import contextlib
 import socket
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
+from typing import cast
 
 import uvicorn
 from starlette.types import ASGIApp
 
+from gateway.connections.accepting import accept_errors_logged_rarely
+from gateway.connections.limits import ConnectionLimits
+from gateway.connections.protocol import BoundedHttpProtocol, new_buffer
+from gateway.connections.registry import ConnectionRegistry
+from gateway.connections.responses import BoundedResponses
 from gateway.errors import GatewayError
 
 GRACE_SECONDS = 5
@@ -29,14 +36,21 @@ class _Server(uvicorn.Server):
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """Return a listening socket; raises `PortTakenError`."""
+    """Return a listening socket; raises `PortTakenError`.
+
+    Its connections send small pieces at once (TCP_NODELAY): asyncio sees to that only where a
+    socket names its protocol, which this one does not. Headers and body are two pieces, and the
+    second would wait for the client's delayed acknowledgement of the first, for 40 ms.
+    """
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+        listener = socket.create_server((host, port), family=family, backlog=BACKLOG)
     except OSError as error:
         raise PortTakenError(
             f"expected a free port to listen on, found {host}:{port}: {error.strerror}"
         ) from error
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
 
 
 @asynccontextmanager
@@ -46,14 +60,22 @@ async def serving(
     stopping: asyncio.Event,
     *,
     trusted_proxies: Sequence[str] = (),
-) -> AsyncIterator[None]:
+    limits: ConnectionLimits | None = None,
+) -> AsyncIterator[ConnectionRegistry]:
     """Serve while inside; on the way out `stopping` is set, and answers under way may end.
 
     What `trusted_proxies` (addresses or networks) say of who calls them is believed, and nobody
-    else's word: the last address in `X-Forwarded-For` that is not a proxy's own.
+    else's word: the last address in `X-Forwarded-For` that is not a proxy's own. They have no
+    limit per address.
     """
+    limits = ConnectionLimits() if limits is None else limits
+    registry = ConnectionRegistry(limits, trusted_proxies=trusted_proxies)
+    protocol = partial(BoundedHttpProtocol, registry=registry, buffer=new_buffer())
     config = uvicorn.Config(
-        app,
+        BoundedResponses(app),
+        http=cast("type[asyncio.Protocol]", protocol),
+        ws="none",
+        backlog=BACKLOG,
         log_config=None,
         access_log=False,
         lifespan="off",
@@ -61,14 +83,14 @@ async def serving(
         proxy_headers=bool(trusted_proxies),
         forwarded_allow_ips=list(trusted_proxies),
         timeout_graceful_shutdown=GRACE_SECONDS,
-        # What came before the connection broke is never answered again: requests are small.
-        h11_max_incomplete_event_size=64 * 1024,
+        timeout_keep_alive=cast("int", limits.idle_seconds),
     )
     server = _Server(config)
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(server.serve(sockets=[listener]))
-        try:
-            yield
-        finally:
-            stopping.set()
-            server.should_exit = True
+    with accept_errors_logged_rarely():
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(server.serve(sockets=[listener]))
+            try:
+                yield registry
+            finally:
+                stopping.set()
+                server.should_exit = True

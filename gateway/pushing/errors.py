@@ -1,5 +1,8 @@
 """Errors of a platform, by what the door can do about them.
 
+GatewayError
+└── UnreadableError   what the platform sent has not the form that it should have
+
 PushError
 ├── LaterError    try again after `seconds`; `told`: the platform named them
 ├── NeverError    the platform will never take this: who was to read it cannot be reached
@@ -8,7 +11,14 @@ PushError
 └── AlreadyError  it is as it was to become
 """
 
-from gateway.errors import GatewayError
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from gateway.errors import GatewayError, MessageError
+
+
+class UnreadableError(GatewayError):
+    """What came has not the form that it should have; sent again, it will be the same."""
 
 
 class PushError(GatewayError):
@@ -38,3 +48,18 @@ class SkippedError(PushError):
 
 class AlreadyError(PushError):
     """Nothing was to be done."""
+
+
+_OF_FORM = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, MessageError)
+
+
+@contextmanager
+def reads_foreign_form(what: str) -> Iterator[None]:
+    """Raise `UnreadableError` for whatever a value of another form does to the code inside.
+
+    What was found is not repeated.
+    """
+    try:
+        yield
+    except _OF_FORM as error:
+        raise UnreadableError(f"expected {what}, found another form") from error

@@ -8,18 +8,21 @@ from dataclasses import replace
 from typing import Any
 
 import structlog
+from slack_bolt import BoltResponse
 from slack_bolt.async_app import AsyncApp
+from slack_bolt.error import BoltUnhandledRequestError
 from slack_sdk.web.async_client import AsyncWebClient
 
-from gateway.errors import GatewayError
+from gateway.errors import GatewayError, MessageError
 from gateway.pushing.door import PushDoor
-from gateway.pushing.errors import PushError
+from gateway.pushing.errors import PushError, UnreadableError, reads_foreign_form
 from gateway.pushing.patience import patiently
 from gateway.slack.audience import SlackAudience
 from gateway.slack.blocks import CHOOSE, OPEN
 from gateway.slack.calls import SlackCalls, understood
 from gateway.slack.channel import show_choice
 from gateway.slack.events import DIRECT, Deleted, Heard, Me, conversation_of, read
+from gateway.slack.forms import check_press
 
 log = structlog.get_logger("gateway")
 
@@ -28,6 +31,8 @@ ACKNOWLEDGE_SECONDS = 2.5
 LOCALE_SECONDS = 0.8
 KEPT_LOCALES = 10_000
 JOINED = "joined"
+NO_EVENT = "expected an event of Slack, found another form"
+NOT_SUBSCRIBED = "expected an event that the desk asks for"
 
 
 class SlackTokenError(GatewayError):
@@ -72,8 +77,10 @@ class SlackEvents:
 
     async def message(self, event: Mapping[str, Any], body: Mapping[str, Any]) -> None:
         """Take in what a person wrote, changed or took back."""
+        with reads_foreign_form("an event of Slack"):
+            found = read(event, self._me, self._door.named)
         async with asyncio.timeout(ACKNOWLEDGE_SECONDS):
-            match read(event, self._me, self._door.named):
+            match found:
                 case Heard() as heard:
                     await self._heard(heard, self._is_allowed(heard, event, body))
                 case Deleted(question, message_id):
@@ -81,8 +88,14 @@ class SlackEvents:
                 case None:
                     pass
 
+    @property
+    def unavailable(self) -> tuple[type[Exception], ...]:
+        """Errors after which Slack shall send an event again."""
+        return (*self._door.unavailable, TimeoutError)
+
     async def pressed(self, body: Mapping[str, Any]) -> None:
         """Take in a pressed button."""
+        check_press(body)
         async with asyncio.timeout(ACKNOWLEDGE_SECONDS):
             action, message = body["actions"][0], body.get("message") or {}
             channel = str(body["channel"]["id"])
@@ -173,7 +186,12 @@ async def known(client: AsyncWebClient, channels: frozenset[str]) -> Me:
 
 def made_app(client: AsyncWebClient, events: SlackEvents, *, signing_secret: str) -> AsyncApp:
     """Return the app; an event whose listener fails is not acknowledged, and comes again."""
-    app = AsyncApp(client=client, signing_secret=signing_secret, process_before_response=True)
+    app = AsyncApp(
+        client=client,
+        signing_secret=signing_secret,
+        process_before_response=True,
+        raise_error_for_unhandled_request=True,
+    )
     app.event("message")(_listener(events))
     app.event("app_mention")(_listener(events))
 
@@ -184,9 +202,28 @@ def made_app(client: AsyncWebClient, events: SlackEvents, *, signing_secret: str
     async def opened(ack: Callable[[], Awaitable[Any]]) -> None:
         await ack()
 
+    async def failed(error: Exception) -> BoltResponse:
+        return _answer_to(error, events.unavailable)
+
     app.action(re.compile(f"^{CHOOSE}"))(pressed)
     app.action(re.compile(f"^{OPEN}"))(opened)
+    app.error(failed)
     return app
+
+
+def _answer_to(error: Exception, unavailable: tuple[type[Exception], ...]) -> BoltResponse:
+    """Log in one line why an event is not acknowledged; nothing of it is repeated."""
+    if isinstance(error, (UnreadableError, MessageError)):
+        log.info("webhook_refused", channel="slack", status=400, reason=NO_EVENT)
+        return BoltResponse(status=400, body=NO_EVENT)
+    if isinstance(error, BoltUnhandledRequestError):
+        log.info("webhook_refused", channel="slack", status=404, reason=NOT_SUBSCRIBED)
+        return BoltResponse(status=404, body=NOT_SUBSCRIBED)
+    if isinstance(error, unavailable):
+        log.warning("webhook_waits", channel="slack", error=str(error))
+        return BoltResponse(status=503, body="try again", headers={"Retry-After": "1"})
+    log.error("webhook_failed", channel="slack", exc_info=error)
+    return BoltResponse(status=500, body="something went wrong on our side")
 
 
 def _listener(events: SlackEvents) -> Callable[..., Awaitable[None]]:

@@ -4,14 +4,18 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from slack_bolt.adapter.socket_mode.aiohttp import AsyncSocketModeHandler
-from slack_bolt.adapter.starlette.async_handler import AsyncSlackRequestHandler
+from slack_bolt.adapter.starlette.async_handler import to_async_bolt_request, to_starlette_response
 from slack_bolt.async_app import AsyncApp
 from slack_sdk.web.async_client import AsyncWebClient
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gateway.connections.bodies import BufferBudget
+from gateway.pushing.errors import reads_foreign_form
 from gateway.pushing.webhook import webhook
+from gateway.slack.forms import check_form
+from gateway.slack.signature import SlackSignature
 
 PATH = "/slack/events"
 
@@ -23,17 +27,26 @@ def made_client(token: str, *, url: str | None = None) -> AsyncWebClient:
     return AsyncWebClient(token=token, base_url=f"{url.rstrip('/')}/")
 
 
-def slack_webhook(app: AsyncApp, *, unavailable: tuple[type[Exception], ...]) -> Starlette:
-    """Return the application that Slack calls; signature and age are checked by Bolt."""
-    handler = AsyncSlackRequestHandler(app)
+def slack_webhook(
+    app: AsyncApp,
+    *,
+    signing_secret: str,
+    unavailable: tuple[type[Exception], ...],
+    budget: BufferBudget | None = None,
+) -> Starlette:
+    """Return the application that Slack calls; what Slack did not sign never reaches Bolt."""
+    signature = SlackSignature(signing_secret)
 
     async def heard(request: Request, body: bytes) -> Response:
-        async def replay() -> dict[str, object]:
-            return {"type": "http.request", "body": body, "more_body": False}
+        signature.check(request.headers, body)
+        check_form(body, request.headers.get("content-type", ""))
+        with reads_foreign_form("an event of Slack"):
+            event = to_async_bolt_request(request, body)
+        return to_starlette_response(await app.async_dispatch(event))
 
-        return await handler.handle(Request(request.scope, replay))
-
-    return webhook(PATH, heard, unavailable=unavailable)
+    return webhook(
+        PATH, heard, check=signature.check_headers, unavailable=unavailable, budget=budget
+    )
 
 
 @asynccontextmanager

@@ -10,6 +10,7 @@ from telegram import Bot, BotCommand
 from telegram.error import InvalidToken, TelegramError
 from telegram.request import HTTPXRequest
 
+from gateway.connections.bodies import BufferBudget
 from gateway.errors import GatewayError
 from gateway.pushing.door import PushDoor
 from gateway.pushing.patience import patiently
@@ -69,6 +70,7 @@ async def hearing(
     *,
     how: Webhook | Duty,
     audience: TelegramAudience | None = None,
+    budget: BufferBudget | None = None,
 ) -> AsyncIterator[Starlette | None]:
     """Hear updates while inside: by a webhook, then the application is returned, or by polling."""
     hook = how if isinstance(how, Webhook) else None
@@ -76,7 +78,9 @@ async def hearing(
     await patiently(lambda: _heard(calls.bot, hook), what="introduce")
     door.beside(_introduced(calls.bot, texts))
     if isinstance(how, Webhook):
-        yield telegram_webhook(updates, secret=how.secret, unavailable=door.unavailable)
+        yield telegram_webhook(
+            updates, secret=how.secret, unavailable=door.unavailable, budget=budget
+        )
         return
     async with asyncio.TaskGroup() as tasks:
         polling = Polling(calls.bot, updates, duty=how, unavailable=door.unavailable)

@@ -8,7 +8,7 @@ from telegram import Update
 
 from gateway.pushing.buttons import Choice
 from gateway.pushing.door import PushDoor
-from gateway.pushing.errors import PushError
+from gateway.pushing.errors import PushError, reads_foreign_form
 from gateway.pushing.patience import patiently
 from gateway.pushing.port import Incoming
 from gateway.telegram.audience import TelegramAudience
@@ -30,9 +30,10 @@ class Updates:
         self._door = door
 
     async def take(self, told: Mapping[str, Any]) -> None:
-        """Take one update in; raises what the broker and the memory raise."""
-        update = Update.de_json(dict(told), self._calls.bot)
-        match read(update, self._me, self._door.named):
+        """Take one update in; raises `UnreadableError`, and what broker and memory raise."""
+        with reads_foreign_form("an update of Telegram"):
+            found = read(Update.de_json(dict(told), self._calls.bot), self._me, self._door.named)
+        match found:
             case Incoming() as incoming:
                 await self._hear(incoming)
             case Pressed() as pressed:

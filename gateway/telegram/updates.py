@@ -53,7 +53,7 @@ def read(update: Update, me: Me, named: Named) -> Incoming | Pressed | None:
     if message is None or message.from_user is None or message.from_user.is_bot:
         return None
     text = message.text if message.text is not None else message.caption
-    if text is None:
+    if not isinstance(text, str):
         return None
     return _incoming(message, message.from_user, text, update, (me, named))
 
@@ -165,13 +165,13 @@ def _thread(message: Message) -> int:
 
 def _pressed(query: CallbackQuery, update_id: int) -> Pressed | None:
     message = query.message
-    if message is None or query.data is None:
+    if message is None or not isinstance(query.data, str):
         return None
     # What Telegram cannot show any more has no topic either.
     thread = _thread(message) if isinstance(message, Message) else 0
     post = {"chat": str(message.chat.id), **({"thread": str(thread)} if thread else {})}
     return Pressed(
-        query_id=query.id,
+        query_id=str(query.id),
         token=query.data,
         conversation_id=_conversation(message.chat, thread, query.from_user),
         post=post,
@@ -183,4 +183,4 @@ def _pressed(query: CallbackQuery, update_id: int) -> Pressed | None:
 
 
 def _language(user: User) -> str | None:
-    return None if user.language_code is None else user.language_code[:2].lower()
+    return None if user.language_code is None else str(user.language_code)[:2].lower()

@@ -2,12 +2,16 @@
 
 import hmac
 import json
+from typing import Any
 
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from gateway.pushing.webhook import webhook
+from gateway.connections.bodies import BufferBudget
+from gateway.pushing.errors import reads_foreign_form
+from gateway.pushing.webhook import WebhookRefusedError, webhook
 from gateway.telegram.taking import Updates
 
 PATH = "/telegram"
@@ -15,21 +19,35 @@ HEADER = "X-Telegram-Bot-Api-Secret-Token"
 
 
 def telegram_webhook(
-    updates: Updates, *, secret: str, unavailable: tuple[type[Exception], ...]
+    updates: Updates,
+    *,
+    secret: str,
+    unavailable: tuple[type[Exception], ...],
+    budget: BufferBudget | None = None,
 ) -> Starlette:
     """Return the application that Telegram calls; an update is confirmed once it was taken in."""
 
-    async def heard(request: Request, body: bytes) -> Response:
-        told = request.headers.get(HEADER, "")
+    def check(headers: Headers) -> None:
+        told = headers.get(HEADER, "")
         if not hmac.compare_digest(told.encode(), secret.encode()):
-            return PlainTextResponse("unauthorized", 401)
-        try:
-            update = json.loads(body)
-        except ValueError:
-            return PlainTextResponse("expected JSON", 400)
-        if not isinstance(update, dict) or not isinstance(update.get("update_id"), int):
-            return PlainTextResponse("expected an update", 400)
-        await updates.take(update)
+            raise WebhookRefusedError(401, "expected the secret token of the webhook")
+
+    async def heard(_request: Request, body: bytes) -> Response:
+        await updates.take(_update(body))
         return PlainTextResponse("")
 
-    return webhook(PATH, heard, unavailable=unavailable)
+    return webhook(PATH, heard, check=check, unavailable=unavailable, budget=budget)
+
+
+def _update(body: bytes) -> dict[str, Any]:
+    """Return an update; raises `UnreadableError`."""
+    with reads_foreign_form("an update in JSON"):
+        try:
+            update = json.loads(body)
+            # Halves of surrogates can be escaped in JSON, and neither stored nor sent.
+            json.dumps(update, ensure_ascii=False).encode()
+        except RecursionError as error:
+            raise ValueError("too many levels") from error
+        if not isinstance(update, dict) or type(update.get("update_id")) is not int:
+            raise ValueError("no update")
+    return update

@@ -159,7 +159,7 @@ async def slack_desk(
             app = made_app(
                 client, SlackEvents(calls, me, door, audience), signing_secret=SIGNING_SECRET
             )
-            web = slack_webhook(app, unavailable=door.unavailable)
+            web = slack_webhook(app, signing_secret=SIGNING_SECRET, unavailable=door.unavailable)
             async with serving(web, listener, asyncio.Event()):
                 yield SlackDesk(api, url, caller, door, house)
     finally:

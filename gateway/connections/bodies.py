@@ -1,0 +1,117 @@
+"""Reads the body of a request within bounds: of itself, of its sender, of the process."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from starlette.datastructures import Headers
+from starlette.types import Receive, Scope
+
+from gateway.connections.addresses import group_address
+from gateway.connections.errors import (
+    BodyTooLargeError,
+    BodyTooSlowError,
+    BuffersFullError,
+    CallerGoneError,
+)
+from gateway.connections.limits import BODY_SECONDS
+
+BUFFERED_BYTES = 64 * 1024 * 1024
+BUFFERED_BYTES_PER_ADDRESS = 8 * 1024 * 1024
+RETRY_SECONDS = 2
+
+
+class Lease:
+    """The part of a budget that one request holds."""
+
+    def __init__(self, budget: "BufferBudget", group: str) -> None:
+        self._budget = budget
+        self._group = group
+        self.held_bytes = 0
+
+    def take(self, nbytes: int) -> None:
+        """Hold more; raises `BuffersFullError` when there is no room, and holds as before."""
+        self._budget.take(self._group, nbytes)
+        self.held_bytes += nbytes
+
+    def release(self) -> None:
+        """Hold nothing any more."""
+        self._budget.give_back(self._group, self.held_bytes)
+        self.held_bytes = 0
+
+
+class BufferBudget:
+    """Bounds the bytes of request bodies in this process, in all and of one address.
+
+    What a request holds it holds until it is answered: its text is needed as long.
+    """
+
+    def __init__(
+        self,
+        nbytes: int = BUFFERED_BYTES,
+        *,
+        per_address: int = BUFFERED_BYTES_PER_ADDRESS,
+    ) -> None:
+        self._bytes = nbytes
+        self._per_address = per_address
+        self._held_of: dict[str, int] = {}
+        self.held_bytes = 0
+
+    @contextmanager
+    def lease(self, scope: Scope) -> Iterator[Lease]:
+        """Return what a request takes from; given back when the request is done."""
+        client = scope.get("client")
+        lease = Lease(self, group_address(client[0]) if client else "")
+        try:
+            yield lease
+        finally:
+            lease.release()
+
+    def take(self, group: str, nbytes: int) -> None:
+        """Take bytes for a group of addresses; raises `BuffersFullError`."""
+        held = self._held_of.get(group, 0)
+        if self.held_bytes + nbytes > self._bytes or held + nbytes > self._per_address:
+            raise BuffersFullError("too many requests are being read: try again")
+        self._held_of[group] = held + nbytes
+        self.held_bytes += nbytes
+
+    def give_back(self, group: str, nbytes: int) -> None:
+        """Give bytes back."""
+        self.held_bytes -= nbytes
+        left = self._held_of.get(group, 0) - nbytes
+        if left > 0:
+            self._held_of[group] = left
+        else:
+            self._held_of.pop(group, None)
+
+
+async def read_body(
+    scope: Scope,
+    receive: Receive,
+    lease: Lease,
+    *,
+    longest_bytes: int,
+    seconds: float = BODY_SECONDS,
+) -> bytes:
+    """Return the body; raises a `BodyError`. What is said to be too long is not begun."""
+    too_large = BodyTooLargeError(f"expected a body of at most {longest_bytes:,} bytes")
+    length = Headers(scope=scope).get("content-length", "0")
+    if length.isdecimal() and int(length[:20]) > longest_bytes:
+        raise too_large
+    body = bytearray()
+    try:
+        async with asyncio.timeout(seconds):
+            more = True
+            while more:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise CallerGoneError("the connection broke before the body was complete")
+                chunk = message.get("body", b"")
+                if len(body) + len(chunk) > longest_bytes:
+                    raise too_large
+                lease.take(len(chunk))
+                body += chunk
+                more = bool(message.get("more_body", False))
+    except TimeoutError as error:
+        raise BodyTooSlowError("the body came too slowly") from error
+    return bytes(body)

@@ -1,0 +1,134 @@
+"""Counts open connections, in all and of one address, and decides which may come in.
+
+At a limit the connection gives way that has waited longest without a complete request: half-open
+ones and idle ones go before anybody is refused whose request is worked on. Only when every
+connection is at work is a new one refused; a few more are open even then, to health probes alone.
+"""
+
+import sys
+from collections import OrderedDict
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Protocol
+
+from gateway.connections.addresses import TrustedNetworks, group_address
+from gateway.connections.limits import PROBE_CONNECTIONS, ConnectionLimits
+from gateway.connections.rare_log import RareLog
+
+
+class Admission(StrEnum):
+    """What a new connection may do."""
+
+    ADMITTED = "admitted"
+    PROBES_ONLY = "probes_only"
+    REFUSED = "refused"
+
+
+class Connection(Protocol):
+    """An open connection."""
+
+    def evict(self) -> None:
+        """End at once; `ConnectionRegistry.release` follows."""
+        ...
+
+
+class _Pool:
+    """Connections that share a limit; the idle ones in the order in which they became so."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._idle: OrderedDict[Connection, None] = OrderedDict()
+        self.members: set[Connection] = set()
+
+    @property
+    def has_room(self) -> bool:
+        return len(self.members) < self._most
+
+    @property
+    def longest_idle(self) -> Connection | None:
+        return next(iter(self._idle), None)
+
+    def mark_busy(self, connection: Connection) -> None:
+        self._idle.pop(connection, None)
+
+    def mark_idle(self, connection: Connection) -> None:
+        self._idle[connection] = None
+        self._idle.move_to_end(connection)
+
+    def remove(self, connection: Connection) -> None:
+        self.members.discard(connection)
+        self._idle.pop(connection, None)
+
+
+class ConnectionRegistry:
+    """Knows the open connections of one server; trusted proxies have no limit per address."""
+
+    def __init__(self, limits: ConnectionLimits, *, trusted_proxies: Sequence[str] = ()) -> None:
+        self.limits = limits
+        self._trusted = TrustedNetworks(trusted_proxies)
+        self._admitted = _Pool(limits.connections)
+        self._probing = _Pool(PROBE_CONNECTIONS)
+        self._groups: dict[str, _Pool] = {}
+        self._places: dict[Connection, tuple[str, _Pool, _Pool]] = {}
+        self._refusals = RareLog("connections_refused")
+        self._evictions = RareLog("connections_evicted")
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def admit(self, connection: Connection, host: str) -> Admission:
+        """Count a new connection, unless it is refused; it is idle until `mark_busy`."""
+        name = group_address(host)
+        limited = host not in self._trusted
+        most = self.limits.connections_per_address if limited else sys.maxsize
+        group = self._groups.get(name, _Pool(most))
+        if not self._make_room(group, "per_address"):
+            self._refusals.count("per_address", setting="HTTP_CONNECTIONS_PER_ADDRESS")
+            return Admission.REFUSED
+        if self._make_room(self._admitted, "in_all"):
+            self._add(connection, name, group, self._admitted)
+            return Admission.ADMITTED
+        if self._make_room(self._probing, "probes"):
+            self._add(connection, name, group, self._probing)
+            return Admission.PROBES_ONLY
+        self._refusals.count("in_all", setting="HTTP_CONNECTIONS")
+        return Admission.REFUSED
+
+    def mark_busy(self, connection: Connection) -> None:
+        """Note that a request of the connection is worked on."""
+        for pool in self._pools(connection):
+            pool.mark_busy(connection)
+
+    def mark_idle(self, connection: Connection) -> None:
+        """Note that the connection waits for a request, from now on."""
+        for pool in self._pools(connection):
+            pool.mark_idle(connection)
+
+    def release(self, connection: Connection) -> None:
+        """Count a connection no more; one that is not known changes nothing."""
+        for pool in self._pools(connection):
+            pool.remove(connection)
+        name, group, _ = self._places.pop(connection, ("", None, None))
+        if group is not None and not group.members:
+            self._groups.pop(name, None)
+
+    def _pools(self, connection: Connection) -> Sequence[_Pool]:
+        place = self._places.get(connection)
+        return () if place is None else place[1:]
+
+    def _make_room(self, pool: _Pool, reason: str) -> bool:
+        """Whether one more fits; the connection that was idle longest gives way to it."""
+        oldest = pool.longest_idle
+        if pool.has_room or oldest is None:
+            return pool.has_room
+        self.release(oldest)
+        self._evictions.count(reason)
+        oldest.evict()
+        return True
+
+    def _add(self, connection: Connection, name: str, group: _Pool, pool: _Pool) -> None:
+        self._groups[name] = group
+        self._places[connection] = (name, group, pool)
+        for one in (group, pool):
+            one.members.add(connection)
+            one.mark_idle(connection)

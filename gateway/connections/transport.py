@@ -1,0 +1,108 @@
+"""A transport that lets a client hear its answer, and waits for none that does not listen."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from gateway.connections.limits import LINGER_BYTES, LINGER_SECONDS, WRITE_BUFFER_BYTES
+
+
+class LingeringTransport(asyncio.Transport):
+    """Closes in two steps when the client still sends, and aborts when an answer is not read.
+
+    A socket that is closed with unread input resets the connection, and the client may lose the
+    answer that it was sent: so writing ends first, and for a moment what comes is thrown away.
+    """
+
+    def __init__(
+        self,
+        transport: asyncio.Transport,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        write_seconds: float,
+        has_unread: Callable[[], bool],
+    ) -> None:
+        super().__init__()
+        self._transport = transport
+        self._loop = loop
+        self._write_seconds = write_seconds
+        self._has_unread = has_unread
+        self._is_closing = False
+        self._discarded_bytes = 0
+        self._write_timer: asyncio.TimerHandle | None = None
+        self._linger_timer: asyncio.TimerHandle | None = None
+        transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Write, unless the transport is closing."""
+        if not self._is_closing:
+            self._transport.write(data)
+
+    def close(self) -> None:
+        """Send what was written, then close."""
+        if self._is_closing:
+            return
+        self._is_closing = True
+        self.watch_writing()
+        if not self._has_unread():
+            self._transport.close()
+            return
+        with suppress(OSError):  # the client may be gone
+            self._transport.write_eof()
+        self._transport.resume_reading()
+        self._linger_timer = self._loop.call_later(LINGER_SECONDS, self._transport.close)
+
+    def abort(self) -> None:
+        """Close at once; what was written and not sent is lost."""
+        self._is_closing = True
+        self._transport.abort()
+
+    def discard(self, nbytes: int) -> None:
+        """Throw away what comes while closing; too much of it ends the connection."""
+        self._discarded_bytes += nbytes
+        if self._discarded_bytes > LINGER_BYTES:
+            self.abort()
+
+    def watch_writing(self) -> None:
+        """Abort when what is to be written now is not taken in time."""
+        if self._write_timer is None and self._transport.get_write_buffer_size():
+            self._write_timer = self._loop.call_later(self._write_seconds, self.abort)
+
+    def stop_watching(self) -> None:
+        """Note that the reader has made room; while closing, what is left is waited for again."""
+        self._stop_timer()
+        if self.is_closing():
+            self.watch_writing()
+
+    def end(self) -> None:
+        """Stop all timers: the connection is gone."""
+        self._is_closing = True
+        self._stop_timer()
+        if self._linger_timer is not None:
+            self._linger_timer.cancel()
+
+    def is_closing(self) -> bool:
+        """Whether the transport closes or is closed."""
+        return self._is_closing or self._transport.is_closing()
+
+    def pause_reading(self) -> None:
+        """Stop reading."""
+        self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Go on reading."""
+        self._transport.resume_reading()
+
+    def get_write_buffer_size(self) -> int:
+        """Return the bytes that are written and not sent."""
+        return self._transport.get_write_buffer_size()
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        """Return what is known of the connection."""
+        return self._transport.get_extra_info(name, default)
+
+    def _stop_timer(self) -> None:
+        if self._write_timer is not None:
+            self._write_timer.cancel()
+            self._write_timer = None

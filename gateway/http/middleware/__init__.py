@@ -1,0 +1,1 @@
+"""What every request over HTTP passes before the routes: its key, then its body."""

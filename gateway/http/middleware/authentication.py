@@ -1,0 +1,46 @@
+"""Finds out who calls before anything of a request's body is read."""
+
+from collections.abc import Sequence
+
+from starlette.requests import Request
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from broker.errors import BrokerUnavailableError
+from gateway.http.errors import HttpError
+from gateway.http.failures import away, failure
+from gateway.http.guard import Guard
+
+BODILESS = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+class Authentication:
+    """Refuses requests with a body from whoever has no key, or calls from elsewhere.
+
+    Every route that takes a body needs a key, so that this may be decided without knowing the
+    route. The guard remembers in the request who calls: the routes do not look it up again.
+    """
+
+    def __init__(
+        self, app: ASGIApp, guard: Guard, *, unavailable: Sequence[type[Exception]] = ()
+    ) -> None:
+        self._app = app
+        self._guard = guard
+        self._unavailable: tuple[type[Exception], ...] = (BrokerUnavailableError, *unavailable)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["method"] not in BODILESS:
+            error = await self._check(scope)
+            if error is not None:
+                request_id = str(scope["state"]["request_id"])
+                await failure(error, request_id)(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+    async def _check(self, scope: Scope) -> HttpError | None:
+        try:
+            await self._guard.caller(Request(scope))
+        except HttpError as error:
+            return error
+        except self._unavailable:
+            return away()
+        return None

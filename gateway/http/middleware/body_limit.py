@@ -1,0 +1,66 @@
+"""Reads a request's body before anybody works on it, within bounds."""
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from gateway.connections.bodies import RETRY_SECONDS, BufferBudget, read_body
+from gateway.connections.errors import (
+    BodyError,
+    BodyTooLargeError,
+    BodyTooSlowError,
+    CallerGoneError,
+)
+from gateway.http.errors import HttpError, InvalidRequestError, UnavailableError
+from gateway.http.failures import failure
+from gateway.http.middleware.authentication import BODILESS
+from gateway.http.middleware.strict_json import check_json
+
+
+class BodyLimit:
+    """Refuses what is too large, too slow, too much at once, or says that it is JSON and is not."""
+
+    def __init__(self, app: ASGIApp, *, longest_bytes: int, budget: BufferBudget) -> None:
+        self._app = app
+        self._longest_bytes = longest_bytes
+        self._budget = budget
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] in BODILESS:
+            await self._app(scope, receive, send)
+            return
+        with self._budget.lease(scope) as lease:
+            try:
+                body = await read_body(scope, receive, lease, longest_bytes=self._longest_bytes)
+                check_json(scope, body)
+            except CallerGoneError:
+                return
+            except BodyError as error:
+                await _refuse(_told(error), scope, receive, send)
+            except HttpError as error:
+                await _refuse(error, scope, receive, send)
+            else:
+                await self._app(scope, _replay(body, receive), send)
+
+
+def _told(error: BodyError) -> HttpError:
+    if isinstance(error, BodyTooLargeError):
+        return InvalidRequestError(str(error), code="too_large", status=413)
+    if isinstance(error, BodyTooSlowError):
+        return InvalidRequestError(str(error), code="timeout", status=408)
+    return UnavailableError(str(error), code="busy", retry_after_seconds=RETRY_SECONDS)
+
+
+async def _refuse(error: HttpError, scope: Scope, receive: Receive, send: Send) -> None:
+    await failure(error, str(scope["state"]["request_id"]))(scope, receive, send)
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    told = False
+
+    async def replay() -> Message:
+        nonlocal told
+        if told:
+            return await receive()
+        told = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return replay
