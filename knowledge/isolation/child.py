@@ -34,13 +34,14 @@ def main() -> None:
     gc.disable()
     gc.freeze()
     _limit(memory)
+    ready_bytes = _resident_bytes()
     _send(answers, Kind.READY, b"", ends=False)
     unswept = 0
     while len(header := requests.read(REQUEST_HEADER.size)) == REQUEST_HEADER.size:
         size, seconds = REQUEST_HEADER.unpack(header)
         _limit_processor(seconds)
         kind, body = _answer(requests, size)
-        ends = kind is Kind.MEMORY or _peak_bytes() > memory // 2
+        ends = kind is Kind.MEMORY or _resident_bytes() - ready_bytes > memory // 2
         _send(answers, kind, body, ends=ends)
         if ends:
             return
@@ -83,16 +84,26 @@ def _lower(kind: int, limit: int) -> None:
 
 def _present_bytes() -> int:
     """Return how much address space is taken now; macOS tells nobody and limits nothing."""
+    pages = _pages()
+    return 1024 * 1024 * 1024 if pages is None else pages[0] * resource.getpagesize()
+
+
+def _resident_bytes() -> int:
+    """Return how much memory is held now; 0 where the system does not tell.
+
+    The peak that `getrusage` tells is no measure: it begins with that of whoever started this.
+    """
+    pages = _pages()
+    return 0 if pages is None else pages[1] * resource.getpagesize()
+
+
+def _pages() -> tuple[int, int] | None:
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
-            return int(file.read().split()[0]) * resource.getpagesize()
+            size, resident = file.read().split()[:2]
     except OSError:
-        return 1024 * 1024 * 1024
-
-
-def _peak_bytes() -> int:
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
+        return None
+    return int(size), int(resident)
 
 
 def _answer(requests: BinaryIO, size: int) -> tuple[Kind, bytes]:

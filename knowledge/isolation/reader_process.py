@@ -113,7 +113,7 @@ class ReaderProcess:
     def _ask(self, request: Request, seconds: float) -> tuple[Kind, bytes]:
         with self._lock:
             child = self._running()
-            child.wait_until_ready(time.monotonic() + _START_SECONDS)
+            self._wait_until_ready(child)
             try:
                 kind, body = child.exchange(request.encode(), seconds)
             except TimeoutError as error:
@@ -128,6 +128,14 @@ class ReaderProcess:
         if kind is Kind.ERROR:
             raise decode_error(body)
         return kind, body
+
+    def _wait_until_ready(self, child: "_Child") -> None:
+        try:
+            child.wait_until_ready(time.monotonic() + _START_SECONDS)
+        except KnowledgeError as error:
+            if self._is_closed:
+                raise ReaderDiedError("reading has ended") from error
+            raise
 
     def _running(self) -> "_Child":
         with self._starting:

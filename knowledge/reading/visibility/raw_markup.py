@@ -192,9 +192,8 @@ class _Scan:
     def _skip(self, end: int | None, start: int) -> None:
         if end is None:
             self._keep(start + 1)
-            return
-        self._markup.hidden_words += len(self._text[start:end].split())
-        self._position = end
+        else:
+            self._position = end
 
     def _tag(self, tag: re.Match[str]) -> None:
         start, text = tag.start(), self._text

@@ -72,6 +72,34 @@ def test_a_reader_that_is_killed_costs_its_document_alone(reader: ReaderProcess)
 
 
 @pytest.mark.slow
+def test_one_process_reads_document_after_document_however_large_its_parent_is() -> None:
+    with ReaderProcess(ReadingLimits(memory_mb=64)) as reader:
+        first = reader.process_id
+        for number in range(20):
+            prepare(reader, "a.md", f"# A\n\nText {number}.\n".encode())
+
+        assert reader.process_id == first
+
+
+@pytest.mark.slow
+def test_the_end_of_reading_is_told_to_whoever_waits_for_its_start() -> None:
+    failures: list[Exception] = []
+
+    def read() -> None:
+        try:
+            prepare(reader, "a.md", b"# A\n\nText.\n")
+        except ReaderDiedError as error:
+            failures.append(error)
+
+    with ReaderProcess(ReadingLimits()) as reader:
+        waiting = threading.Thread(target=read)
+        waiting.start()
+    waiting.join(20)
+
+    assert [str(error) for error in failures] == ["reading has ended"]
+
+
+@pytest.mark.slow
 def test_the_reader_knows_no_secrets(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
