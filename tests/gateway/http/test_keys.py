@@ -77,6 +77,17 @@ async def test_only_a_hash_of_a_key_is_stored(booth: Booth) -> None:
     assert token.rsplit("_", 1)[-1] not in str(stored)
 
 
+async def test_only_a_hash_of_a_visitors_token_is_stored(booth: Booth) -> None:
+    visitor = await booth.visitor(await booth.public())
+
+    kept = [key async for key in booth.house.client.scan_iter("rd:*:visit")]
+    stored = await booth.house.client.mget(kept)
+
+    assert len(kept) == 1
+    assert visitor.client.headers["X-Conversation-Token"] not in str([*kept, *stored])
+    assert (await visitor.client.get(visitor.path)).status_code == 200
+
+
 @pytest.mark.parametrize("scope", sorted(DEFAULT_SCOPES))
 async def test_a_key_without_a_scope_cannot_use_its_routes(booth: Booth, scope: Scope) -> None:
     client = await booth.secret(scopes=frozenset(Scope) - {scope})

@@ -137,14 +137,14 @@ async def test_a_door_without_documents_names_its_sources(house: House) -> None:
 
 
 async def test_a_visitors_link_opens_without_the_websites_origin(booth: Booth) -> None:
-    visitor = await booth.visitor(await booth.public(requests_per_minute=4))
+    visitor = await booth.visitor(await booth.public(requests_per_minute=12))
     booth.house.script.next(Role.RESPONSE, {"sources_used": [SOURCE]})
     answer = await visitor.client.post(f"{visitor.path}/messages", json=QUESTION)
     link = answer.json()["sources"][0]["link"]
 
     opened = [await booth.client().get(link) for _ in range(3)]
 
-    # And two requests before: a link uses its key's limits.
+    # And one request before: a link uses its visitor's share of its key's limits.
     assert [page.status_code for page in opened] == [200, 200, 429]
     assert "reader_later/en" in opened[-1].text
     assert int(opened[-1].headers["retry-after"]) >= 1

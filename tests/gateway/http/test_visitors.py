@@ -8,7 +8,6 @@ import httpx
 import pytest
 
 from broker.connecting import connect
-from gateway.keys import id_of
 from gateway.limits.visitors import SITE_FACTOR, VisitorLimits
 from tests.gateway.http.rig import WEBSITE, Booth, Visitor, eventually, open_booth
 from tests.worker.cast import House
@@ -373,17 +372,6 @@ async def test_many_at_once_take_no_more_than_there_is(house: House) -> None:
         answers = await asyncio.gather(*(ask(visitor, f"Question {n}?") for n in range(9)))
 
     assert sorted(answer.status_code for answer in answers) == [200] * 3 + [429] * 6
-
-
-async def test_the_kept_token_of_an_empty_conversation_opens_it(booth: Booth) -> None:
-    token = await booth.public()
-    visitor = await booth.visitor(token)
-
-    stored = await booth.house.client.get(await visit_key(booth.house, visitor))
-
-    assert visitor.client.headers["X-Conversation-Token"] not in str(stored)
-    assert id_of(token) is not None
-    assert (await visitor.client.get(visitor.path)).status_code == 200
 
 
 async def visit_key(house: House, visitor: Visitor) -> bytes:
