@@ -106,7 +106,7 @@ class Door:
             assistant = known[0]
         if assistant not in known:
             raise InvalidRequestError(
-                f"expected one of the assistants {known}, found {assistant!r}",
+                f"expected one of the assistants {known}, found another name",
                 code="unknown_assistant",
                 param="assistant",
                 status=404,

@@ -72,7 +72,7 @@ def _text(message: ChatMessage) -> str:
     other = next((part.type for part in content if part.type != "text"), None)
     if other is not None and message.role == "user":
         raise InvalidRequestError(
-            f"expected parts of the type 'text', found {other[:40]!r}",
+            "expected parts of the type 'text' alone",
             code="unsupported_content",
             param="messages",
         )

@@ -160,7 +160,7 @@ class Messages:
             raise unknown("message")
         if after.is_past(journal[-1].id):
             raise InvalidRequestError(
-                f"there is no event {last_event_id!r} of this message",
+                "there is no such event of this message",
                 code="unknown_event",
                 param="Last-Event-ID",
             )
@@ -214,13 +214,13 @@ async def check_same(door: Door, question: Question, message: Message) -> None:
     journal = await door.broker.journal(question)
     if not journal:
         raise InvalidRequestError(
-            f"the message {question.message_id!r} was forgotten: send it under another id",
+            "the message of this id was forgotten: send it under another id",
             code="message_forgotten",
             status=410,
         )
     if journal[0].fields.get("text") != message.text:
         raise InvalidRequestError(
-            f"the message {question.message_id!r} was sent before with another text",
+            "the message of this id was sent before with another text",
             code="message_id_reused",
             status=409,
         )
