@@ -60,10 +60,10 @@ class HttpSettings(BaseModel):
         30.0, gt=0, description="how long a reader may take to make room for more of an answer"
     )
     http_buffer_mb: int = Field(
-        64, ge=1, description="request bodies that one process holds at once, in all; then 503"
+        16, ge=1, description="request bodies that one process holds at once, in all; then 503"
     )
     http_buffer_mb_per_address: int = Field(
-        8, ge=1, description="the same, of one address (IPv6: of one /64)"
+        4, ge=1, description="the same, of one address (IPv6: of one /64)"
     )
 
     @field_validator("public_url", mode="before")

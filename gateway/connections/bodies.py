@@ -16,8 +16,11 @@ from gateway.connections.errors import (
 )
 from gateway.connections.limits import BODY_SECONDS
 
-BUFFERED_BYTES = 64 * 1024 * 1024
-BUFFERED_BYTES_PER_ADDRESS = 8 * 1024 * 1024
+BUFFERED_BYTES = 16 * 1024 * 1024
+BUFFERED_BYTES_PER_ADDRESS = 4 * 1024 * 1024
+SMALL_BYTES = 16 * 1024
+LARGE_SHARE = 0.75
+"""The part of the budget that bodies may use beyond their first 16 kB: usual ones have the rest."""
 RETRY_SECONDS = 2
 
 
@@ -29,9 +32,17 @@ class Lease:
         self._group = group
         self.held_bytes = 0
 
+    def check(self, nbytes: int) -> None:
+        """Raise `BuffersFullError` when there is no room for so much; hold as before.
+
+        What a request only announces is not held for it: it would cost its sender nothing.
+        """
+        self._budget.check(self._group, nbytes, is_small=nbytes <= SMALL_BYTES)
+
     def take(self, nbytes: int) -> None:
         """Hold more; raises `BuffersFullError` when there is no room, and holds as before."""
-        self._budget.take(self._group, nbytes)
+        is_small = self.held_bytes + nbytes <= SMALL_BYTES
+        self._budget.take(self._group, nbytes, is_small=is_small)
         self.held_bytes += nbytes
 
     def release(self) -> None:
@@ -67,13 +78,18 @@ class BufferBudget:
         finally:
             lease.release()
 
-    def take(self, group: str, nbytes: int) -> None:
+    def take(self, group: str, nbytes: int, *, is_small: bool) -> None:
         """Take bytes for a group of addresses; raises `BuffersFullError`."""
-        held = self._held_of.get(group, 0)
-        if self.held_bytes + nbytes > self._bytes or held + nbytes > self._per_address:
-            raise BuffersFullError("too many requests are being read: try again")
-        self._held_of[group] = held + nbytes
+        self.check(group, nbytes, is_small=is_small)
+        self._held_of[group] = self._held_of.get(group, 0) + nbytes
         self.held_bytes += nbytes
+
+    def check(self, group: str, nbytes: int, *, is_small: bool) -> None:
+        """Raise `BuffersFullError` when there is no room for so much."""
+        held = self._held_of.get(group, 0)
+        most = self._bytes if is_small else self._bytes * LARGE_SHARE
+        if self.held_bytes + nbytes > most or held + nbytes > self._per_address:
+            raise BuffersFullError("too many requests are being read: try again")
 
     def give_back(self, group: str, nbytes: int) -> None:
         """Give bytes back."""
@@ -96,9 +112,11 @@ async def read_body(
     """Return the body; raises a `BodyError`. What is said to be too long is not begun."""
     too_large = BodyTooLargeError(f"expected a body of at most {longest_bytes:,} bytes")
     length = Headers(scope=scope).get("content-length", "0")
-    if length.isdecimal() and int(length[:20]) > longest_bytes:
+    announced = int(length[:20]) if length.isdecimal() else 0
+    if announced > longest_bytes:
         raise too_large
-    body = bytearray()
+    lease.check(announced)
+    pieces, size = [], 0
     try:
         async with asyncio.timeout(seconds):
             more = True
@@ -107,11 +125,13 @@ async def read_body(
                 if message["type"] == "http.disconnect":
                     raise CallerGoneError("the connection broke before the body was complete")
                 chunk = message.get("body", b"")
-                if len(body) + len(chunk) > longest_bytes:
+                size += len(chunk)
+                if size > longest_bytes:
                     raise too_large
                 lease.take(len(chunk))
-                body += chunk
+                # Pieces of one size: growing one buffer would leave holes in the heap.
+                pieces.append(chunk)
                 more = bool(message.get("more_body", False))
     except TimeoutError as error:
         raise BodyTooSlowError("the body came too slowly") from error
-    return bytes(body)
+    return b"".join(pieces)

@@ -6,7 +6,7 @@ HEAD_BYTES = 64 * 1024
 """The request line and all headers of one request."""
 HEADER_COUNT = 100
 URL_BYTES = 16 * 1024
-READ_BYTES = 16 * 1024
+READ_BYTES = 8 * 1024
 """The most that is read from a connection at once; the buffer for it is shared by all."""
 FRAMING_BYTES = 16 * 1024
 """Chunk extensions and trailers of one request, in all."""

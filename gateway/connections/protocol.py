@@ -181,10 +181,15 @@ class BoundedHttpProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
         """Take a part of the body."""
         self._framing.count_body(len(body))
         super().on_body(body)
+        if not self._is_answered():
+            # Sooner than uvicorn: what the application has not asked for waits in the system.
+            self.flow.pause_reading()
 
     def on_message_complete(self) -> None:
         """End the request."""
         super().on_message_complete()
+        if not self.pipeline:
+            self.flow.resume_reading()
         self._framing.end()
         self._clear_deadline()
 

@@ -76,8 +76,9 @@ class LingeringTransport(asyncio.Transport):
             self.watch_writing()
 
     def end(self) -> None:
-        """Stop all timers: the connection is gone."""
+        """Stop all timers and forget the protocol: the connection is gone."""
         self._is_closing = True
+        self._has_unread = _nothing
         self._stop_timer()
         if self._linger_timer is not None:
             self._linger_timer.cancel()
@@ -106,3 +107,7 @@ class LingeringTransport(asyncio.Transport):
         if self._write_timer is not None:
             self._write_timer.cancel()
             self._write_timer = None
+
+
+def _nothing() -> bool:
+    return False

@@ -96,16 +96,19 @@ def _tell(app: FastAPI, kind: type[E], read: Callable[[E], HttpError]) -> None:
 
 
 def _invalid(error: RequestValidationError) -> HttpError:
-    """Tell where a request is not as expected, and what was expected; not what was found."""
+    """Tell where a request is not as expected, and what was expected; not what was found.
+
+    The place of a field that is not expected at all is the caller's own text: only what holds it
+    is named.
+    """
     first = error.errors()[0]
     where = [str(part) for part in first["loc"]]
     if first["type"] == "extra_forbidden":
-        # The name of a field that nobody expects is the sender's own.
-        where.pop()
-    param = ".".join(where[1:]) or where[0]
-    return InvalidRequestError(
-        f"{param[:100]}: {first['msg']}", code="invalid_request", param=param[:100]
-    )
+        param, told = ".".join(where[1:-1]), "a field is not expected here"
+    else:
+        param, told = ".".join(where[1:]), str(first["msg"])
+    param = (param or where[0])[:100]
+    return InvalidRequestError(f"{param}: {told}", code="invalid_request", param=param)
 
 
 def _of_framework(error: HTTPException) -> HttpError:

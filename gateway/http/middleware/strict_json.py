@@ -20,7 +20,8 @@ def check_json(scope: Scope, body: bytes) -> None:
     if not body or not (kind == "application/json" or kind.endswith("+json")):
         return
     try:
-        json.loads(body, object_pairs_hook=_check_names, parse_constant=_refuse_constant)
+        # Decoded here: Python's reader would take halves of surrogates, and guess at encodings.
+        json.loads(body.decode(), object_pairs_hook=_check_names, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         # What was found is not repeated, also not by Python's own message.
         raise InvalidRequestError(

@@ -1,13 +1,16 @@
 """Requests that mean no good: none breaks the door, and none shows what is another's.
 
-`REFDESK_HOSTILE_REQUESTS` makes more of the generated ones; they are the same in every run.
+`REFDESK_HOSTILE_REQUESTS` makes more of the generated ones; they are the same in every run. Twenty
+thousand on the wire are sent by `python -m tests.gateway.hostile`.
 """
 
+import asyncio
 import json
 import os
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -17,10 +20,12 @@ from hypothesis.errors import Unsatisfiable
 from schemathesis.checks import CHECKS, load_all_checks
 from schemathesis.generation import GenerationMode
 
+from tests.gateway.hostile.wire import send_all
 from tests.gateway.http.served import WORD, Served, served
 
 REQUESTS = int(os.environ.get("REFDESK_HOSTILE_REQUESTS", "160"))
 SEED = 2026
+WIRE_REQUESTS = 300
 FERTILE = 20
 """Kinds of requests, right and wrong ones of each route, of which there is no end."""
 KNOWN = {"conversation_id": "c1", "message_id": "m1", "model": "docs"}
@@ -66,6 +71,22 @@ def test_generated_requests_never_break_the_door_nor_show_what_is_anothers(door:
             _send(door, operation, mode, share, sent)
     assert len(sent) >= REQUESTS
     print(f"{len(sent)} generated requests; statuses {sorted(set(sent))}")  # noqa: T201
+
+
+@pytest.mark.parametrize("seed_", [1, 2])
+def test_bent_requests_on_the_wire_never_break_the_door_nor_show_what_is_anothers(
+    door: Served, seed_: int
+) -> None:
+    port = urlsplit(door.url).port
+    assert port is not None
+
+    verdict = asyncio.run(
+        send_all(port, WIRE_REQUESTS, seed=seed_, token=door.token, secrets=(WORD,))
+    )
+
+    assert verdict.wrong == []
+    assert verdict.sent == WIRE_REQUESTS
+    assert {200, 400, 401, 404, 405} <= set(verdict.statuses)
 
 
 def _send(door: Served, operation: Any, mode: GenerationMode, share: int, sent: list[int]) -> None:
