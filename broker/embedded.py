@@ -40,6 +40,7 @@ REMOVED = (
     "REPLICAOF", "SHUTDOWN", "SLAVEOF",
 )  # fmt: skip
 """Commands that a private server does not have: nobody needs them, and each can harm it."""
+SOCKET = "redis.sock"
 LONGEST_SOCKET_PATH = 100
 """Systems allow 104 to 108 bytes."""
 
@@ -128,16 +129,56 @@ def _running_server(folder: Path, server: Path) -> Path:
     starting = os.open(folder / "starting", os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(starting, fcntl.LOCK_EX)
-        note = folder / "socket"
-        if note.exists() and answers(Path(note.read_text("utf-8"))):
-            return Path(note.read_text("utf-8"))
+        found = _own_socket(folder)
+        if found is not None:
+            return found
         _check_not_older(folder, server)
         path = _socket_path(folder)
-        note.write_text(str(path), "utf-8")
+        # Relative where it can be: a folder that is moved takes its socket along.
+        inside = path.is_relative_to(folder)
+        (folder / "socket").write_text(str(path.relative_to(folder) if inside else path), "utf-8")
         _start(folder, server, path)
         return path
     finally:
         os.close(starting)
+
+
+def _own_socket(folder: Path) -> Path | None:
+    """Return the socket of the server that runs for this very folder, or None without one.
+
+    What a file in the folder says is copied with it; a lock of its keeper is not, nor does
+    anybody listen at a copied socket.
+    """
+    note = folder / "socket"
+    noted = folder / (note.read_text("utf-8") if note.exists() else SOCKET)
+    until = time.monotonic() + START_SECONDS
+    while _is_kept(folder):
+        if answers(noted):
+            return noted
+        if time.monotonic() > until:
+            raise EmbeddedServerError(
+                f"expected the redis-server of {folder} to answer at {noted}, found that it runs "
+                f"and did not within {START_SECONDS:.0f} s: {_last_line(folder / 'server.log')}"
+            )
+        time.sleep(0.01)
+    # That of an earlier release, whose keeper holds no lock.
+    inside = folder / SOCKET
+    return inside if answers(inside) else None
+
+
+def _is_kept(folder: Path) -> bool:
+    """Return whether a keeper, or the server that it started, lives for this very folder."""
+    try:
+        descriptor = os.open(folder / "keeper.pid", os.O_RDWR)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
 
 
 def _check_not_older(folder: Path, server: Path) -> None:
@@ -215,13 +256,16 @@ def answers(path: Path) -> bool:
 
 def _socket_path(folder: Path) -> Path:
     """Return a path for the socket that is short enough for the system."""
-    path = folder / "redis.sock"
+    path = folder / SOCKET
     if len(os.fsencode(path)) <= LONGEST_SOCKET_PATH:
         return path
-    digest = hashlib.blake2b(os.fsencode(folder), digest_size=8).hexdigest()
+    # By what the folder is, not where: a copy that takes its place has a socket of its own.
+    is_at = folder.stat()
+    name = f"{is_at.st_dev}:{is_at.st_ino}:{folder}"
+    digest = hashlib.blake2b(os.fsencode(name), digest_size=8).hexdigest()
     short = Path(tempfile.gettempdir()) / f"refdesk-{os.getuid()}-{digest}"
     short.mkdir(mode=0o700, exist_ok=True)
     found = short.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
         raise EmbeddedServerError(f"expected {short} to be a folder that only this user can enter")
-    return short / "redis.sock"
+    return short / SOCKET

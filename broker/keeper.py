@@ -5,6 +5,8 @@ Every process that uses the server holds a shared lock on `<folder>/users`, whic
 releases whenever and however it dies. The keeper waits for the exclusive lock: to get it means that
 the last user is gone, and the server is stopped. Should the keeper itself be killed, the system
 stops the server with it (Linux). Nothing is left behind either way.
+
+Another lock, on `<folder>/keeper.pid`, tells a folder that has a server from a copy of one.
 """
 
 import ctypes
@@ -39,7 +41,7 @@ def main(folder: Path, command: list[str]) -> int:
     unused = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: unused.set())
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    (folder / "keeper.pid").write_text(f"{os.getpid()}\n", "ascii")
+    kept = _hold(folder)
     threading.Thread(target=_wait_for_users, args=(folder / "users", unused), daemon=True).start()
     failures = 0
     die_with_parent = _die_with_parent()
@@ -49,12 +51,23 @@ def main(folder: Path, command: list[str]) -> int:
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
+            # Whichever of the two lives holds the lock.
+            pass_fds=(kept,),
             preexec_fn=die_with_parent,
         )
         if _keep(server, unused):
             return 0
         failures = failures + 1 if time.monotonic() - started < QUICK_SECONDS else 0
     return 1
+
+
+def _hold(folder: Path) -> int:
+    """Return a lock that says that this very folder has a server: a copied folder has none."""
+    descriptor = os.open(folder / "keeper.pid", os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    os.ftruncate(descriptor, 0)
+    os.write(descriptor, f"{os.getpid()}\n".encode("ascii"))
+    return descriptor
 
 
 def _keep(server: "subprocess.Popen[bytes]", unused: threading.Event) -> bool:

@@ -4,27 +4,54 @@ import argparse
 import asyncio
 import sys
 from contextlib import AsyncExitStack
+from urllib.parse import urlsplit
 
 from config.settings import Settings, load_settings
 from deploy.command import CommandError
 from deploy.commands.serve import answering
-from deploy.printing import say
+from deploy.printing import say, say_json
 from deploy.serving import add_place, budget_of, required, served
 from worker.process import collect_rarely
 from worker.shutdown import stop_on_signals
 
 PORT = 3000
+MISSING = "Slack needs: pip install '.[slack]' in the checkout"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `refdesk slack`."""
     add_place(parser, PORT)
+    parser.add_argument(
+        "--manifest",
+        nargs="?",
+        const="",
+        metavar="URL",
+        help="print the manifest that makes the Slack app, and end: for Socket Mode, or with the "
+        "address at which Slack reaches the desk, such as https://desk.example.org",
+    )
 
 
 def run(chosen: argparse.Namespace) -> int:
     """Run `refdesk slack`."""
+    if chosen.manifest is not None:
+        _say_manifest(chosen.manifest)
+        return 0
     asyncio.run(_serve(load_settings(), chosen))
     return 0
+
+
+def _say_manifest(url: str) -> None:
+    try:
+        from gateway.slack.manifest import manifest
+    except ImportError as error:
+        raise CommandError(MISSING) from error
+    told = urlsplit(url)
+    is_origin = told.scheme == "https" and told.hostname and told.path in {"", "/"}
+    if url and (not is_origin or told.query or told.fragment):
+        raise CommandError(
+            f"--manifest: expected an address such as https://desk.example.org, found {url!r}"
+        )
+    say_json(manifest(url or None))
 
 
 async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
@@ -42,7 +69,7 @@ async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
         from gateway.slack.channel import SlackChannel
         from gateway.slack.serving import PATH, made_client, slack_webhook, socket_mode
     except ImportError as error:
-        raise CommandError("Slack needs: pip install '.[slack]' in the checkout") from error
+        raise CommandError(MISSING) from error
     from deploy.pushing import push_door, turns_of
     from gateway.pushing.pacing import Pacer
 

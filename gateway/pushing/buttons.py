@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from envelope.question import Question
 from gateway.answer import Answer
+from gateway.pushing.marking import plain_title
 from gateway.pushing.port import Button, PushMemory, Texts
 
 TOKEN_BYTES = 15
@@ -38,14 +39,13 @@ class Buttons:
         """Return the buttons under an answer."""
         made = []
         for number, action in enumerate(answer.suggested_actions):
+            label = plain_title(action.label)
             if action.kind == "source":
                 if action.url is not None:
-                    made.append(Button(action.label, "", action.kind, action.url))
+                    made.append(Button(label, "", action.kind, action.url))
                 continue
-            choice = Choice(
-                question=question, number=str(number), label=action.label, ask=action.value
-            )
-            made.append(Button(action.label, await self.kept(choice), action.kind))
+            choice = Choice(question=question, number=str(number), label=label, ask=action.value)
+            made.append(Button(label, await self.kept(choice), action.kind))
         if thumbs and answer.outcome.value == "answered":
             for thumb in THUMBS:
                 choice = Choice(question=question, number=thumb, label=thumb, thumb=thumb)

@@ -1,5 +1,6 @@
 """Turns Markdown into plain text with marks, which each platform can be told in its own words."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -13,6 +14,9 @@ BULLET = "• "
 RULE = "———"
 _MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("strikethrough")
 _INLINE = {"strong": "bold", "em": "italic", "s": "strike"}
+
+
+_TICKS = re.compile("`+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,3 +192,12 @@ class _Writer:
         self._begin(kind, detail)
         self.text += text
         self._end()
+
+
+def plain_title(text: str) -> str:
+    """Return a title for where there is no code: without the backticks around code."""
+    parts = _TICKS.split(text)
+    if len(parts) % 2 == 0:
+        # One that nothing closes is no mark.
+        parts[-2:] = [f"{parts[-2]}`{parts[-1]}"]
+    return "".join(parts)

@@ -21,7 +21,7 @@ from gateway.slack.audience import SlackAudience
 from gateway.slack.blocks import CHOOSE, OPEN
 from gateway.slack.calls import SlackCalls, understood
 from gateway.slack.channel import show_choice
-from gateway.slack.events import DIRECT, Deleted, Heard, Me, conversation_of, read
+from gateway.slack.events import DIRECT, HEARD, Deleted, Heard, Me, conversation_of, read
 from gateway.slack.forms import check_press
 
 log = structlog.get_logger("gateway")
@@ -192,8 +192,8 @@ def made_app(client: AsyncWebClient, events: SlackEvents, *, signing_secret: str
         process_before_response=True,
         raise_error_for_unhandled_request=True,
     )
-    app.event("message")(_listener(events))
-    app.event("app_mention")(_listener(events))
+    for name in sorted(HEARD):
+        app.event(name)(_listener(events))
 
     async def pressed(ack: Callable[[], Awaitable[Any]], body: dict[str, Any]) -> None:
         await events.pressed(body)

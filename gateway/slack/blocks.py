@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from broker.port import Fields
 from gateway.answer import Source
-from gateway.pushing.marking import Marked, linked, marked
+from gateway.pushing.marking import Marked, linked, marked, plain_title
 from gateway.pushing.port import Button
 from gateway.pushing.splitting import split
 from gateway.slack.mrkdwn import escaped, mrkdwn
@@ -102,7 +102,7 @@ def _sent(blocks: Sequence[Fields]) -> int:
 
 
 def _source(source: Source) -> str:
-    name = " › ".join(dict.fromkeys((source.title, *source.heading_path)))
+    name = plain_title(" › ".join(dict.fromkeys((source.title, *source.heading_path))))
     shown = escaped(name[:SOURCE_CHARACTERS]).replace("|", "¦")
     place = source.place
     if place.startswith(("https://", "http://")) and len(place) <= LINK_CHARACTERS:

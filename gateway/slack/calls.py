@@ -39,6 +39,18 @@ RATES = {
 (taking eyes away). Eyes are set no faster than they can be taken away."""
 
 
+SCOPES = {
+    "chat.postMessage": "chat:write",
+    "chat.update": "chat:write",
+    "chat.delete": "chat:write",
+    "chat.postEphemeral": "chat:write",
+    "users.info": "users:read",
+    "reactions.add": "reactions:write",
+    "reactions.remove": "reactions:write",
+}
+"""What an app must be allowed for each method; `auth.test` is anybody's."""
+
+
 class BlocksError(NeverError):
     """Slack does not take blocks that look right to us."""
 

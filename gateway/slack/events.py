@@ -18,6 +18,15 @@ from gateway.slack.mrkdwn import mentions, said, speaks_to_another
 SAID = frozenset({"", "thread_broadcast", "file_share", "me_message"})
 """Subtypes of messages that people wrote."""
 DIRECT = "direct"
+EVENTS = {
+    "app_mention": "app_mentions:read",
+    "message.channels": "channels:history",
+    "message.groups": "groups:history",
+    "message.im": "im:history",
+}
+"""The events that the desk hears, and what an app must be allowed for each."""
+HEARD = frozenset(name.partition(".")[0] for name in EVENTS)
+"""What these are called when they come."""
 COMMANDS = {
     "clear": "clear_history",
     "clear_history": "clear_history",

@@ -11,7 +11,14 @@ from pydantic import JsonValue
 
 from broker.port import Fields
 from gateway.answer import Source
-from gateway.pushing.marking import Mark, Marked, linked, marked, with_addresses_as_code
+from gateway.pushing.marking import (
+    Mark,
+    Marked,
+    linked,
+    marked,
+    plain_title,
+    with_addresses_as_code,
+)
 from gateway.pushing.port import Button
 from gateway.pushing.splitting import split, utf16_units
 
@@ -57,7 +64,7 @@ def with_sources(answer: Marked, sources: Sequence[Source], *, title: str) -> Ma
         return answer
     text, marks = f"{answer.text}\n\n{title}", list(answer.marks)
     for source in sources:
-        name = " › ".join(dict.fromkeys((source.title, *source.heading_path)))
+        name = plain_title(" › ".join(dict.fromkeys((source.title, *source.heading_path))))
         text += f"\n[{source.number}] "
         place = source.place
         if place.startswith(WEB):

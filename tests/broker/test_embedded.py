@@ -57,7 +57,7 @@ def keeper_pid(folder: Path) -> int:
 
 
 def socket_of(folder: Path) -> Path:
-    return Path((folder / "broker" / "socket").read_text())
+    return folder / "broker" / (folder / "broker" / "socket").read_text()
 
 
 def runs(pid: int) -> bool:
@@ -205,6 +205,63 @@ async def test_a_server_that_dies_is_started_again_and_work_goes_on(tmp_path: Pa
         await client.aclose()
         await rig.broker.close()
     await stopped(tmp_path)
+
+
+def copied(folder: Path, to: Path) -> Path:
+    """Copy a folder with all that is in it, as people do: sockets too."""
+    subprocess.run(["cp", "-R", folder, to], check=True)
+    return to
+
+
+@pytest.mark.redis
+@pytest.mark.slow
+@pytest.mark.usefixtures("server")
+@pytest.mark.parametrize("deep", ["", "long" * 30], ids=["short path", "long path"])
+async def test_a_copied_folder_has_a_server_of_its_own(tmp_path: Path, deep: str) -> None:
+    original = tmp_path / deep / "original"
+    with another_process(original):
+        copy = copied(original, tmp_path / deep / "copy")
+        with another_process(copy):
+            async with embedded_redis(original) as first, embedded_redis(copy) as second:
+                urls = (first.url, second.url)
+                counted = [await visits(first), await visits(first), await visits(second)]
+    await stopped(original)
+    await stopped(copy)
+
+    assert urls[0] != urls[1]
+    # The original was used once before; what the copy held was not on disk for sure.
+    assert counted[:2] == [2, 3]
+    assert counted[2] in {2, 3}
+
+
+@pytest.mark.redis
+@pytest.mark.slow
+@pytest.mark.usefixtures("server")
+@pytest.mark.parametrize("deep", ["", "long" * 30], ids=["short path", "long path"])
+async def test_a_copy_that_takes_the_place_of_its_original_does_not_join_it(
+    tmp_path: Path, deep: str
+) -> None:
+    place, aside = tmp_path / deep / "data", tmp_path / deep / "aside"
+    with another_process(place):
+        place.rename(aside)
+        copied(aside, place)
+        async with embedded_redis(place) as restored, embedded_redis(aside) as moved:
+            apart = await server_of(restored) != await server_of(moved)
+            # Whoever moves a folder finds the server that runs for it.
+            assert await visits(moved) == 2
+    await stopped(place)
+    await stopped(aside)
+
+    assert apart
+
+
+async def server_of(endpoint: Endpoint) -> int:
+    """Return the process of the server that answers here."""
+    client = endpoint.client()
+    try:
+        return int((await client.info("server"))["process_id"])
+    finally:
+        await client.aclose()
 
 
 @pytest.mark.redis

@@ -208,7 +208,7 @@ async def test_a_question_back_is_forgotten_with_its_conversation_after_a_month(
 
 def keeper_of(data: Path) -> tuple[int, Path]:
     broker = data / "broker"
-    return int((broker / "keeper.pid").read_text()), Path((broker / "socket").read_text())
+    return int((broker / "keeper.pid").read_text()), broker / (broker / "socket").read_text()
 
 
 def runs(pid: int) -> bool:

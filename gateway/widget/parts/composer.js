@@ -1,14 +1,14 @@
 // The field where a question is written.
 
 import { icon, make } from "./elements.js";
+import { limited } from "./limits.js";
 
 const LONGEST_QUESTION = 8000;
 
-/** Return the form and its field; `ask(text)` sends. */
-export function composer({ words, placeholder, disclaimer, ask }) {
+/** Return the form, its field, and `takes(text)`; `ask(text)` sends, `say(text)` announces. */
+export function composer({ words, placeholder, disclaimer, ask, say }) {
   const field = make("textarea", {
     rows: "1",
-    maxlength: String(LONGEST_QUESTION),
     placeholder: placeholder || words.placeholder,
     "aria-label": words.ask,
     enterkeyhint: "send",
@@ -17,15 +17,20 @@ export function composer({ words, placeholder, disclaimer, ask }) {
   const send = make("button", { class: "send", "aria-label": words.send, disabled: true }, icon("send"));
   const row = make("div", { class: "field" }, field, send);
   const note = disclaimer ? make("p", { class: "disclaimer", dir: "auto" }, disclaimer) : null;
-  const node = make("form", { class: "composer" }, row, note);
+  const limit = limited(field, LONGEST_QUESTION, { words, say });
+  const node = make("form", { class: "composer" }, limit.note, row, note);
 
   const ready = () => {
-    send.disabled = !field.value.trim();
+    send.disabled = !limit.fits() || !field.value.trim();
     field.dir = field.value ? "auto" : ""; // a placeholder goes the interface's way
   };
   const submit = () => {
     const text = field.value.trim();
     if (!text) return;
+    if (!limit.fits()) {
+      say(limit.note.textContent);
+      return;
+    }
     field.value = "";
     ready();
     ask(text);
@@ -42,5 +47,12 @@ export function composer({ words, placeholder, disclaimer, ask }) {
     submit();
     field.focus();
   });
-  return { node, field };
+  /** Return whether a text can be sent; what is too long is put where it can be shortened. */
+  const takes = (text) => {
+    if ([...text].length <= LONGEST_QUESTION) return true;
+    field.value = text;
+    ready();
+    return false;
+  };
+  return { node, field, takes };
 }

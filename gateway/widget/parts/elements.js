@@ -27,6 +27,21 @@ export function make(tag, attributes = {}, ...children) {
   return node;
 }
 
+/** Return a title's nodes: what stands between backticks is code. */
+export function titled(text) {
+  const parts = text.split(/`+/);
+  if (parts.length % 2 === 0) {
+    const end = parts.pop(); // a backtick that nothing closes is one
+    parts[parts.length - 1] += `\`${end}`;
+  }
+  return parts.map((part, at) => (at % 2 ? make("code", { dir: "ltr" }, part) : part));
+}
+
+/** Return a title for where there is no code. */
+export function plainTitle(text) {
+  return make("i", {}, ...titled(text)).textContent;
+}
+
 /** Return a drawing that says nothing to a screen reader. */
 export function icon(name) {
   const drawing = document.createElementNS(SVG, "svg");

@@ -1,7 +1,9 @@
 // The row under an answer: copy it, rate it, say why.
 
 import { iconButton, make } from "./elements.js";
+import { limited } from "./limits.js";
 
+const LONGEST_REASON = 1000;
 const SHOWN_MS = 2500;
 
 /** Return the row; `rate(thumb, reason)` keeps a rating, `say(text)` announces. */
@@ -36,14 +38,20 @@ export function answerTools(turn, { words, rate, say }) {
   }
 
   function ask(thumb) {
-    const field = make("textarea", { id: "reason", maxlength: "1000", dir: "auto" });
-    const done = (event) => {
-      event?.preventDefault();
+    const field = make("textarea", { id: "reason", dir: "auto" });
+    const limit = limited(field, LONGEST_REASON, { words, say });
+    field.addEventListener("input", limit.fits);
+    const done = () => {
       form.remove();
       row.querySelector(`[data-thumb="${thumb}"]`).focus();
     };
     const submit = async (event) => {
-      done(event);
+      event.preventDefault();
+      if (!limit.fits()) {
+        say(limit.note.textContent);
+        return;
+      }
+      done();
       show((await rate(thumb, field.value.trim())) ? words.thanks : words.unsent);
     };
     const form = make(
@@ -51,15 +59,16 @@ export function answerTools(turn, { words, rate, say }) {
       { class: "reason", onsubmit: submit },
       make("label", { for: "reason" }, words.reason),
       field,
+      limit.note,
       make(
         "div",
         { class: "row" },
         make("button", { class: "button main" }, words.send),
-        make("button", { class: "button", type: "button", onclick: () => done() }, words.close),
+        make("button", { class: "button", type: "button", "data-back": true, onclick: done }, words.close),
       ),
     );
     form.addEventListener("keydown", (event) => {
-      if (event.key !== "Escape") return;
+      if (event.key !== "Escape" || event.isComposing) return;
       event.stopPropagation();
       event.preventDefault();
       done();
@@ -67,7 +76,8 @@ export function answerTools(turn, { words, rate, say }) {
     // One form at a time: its label needs a field of its own.
     box.getRootNode().querySelectorAll(".reason").forEach((other) => other.remove());
     box.append(form);
-    field.focus();
+    form.scrollIntoView({ block: "nearest" });
+    field.focus({ preventScroll: true });
   }
 
   return {

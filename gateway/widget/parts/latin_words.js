@@ -39,6 +39,7 @@ const ENGLISH = {
   shut: "The desk cannot be asked from this page.",
   again: "Try again",
   shortened: "The rest of this very long answer is not shown.",
+  long: "Too long: {n} characters of at most {most}.",
   table: "Table",
 };
 
@@ -83,6 +84,7 @@ export const LATIN_WORDS = {
     shut: "Von dieser Seite aus kann nicht gefragt werden.",
     again: "Noch einmal versuchen",
     shortened: "Der Rest dieser sehr langen Antwort wird nicht gezeigt.",
+    long: "Zu lang: {n} Zeichen von höchstens {most}.",
     table: "Tabelle",
   },
   es: {
@@ -124,6 +126,7 @@ export const LATIN_WORDS = {
     shut: "No se puede preguntar desde esta página.",
     again: "Intentar de nuevo",
     shortened: "El resto de esta respuesta tan larga no se muestra.",
+    long: "Demasiado largo: {n} caracteres de un máximo de {most}.",
     table: "Tabla",
   },
   fr: {
@@ -165,6 +168,7 @@ export const LATIN_WORDS = {
     shut: "Cette page ne permet pas de poser de questions.",
     again: "Réessayer",
     shortened: "Le reste de cette très longue réponse n’est pas affiché.",
+    long: "Trop long : {n} caractères sur {most} au plus.",
     table: "Tableau",
   },
   it: {
@@ -206,6 +210,7 @@ export const LATIN_WORDS = {
     shut: "Da questa pagina non si possono fare domande.",
     again: "Riprova",
     shortened: "Il resto di questa risposta molto lunga non è mostrato.",
+    long: "Troppo lungo: {n} caratteri su {most} al massimo.",
     table: "Tabella",
   },
   pt: {
@@ -247,6 +252,7 @@ export const LATIN_WORDS = {
     shut: "Não é possível perguntar a partir desta página.",
     again: "Tentar de novo",
     shortened: "O resto desta resposta muito longa não é mostrado.",
+    long: "Demasiado longo: {n} caracteres de {most} no máximo.",
     table: "Tabela",
   },
 };

@@ -29,7 +29,8 @@ export class Panel {
     this.status = make("div", { class: "unseen", role: "status", "aria-live": "polite" });
     const { placeholder, disclaimer } = told;
     const ask = (text) => this.ask(text);
-    this.composer = composer({ words, placeholder, disclaimer, ask });
+    const say = (text) => this.say(text);
+    this.composer = composer({ words, placeholder, disclaimer, ask, say });
     this.parts = [this.head, this.log, this.notice, this.asking, this.composer.node, this.status];
     this.#listen();
     this.#turns();
@@ -39,6 +40,7 @@ export class Panel {
   /** Ask; what was `pressed` vanishes, so that focus needs another place. */
   ask(text, { pressed = false } = {}) {
     this.say("");
+    if (!this.composer.takes(text)) return;
     this.conversation.ask(text);
     this.following = true;
     this.#follow();
@@ -54,6 +56,14 @@ export class Panel {
   focus() {
     const target = matchMedia("(pointer: coarse)").matches ? this.log : this.composer.field;
     target.focus({ preventScroll: true });
+  }
+
+  /** Close what was opened within the panel last; false: there is nothing. */
+  back() {
+    const asked = this.asking.hidden ? null : this.asking;
+    const within = asked ?? this.list.querySelector(".reason");
+    within?.querySelector("[data-back]").click();
+    return Boolean(within);
   }
 
   close() {
@@ -108,7 +118,10 @@ export class Panel {
           conversation.stop(running);
         },
         again: (failed) => conversation.again(failed),
-        rate: (rated, thumb, reason) => conversation.rate(rated, thumb, reason),
+        rate: (rated, thumb, reason) => {
+          this.following = false; // whoever rates an answer reads there
+          return conversation.rate(rated, thumb, reason);
+        },
         say: (text) => this.say(text),
       };
       view = new TurnView(turn, { words: this.words, template: this.told.template, desk });
@@ -188,9 +201,9 @@ export class Panel {
     };
     const question = make("p", { id: "sure", role: "alert" }, this.words.sure);
     const yes = make("button", { type: "button", class: "button main", onclick: forget }, this.words.forget);
-    const no = { type: "button", class: "button", onclick: () => close(this.fresh) };
+    const no = { type: "button", class: "button", "data-back": true, onclick: () => close(this.fresh) };
     this.asking.onkeydown = (event) => {
-      if (event.key !== "Escape") return;
+      if (event.key !== "Escape" || event.isComposing) return;
       event.stopPropagation();
       event.preventDefault();
       close(this.fresh);
@@ -210,7 +223,8 @@ export class Panel {
       const last = this.list.lastElementChild;
       if (!last) return;
       const bottom = this.log.scrollHeight - this.log.clientHeight;
-      this.log.scrollTop = Math.min(bottom, last.offsetTop - ROOM_PX);
+      // Never back up: whoever has read on stays there.
+      this.log.scrollTop = Math.max(this.log.scrollTop, Math.min(bottom, last.offsetTop - ROOM_PX));
     });
   }
 

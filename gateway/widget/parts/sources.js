@@ -1,6 +1,6 @@
 // Shows where an answer stands: a list of places, and numbers in the text that lead to them.
 
-import { icon, make, unseen } from "./elements.js";
+import { icon, make, plainTitle, titled, unseen } from "./elements.js";
 import { harmless, placeOf } from "./links.js";
 
 const OPENS = { target: "_blank", rel: "noopener noreferrer" };
@@ -25,15 +25,16 @@ export class Sources {
   cite(number) {
     const place = this.places.find(({ numbers }) => numbers.includes(number));
     if (!place) return null;
-    const label = `${this.words.source.replace("{n}", number)}: ${place.title}`;
+    const title = plainTitle(place.title);
+    const label = `${this.words.source.replace("{n}", number)}: ${title}`;
     if (place.address) {
-      const told = { class: "cite", href: place.address, title: place.title, ...OPENS };
+      const told = { class: "cite", href: place.address, title, ...OPENS };
       const node = make("a", told, String(number));
       node.setAttribute("aria-label", `${label} (${this.words.tab})`);
       return node;
     }
     const goes = () => this.items.get(place)?.focus();
-    const named = { type: "button", class: "cite", title: place.title, "aria-label": label };
+    const named = { type: "button", class: "cite", title, "aria-label": label };
     return make("button", { ...named, onclick: goes }, String(number));
   }
 
@@ -52,7 +53,7 @@ export class Sources {
   #place({ numbers, title, above, address }) {
     const shown = [
       make("span", { class: "numbers" }, numbers.join(" ")),
-      make("span", { class: "what", dir: "auto" }, make("b", {}, title), above && make("small", {}, above)),
+      make("span", { class: "what", dir: "auto" }, make("b", {}, ...titled(title)), above && make("small", {}, ...titled(above))),
     ];
     if (!address) return make("div", { class: "place" }, ...shown);
     const opened = [icon("out"), unseen(` (${this.words.tab})`)];

@@ -139,7 +139,7 @@ ol.turns { list-style: none; margin-block: 0; padding: 0; display: flex; flex-di
 .prose a { color: var(--accent); text-decoration: underline; text-underline-offset: .18em;
   text-decoration-thickness: 1px; }
 .prose a:hover { text-decoration-thickness: 2px; }
-.prose code { font: .9em/1.5 ui-monospace, "SF Mono", "Cascadia Code", Menlo, Consolas, monospace;
+:is(.prose, .place, .choice) code { font: .9em/1.5 ui-monospace, "SF Mono", "Cascadia Code", Menlo, Consolas, monospace;
   background: var(--raised); border-radius: 5px; padding: .1em .35em; unicode-bidi: isolate; -webkit-box-decoration-break: clone;
   box-decoration-break: clone; }
 .prose pre { background: var(--raised); border: 1px solid var(--line); border-radius: var(--small);
@@ -188,6 +188,8 @@ li:focus-visible { outline-offset: -2px; }
 .button:hover { border-color: var(--accent); }
 .button.main { background: var(--accent); color: var(--on-accent); border-color: transparent; }
 .problem { color: var(--problem); margin: 0 0 10px; }
+.composer > .problem { max-inline-size: 48em; margin-inline: auto; padding-inline: 14px; font-size: .875em; }
+.outer:focus { outline: none; }
 
 .notice { display: flex; align-items: center; gap: 8px 16px; flex-wrap: wrap; padding: 10px max(20px, 50% - 25em);
   font-size: .9375em; line-height: 1.4; background: var(--raised); border-block-start: 1px solid var(--line); }

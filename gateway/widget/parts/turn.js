@@ -1,6 +1,6 @@
 // Shows one message: the question, how far it is, its outcome, and what can be done with it.
 
-import { iconButton, make, unseen } from "./elements.js";
+import { iconButton, make, titled, unseen } from "./elements.js";
 import { answerTools } from "./feedback.js";
 import { directionOf } from "./languages.js";
 import { harmless } from "./links.js";
@@ -119,7 +119,7 @@ export class TurnView {
       make(
         "a",
         { class: "place", href: harmless(url), target: "_blank", rel: "noopener noreferrer" },
-        make("span", { class: "what", dir: "auto" }, make("b", {}, label)),
+        make("span", { class: "what", dir: "auto" }, make("b", {}, ...titled(label))),
         unseen(` (${this.words.tab})`),
       ),
     );
@@ -132,7 +132,7 @@ export class TurnView {
 
   #choice({ label, value, kind }) {
     const quiet = kind === "skip" || kind === "exit";
-    const button = make("button", { type: "button", class: quiet ? "choice quiet" : "choice", dir: "auto" }, label);
+    const button = make("button", { type: "button", class: quiet ? "choice quiet" : "choice", dir: "auto" }, ...titled(label));
     button.addEventListener("click", () => {
       button.classList.add("chosen");
       this.desk.ask(value, { pressed: true });

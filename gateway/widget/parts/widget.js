@@ -93,7 +93,9 @@ class RefdeskWidget extends HTMLElement {
     this.box.append(...this.panel.parts);
     const outer = { lang: language, dir: this.getAttribute("dir") || directionOf(language) };
     this.launcher = this.inline ? null : this.#launcher(words);
-    this.root.replaceChildren(make("div", { ...outer, class: "outer" }, this.box, this.launcher));
+    // What is clicked beside fields and buttons keeps focus here, so that Escape is heard.
+    const heard = { class: "outer", tabindex: "-1", onkeydown: (event) => this.#escape(event) };
+    this.root.replaceChildren(make("div", { ...outer, ...heard }, this.box, this.launcher));
     this.#listen();
     this.conversation.restore();
     if (!this.inline && this.hasAttribute("open")) this.#show({ focus: false });
@@ -136,17 +138,22 @@ class RefdeskWidget extends HTMLElement {
 
   #dialog() {
     const dialog = make("dialog", { class: "panel", id: "panel", "aria-labelledby": "title" });
-    dialog.addEventListener("keydown", (event) => {
-      if (event.key !== "Escape" || event.isComposing) return;
-      event.preventDefault();
-      event.stopPropagation();
-      this.close();
-    });
     dialog.addEventListener("cancel", (event) => {
       event.preventDefault();
-      this.close();
+      if (!this.panel.back()) this.close();
     });
     return dialog;
+  }
+
+  /** Close what was opened last; a key that closes nothing is the page's. */
+  #escape(event) {
+    if (event.key !== "Escape" || event.isComposing) return;
+    const open = this.inline || this.box.open;
+    const closed = open && this.panel.back();
+    if (!closed && (this.inline || !open)) return;
+    event.preventDefault();
+    event.stopPropagation();
+    if (!closed) this.close();
   }
 
   #launcher(words) {
@@ -175,6 +182,8 @@ class RefdeskWidget extends HTMLElement {
 
   #show({ focus = true } = {}) {
     if (this.inline || this.box.open) return;
+    const at = document.activeElement;
+    this.from = at === document.body || at === this ? null : at;
     this.#place(matchMedia(SMALL).matches);
     this.launcher.setAttribute("aria-expanded", "true");
     this.launcher.classList.remove("news");
@@ -193,9 +202,12 @@ class RefdeskWidget extends HTMLElement {
 
   #shut() {
     if (this.inline || !this.box.open) return;
+    const at = document.activeElement;
+    const here = at === this || at === document.body;
     this.box.close();
     this.launcher.setAttribute("aria-expanded", "false");
-    this.launcher.focus();
+    // Back to where it was opened, but never away from where somebody writes on the page.
+    if (here) (this.from?.isConnected ? this.from : this.launcher).focus();
     this.dispatchEvent(new CustomEvent("refdesk-close", { bubbles: true }));
   }
 }

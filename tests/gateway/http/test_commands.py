@@ -132,7 +132,7 @@ def test_a_door_that_others_reach_answers_nobody_without_a_key(
 
 def forget_everything(data: Path) -> None:
     """Empty the Redis of a data folder, as an accident does."""
-    path = (data / "broker" / "socket").read_text()
+    path = data / "broker" / (data / "broker" / "socket").read_text()
     with closing(Redis(unix_socket_path=path)) as client:
         client.flushall()
 

@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 
 from gateway.answer import Source
+from gateway.pushing.marking import plain_title
 from gateway.pushing.port import Button
 from gateway.slack.blocks import messages
 from tests.gateway.slack.api import ALL_CHARACTERS, allows
@@ -75,3 +76,21 @@ def test_an_address_that_is_too_long_is_left_out_not_cut() -> None:
 
     assert far[:200] not in json.dumps([block for one in made for block in one["blocks"][2:]])
     assert "<http" not in json.dumps(contexts(made))
+
+
+@pytest.mark.parametrize(
+    ("title", "told"),
+    [
+        ("The `config` file", "The config file"),
+        ("``a`` and `b`", "a and b"),
+        ("A lone ` stays", "A lone ` stays"),
+        ("`" * 100_001, "`"),
+    ],
+)
+def test_titles_show_no_backticks_around_code(title: str, told: str) -> None:
+    assert plain_title(title) == told
+    one = Source(number=1, title=title[:200], url="https://x.test/a")
+
+    ((_, line),) = contexts(shown(PLAIN, [one], []))
+
+    assert line == f"[1] <https://x.test/a|{plain_title(title[:200])}>"

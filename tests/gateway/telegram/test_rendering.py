@@ -124,3 +124,9 @@ def test_buttons_stand_in_a_row_each_and_thumbs_together() -> None:
         ["t2", "t3"],
     ]
     assert len(rows[0][0]["text"]) == 60
+
+
+def test_titles_of_sources_show_no_backticks_around_code() -> None:
+    source = Source(number=1, title="The `config` file", url="https://example.org/a")
+
+    assert ("text_link", "The config file") in told("Open it [1].", source)

@@ -1,0 +1,32 @@
+"""Describes the Slack app that the desk needs, as Slack reads it: nobody ticks scopes by hand."""
+
+from broker.port import Fields
+from gateway.slack.calls import SCOPES
+from gateway.slack.events import EVENTS
+from gateway.slack.serving import PATH
+
+NAME = "Refdesk"
+
+
+def manifest(url: str | None) -> Fields:
+    """Return an app's manifest; `url` is where Slack reaches the desk, None for Socket Mode."""
+    address: Fields = {} if url is None else {"request_url": f"{url.rstrip('/')}{PATH}"}
+    return {
+        "display_information": {"name": NAME},
+        "features": {
+            "app_home": {
+                "home_tab_enabled": False,
+                "messages_tab_enabled": True,
+                "messages_tab_read_only_enabled": False,
+            },
+            "bot_user": {"display_name": NAME, "always_online": True},
+        },
+        "oauth_config": {"scopes": {"bot": sorted({*SCOPES.values(), *EVENTS.values()})}},
+        "settings": {
+            "event_subscriptions": {**address, "bot_events": sorted(EVENTS)},
+            "interactivity": {"is_enabled": True, **address},
+            "org_deploy_enabled": False,
+            "socket_mode_enabled": url is None,
+            "token_rotation_enabled": False,
+        },
+    }

@@ -1,0 +1,74 @@
+"""The Slack app that is described may do what the desk does, and nothing more."""
+
+import inspect
+import json
+import re
+
+import pytest
+from slack_sdk.web.async_client import AsyncWebClient
+
+from deploy.command import main
+from gateway.slack import app, calls
+from gateway.slack.calls import RATES, SCOPES
+from gateway.slack.events import EVENTS, HEARD
+from gateway.slack.manifest import manifest
+from gateway.slack.serving import PATH
+
+FREE = {"auth.test"}
+"""Needs no scope."""
+
+
+def called() -> set[str]:
+    """The methods of Slack that the code calls, as Slack names them."""
+    text = inspect.getsource(calls) + inspect.getsource(app)
+    names = set(re.findall(r"client\.([a-z]+_[A-Za-z_]+)\(", text))
+    assert all(hasattr(AsyncWebClient, name) for name in names)
+    return {name.replace("_", ".", 1) for name in names}
+
+
+def test_the_manifest_asks_for_the_scopes_of_what_is_called_and_heard() -> None:
+    scopes = manifest(None)["oauth_config"]["scopes"]["bot"]  # type: ignore[call-overload,index]
+
+    assert called() - FREE == set(SCOPES) == set(RATES)
+    assert scopes == sorted(set(SCOPES.values()) | set(EVENTS.values()))
+    assert {scope for scope in scopes if scope.endswith(":history")} == {
+        f"{name.partition('.')[2]}:history" for name in EVENTS if name.startswith("message.")
+    }
+
+
+def test_the_manifest_asks_for_the_events_that_the_app_listens_to() -> None:
+    settings = json.loads(json.dumps(manifest(None)))["settings"]
+
+    assert set(settings["event_subscriptions"]["bot_events"]) == set(EVENTS)
+    assert {"app_mention", "message"} == HEARD
+    assert settings["interactivity"]["is_enabled"]
+
+
+@pytest.mark.parametrize("url", ["https://desk.example.org", "https://desk.example.org/"])
+def test_the_command_prints_a_manifest_for_an_address(
+    url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(("slack", "--manifest", url)) == 0
+
+    settings = json.loads(capsys.readouterr().out)["settings"]
+    where = f"https://desk.example.org{PATH}"
+    assert settings["event_subscriptions"]["request_url"] == where
+    assert settings["interactivity"]["request_url"] == where
+    assert not settings["socket_mode_enabled"]
+
+
+def test_the_command_prints_a_manifest_for_socket_mode(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(("slack", "--manifest")) == 0
+
+    told = capsys.readouterr().out
+    assert json.loads(told)["settings"]["socket_mode_enabled"]
+    assert "request_url" not in told
+
+
+@pytest.mark.parametrize("url", ["http://desk.example.org", "desk.example.org", "https://x/y"])
+def test_an_address_that_slack_would_not_call_is_refused(
+    url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(("slack", "--manifest", url)) != 0
+
+    assert "https://desk.example.org" in capsys.readouterr().err
