@@ -48,7 +48,7 @@ def split(whole: Marked, *, longest: int, measure: Measure) -> list[Marked]:
 
 
 def _near(whole: Marked, start: int, end: int) -> Marked:
-    """Return the whole text with the marks between `start` and `end`, which is all a piece needs."""
+    """Return the whole text with those marks alone that touch what is from `start` to `end`."""
     marks = (mark for mark in whole.marks if mark.start < end and mark.end > start)
     return Marked(whole.text, tuple(marks))
 

@@ -63,7 +63,7 @@ def _written(
 ) -> tuple[str, int]:
     """Write a stretch: what no mark covers as it is, and each outermost mark around its own.
 
-    Return it with the place in `marks` of the first mark behind it; `at` is that of the first in it.
+    Return it with the place in `marks` of the first mark behind it; `at` is the first one's in it.
     """
     place, end = stretch
     written: list[str] = []
