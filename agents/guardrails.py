@@ -9,7 +9,7 @@ from envelope.role import Role
 from knowledge.errors import KnowledgeError
 from knowledge.port import Findings, Hit, Searcher, SearchRequest
 from llm.errors import ModelError
-from llm.offline.injection import attack_in
+from llm.offline.injection import BUDGET_SECONDS, inspect_within
 from llm.port import Model
 from llm.tasks.scope import TASK, Inputs, Output, Strictness
 
@@ -41,7 +41,8 @@ class Writes(BaseModel, frozen=True):
 class GuardrailsAgent(Agent[Reads, Writes]):
     """Let through what the domain's documents are about, and nothing that attacks the desk.
 
-    A verdict that cannot be had is never a yes: the user is asked instead.
+    A verdict that cannot be had is never a yes: the user is asked instead. A question that could
+    not be looked through for attacks in time is judged like any other, and the analysis says so.
     """
 
     role = Role.GUARDRAILS
@@ -56,26 +57,36 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         domain_name: str,
         domain_scope: str = "",
         strictness: Strictness = "medium",
+        inspection_seconds: float = BUDGET_SECONDS,
     ) -> None:
         self._model = model
         self._searcher = searcher
         self._domain_name = domain_name
         self._domain_scope = domain_scope
         self._strictness = strictness
+        self._inspection_seconds = inspection_seconds
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
-        attack = attack_in(reads.text) or attack_in(reads.text_eng)
-        if attack is not None:
-            return Wrote(self._declined(f"an attempt to change how the desk works ({attack})"))
+        inspection = await inspect_within(self._inspection_seconds, reads.text, reads.text_eng)
+        if inspection.kind is not None:
+            return Wrote(
+                self._declined(f"an attempt to change how the desk works ({inspection.kind})")
+            )
+        writes = await self._verdict(reads)
+        if not inspection.is_complete:
+            writes = writes.model_copy(update=_noted(writes, self._inspection_seconds))
+        return Wrote(writes)
+
+    async def _verdict(self, reads: Reads) -> Writes:
         try:
             findings = await self._searcher.search(_request(reads))
         except KnowledgeError as error:
-            return Wrote(_unsearchable(error))
+            return _unsearchable(error)
         try:
             verdict = (await self._model.ask(TASK, self._inputs(reads, findings))).output
         except ModelError as error:
-            return Wrote(self._undecided(f"no verdict could be had: {error}"))
-        return Wrote(self._judged(verdict))
+            return self._undecided(f"no verdict could be had: {error}")
+        return self._judged(verdict)
 
     def _inputs(self, reads: Reads, findings: Findings) -> Inputs:
         return Inputs(
@@ -146,6 +157,11 @@ def _unsearchable(error: KnowledgeError) -> Writes:
         clarification_reason=ClarificationReason.INSUFFICIENT_CONTEXT,
         clarification_message="The documents cannot be searched at the moment.",
     )
+
+
+def _noted(writes: Writes, seconds: float) -> dict[str, str]:
+    note = f"not all of it could be looked through for attacks within {seconds:g} s"
+    return {"guardrails_analysis": f"{writes.guardrails_analysis}; {note}"}
 
 
 def _place(hit: Hit) -> str:

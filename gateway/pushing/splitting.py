@@ -6,6 +6,7 @@ text. Never is a character cut in two, nor what belongs to it left behind.
 
 import re
 import unicodedata
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 
 from gateway.pushing.marking import Mark, Marked
@@ -36,13 +37,20 @@ def split(whole: Marked, *, longest: int, measure: Measure) -> list[Marked]:
     """Return pieces of at most `longest` by `measure`, which grows with the text; at least one."""
     pieces, start = [], 0
     while start < len(whole.text):
-        fits = _fitting(whole, start, longest, measure)
-        end = _border(whole, start, fits)
-        piece = whole.cut(start, end)
+        near = _near(whole, start, start + longest + 1)
+        fits = _fitting(near, start, longest, measure)
+        end = _border(near, start, fits)
+        piece = near.cut(start, end)
         if piece.text:
             pieces.append(piece)
         start = end
     return pieces or [whole]
+
+
+def _near(whole: Marked, start: int, end: int) -> Marked:
+    """Return the whole text with those marks alone that touch what is from `start` to `end`."""
+    marks = (mark for mark in whole.marks if mark.start < end and mark.end > start)
+    return Marked(whole.text, tuple(marks))
 
 
 def _fitting(whole: Marked, start: int, longest: int, measure: Measure) -> int:
@@ -78,10 +86,22 @@ def _border(whole: Marked, start: int, fits: int) -> int:
 def _ends(
     border: re.Pattern[str], text: str, least: int, fits: int, uncut: Sequence[Mark]
 ) -> Iterator[int]:
+    outermost = _outermost(uncut)
+    ends = [mark.end for mark in outermost]
     for found in border.finditer(text, least, fits):
         end = found.end()
-        if not any(mark.start < end < mark.end for mark in uncut):
+        place = bisect_right(ends, end)
+        if place == len(outermost) or outermost[place].start >= end:
             yield end
+
+
+def _outermost(marks: Sequence[Mark]) -> list[Mark]:
+    """Return the marks that are within no other; marks never cross."""
+    found: list[Mark] = []
+    for mark in marks:
+        if not found or mark.start >= found[-1].end:
+            found.append(mark)
+    return found
 
 
 def _whole_character(text: str, start: int, fits: int) -> int:

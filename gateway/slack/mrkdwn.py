@@ -5,7 +5,7 @@ links to the web become links.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 
 from gateway.pushing.marking import Mark, Marked
 
@@ -13,12 +13,16 @@ _SIGNS = {"bold": "*", "italic": "_", "strike": "~", "code": "`", "pre": "```"}
 _REFERENCE = re.compile(r"<([^<>|]*)(?:\|([^<>]*))?>")
 _MENTION = re.compile(r"<@([A-Z0-9]+)(?:\|[^<>]*)?>")
 _SPACES = re.compile(r"[ \t]{2,}")
+_DEEPEST = 12
+"""Marks within marks; what is deeper stays as it is, without a sign of its own."""
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
 def mrkdwn(piece: Marked) -> str:
     """Return a piece of text in mrkdwn."""
-    return _written(piece, 0, len(piece.text), [mark for mark in piece.marks if _is_shown(mark)])
+    marks = list(_shallow([mark for mark in piece.marks if _is_shown(mark)]))
+    written, _ = _written(piece, (0, len(piece.text)), marks, 0)
+    return written
 
 
 def escaped(text: str) -> str:
@@ -44,20 +48,34 @@ def said(text: str, *, without: str) -> str:
     return _SPACES.sub(" ", unescaped).strip()
 
 
-def _written(piece: Marked, start: int, end: int, marks: list[Mark]) -> str:
-    """Write a stretch: what no mark covers as it is, and each outermost mark around its own."""
-    written, place = "", start
-    while marks:
-        outer, *rest = marks
-        inner = [mark for mark in rest if mark.start < outer.end]
-        marks = rest[len(inner) :]
-        written += escaped(piece.text[place : outer.start])
-        around = _around(outer)
+def _shallow(marks: Sequence[Mark]) -> Iterator[Mark]:
+    ends: list[int] = []
+    for mark in marks:
+        while ends and ends[-1] <= mark.start:
+            ends.pop()
+        if len(ends) < _DEEPEST:
+            ends.append(mark.end)
+            yield mark
+
+
+def _written(
+    piece: Marked, stretch: tuple[int, int], marks: Sequence[Mark], at: int
+) -> tuple[str, int]:
+    """Write a stretch: what no mark covers as it is, and each outermost mark around its own.
+
+    Return it with the place in `marks` of the first mark behind it; `at` is the first one's in it.
+    """
+    place, end = stretch
+    written: list[str] = []
+    while at < len(marks) and marks[at].start < end:
+        outer = marks[at]
+        written.append(escaped(piece.text[place : outer.start]))
+        inner, at = _written(piece, (outer.start, outer.end), marks, at + 1)
         if outer.kind in {"code", "pre"}:
-            inner = []
-        written += around(_written(piece, outer.start, outer.end, inner))
+            inner = escaped(piece.text[outer.start : outer.end])
+        written.append(_around(outer)(inner))
         place = outer.end
-    return written + escaped(piece.text[place:end])
+    return "".join((*written, escaped(piece.text[place:end]))), at
 
 
 def _around(mark: Mark) -> Callable[[str], str]:

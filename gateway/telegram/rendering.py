@@ -4,8 +4,10 @@ Telegram makes a link of whatever looks like an address: what is none of the ans
 therefore code.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from pydantic import JsonValue
 
@@ -93,7 +95,7 @@ def keyboard(buttons: Sequence[Button]) -> list[list[Fields]]:
 def _entities(piece: Marked) -> list[Fields]:
     marks = sorted(_told(piece.marks), key=lambda mark: (mark.start, -mark.end))
     if len(marks) > MOST_ENTITIES:
-        best = sorted(marks, key=lambda mark: RANK.index(mark.kind))[:MOST_ENTITIES]
+        best = set(sorted(marks, key=lambda mark: RANK.index(mark.kind))[:MOST_ENTITIES])
         marks = [mark for mark in marks if mark in best]
     return [_entity(mark, piece.text) for mark in marks]
 
@@ -105,14 +107,15 @@ def _told(marks: Sequence[Mark]) -> Iterator[Mark]:
     a link, and nothing is within its own kind.
     """
     kept: list[Mark] = []
+    around: list[Mark] = []
     for mark in marks:
         if mark.kind == "link" and not mark.detail.startswith(WEB):
             continue
-        around = [outer for outer in kept if outer.start <= mark.start and mark.end <= outer.end]
-        if any(outer.kind == mark.kind for outer in around):
-            continue
-        if mark.kind != "code" or not any(outer.kind == "link" for outer in around):
+        around = [outer for outer in around if mark.end <= outer.end]
+        kinds = {outer.kind for outer in around}
+        if mark.kind not in kinds and not (mark.kind == "code" and "link" in kinds):
             kept.append(mark)
+            around.append(mark)
     code = [mark for mark in kept if mark.kind in ALONE]
     for mark in kept:
         yield from _beside(mark, code) if mark.kind in SPLIT else (mark,)
@@ -120,8 +123,11 @@ def _told(marks: Sequence[Mark]) -> Iterator[Mark]:
 
 def _beside(mark: Mark, code: Sequence[Mark]) -> Iterator[Mark]:
     start = mark.start
-    for other in code:
-        if mark.start < other.end and other.start < mark.end:
+    first = bisect_right(code, mark.start, key=lambda other: other.end)
+    for other in islice(code, first, None):
+        if other.start >= mark.end:
+            break
+        if mark.start < other.end:
             if start < other.start:
                 yield replace(mark, start=start, end=other.start)
             start = max(start, other.end)

@@ -31,11 +31,10 @@ class OfflineModel:
         self._rules = rules
 
     async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> Answer[O]:
-        # A rule keeps the processor to itself; between two of them others get their turn.
-        await asyncio.sleep(0)
         started = perf_counter()
         try:
-            output = self._answer(task, inputs)
+            # Beside the event loop: a long text must not keep every other question waiting.
+            output = await asyncio.to_thread(self._answer, task, inputs)
         except ModelError as error:
             record(_call(task, inputs, started, f"{type(error).__name__}: {error}"))
             raise
