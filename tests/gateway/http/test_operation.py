@@ -93,6 +93,27 @@ async def test_a_failure_of_ours_tells_the_caller_nothing_of_it(house: House) ->
     assert "WRONGTYPE" not in answer.text
 
 
+async def test_every_answer_tells_browsers_not_to_guess_keep_or_pass_on(booth: Booth) -> None:
+    told = await booth.secret()
+    stranger = booth.client()
+
+    answers = [
+        await told.post(MESSAGES, json={"text": "How do I add a rule?"}),
+        await told.get("/v1/conversations/c1"),
+        await told.get("/v1/nowhere"),
+        await told.request("TRACE", MESSAGES),
+        await stranger.post(MESSAGES, json={"text": "How do I add a rule?"}),
+        await stranger.get("/openapi.json"),
+        await stranger.get("/healthz"),
+    ]
+
+    assert [one.status_code for one in answers] == [200, 200, 404, 405, 401, 200, 200]
+    for answer in answers:
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["referrer-policy"] == "no-referrer"
+        assert answer.headers["cache-control"] == "no-store"
+
+
 async def test_a_busy_desk_says_when_to_come_back(house: House) -> None:
     async with open_booth(house) as booth:
         client = booth.client()
