@@ -167,6 +167,18 @@ def test_every_requirement_of_level_two_is_answered_once() -> None:
     assert f"All {len(list_requirements())} requirements" in PAGE.read_text()
 
 
+def test_the_page_counts_its_answers() -> None:
+    list_of_levels = section("OWASP ASVS 5.0.0, level 2")
+    counted = Counter[str]()
+    for requirement, _, state, _ in rows(list_of_levels, 4):
+        counted[state] += len(list(numbers(requirement)))
+
+    told = {state: int(count) for state, _, count in rows(list_of_levels, 3)}
+
+    assert told == counted
+    assert set(told) == STATES
+
+
 @pytest.mark.parametrize("chapter", REQUIREMENTS)
 def test_every_answer_to_a_requirement_has_a_test_a_page_or_a_reason(chapter: str) -> None:
     below = re.split(r"^### V", section("OWASP ASVS 5.0.0, level 2"), flags=re.MULTILINE)
