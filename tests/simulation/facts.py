@@ -18,7 +18,7 @@ Facts = dict[str, Any]
 
 _MORTAL = frozenset(
     (
-        "record", "journal", "order", "conversation", "messages", "tombstone", "named", "results",
+        "record", "journal", "order", "conversation", "asked", "tombstone", "named", "results",
         "notices", "alarms", "duty", "pace", "frames", "dead", "letters", "files",
     )
 )  # fmt: skip
@@ -73,7 +73,7 @@ def expected(model: Model) -> Facts:
             conversation: us for conversation, (us, until) in model.tombstones.items()
             if until > model.now
         },
-        "messages": _by_conversation(model),
+        "asked": _by_conversation(model),
         "frames": {name for name in model.open_names() if model.messages[name].keeps_a_frame},
     }  # fmt: skip
 
@@ -283,5 +283,5 @@ _READERS = {
     "memory": _read_list("memory"),
     "tombstone": _read_tombstone,
     "alarms": _read_alarms,
-    "messages": _read_members("messages"),
+    "asked": _read_members("asked"),
 }

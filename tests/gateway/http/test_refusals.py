@@ -134,11 +134,11 @@ async def test_a_website_may_ask_beforehand_while_redis_is_away() -> None:
     server = FakeServer()
     house = House(lambda: FakeAsyncRedis(server=server, protocol=2), played=True)
     async with open_booth(house) as booth:
-        await booth.public()
+        token = await booth.public()
         server.connected = False
         asked = {"Origin": WEBSITE, "Access-Control-Request-Method": "POST"}
         answer = await booth.client(**asked).options(MESSAGES)
-        away = await booth.client("x", Origin=WEBSITE).post(MESSAGES, json={"text": "How?"})
+        away = await booth.client(token, Origin=WEBSITE).post(MESSAGES, json={"text": "How?"})
         server.connected = True
     await house.close()
 
