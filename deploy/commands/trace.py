@@ -9,7 +9,8 @@ from decimal import Decimal
 
 from pydantic import JsonValue
 
-from broker.port import JournalEntry
+from broker.forgetting import FORGOTTEN
+from broker.port import Fields, JournalEntry
 from config.settings import load_settings
 from deploy.assembly import connected
 from deploy.command import CommandError
@@ -30,9 +31,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Run `refdesk trace`."""
-    question, entries = asyncio.run(_journal(chosen.message_id, chosen.conversation))
+    question, entries, outcome = asyncio.run(_journal(chosen.message_id, chosen.conversation))
     if chosen.json:
         say_json([asdict(entry) for entry in entries])
+        return 0
+    if not entries:
+        say(_line_without_journal(question, outcome))
         return 0
     for line in trace_lines(question, entries):
         say(line)
@@ -41,10 +45,24 @@ def run(chosen: argparse.Namespace) -> int:
 
 async def _journal(
     message_id: str, conversation_id: str | None
-) -> tuple[Question, Sequence[JournalEntry]]:
+) -> tuple[Question, Sequence[JournalEntry], Fields | None]:
+    """Return the question, its journal, and how it ended where the journal is gone."""
     async with connected(load_settings()) as broker:
         question = _sole(message_id, conversation_id, await broker.find(message_id))
-        return question, await broker.journal(question)
+        entries = await broker.journal(question)
+        ended = None if entries else await broker.outcome(question, block_seconds=0)
+        return question, entries, ended
+
+
+def _line_without_journal(question: Question, ended: Fields | None) -> str:
+    """Tell what is left of a message: of a forgotten one its ids and how it ended."""
+    named = f"{question.conversation_id} / {question.message_id}"
+    if ended is None or ended.get("termination_reason") != FORGOTTEN:
+        return f"{named}: its journal is not kept any more"
+    return (
+        f"{named}: forgotten; it ended as {ended.get('outcome')}, and no word of it is kept. "
+        "Its id stays for RESULT_TTL_HOURS, so that it is not asked again."
+    )
 
 
 def _sole(message_id: str, conversation_id: str | None, found: Sequence[Question]) -> Question:

@@ -71,3 +71,17 @@ def test_a_conversation_of_another_tenant_is_not_touched(served: Run) -> None:
 @pytest.mark.parametrize("words", [(), ("c1", "--message", "m1")])
 def test_one_of_conversation_and_message_is_named(words: tuple[str, ...], served: Run) -> None:
     assert one_line(served("forget", *words)).startswith("expected the id of a conversation")
+
+
+def test_the_trace_of_a_forgotten_message_says_that_it_was_forgotten(served: Run) -> None:
+    message_id, conversation = asked(served, made_canary())
+    served("forget", conversation)
+
+    told = served("trace", message_id)
+
+    assert told.status == 0
+    assert f"{conversation} / {message_id}: forgotten; it ended as " in told.out
+    assert "no word of it is kept" in told.out
+    assert "hops" not in told.out
+    assert served("trace", message_id, "--json").json == []
+    assert served("trace", "nobody").status != 0

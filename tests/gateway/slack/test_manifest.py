@@ -3,6 +3,7 @@
 import inspect
 import json
 import re
+from pathlib import Path
 
 import pytest
 from slack_sdk.web.async_client import AsyncWebClient
@@ -42,6 +43,14 @@ def test_the_manifest_asks_for_the_events_that_the_app_listens_to() -> None:
     assert set(settings["event_subscriptions"]["bot_events"]) == set(EVENTS)
     assert {"app_mention", "message"} == HEARD
     assert settings["interactivity"]["is_enabled"]
+
+
+def test_the_page_tells_what_each_scope_is_for() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "channels.md").read_text("utf-8")
+    table = page.partition("| scope | for |")[2].partition("\n\n")[0]
+
+    assert set(re.findall(r"`([a-z_]+:[a-z]+)`", table)) == {*SCOPES.values(), *EVENTS.values()}
+    assert set(re.findall(r"`(app_mention|message\.[a-z]+)`", table)) == set(EVENTS)
 
 
 @pytest.mark.parametrize("url", ["https://desk.example.org", "https://desk.example.org/"])
