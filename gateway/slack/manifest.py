@@ -21,9 +21,9 @@ def manifest(url: str | None) -> Fields:
             },
             "bot_user": {"display_name": NAME, "always_online": True},
         },
-        "oauth_config": {"scopes": {"bot": sorted({*SCOPES.values(), *EVENTS.values()})}},
+        "oauth_config": {"scopes": {"bot": [*sorted({*SCOPES.values(), *EVENTS.values()})]}},
         "settings": {
-            "event_subscriptions": {**address, "bot_events": sorted(EVENTS)},
+            "event_subscriptions": {**address, "bot_events": [*sorted(EVENTS)]},
             "interactivity": {"is_enabled": True, **address},
             "org_deploy_enabled": False,
             "socket_mode_enabled": url is None,

@@ -1,5 +1,7 @@
 """Where somebody reads and writes, they stay: what is rated, closed or too long moves nobody."""
 
+from typing import Any
+
 import pytest
 
 from envelope.role import Role
@@ -11,11 +13,12 @@ from tests.gateway.widget.test_asking import ANSWER, UNCLEAR
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 
 LONG = {"response": "\n\n".join(f"Paragraph {number} of many." for number in range(80))}
+FIRST: Any = ANSWER["sources_used"][0]
 TITLED = {
     **ANSWER,
     "sources_used": [
         {
-            **ANSWER["sources_used"][0],
+            **FIRST,
             "title": "All `files`",
             "heading_path": ["All `files`", "The `config` file, and a lone ` too"],
             "crumbs": [],
