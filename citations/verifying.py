@@ -10,7 +10,7 @@ from citations.addresses import page_of
 from citations.reading import ACTIVE
 
 _MARKDOWN = MarkdownIt("commonmark", {"html": True})
-_TAG = re.compile(r"<\s*/?\s*([A-Za-z][A-Za-z0-9-]*)([^<>]*)")
+_TAG = re.compile(r"<\s*+(?:/\s*+)?([A-Za-z][A-Za-z0-9-]*)([^<>]*)")
 _SIGNS = ("](", "][", "]:", "<")
 _CITATION = r"\[\d{1,4}\](?![:(\[])"
 _OPEN = re.compile(rf"(?P<cite>{_CITATION})|[\[\]<]")

@@ -21,7 +21,7 @@ _SIZES = ("width", "height", "max-width", "max-height")
 _OVERFLOWS = ("overflow", "overflow-x", "overflow-y")
 _NO_CLIP = re.compile(r"inset\(\s*(?:[5-9]\d|100)(?:\.\d{1,9})?%|circle\(\s*0(?:px|%)?[\s)]")
 _NO_RECTANGLE = re.compile(r"rect\(\s*[01](?:px)?[\s,]+[01](?:px)?[\s,]+[01](?:px)?[\s,]+[01]")
-_NO_SCALE = re.compile(r"scale(?:x|y|3d)?\(\s*0?\.?0*\s*[,)]")
+_NO_SCALE = re.compile(r"scale(?:x|y|3d)?\(\s*+0?\.?0*+\s*+[,)]")
 _TRANSLATED = re.compile(r"translate(?:x|y|3d)?\(\s*(-\d{1,9}[^,)]{0,9})")
 _NO_OPACITY = re.compile(r"opacity\(\s*(?:0?\.0\d*|0)%?\s*\)")
 

@@ -88,7 +88,7 @@ async def test_a_stream_says_that_no_proxy_may_hold_it_back(booth: Booth) -> Non
     headers = {"Accept": "text/event-stream"}
     async with booth.client().stream("POST", MESSAGES, json=QUESTION, headers=headers) as answer:
         assert answer.headers["content-type"].startswith("text/event-stream")
-        assert answer.headers["cache-control"] == "no-cache, no-transform"
+        assert answer.headers["cache-control"] == "no-store, no-transform"
         assert answer.headers["x-accel-buffering"] == "no"
         assert len(answer.headers["x-message-id"]) == 32
         first = await anext(answer.aiter_bytes())
