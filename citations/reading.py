@@ -7,8 +7,11 @@ anything else. Every function takes time linear in its text.
 import html
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING
 
-from markdown_it import MarkdownIt
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
 
 Link = Callable[[str, str, bool, int], str]
 """Returns what stands in the place of a link: label, target, whether it is an image, depth."""
@@ -23,7 +26,6 @@ LONGEST_TARGET = 4_000
 MOST_PARENTHESES = 32
 """Within a target, as in CommonMark."""
 DEEPEST = 8
-_BLOCKS = MarkdownIt("commonmark", {"html": False}).disable(["inline", "text_join"])
 _TICKS = re.compile(r"`+")
 _INFO = re.compile(r"[A-Za-z0-9+#_-]{1,24}")
 _FENCE = re.compile(r"(`{3,}|~{3,})([^\n]*)")
@@ -40,10 +42,18 @@ _TITLE = re.compile(r"[ \t](?:\"[^\"]*\"|'[^']*'|\([^()]*\))[ \t]*\Z")
 _MARK = re.compile(r"\0(\d{1,9})\0")
 
 
+@cache
+def _blocks() -> "MarkdownIt":
+    """Return the parser of blocks, loaded with the first text that may hold a fence."""
+    from markdown_it import MarkdownIt
+
+    return MarkdownIt("commonmark", {"html": False}).disable(["inline", "text_join"])
+
+
 def fences(text: str) -> Iterator[tuple[int, int]]:
     """Yield the first line of each code fence, and the line after its last."""
     if "```" in text or "~~~" in text:
-        for token in _BLOCKS.parse(text):
+        for token in _blocks().parse(text):
             if token.type == "fence" and token.map is not None:
                 yield token.map[0], token.map[1]
 

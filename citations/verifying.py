@@ -2,14 +2,16 @@
 
 import re
 from collections.abc import Collection, Iterator
-
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
+from functools import cache
+from typing import TYPE_CHECKING
 
 from citations.addresses import page_of
 from citations.reading import ACTIVE
 
-_MARKDOWN = MarkdownIt("commonmark", {"html": True})
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
 _TAG = re.compile(r"<\s*+(?:/\s*+)?([A-Za-z][A-Za-z0-9-]*)([^<>]*)")
 _SIGNS = ("](", "][", "]:", "<")
 _CITATION = r"\[\d{1,4}\](?![:(\[])"
@@ -20,7 +22,7 @@ def is_free_of_foreign_links(text: str, pages: Collection[str]) -> bool:
     """Return whether every link goes to one of `pages`, and nothing else leads or loads."""
     if not any(sign in text for sign in _SIGNS):
         return True
-    return not any(_is_foreign(token, pages) for token in _every(_MARKDOWN.parse(text)))
+    return not any(_is_foreign(token, pages) for token in _every(_markdown().parse(text)))
 
 
 def disarmed(text: str) -> str:
@@ -29,13 +31,21 @@ def disarmed(text: str) -> str:
     return _OPEN.sub(lambda sign: sign[0] if sign["cite"] else f"\\{sign[0]}", plain)
 
 
-def _every(tokens: list[Token]) -> Iterator[Token]:
+@cache
+def _markdown() -> "MarkdownIt":
+    """Return the parser, loaded with the first text that may hold a link."""
+    from markdown_it import MarkdownIt
+
+    return MarkdownIt("commonmark", {"html": True})
+
+
+def _every(tokens: "list[Token]") -> "Iterator[Token]":
     for token in tokens:
         yield token
         yield from token.children or ()
 
 
-def _is_foreign(token: Token, pages: Collection[str]) -> bool:
+def _is_foreign(token: "Token", pages: Collection[str]) -> bool:
     match token.type:
         case "link_open":
             return page_of(str(token.attrs.get("href", ""))) not in pages

@@ -42,7 +42,8 @@ class Updates:
                 pass
 
     async def _hear(self, incoming: Incoming) -> None:
-        chat, user = int(incoming.post["chat"]), int(incoming.person)
+        with reads_foreign_form("an update of Telegram"):
+            chat, user = int(incoming.post["chat"]), int(incoming.person)
         if self._audience.admits(chat=chat, user=user):
             await self._door.intake.accept(incoming)
             return

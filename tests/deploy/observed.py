@@ -56,7 +56,7 @@ class EventfulModel:
         """Log as everybody does: our way, the libraries' way, from a thread, from a task."""
         structlog.get_logger("llm").info("asked")
         logging.getLogger("vendor").info("request sent with %s", KEY)
-        await asyncio.to_thread(logging.getLogger("vendor").info, "sent from a thread")
+        await asyncio.to_thread(logging.getLogger("vendor").warning, "sent from a thread")
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(asyncio.to_thread(structlog.get_logger("llm").info, "in a task"))
 

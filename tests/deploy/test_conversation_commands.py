@@ -48,7 +48,7 @@ async def test_clear_all_leaves_nothing_of_a_conversation_and_all_of_another(
     # Ids and times stay for a day: a message sent twice is still known to have been answered.
     own = f"{mine.conversation_id}-4"
     kinds = {key.split(":")[2] for key in left if own not in key}
-    assert kinds <= {"record", "named", "messages", "tombstone"}
+    assert kinds <= {"record", "named", "asked", "tombstone"}
     assert "Routing" not in str(left)
     assert after == before
 

@@ -92,19 +92,11 @@ async def test_a_body_is_refused_when_its_address_holds_enough_and_room_is_given
         await line.send(begun(MESSAGES, key) + b" " * (BODY_BYTES - 1))
         holding.append(line)
     async with asyncio.timeout(20):
-        while True:
-            refused = await connect(booth)
-            await refused.send(begun(MESSAGES, key))
-            try:
-                async with asyncio.timeout(0.2):
-                    head = await refused.head()
-                    break
-            except TimeoutError:
-                refused.close()  # the others' bodies were not read yet
+        while not (head := await refused_at_once(booth, key)):
+            continue
     usual = await booth.client(token).post(MESSAGES, json={"text": "How?"})
     for line in holding:
         line.close()
-    refused.close()
 
     assert head.startswith("HTTP/1.1 503")
     assert re.search("retry-after: [1-9]", head)
@@ -118,6 +110,19 @@ async def test_a_body_is_refused_when_its_address_holds_enough_and_room_is_given
             )  # fmt: skip
             if large.status_code == 200:
                 break
+
+
+async def refused_at_once(booth: Booth, key: str) -> str:
+    """Announce a large body; return the head of its refusal, empty while there is room for it."""
+    line = await connect(booth)
+    await line.send(begun(MESSAGES, key))
+    try:
+        async with asyncio.timeout(0.2):
+            return await line.head()
+    except TimeoutError:
+        return ""
+    finally:
+        line.close()
 
 
 async def test_a_body_that_breaks_off_is_no_message(booth: Booth) -> None:

@@ -1,13 +1,16 @@
 """What others send to the webhook, and what Telegram itself would never send."""
 
+import asyncio
 import json
 import random
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from structlog.testing import capture_logs
 
 from gateway.telegram.webhook import HEADER
+from tests.gateway.connections.line import Line
 from tests.gateway.hostile.values import NOT_JSON, bent
 from tests.gateway.telegram.rig import PERSON, SECRET, TelegramDesk
 
@@ -32,6 +35,19 @@ async def test_a_wrong_secret_is_refused_in_one_line(desk: TelegramDesk, secret:
 
     assert status == 401
     assert [line["event"] for line in logged] == ["webhook_refused"]
+
+
+async def test_who_cannot_be_telegram_is_refused_before_the_body_is_read(
+    desk: TelegramDesk,
+) -> None:
+    target = urlsplit(desk.url)
+    line = Line(*await asyncio.open_connection(target.hostname, target.port))
+    await line.send(
+        f"POST {target.path} HTTP/1.1\r\nHost: a\r\nContent-Length: 500000\r\n\r\n".encode()
+    )
+
+    assert await line.status() == 401
+    line.close()
 
 
 @pytest.mark.slow
