@@ -53,7 +53,9 @@ class Updates:
         await self._door.declining.decline("not_allowed", incoming.person, post, language)
 
     async def _press(self, pressed: Pressed) -> None:
-        if not self._audience.admits(chat=int(pressed.post["chat"]), user=pressed.person):
+        with reads_foreign_form("an update of Telegram"):
+            chat = int(pressed.post["chat"])
+        if not self._audience.admits(chat=chat, user=pressed.person):
             await self._door.declining.decline("not_allowed", str(pressed.person), None, "")
             return
         choice = await self._door.buttons.choice(pressed.token)

@@ -208,7 +208,7 @@ async def test_every_line_about_work_names_its_message_and_shows_no_secret(runni
     told = {line["event"] for line in work}
     assert told >= {"asked", "sent from a thread", "in a task", "hop_failed"}
     assert {(line.get("conversation_id"), line.get("message_id")) for line in work} == {
-        (f"talk-{name}", name) for name in names
+        (f"test/talk-{name}", name) for name in names
     }
     assert "[hidden]" in pod.log.read_text()
     assert observed.KEY not in pod.log.read_text()
