@@ -170,8 +170,10 @@ def _is_frame(unit: Unit, units: Sequence[Unit], reads: Reads) -> bool:
 
     That is what it assumed, and that quotations stand in another language.
     """
+    if unit.block > _FRAME_BLOCKS:
+        return False
     said = " ".join(other.text for other in units if other.block == unit.block)
-    if unit.block > _FRAME_BLOCKS or citations(said):
+    if citations(said):
         return False
     assumed = " ".join(without_citations(reads.assumption).split())
     if assumed and assumed in said:
