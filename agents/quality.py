@@ -6,6 +6,7 @@ is not supported scores at most 0.69 times its grounded share; without a judge n
 supported, and the score is 0. Neither can pass for approved.
 """
 
+import asyncio
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -93,7 +94,8 @@ class QualityAgent(Agent[Reads, Writes]):
         self._language_of = language_of
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
-        claims = _claims(reads)
+        # Beside the event loop: a very long answer must not keep the others waiting.
+        claims = await asyncio.to_thread(_claims, reads)
         if not claims:
             return Wrote(_nothing_claimed())
         try:

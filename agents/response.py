@@ -1,5 +1,6 @@
 """Answers the question from the sources alone, each claim with the source that says it."""
 
+import asyncio
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -106,7 +107,9 @@ class ResponseAgent(Agent[Reads, Writes]):
     async def _asked(self, inputs: Inputs, skip: int) -> _Draft:
         given = await self._model.ask(TASK, inputs, skip=skip)
         known = {source.number for source in inputs.sources}
-        return _Draft(given, cited(given.output.answer, known))
+        # Beside the event loop: a very long answer must not keep the others waiting.
+        kept = await asyncio.to_thread(cited, given.output.answer, known)
+        return _Draft(given, kept)
 
     def _written(self, draft: _Draft, reads: Reads) -> Writes:
         output, kept = draft.given.output, draft.kept

@@ -97,7 +97,6 @@ def _grows(function: Callable[[str], object], text: Callable[[int], str]) -> boo
 
 
 def _seconds(function: Callable[[str], object], text: str) -> float:
-    gc.collect()
     gc.disable()  # it takes longer the more a test run holds
     try:
         started = thread_time()
