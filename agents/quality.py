@@ -6,6 +6,7 @@ is not supported scores at most 0.69 times its grounded share; without a judge n
 supported, and the score is 0. Neither can pass for approved.
 """
 
+import asyncio
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -96,7 +97,8 @@ class QualityAgent(Agent[Reads, Writes]):
         self._language_of = language_of
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
-        claims = _claims(reads)
+        # Beside the event loop: a very long answer must not keep the others waiting.
+        claims = await asyncio.to_thread(_claims, reads)
         if not claims:
             return Wrote(_nothing_claimed())
         try:
@@ -198,8 +200,10 @@ def _is_frame(unit: Unit, units: Sequence[Unit], reads: Reads) -> bool:
 
     That is what it assumed, and that quotations stand in another language.
     """
+    if unit.block > _FRAME_BLOCKS:
+        return False
     said = " ".join(other.text for other in units if other.block == unit.block)
-    if unit.block > _FRAME_BLOCKS or citations(said):
+    if citations(said):
         return False
     assumed = plain_line(without_citations(reads.assumption))
     if assumed and assumed in said:

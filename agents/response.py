@@ -1,5 +1,6 @@
 """Answers the question from the sources alone, each claim with the source that says it."""
 
+import asyncio
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -112,15 +113,8 @@ class ResponseAgent(Agent[Reads, Writes]):
 
     async def _asked(self, reads: Reads, inputs: Inputs, skip: int) -> _Draft:
         given = await self._model.ask(TASK, inputs, skip=skip)
-        numbers = set(citations(given.output.answer))
-        cited_here = [one for one in reads.source_references if one.number in numbers]
-        safe = keep_links(given.output.answer, allowed_by(cited_here, reads.search_context))
-        texts = (source.text for source in inputs.sources if source.number in numbers)
-        places = (source.place for source in inputs.sources if source.number in numbers)
-        said = "\n".join((inputs.question, *places, *texts))
-        known = {source.number for source in inputs.sources}
-        kept = cited(safe.text, known, lambda lead: stands_in(lead, said))
-        return _Draft(given, kept, safe.removed)
+        # Beside the event loop: a very long answer must not keep the others waiting.
+        return await asyncio.to_thread(_checked_draft, given, reads, inputs)
 
     def _written(self, draft: _Draft, reads: Reads) -> Writes:
         output, kept = draft.given.output, draft.kept
@@ -158,6 +152,18 @@ class ResponseAgent(Agent[Reads, Writes]):
     def _said(self, key: str, language: str, **values: str) -> str:
         """Return a fixed text on one line: it cannot open a list or a fence."""
         return " ".join(self._texts.text(key, language, **values).split())
+
+
+def _checked_draft(given: Answer[Output], reads: Reads, inputs: Inputs) -> _Draft:
+    """Return what is left of an answer: links to its sources alone, claims with theirs."""
+    numbers = set(citations(given.output.answer))
+    cited_here = [one for one in reads.source_references if one.number in numbers]
+    safe = keep_links(given.output.answer, allowed_by(cited_here, reads.search_context))
+    used = [source for source in inputs.sources if source.number in numbers]
+    places, texts = (source.place for source in used), (source.text for source in used)
+    said = "\n".join((inputs.question, *places, *texts))
+    known = {source.number for source in inputs.sources}
+    return _Draft(given, cited(safe.text, known, lambda lead: stands_in(lead, said)), safe.removed)
 
 
 def _inputs(reads: Reads) -> Inputs:

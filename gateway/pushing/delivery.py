@@ -178,7 +178,8 @@ class Delivery:
         self, result: Result, known: Mapping[str, str], post: Mapping[str, str]
     ) -> None:
         shown = await self._shown(result, known, post)
-        parts = self._channel.parts(shown)
+        # Beside the event loop: a very long answer must not keep the others waiting.
+        parts = await asyncio.to_thread(self._channel.parts, shown)
         ids = [await self._id(result, known, post, number) for number in range(len(parts))]
         for number, (id_, part) in enumerate(zip(ids, parts, strict=True)):
             await self._edit(result, post, number, id_, part)

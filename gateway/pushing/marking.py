@@ -68,10 +68,11 @@ def marked(markdown: str) -> Marked:
     writer = _Writer()
     for token in _MARKDOWN.parse(markdown):
         writer.write(token)
-    if not writer.text.strip():
+    text = writer.text()
+    if not text.strip():
         return Marked(markdown.strip())
     writer.marks.reverse()  # of two that cover the same, the outer one ended last
-    return Marked(writer.text.rstrip("\n"), tuple(sorted(writer.marks, key=_outer_first)))
+    return Marked(text.rstrip("\n"), tuple(sorted(writer.marks, key=_outer_first)))
 
 
 def linked(text: Marked, sources: Sequence[Source]) -> Marked:
@@ -101,12 +102,17 @@ def _outer_first(mark: Mark) -> tuple[int, int]:
 
 @dataclass(slots=True)
 class _Writer:
-    text: str = ""
+    parts: list[str] = field(default_factory=list)
+    length: int = 0
     marks: list[Mark] = field(default_factory=list)
     lists: list[int] = field(default_factory=list)
     begun: list[tuple[int, str, str]] = field(default_factory=list)
     sign_end: int = -1
     """Where the text ends while nothing stands behind an item's sign yet."""
+
+    def text(self) -> str:
+        """Return what was written."""
+        return "".join(self.parts)
 
     def write(self, token: Token) -> None:
         match token.type:
@@ -117,10 +123,10 @@ class _Writer:
                 self._marked(token.content.rstrip("\n"), "pre", token.info.strip().split(" ")[0])
             case "hr":
                 self._gap(2)
-                self.text += RULE
+                self._add(RULE)
             case "html_block":
                 self._gap(2)
-                self.text += token.content.rstrip("\n")
+                self._add(token.content.rstrip("\n"))
             case kind:
                 self._structure(kind, token)
 
@@ -150,21 +156,21 @@ class _Writer:
     def _item(self) -> None:
         self._gap(1)
         number = self.lists[-1]
-        self.text += "  " * (len(self.lists) - 1) + (BULLET if number < 0 else f"{number}. ")
+        self._add("  " * (len(self.lists) - 1) + (BULLET if number < 0 else f"{number}. "))
         if number >= 0:
             self.lists[-1] += 1
-        self.sign_end = len(self.text)
+        self.sign_end = self.length
 
     def _inline(self, tokens: Sequence[Token]) -> None:
         for token in tokens:
             kind, _, side = token.type.rpartition("_")
             match token.type:
                 case "softbreak" | "hardbreak":
-                    self.text += "\n"
+                    self._add("\n")
                 case "code_inline":
                     self._marked(token.content, "code")
                 case "image":
-                    self.text += token.content
+                    self._add(token.content)
                 case "link_open":
                     self._begin("link", str(token.attrs.get("href", "")))
                 case "link_close":
@@ -172,25 +178,39 @@ class _Writer:
                 case _ if kind in _INLINE:
                     self._begin(_INLINE[kind]) if side == "open" else self._end()
                 case _:
-                    self.text += token.content
+                    self._add(token.content)
+
+    def _add(self, text: str) -> None:
+        if text:
+            self.parts.append(text)
+            self.length += len(text)
 
     def _gap(self, lines: int) -> None:
         """Begin a block so many lines below, unless an item's sign stands before it."""
-        if self.text and len(self.text) != self.sign_end:
-            stripped = self.text.rstrip("\n")
-            self.text = stripped + "\n" * max(lines, len(self.text) - len(stripped))
+        if self.length and self.length != self.sign_end:
+            self._add("\n" * max(lines, self._without_line_ends()))
+
+    def _without_line_ends(self) -> int:
+        """Take the line ends at the end away, and return how many there were."""
+        before = self.length
+        while self.parts and self.parts[-1].endswith("\n"):
+            last = self.parts.pop()
+            rest = last.rstrip("\n")
+            self.length -= len(last)
+            self._add(rest)
+        return before - self.length
 
     def _begin(self, kind: str, detail: str = "") -> None:
-        self.begun.append((len(self.text), kind, detail))
+        self.begun.append((self.length, kind, detail))
 
     def _end(self) -> None:
         start, kind, detail = self.begun.pop()
-        if len(self.text) > start:
-            self.marks.append(Mark(start, len(self.text), kind, detail))
+        if self.length > start:
+            self.marks.append(Mark(start, self.length, kind, detail))
 
     def _marked(self, text: str, kind: str, detail: str = "") -> None:
         self._begin(kind, detail)
-        self.text += text
+        self._add(text)
         self._end()
 
 

@@ -10,7 +10,7 @@ import re
 import selectors
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from time import perf_counter, thread_time
 from typing import Any
 
@@ -34,7 +34,7 @@ _MOST_SECONDS = 1.5
 """For 100,000 characters, however linearly."""
 
 
-def find_superlinear(patterns: Sequence[Pattern], silence_seconds: float = 20) -> list[str]:
+def find_superlinear(patterns: Sequence[Pattern], silence_seconds: float = 40) -> list[str]:
     """Return what is wrong with which pattern, measured in a process of its own."""
     asked = json.dumps([_as_json(pattern) for pattern in patterns])
     with subprocess.Popen(
@@ -94,11 +94,21 @@ def measure(patterns: Iterable[dict[str, Any]], write: Callable[[str], None]) ->
         attacks = attacks_on(source, flags)
         for method in _methods_to_run(row["methods"]):
             run = _runner(compiled, method)
-            write(f"{row['place']}: {method} of {source!r}")
-            if finding := _first_finding(run, attacks):
+            told = _beats(f"{row['place']}: {method} of {source!r}", attacks, write)
+            if finding := _first_finding(run, told):
                 write(f"! {row['place']}: {method} {finding}; the pattern is {source!r}")
                 break
     write("done")
+
+
+def _beats(line: str, attacks: Iterable[Attack], write: Callable[[str], None]) -> Iterator[Attack]:
+    """Yield the attacks, and write the line before the first and then once a second."""
+    written = float("-inf")
+    for attack in attacks:
+        if perf_counter() - written > 1:
+            write(line)
+            written = perf_counter()
+        yield attack
 
 
 def _methods_to_run(methods: Iterable[str]) -> list[str]:

@@ -12,6 +12,7 @@ from tests.patterns.collection import (
     UnreadablePattern,
     find_patterns,
 )
+from tests.patterns.javascript import find_script_patterns
 from tests.patterns.measurement import find_superlinear
 
 
@@ -21,6 +22,16 @@ from tests.patterns.measurement import find_superlinear
 def test_no_pattern_of_the_product_is_held_up_by_any_text(package: str) -> None:
     patterns = find_patterns(package)
 
+    assert find_superlinear(patterns) == []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(200)
+def test_no_pattern_of_the_widget_is_held_up_by_any_text() -> None:
+    patterns = find_script_patterns("gateway/widget")
+
+    named = {pattern.place.rpartition("/")[2].partition(":")[0] for pattern in patterns}
+    assert {"inline.js", "markdown.js", "turn.js", "links.js"} <= named
     assert find_superlinear(patterns) == []
 
 

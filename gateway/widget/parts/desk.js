@@ -29,7 +29,7 @@ export class DeskError extends Error {
 
 export class Desk {
   constructor({ url, key, assistant, language }) {
-    this.url = url.replace(/\/+$/, "");
+    this.url = url.replace(/(?<!\/)\/+$/, "");
     this.key = key;
     this.assistant = assistant;
     this.language = language;

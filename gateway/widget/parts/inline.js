@@ -168,7 +168,7 @@ class Line {
     BARE_ADDRESS.lastIndex = this.at;
     const found = this.reading.linked ? null : BARE_ADDRESS.exec(this.text);
     if (!found || WORD.test(this.text[this.at - 1] ?? "")) return false;
-    let told = found[0].replace(/[.,;:!?*_~\]]+$/, "");
+    let told = withoutEnd(found[0]);
     if (told.endsWith(")") && !told.includes("(")) told = told.slice(0, -1);
     const place = this.reading.follows(told);
     return place ? this.#put(anchor(place, told), this.at + told.length) : false;
@@ -193,6 +193,13 @@ class Line {
     while (this.text[this.at] === sign) this.plain += this.text[this.at++];
     return true;
   }
+}
+
+/** Return an address without the signs behind it, which belong to the sentence. */
+function withoutEnd(address) {
+  let end = address.length;
+  while (end && ".,;:!?*_~]".includes(address[end - 1])) end -= 1;
+  return address.slice(0, end);
 }
 
 function opens(text, at, sign) {

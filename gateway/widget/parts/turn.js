@@ -21,7 +21,7 @@ const STEP_OF = {
   quality: 3,
 };
 const LONGEST_PREVIEW = 12_000; // what is longer is shown once it is whole
-const LISTED = /^\s*(?:[-*]|\d{1,2}[.)])\s+(.*\S)\s*$/;
+const LISTED = /^\s*(?:[-*]|\d{1,2}[.)])\s+(\S[^]*)$/;
 
 export class TurnView {
   /** `desk`: `ask`, `stop`, `again`, `rate`, `say`; `template` tells where pages without address stand. */
@@ -160,6 +160,6 @@ export class TurnView {
 /** Return the text without the lists that the actions show as buttons and links. */
 function untwined({ text, suggested_actions: actions = [] }) {
   const labels = new Set(actions.map(({ label }) => label.trim()));
-  const lines = text.split("\n").filter((line) => !labels.has(LISTED.exec(line)?.[1]));
+  const lines = text.split("\n").filter((line) => !labels.has(LISTED.exec(line)?.[1].trimEnd()));
   return { text: lines.join("\n"), actions };
 }

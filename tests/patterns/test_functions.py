@@ -1,0 +1,118 @@
+"""What reads a model's answer takes time in proportion to it, whatever the answer is."""
+
+import gc
+from collections.abc import Callable
+from time import thread_time
+
+import pytest
+
+from gateway.pushing.marking import marked
+from gateway.slack.blocks import messages as slack_messages
+from gateway.slack.mrkdwn import mrkdwn
+from gateway.slack.mrkdwn import said as slack_said
+from gateway.telegram.rendering import messages as telegram_messages
+from knowledge.language.cleaning import code_spans, natural
+from llm.citing import cited
+from llm.claims import citations, cut, only_known
+from llm.offline.injection import attack_in
+from llm.offline.support import support
+
+pytestmark = pytest.mark.slow
+
+SMALL, LARGE = 8_000, 32_000
+LINEAR_GROWTH = 9
+"""Four times the length may take this much longer; 4 is linear and 16 is quadratic."""
+SECONDS_ENOUGH = 0.1
+"""What takes less for the larger text is not looked at more closely."""
+
+FUNCTIONS: dict[str, Callable[[str], object]] = {
+    "cut": cut,
+    "citations": citations,
+    "only_known": lambda text: only_known(text, (1,)),
+    "cited": lambda text: cited(text, {1}),
+    "support": lambda text: support(text, text),
+    "attack_in": attack_in,
+    "natural": natural,
+    "code_spans": lambda text: list(code_spans(text)),
+    "marked": marked,
+    "slack_said": lambda text: slack_said(text, without="U1"),
+    "slack": lambda text: slack_messages(text, (), (), title="Sources"),
+    "telegram": lambda text: telegram_messages(text, (), title="Sources"),
+}
+REPEATED = (
+    "a. A. A. ",
+    "E.g. a ",
+    "a [1]\n\n",
+    "[1",
+    "[1, ",
+    "[1\u2020",
+    " [ ^0 , ^0\u2020  ](a)",
+    "【1】",
+    "[1](a)",
+    "`a` ",
+    "**a** ",
+    "***a***",
+    "_a_ ",
+    "a*b*",
+    "**a [b](https://c) `d`** ",
+    "- a\n",
+    "- a\n  - b\n",
+    "|a|b|\n",
+    "```\n",
+    "> a\n",
+    "a\n",
+    "\n",
+    " ",
+    "<a|b> ",
+    "<@U1> ",
+    "-0",
+    "中。",
+    "\U0001f1e9",
+    "\u0301",
+)
+
+
+def nested(length: int) -> str:
+    """Citations within citations: what is left of each is another."""
+    return "[" * (length // 3) + "7]" * (length // 3)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_no_answer_takes_a_function_longer_than_its_length(name: str) -> None:
+    function = FUNCTIONS[name]
+    texts = [lambda length, it=it: it * (length // len(it)) for it in REPEATED]
+
+    grown = [text(40) for text in (*texts, nested) if _grows(function, text)]
+
+    assert grown == []
+
+
+def _grows(function: Callable[[str], object], text: Callable[[int], str]) -> bool:
+    large = _seconds(function, text(LARGE))
+    if large < SECONDS_ENOUGH:
+        return False
+    small = min(_seconds(function, text(SMALL)) for _ in range(2))
+    again = (_seconds(function, text(LARGE)) for _ in range(2))
+    return min(large, *again) > LINEAR_GROWTH * small
+
+
+def _seconds(function: Callable[[str], object], text: str) -> float:
+    gc.disable()  # it takes longer the more a test run holds
+    try:
+        started = thread_time()
+        function(text)
+        return thread_time() - started
+    finally:
+        gc.enable()
+
+
+def test_emphasis_within_emphasis_is_written_to_a_depth_and_shown_beyond_it() -> None:
+    written = mrkdwn(marked("*" * 4_000 + "a" + "*" * 4_000))
+
+    assert "a" in written
+    assert len(written) < 100
+
+
+def test_citations_within_citations_leave_no_citation_of_what_is_unknown() -> None:
+    assert citations(only_known(nested(300), ())) == ()
+    assert only_known("a [[7]7] [1]", (1,)) == "a [1]"
