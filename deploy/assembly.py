@@ -1,6 +1,8 @@
 """Puts the desk together: the only place that chooses concrete classes."""
 
 import asyncio
+import os
+import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
@@ -26,7 +28,9 @@ from envelope.role import Role
 from gateway.desk import Desk
 from knowledge.errors import IndexOwned
 from llm.port import Model
+from memory.presence import RedisPresence
 from worker.agent_handler import told_of_poison
+from worker.announcing import announcing
 from worker.process import Staffing, WorkerProcess
 
 if TYPE_CHECKING:
@@ -273,6 +277,11 @@ async def staffed(
         if meter is not None:
             _show_staffing(meter, staffing, process)
             await stack.enter_async_context(_served(post, process, renewal, meter, health_port))
+        if process.roles and post.endpoint.played is None:
+            # Left last: a process that still finishes its work lives.
+            presence = RedisPresence(client)
+            own = presence.of_process(socket.gethostname(), os.getpid(), process.roles)
+            await stack.enter_async_context(announcing(own))
         await stack.enter_async_context(process.running())
         yield
 

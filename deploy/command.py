@@ -18,7 +18,7 @@ VERBS: dict[str, str] = {
     "keys": "make, list and revoke keys of the HTTP door",
     "worker": "run a worker process for some roles",
     "trace": "show the journey of one question",
-    "status": "show what waits, runs and was given up, role by role",
+    "status": "show what waits, runs and was given up, and which workers live",
     "forget": "erase a conversation wherever the desk keeps something of it",
     "dead": "look at dead letters, run them again, or drop them",
     "evaluate": "measure the desk on a folder of evaluation data",

@@ -12,6 +12,7 @@
 | rd:{shard}:mem:<conversation>:threads      | set  | doors   | forget  | a day    |
 | rd:{shard}:mem:<conversation>:shared       | hash | agents  | agents  | ttl      |
 | rd:{shard}:mem:<conversation>:visit        | str  | doors   | doors   | ttl (1)  |
+| rd:{0}:workers                             | zset | workers | status  | silence  |
 | rd:thread:<tenant>/<assistant>:<hash>      | str  | doors   | doors   | ttl      |
 | rd:keys                                    | hash | keys    | doors   | never    |
 | rd:keys:links                              | str  | doors   | doors   | never    |
@@ -34,7 +35,8 @@
 them; the question's end deletes it. `shared` holds answers of models that other conversations may
 use, who find it by `rd:cache`, which holds no word; it is forgotten with the conversation that paid
 them. `threads` names the keys `rd:thread` of the conversation. `visit` outlives `clear_all`: the
-visitor goes on with the conversation.
+visitor goes on with the conversation. `workers` holds the processes that live, by when they were
+last seen (ms), and is gone when none does; it stands in the first shard.
 """
 
 from functools import lru_cache
@@ -96,6 +98,11 @@ def _keys(conversation: tuple[str, str, str], shards: int) -> ConversationKeys:
         shared=f"{stem}:shared",
         visit=f"{stem}:visit",
     )
+
+
+def workers_key() -> str:
+    """Return the key of the worker processes that live: they may write to their shards alone."""
+    return f"rd:{shard_tag(0)}:workers"
 
 
 def cache_key(tenant: str, assistant: str, content_hash: str) -> str:

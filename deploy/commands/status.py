@@ -1,14 +1,30 @@
-"""Shows what waits, what runs and what was given up, role by role."""
+"""Shows what waits, what runs and what was given up, role by role, and which workers live."""
 
 import argparse
 import asyncio
-from dataclasses import asdict
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 
 from broker.cluster import ClusterClient
 from broker.port import RoleStatus
 from config.settings import load_settings
 from deploy.assembly import ROLES, Post, posted
-from deploy.printing import say, say_json
+from deploy.printing import WIDTH, say, say_json
+from memory.presence import LivingWorker, RedisPresence
+
+NOBODY = "no worker is alive; start one with: refdesk up, or refdesk worker --role ROLE"
+INDENT = "    "
+
+
+@dataclass(frozen=True, slots=True)
+class DeskStatus:
+    """What is shown: which Redis answers, its roles, and the worker processes that live."""
+
+    server: str
+    roles: Sequence[RoleStatus]
+    workers: Sequence[LivingWorker]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,23 +34,61 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Run `refdesk status`."""
-    server, status = asyncio.run(_status())
+    status = asyncio.run(_status())
     if chosen.json:
-        say_json([asdict(role) for role in status])
+        told = asdict(status)
+        say_json({name: told[name] for name in ("roles", "workers")})
         return 0
-    say(server)
+    say(status.server)
     say(f"{'role':<14}{'depth':>8}{'in flight':>11}{'oldest':>10}{'dead':>6}{'consumers':>11}")
-    for role in status:
+    for role in status.roles:
         say(
             f"{role.role:<14}{role.depth:>8}{role.in_flight:>11}"
             f"{role.oldest_seconds:>9.1f}s{role.dead:>6}{role.consumers:>11}"
         )
+    for line in worker_lines(status.workers):
+        say(line)
     return 0
 
 
-async def _status() -> tuple[str, list[RoleStatus]]:
+def worker_lines(workers: Sequence[LivingWorker]) -> list[str]:
+    """Return the section of the workers that live, or what starts one."""
+    lines = ["", "Workers"]
+    if not workers:
+        return [*lines, f"  {NOBODY}"]
+    for worker in workers:
+        lines += _told(worker)
+    return lines
+
+
+def _told(worker: LivingWorker) -> Iterator[str]:
+    """A long host name has a line of its own."""
+    every = set(ROLES) <= set(worker.roles)
+    more = [role for role in worker.roles if role not in ROLES]
+    roles = ", ".join(["every role", *more] if every else worker.roles)
+    yield from textwrap.wrap(
+        f"{worker.host}, pid {worker.pid}", WIDTH, initial_indent="  ", subsequent_indent=INDENT
+    )
+    yield f"{INDENT}since {_moment(worker.started_at)}, last seen {_moment(worker.seen_at)}"
+    yield from textwrap.wrap(
+        f"roles: {roles}", WIDTH, initial_indent=INDENT, subsequent_indent=INDENT
+    )
+
+
+def _moment(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+async def _status() -> DeskStatus:
     async with posted(load_settings()) as post:
-        return await _describe_server(post), list(await post.broker.status(ROLES))
+        server = await _describe_server(post)
+        roles = await post.broker.status(ROLES)
+        client = post.endpoint.client()
+        try:
+            workers = await RedisPresence(client).living()
+        finally:
+            await client.aclose()
+        return DeskStatus(server, list(roles), workers)
 
 
 async def _describe_server(post: Post) -> str:

@@ -1,16 +1,24 @@
 """The `refdesk` command as processes beside each other."""
 
+import asyncio
 import re
 import signal
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from config.settings import load_settings
+from deploy.assembly import posted
+from memory.keys import workers_key
+from memory.presence import ALIVE_SECONDS
 from tests.deploy.commands.command_house import CLEAR, Run, environment_of, one_line
+from tests.deploy.house import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.slow
 
@@ -55,6 +63,60 @@ def test_others_hand_their_work_to_a_running_desk(
     assert (read.json["added"], asked.json["outcome"]) == (1, "answered")
     assert f"is owned by process {desk.pid}" in one_line(second)
     assert (desk.returncode, rest, errors) == (0, "stopping: finishing what runs\n", "")
+
+
+def test_the_status_shows_an_idle_worker_while_it_lives(
+    started: Callable[..., Any], served: Run
+) -> None:
+    worker = started("worker", "--role", "lang", "command")
+    assert worker.stdout.readline() == "working as lang, command; stop with Ctrl-C\n"
+
+    [told] = shown(served, 1)
+    again = shown(served, 1)
+    section = served("status").out.partition("\nWorkers\n")[2].splitlines()
+    worker.send_signal(signal.SIGTERM)
+    worker.communicate(timeout=30)
+    left = served("status", "--json").json["workers"]
+
+    assert (told["host"], told["pid"]) == (socket.gethostname(), worker.pid)
+    assert (told["roles"], again[0]["roles"]) == (["lang", "command"],) * 2
+    assert again[0]["started_at"] == told["started_at"] <= told["seen_at"]
+    assert section[0] == f"  {socket.gethostname()}, pid {worker.pid}"
+    assert section[-1] == "    roles: lang, command"
+    assert left == []
+
+
+def test_a_killed_worker_is_not_shown_after_half_a_minute(
+    started: Callable[..., Any], served: Run
+) -> None:
+    worker = started("worker", "--role", "lang")
+    worker.stdout.readline()
+    shown(served, 1)
+
+    worker.kill()
+    worker.wait(30)
+    asyncio.run(let_pass(ALIVE_SECONDS))
+
+    assert served("status", "--json").json["workers"] == []
+
+
+async def let_pass(seconds: float) -> None:
+    """Make every sign of life so much older."""
+    async with posted(load_settings()) as post:
+        client: Any = post.endpoint.client()
+        [member] = await client.zrange(workers_key(), 0, -1)
+        await client.zincrby(workers_key(), -seconds * 1000, member)
+        await client.aclose()
+
+
+def shown(served: Run, count: int) -> list[dict[str, Any]]:
+    """The workers that the status shows, as soon as they are so many."""
+    until = time.monotonic() + PATIENCE_SECONDS
+    workers: list[dict[str, Any]] = served("status", "--json").json["workers"]
+    while len(workers) != count:
+        assert time.monotonic() < until, f"expected {count} workers, found {workers}"
+        workers = served("status", "--json").json["workers"]
+    return workers
 
 
 def test_a_chat_remembers_chooses_and_obeys(started: Callable[..., Any]) -> None:

@@ -1,0 +1,125 @@
+"""Tells which worker processes live: each announces itself again and again, by Redis' clock."""
+
+import json
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from memory.answers import answered
+from memory.keys import workers_key
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+ALIVE_SECONDS = 30.0
+"""A process that was silent for so long is not shown any more."""
+MOST = 1000
+"""Processes that are kept: of more, those that were silent for longest are left out."""
+
+_NOW = """
+-- KEYS[1] the workers, whose server tells its time. Returns the ms.
+local time = redis.call('TIME')
+return string.format('%.0f', tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000))
+"""
+
+_ANNOUNCE = """
+-- KEYS[1] the workers, by when they were last seen (ms). ARGV: the process, how long a silent one
+-- counts as living (ms), how many there may be.
+local time = redis.call('TIME')
+local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+redis.call('ZADD', KEYS[1], string.format('%.0f', now), ARGV[1])
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', string.format('%.0f', now - tonumber(ARGV[2])))
+redis.call('ZREMRANGEBYRANK', KEYS[1], 0, -tonumber(ARGV[3]) - 1)
+redis.call('PEXPIRE', KEYS[1], ARGV[2])
+return 1
+"""
+
+_LIVING = """
+-- KEYS[1] as above. ARGV: how long a silent process counts as living (ms).
+local time = redis.call('TIME')
+local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+local since = string.format('(%.0f', now - tonumber(ARGV[1]))
+return redis.call('ZRANGEBYSCORE', KEYS[1], since, '+inf', 'WITHSCORES')
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class LivingWorker:
+    """A worker process that lives; times in seconds since 1970, by the clock of Redis."""
+
+    host: str
+    pid: int
+    roles: tuple[str, ...]
+    started_at: float
+    seen_at: float
+
+
+class RedisPresence:
+    """The worker processes that announced themselves in the last `alive_seconds`."""
+
+    def __init__(
+        self, client: "Redis", *, alive_seconds: float = ALIVE_SECONDS, most: int = MOST
+    ) -> None:
+        self._client = client
+        self._alive_ms = max(1, int(alive_seconds * 1000))
+        self._most = most
+
+    def of_process(self, host: str, pid: int, roles: Sequence[str]) -> "ProcessPresence":
+        """Return the presence of one process; no other has the same."""
+        about = {"host": host, "pid": pid, "roles": list(roles), "id": secrets.token_hex(4)}
+        return ProcessPresence(self._client, about, alive_ms=self._alive_ms, most=self._most)
+
+    async def living(self) -> list[LivingWorker]:
+        """Return who lives, by host and pid; raises `MemoryUnavailableError`.
+
+        What is not the description of a process is left out, and hides none of the others.
+        """
+        flat = await answered(self._client.eval(_LIVING, 1, workers_key(), self._alive_ms))
+        pairs = zip(flat[::2], flat[1::2], strict=True)
+        read = [_read(member, float(seen_ms) / 1000) for member, seen_ms in pairs]
+        found = [worker for worker in read if worker is not None]
+        return sorted(found, key=lambda worker: (worker.host, worker.pid, worker.started_at))
+
+
+class ProcessPresence:
+    """Announces one process, which began when it was first announced."""
+
+    def __init__(
+        self, client: "Redis", about: Mapping[str, Any], *, alive_ms: int, most: int
+    ) -> None:
+        self._client = client
+        self._about = dict(about)
+        self._alive_ms = alive_ms
+        self._most = most
+        self._member: str | None = None
+
+    async def announce(self) -> None:
+        """Tell that the process lives; raises `MemoryUnavailableError`.
+
+        Who was silent for too long is removed by whoever announces next.
+        """
+        if self._member is None:
+            now_ms = await answered(self._client.eval(_NOW, 1, workers_key()))
+            self._member = json.dumps({**self._about, "started_at": float(now_ms) / 1000})
+        arguments = (self._member, self._alive_ms, self._most)
+        await answered(self._client.eval(_ANNOUNCE, 1, workers_key(), *arguments))
+
+    async def leave(self) -> None:
+        """Tell that the process ends; raises `MemoryUnavailableError`."""
+        if self._member is not None:
+            await answered(self._client.zrem(workers_key(), self._member))
+
+
+def _read(member: bytes, seen_at: float) -> LivingWorker | None:
+    try:
+        about = json.loads(member)
+        return LivingWorker(
+            host=str(about["host"]),
+            pid=int(about["pid"]),
+            roles=tuple(str(role) for role in about["roles"]),
+            started_at=float(about["started_at"]),
+            seen_at=seen_at,
+        )
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None

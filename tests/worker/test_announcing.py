@@ -1,0 +1,78 @@
+"""A worker process tells that it lives, and that Redis is away hurts it not."""
+
+import asyncio
+
+import pytest
+
+from memory.errors import MemoryUnavailableError
+from tests.broker.rig import eventually
+from worker.announcing import announcing
+
+
+class Board:
+    """Where a process is announced, which refuses while it is `away`."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+        self.refused = 0
+        self.away = False
+
+    async def announce(self) -> None:
+        self._take("lives")
+
+    async def leave(self) -> None:
+        self._take("left")
+
+    def _take(self, what: str) -> None:
+        if self.away:
+            self.refused += 1
+            raise MemoryUnavailableError("Redis does not answer")
+        self.told.append(what)
+
+    async def announced(self) -> bool:
+        return len(self.told) >= 2
+
+    async def was_refused(self) -> bool:
+        return self.refused >= 2
+
+
+async def test_it_is_announced_again_and_again_and_ends_with_its_leave() -> None:
+    board = Board()
+
+    async with announcing(board, every_seconds=0.001):
+        await eventually(board.announced)
+
+    assert (set(board.told[:-1]), board.told[-1]) == ({"lives"}, "left")
+
+
+async def test_redis_away_ends_nothing_and_the_next_announcement_comes() -> None:
+    board = Board()
+    board.away = True
+
+    async with announcing(board, every_seconds=0.001):
+        await eventually(board.was_refused)
+        board.away = False
+        await eventually(board.announced)
+        board.away = True
+
+
+async def test_who_is_cancelled_or_fails_leaves_too() -> None:
+    failed, cancelled = Board(), Board()
+
+    async def wait() -> None:
+        async with announcing(cancelled, every_seconds=0.001):
+            await asyncio.Event().wait()
+
+    async def fail() -> None:
+        async with announcing(failed, every_seconds=0.001):
+            await eventually(failed.announced)
+            raise ValueError("broken")
+
+    with pytest.raises(ExceptionGroup):
+        await fail()
+    async with asyncio.TaskGroup() as tasks:
+        task = tasks.create_task(wait())
+        await eventually(cancelled.announced)
+        task.cancel()
+
+    assert (failed.told[-1], cancelled.told[-1]) == ("left", "left")
