@@ -58,7 +58,8 @@ def attacks_on(source: str, flags: int = 0) -> list[Attack]:
     found: dict[Attack, None] = {}
     for before, pump in _pumps(tree):
         if 0 < len(pump) <= _LONGEST_PUMP:
-            found.update(dict.fromkeys(Attack(before, pump, end) for end in ENDS))
+            ends = ENDS if before or len(pump) == 1 else ENDS[::2]
+            found.update(dict.fromkeys(Attack(before, pump, end) for end in ends))
     return list(found)
 
 
@@ -72,7 +73,7 @@ def _pumps(tree: Items) -> Iterator[tuple[str, str]]:
         yield from ((before, pump) for pump in dict.fromkeys(pumps))
     for beginning in dict.fromkeys(samples.beginnings(tree)):
         yield "", beginning
-        yield from (("", beginning + between) for between in (" ", "\n", "."))
+        yield from (("", beginning + between) for between in (" ", "\n"))
     for char in ALPHABET:
         yield "", char
 

@@ -20,6 +20,8 @@ from tests.patterns.collection import ROOT, Pattern
 LARGEST = 100_000
 _TINY = (16, 24, 32, 64, 256, 1024)
 _SMALL = 3000
+_SHORT_PUMP = 3
+_LONG_PUMP_TIMES = 4
 _SUSPICIOUS_SECONDS = 0.0004
 _SUSPICIOUS_TIMES = 3
 """What takes this many times as long as ordinary words of the same length is looked at closely."""
@@ -147,16 +149,19 @@ def _finding(run: Callable[[str], float], attack: Attack, unsuspicious: float) -
     for length in _TINY:
         if (seconds := run(attack.text(length))) > _ENOUGH_SECONDS:
             return _worded(attack, length, seconds)
-    if any(run(attack.text(_SMALL)) < unsuspicious for _ in range(2)):
+    # A long pump begins fewer matches, so that it takes a longer text to see what each one costs.
+    times = _LONG_PUMP_TIMES if len(attack.pump) > _SHORT_PUMP else 1
+    text = attack.text(_SMALL * times)
+    if any(run(text) < unsuspicious * times for _ in range(2)):
         return None
-    return _growth(run, attack)
+    return _growth(run, attack, _SMALL * times)
 
 
-def _growth(run: Callable[[str], float], attack: Attack) -> str | None:
-    first, fourfold = (min(run(attack.text(it)) for _ in range(2)) for it in (_SMALL, 4 * _SMALL))
-    if fourfold < _LINEAR_FOURFOLD * first and fourfold * LARGEST < 4 * _SMALL * _MOST_SECONDS:
+def _growth(run: Callable[[str], float], attack: Attack, small: int) -> str | None:
+    first, fourfold = (min(run(attack.text(it)) for _ in range(2)) for it in (small, 4 * small))
+    if fourfold < _LINEAR_FOURFOLD * first and fourfold * LARGEST < 4 * small * _MOST_SECONDS:
         return None
-    length, seconds = 4 * _SMALL, fourfold
+    length, seconds = 4 * small, fourfold
     while length < LARGEST and seconds < _ENOUGH_SECONDS:
         length = min(length * 2, LARGEST)
         seconds = run(attack.text(length))
