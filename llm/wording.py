@@ -19,7 +19,9 @@ MOST_SENTENCES = 3
 LEAST_SHARE = 0.4
 """So much of a statement's words, by weight, must be known; a question may use any."""
 _QUESTION = re.compile(r"[?\uff1f\u061f\u037e]")
-_MARKUP = re.compile(r"[`<]|\]\s?[(\[:]|!\[|^\s*(?:[#>|]|[-*+]\s|\d{1,3}[.)]\s|~~~)", re.MULTILINE)
+_MARKUP = re.compile(
+    r"[`<]|\]\s?[(\[:]|!\[|^[^\S\n]*+(?:[#>|]|[-*+]\s|\d{1,3}[.)]\s|~~~)", re.MULTILINE
+)
 _TELEPHONE = re.compile(r"\d(?:[ ()./-]{0,3}\d){6}")
 _SECRETS = frozenset(term for word in SECRET_WORDS for term in terms(word))
 
