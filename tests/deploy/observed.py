@@ -58,7 +58,9 @@ class EventfulModel:
         logging.getLogger("vendor").info("request sent with %s", KEY)
         await asyncio.to_thread(logging.getLogger("vendor").warning, "sent from a thread")
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(asyncio.to_thread(structlog.get_logger("llm").info, "in a task"))
+            tasks.create_task(
+                asyncio.to_thread(structlog.get_logger("llm").info, "in a task", sent=KEY)
+            )
 
 
 async def work(url: str, data: str, roles: Sequence[str], port: int) -> None:

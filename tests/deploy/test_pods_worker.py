@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.redis, pytest.mark.timeout(180)]
 
 ROLES = ("manager", "lang", "command", "translation", "essence")
 QUESTION = "How do I configure SMS routing rules?"
-OF_NO_WORK = {"depths_unknown"}
+OF_NO_WORK = {"depths_unknown", "worker_not_announced"}
 """What a worker tells of itself, where Redis is slow."""
 
 
