@@ -30,7 +30,7 @@ from knowledge.errors import IndexOwned
 from llm.port import Model
 from memory.presence import RedisPresence
 from worker.agent_handler import told_of_poison
-from worker.announcing import announcing
+from deploy.announcing import announcing
 from worker.process import Staffing, WorkerProcess
 
 if TYPE_CHECKING:

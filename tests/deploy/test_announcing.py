@@ -6,7 +6,7 @@ import pytest
 
 from memory.errors import MemoryUnavailableError
 from tests.broker.rig import eventually
-from worker.announcing import announcing
+from deploy.announcing import announcing
 
 
 class Board:
