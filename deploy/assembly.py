@@ -19,6 +19,7 @@ from broker.renewal import LeaseRenewal, PlayedRenewal
 from broker.rewriting import Rewriting
 from config.settings import Settings
 from config.texts import load_texts
+from deploy.announcing import announcing
 from deploy.command import CommandError
 from deploy.data_folder import protect_data_folder
 from deploy.quarantine import made_quarantine, warming, with_quarantine
@@ -30,7 +31,6 @@ from knowledge.errors import IndexOwned
 from llm.port import Model
 from memory.presence import RedisPresence
 from worker.agent_handler import told_of_poison
-from deploy.announcing import announcing
 from worker.process import Staffing, WorkerProcess
 
 if TYPE_CHECKING:

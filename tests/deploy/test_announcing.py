@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
+from deploy.announcing import announcing
 from memory.errors import MemoryUnavailableError
 from tests.broker.rig import eventually
-from deploy.announcing import announcing
 
 
 class Board:
