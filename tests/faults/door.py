@@ -96,7 +96,7 @@ class Door:
         self._ledger.note(
             "cancelled_at_the_door",
             name=question.message_id,
-            conversation=conversation,
+            conversation=question.conversation_id,
             ended=ended,
             forget=forget,
         )
