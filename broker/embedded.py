@@ -199,8 +199,9 @@ def _start(folder: Path, server: Path, path: Path) -> None:
         "--port", "0", "--unixsocket", path, "--unixsocketperm", "700",
         "--dir", folder, "--appendonly", "yes", "--appendfsync", "everysec", "--save", "",
         "--maxmemory-policy", "noeviction", "--databases", "1", "--daemonize", "no",
-        # Its log of slow commands would hold their words.
-        "--slowlog-log-slower-than", "-1",
+        # Its log of slow commands would hold their words, and so would what was deleted from among
+        # other entries of a stream.
+        "--slowlog-log-slower-than", "-1", "--stream-node-max-entries", "1",
         "--loglevel", "warning", "--logfile", folder / "server.log",
         *(word for name in REMOVED for word in ("--rename-command", name, "")),
     ]  # fmt: skip

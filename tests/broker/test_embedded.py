@@ -1,5 +1,6 @@
 import os
 import pickle
+import random
 import signal
 import subprocess
 import sys
@@ -115,6 +116,22 @@ async def test_what_was_written_is_there_at_the_next_start(tmp_path: Path) -> No
 
     assert (first, second) == (1, 2)
     assert endpoint.durable
+
+
+@pytest.mark.redis
+@pytest.mark.usefixtures("server")
+async def test_an_entry_deleted_from_among_others_leaves_no_word_in_memory(tmp_path: Path) -> None:
+    words = [f"{random.getrandbits(64):016x}".encode() for _ in range(3)]
+    async with embedded_redis(tmp_path) as endpoint:
+        client: Any = endpoint.client()
+        entries = [await client.xadd("stream", {"text": word}) for word in words]
+        await client.xdel("stream", entries[1])
+
+        kept = await client.dump("stream")
+        await client.aclose()
+    await stopped(tmp_path)
+
+    assert [word in kept for word in words] == [True, False, True]
 
 
 @pytest.mark.redis

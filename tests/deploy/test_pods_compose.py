@@ -183,6 +183,7 @@ def test_redis_neither_evicts_nor_forgets(services: dict[str, Service]) -> None:
         "--appendonly": "yes",
         "--appendfsync": "everysec",
         "--maxmemory-policy": "noeviction",
+        "--stream-node-max-entries": "1",
     }
     assert services["redis"]["volumes"] == ["redis:/data"]
     assert tuple(word[1:] for word in words if word.startswith("+")) == COMMANDS
