@@ -50,7 +50,13 @@ class GuardedRedis:
 
     def __init__(self, socket: Path) -> None:
         self.socket = socket
+        self.clients: list[Redis] = []
         self.operator: Any = Redis(unix_socket_path=str(socket), username="test", password="test")  # noqa: S106 - of this test
+
+    def client(self, user: RedisUser) -> Any:
+        """A client of a user, which the fixture closes."""
+        self.clients.append(Redis.from_url(self.endpoint(user).url))
+        return self.clients[-1]
 
     def endpoint(self, user: RedisUser) -> Endpoint:
         return Endpoint(f"unix://{user.name}:PASSWORD-OF-{user.name}@{self.socket}", durable=True)
@@ -74,7 +80,8 @@ async def guarded(tmp_path: Path) -> AsyncIterator[GuardedRedis]:
     await stranger.aclose()
     made = GuardedRedis(socket)
     yield made
-    await made.operator.aclose()
+    for client in (*made.clients, made.operator):
+        await client.aclose()
     server.terminate()
     server.wait(10)
 
@@ -128,7 +135,7 @@ async def test_what_gateways_and_operators_keep_is_in_their_reach(guarded: Guard
 async def test_nobody_may_empty_reconfigure_halt_or_copy_the_server(
     user: RedisUser, guarded: GuardedRedis
 ) -> None:
-    client: Any = Redis.from_url(guarded.endpoint(user).url)
+    client = guarded.client(user)
     newer = await at_least_7(guarded.operator)
     for words in HARMFUL:
         if words.startswith("FUNCTION") and not newer:
@@ -140,7 +147,6 @@ async def test_nobody_may_empty_reconfigure_halt_or_copy_the_server(
         with pytest.raises(Exception, match=r"(?i)can't run|permission|not allowed"):
             await client.execute_command("EVAL", f"return {script}", 0)
     assert await guarded.operator.ping()
-    await client.aclose()
 
 
 async def at_least_7(client: Redis) -> bool:
@@ -151,9 +157,9 @@ async def at_least_7(client: Redis) -> bool:
 async def test_workers_reach_neither_keys_nor_posts_and_the_scaler_reads_lengths_alone(
     guarded: GuardedRedis,
 ) -> None:
-    worker = Redis.from_url(guarded.endpoint(WORKER).url)
-    scaler: Any = Redis.from_url(guarded.endpoint(SCALER).url)
-    chat = Redis.from_url(guarded.endpoint(CHAT).url)
+    worker = guarded.client(WORKER)
+    scaler = guarded.client(SCALER)
+    chat = guarded.client(CHAT)
 
     for client, key in ((worker, "rd:keys"), (worker, "rd:push:x"), (chat, "rd:keys"), (chat, "x")):
         with pytest.raises(NoPermissionError):
@@ -162,8 +168,6 @@ async def test_workers_reach_neither_keys_nor_posts_and_the_scaler_reads_lengths
     for words in ("XRANGE rd:{0}:stream:lang - +", "XLEN rd:{0}:journal:x", "GET rd:shards"):
         with pytest.raises(NoPermissionError):
             await scaler.execute_command(*words.split())
-    for client in (worker, scaler, chat):
-        await client.aclose()
 
 
 async def test_nobody_comes_in_without_a_name(guarded: GuardedRedis) -> None:
