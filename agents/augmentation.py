@@ -50,7 +50,7 @@ class AugmentationAgent(Agent[Reads, Writes]):
                 f"expected spans within the {len(reads.search_context)} characters of "
                 f"search_context, found {outside[0].span} of {outside[0].chunk_id!r}"
             )
-        references = _numbered(reads.search_results)
+        references = _number_references(reads.search_results)
         return Wrote(
             Writes(
                 augmented_prompt=_prompt(reads, references),
@@ -64,7 +64,7 @@ def _fits(result: SearchResult, length: int) -> bool:
     return result.span is None or 0 <= result.span[0] <= result.span[1] <= length
 
 
-def _numbered(results: tuple[SearchResult, ...]) -> tuple[SourceReference, ...]:
+def _number_references(results: tuple[SearchResult, ...]) -> tuple[SourceReference, ...]:
     given = [(result, result.span) for result in results if result.span is not None]
     return tuple(
         SourceReference(

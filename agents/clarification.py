@@ -11,10 +11,10 @@ from envelope.conversation import REFUSALS, ClarificationReason, SuggestedAction
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import SearchResult
+from llm.answer_checks.wording import fault_of
 from llm.errors import ModelError
 from llm.port import Model
 from llm.tasks.clarify import TASK, Inputs
-from llm.wording import fault_of
 
 MOST_OPTIONS = 4
 LONGEST_QUESTION = 300
@@ -33,7 +33,7 @@ _WORDING: dict[ClarificationReason, tuple[ClarificationType, str]] = {
 }
 
 
-class Texts(Protocol):
+class ClarificationTexts(Protocol):
     """Fixed texts by key, in English where there is none in the user's language."""
 
     @property
@@ -72,15 +72,15 @@ class Writes(BaseModel, frozen=True):
 class ClarificationAgent(Agent[Reads, Writes]):
     """Ask with options that the search really found, or decline with the nearest pages.
 
-    When the model fails, or words what `llm.wording` turns down, the fixed text in the user's
-    language is said, and `clarification_fallback` tells why. Nothing in it is a link.
+    When the model fails, or writes what `llm.answer_checks.wording` rejects, the fixed text in the
+    user's language is used, and `clarification_fallback` has the reason. It contains no link.
     """
 
     role = Role.CLARIFICATION
     reads = Reads
     writes = Writes
 
-    def __init__(self, *, model: Model, texts: Texts, domain_name: str) -> None:
+    def __init__(self, *, model: Model, texts: ClarificationTexts, domain_name: str) -> None:
         self._model = model
         self._texts = texts
         self._domain_name = domain_name

@@ -25,7 +25,7 @@ STATISTICS = (
 )
 
 
-class Texts(Protocol):
+class CommandTexts(Protocol):
     """Fixed texts by key, in English where there is none in the user's language."""
 
     @property
@@ -63,7 +63,7 @@ class CommandAgent(Agent[Reads, Writes]):
     reads = Reads
     writes = Writes
 
-    def __init__(self, *, texts: Texts) -> None:
+    def __init__(self, *, texts: CommandTexts) -> None:
         self._texts = texts
         self._codes = _spellings(texts)
 
@@ -135,7 +135,7 @@ class CommandAgent(Agent[Reads, Writes]):
         )
 
 
-def _spellings(texts: Texts) -> dict[str, str]:
+def _spellings(texts: CommandTexts) -> dict[str, str]:
     """Return the code of every language by its name in every language."""
     return {
         texts.text(f"language_{code}", spoken).casefold(): code

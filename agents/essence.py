@@ -6,7 +6,7 @@ from agents.agent import Agent
 from envelope.conversation import ClarificationReason, Pause, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
-from llm.offline.essence import resumed
+from llm.offline.essence_rules import resume
 from llm.offline.replies import plain_reply
 from llm.port import Model
 from llm.tasks.essence import TASK, ClarificationResult, ContextType, Inputs, Output
@@ -51,9 +51,9 @@ class EssenceAgent(Agent[Reads, Writes]):
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         inputs = Inputs(**{name: getattr(reads, name) for name in Inputs.model_fields})
-        return Wrote(_writes(inputs, _plainly(inputs) or await self._asked(inputs)))
+        return Wrote(_writes(inputs, _plainly(inputs) or await self._ask_model(inputs)))
 
-    async def _asked(self, inputs: Inputs) -> Output:
+    async def _ask_model(self, inputs: Inputs) -> Output:
         return (await self._model.ask(TASK, inputs)).output
 
 
@@ -61,7 +61,7 @@ def _plainly(inputs: Inputs) -> Output | None:
     if inputs.open_pause is None:
         return None
     reply = plain_reply(inputs.text, inputs.open_pause)
-    return None if reply is None else resumed(inputs, reply)
+    return None if reply is None else resume(inputs, reply)
 
 
 def _writes(inputs: Inputs, found: Output) -> Writes:

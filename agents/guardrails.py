@@ -9,7 +9,7 @@ from envelope.role import Role
 from knowledge.errors import KnowledgeError
 from knowledge.port import Findings, Hit, Searcher, SearchRequest
 from llm.errors import ModelError
-from llm.offline.injection import BUDGET_SECONDS, inspect_within
+from llm.offline.attacks.injection import BUDGET_SECONDS, inspect_within
 from llm.port import Model
 from llm.tasks.scope import TASK, Inputs, Output, Strictness
 
@@ -70,11 +70,11 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         inspection = await inspect_within(self._inspection_seconds, reads.text, reads.text_eng)
         if inspection.kind is not None:
             return Wrote(
-                self._declined(f"an attempt to change how the desk works ({inspection.kind})")
+                self._decline(f"an attempt to change how the desk works ({inspection.kind})")
             )
         writes = await self._verdict(reads)
         if not inspection.is_complete:
-            writes = writes.model_copy(update=_noted(writes, self._inspection_seconds))
+            writes = writes.model_copy(update=_note_unread_rest(writes, self._inspection_seconds))
         return Wrote(writes)
 
     async def _verdict(self, reads: Reads) -> Writes:
@@ -85,8 +85,8 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         try:
             verdict = (await self._model.ask(TASK, self._inputs(reads, findings))).output
         except ModelError as error:
-            return self._undecided(f"no verdict could be had: {error}")
-        return self._judged(verdict)
+            return self._ask_back(f"no verdict could be had: {error}")
+        return self._apply_verdict(verdict)
 
     def _inputs(self, reads: Reads, findings: Findings) -> Inputs:
         return Inputs(
@@ -101,18 +101,18 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             nearest=tuple(dict.fromkeys(_place(hit) for hit in findings.hits[:_NEAREST])),
         )
 
-    def _judged(self, found: Output) -> Writes:
+    def _apply_verdict(self, found: Output) -> Writes:
         if found.verdict == "unclear":
-            return self._undecided(found.analysis, found.confidence)
+            return self._ask_back(found.analysis, found.confidence)
         if found.verdict == "outside":
-            return self._declined(found.analysis, found.confidence)
+            return self._decline(found.analysis, found.confidence)
         return Writes(
             within_scope=True,
             guardrails_confidence=found.confidence,
             guardrails_analysis=found.analysis,
         )
 
-    def _declined(self, analysis: str, confidence: float = _CERTAIN) -> Writes:
+    def _decline(self, analysis: str, confidence: float = _CERTAIN) -> Writes:
         return Writes(
             within_scope=False,
             guardrails_confidence=confidence,
@@ -122,7 +122,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             clarification_message=f"This desk answers questions about {self._about()}.",
         )
 
-    def _undecided(self, analysis: str, confidence: float = 0.0) -> Writes:
+    def _ask_back(self, analysis: str, confidence: float = 0.0) -> Writes:
         return Writes(
             within_scope=False,
             guardrails_confidence=confidence,
@@ -159,7 +159,7 @@ def _unsearchable(error: KnowledgeError) -> Writes:
     )
 
 
-def _noted(writes: Writes, seconds: float) -> dict[str, str]:
+def _note_unread_rest(writes: Writes, seconds: float) -> dict[str, str]:
     note = f"not all of it could be looked through for attacks within {seconds:g} s"
     return {"guardrails_analysis": f"{writes.guardrails_analysis}; {note}"}
 

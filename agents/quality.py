@@ -15,20 +15,20 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from agents.agent import Agent
+from citations.citing import evidence_of, is_lead
+from citations.claims import Unit, UnitKind, citations, marker, split_units, without_citations
+from citations.feedback import complaints
 from citations.links import Allowed, keep_links, plain_line
-from citations.sources import allowed_by, references_of
+from citations.sources import collect_allowed, references_of
 from envelope.conversation import ClarificationReason
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import ClaimCheck, SourceReference, SourceUsed, ValidationResult
-from llm.citing import evidence_of, is_lead
-from llm.claims import Kind, Unit, citations, cut, marker, without_citations
-from llm.complaints import complaints
+from llm.answer_checks.leads import stands_in
 from llm.errors import ModelError
-from llm.leads import stands_in
 from llm.offline.support import foreign_facts, support
 from llm.port import Model
-from llm.tasks.judge import TASK, Claim, Inputs, Output, Verdict
+from llm.tasks.judge import TASK, Claim, ClaimVerdict, Inputs, Output
 
 GROUNDED_WEIGHT, COMPLETE_WEIGHT, LANGUAGE_WEIGHT = 0.5, 0.35, 0.15
 UNGROUNDED_MOST = 0.69
@@ -104,14 +104,16 @@ class QualityAgent(Agent[Reads, Writes]):
         try:
             given = await self._model.ask(TASK, _inputs(reads, claims), skip=0)
         except ModelError as error:
-            return Wrote(self._unjudged(reads, claims, f"{type(error).__name__}: {error}"))
+            return Wrote(
+                self._report_missing_verdict(reads, claims, f"{type(error).__name__}: {error}")
+            )
         verdicts = {verdict.number: verdict for verdict in given.output.verdicts}
         if set(verdicts) != set(range(1, len(claims) + 1)):
             told = f"{given.model}: expected {len(claims)} verdicts, found {sorted(verdicts)}"
-            return Wrote(self._unjudged(reads, claims, told))
-        return Wrote(self._judged(reads, claims, given.output, given.model))
+            return Wrote(self._report_missing_verdict(reads, claims, told))
+        return Wrote(self._combine_verdicts(reads, claims, given.output, given.model))
 
-    def _judged(
+    def _combine_verdicts(
         self, reads: Reads, claims: Sequence[_Checked], output: Output, judge: str
     ) -> Writes:
         verdicts = {verdict.number: verdict for verdict in output.verdicts}
@@ -126,7 +128,7 @@ class QualityAgent(Agent[Reads, Writes]):
         )
         return _asking(writes, output)
 
-    def _unjudged(self, reads: Reads, claims: Sequence[_Checked], why: str) -> Writes:
+    def _report_missing_verdict(self, reads: Reads, claims: Sequence[_Checked], why: str) -> Writes:
         checks = tuple(_check(claim, None) for claim in claims)
         in_language = self._in_language(reads, claims)
         result = _result(claims, checks, 0.0, f"none: {why}", in_language=in_language)
@@ -161,30 +163,30 @@ def score(result: ValidationResult) -> float:
 
 def _claims(reads: Reads) -> tuple[_Checked, ...]:
     """Return what is to be judged: every claim, and what else may not leave."""
-    units = list(cut(reads.response))
+    units = list(split_units(reads.response))
     used = references_of(reads.sources_used, reads.source_references)
-    allowed = allowed_by(used, reads.search_context)
+    allowed = collect_allowed(used, reads.search_context)
     said = "\n".join((reads.canonical_question, *(_evidence(one, reads) for one in used)))
     found = (
-        _checked_unit(units, place, reads, allowed, said)
+        _check_stated_unit(units, place, reads, allowed, said)
         for place, unit in enumerate(units)
         if not _is_frame(unit, units, reads) or _leads_elsewhere(unit, allowed)
     )
     return tuple(claim for claim in found if claim is not None)
 
 
-def _checked_unit(
+def _check_stated_unit(
     units: list[Unit], place: int, reads: Reads, allowed: Allowed, said: str
 ) -> _Checked | None:
     """Return a claim as it is checked; None for what claims nothing and does no harm."""
     unit = units[place]
     if _leads_elsewhere(unit, allowed):
         return _forbidden(unit, "a link or an address that no cited source has")
-    if unit.kind is Kind.CITATION:
+    if unit.kind is UnitKind.CITATION:
         return None
     if is_lead(unit):
         return None if stands_in(unit.text, said) else _forbidden(unit, "no source says this")
-    return _checked(unit, evidence_of(units, place), reads)
+    return _check_unit(unit, evidence_of(units, place), reads)
 
 
 def _leads_elsewhere(unit: Unit, allowed: Allowed) -> bool:
@@ -213,7 +215,7 @@ def _is_frame(unit: Unit, units: Sequence[Unit], reads: Reads) -> bool:
     return plain and bool(languages) and reads.language not in languages
 
 
-def _checked(unit: Unit, cites: tuple[int, ...], reads: Reads) -> _Checked:
+def _check_unit(unit: Unit, cites: tuple[int, ...], reads: Reads) -> _Checked:
     cited = _references(cites, reads)
     evidence = "\n".join(_evidence(reference, reads) for reference in cited)
     languages = {reference.language for reference in cited} - {None}
@@ -238,7 +240,7 @@ def _evidence(reference: SourceReference, reads: Reads) -> str:
 
 def _fault(unit: Unit, evidence: str, *, foreign: bool) -> str:
     """Return what a check without a model finds wrong with a claim; empty when it is nothing."""
-    if unit.kind is Kind.CODE:
+    if unit.kind is UnitKind.CODE:
         absent = [line for line in _code_lines(unit.text) if not _stands_in(line, evidence)]
         return f"code that the source does not have: {absent[0]}" if absent else ""
     facts = foreign_facts(unit.text, evidence)
@@ -276,7 +278,7 @@ def _inputs(reads: Reads, claims: Sequence[_Checked]) -> Inputs:
     )
 
 
-def _check(claim: _Checked, verdict: Verdict | None) -> ClaimCheck:
+def _check(claim: _Checked, verdict: ClaimVerdict | None) -> ClaimCheck:
     """Return what is found of a claim: supported only when nothing speaks against it."""
     judged = verdict is not None and verdict.supported
     own = support(claim.text, claim.evidence)

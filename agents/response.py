@@ -7,19 +7,19 @@ from typing import Protocol
 from pydantic import BaseModel, Field
 
 from agents.agent import Agent
+from citations.citing import Cited, keep_cited
+from citations.claims import citations, without_citations
+from citations.feedback import complaints, parse_unsupported
 from citations.links import keep_links, plain_line
-from citations.sources import allowed_by, references_of, with_addresses
+from citations.sources import collect_allowed, references_of, with_addresses
 from envelope.conversation import ClarificationReason, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import SourceReference, SourceUsed
-from llm.citing import Cited, cited
-from llm.claims import citations, without_citations
-from llm.complaints import complaints, unsupported_in
+from llm.answer_checks.leads import stands_in
 from llm.errors import ModelError
-from llm.leads import stands_in
-from llm.port import Answer, Model
-from llm.tasks.respond import TASK, Inputs, Output, Source
+from llm.port import Model, ModelAnswer
+from llm.tasks.respond import TASK, Inputs, Output, PromptSource
 
 CONTEXT_LINE = "{{search_context}}"
 OFFLINE = "offline"
@@ -32,7 +32,7 @@ _NAMED = frozenset(["ar", "de", "en", "es", "fr", "hi", "it", "ja", "pt", "ru", 
 """Languages whose names the fixed texts have (`language_de`, ...)."""
 
 
-class Texts(Protocol):
+class ResponseTexts(Protocol):
     """Fixed texts by key, in the user's language."""
 
     def text(self, key: str, language: str, **values: str) -> str: ...
@@ -70,7 +70,7 @@ class Writes(BaseModel, frozen=True):
 class _Draft:
     """An answer as a model gave it, what is left of it with its sources, and what was removed."""
 
-    given: Answer[Output]
+    given: ModelAnswer[Output]
     kept: Cited
     removed: tuple[str, ...]
 
@@ -87,7 +87,7 @@ class ResponseAgent(Agent[Reads, Writes]):
     reads = Reads
     writes = Writes
 
-    def __init__(self, *, model: Model, texts: Texts) -> None:
+    def __init__(self, *, model: Model, texts: ResponseTexts) -> None:
         self._model = model
         self._texts = texts
 
@@ -96,74 +96,78 @@ class ResponseAgent(Agent[Reads, Writes]):
         if not inputs.sources:
             return Wrote(_asks("insufficient_context", ""))
         try:
-            draft = await self._drafted(reads, inputs)
+            draft = await self._draft(reads, inputs)
         except ModelError as error:
             return Wrote(Writes(generation_error=f"{type(error).__name__}: {error}"))
-        return Wrote(self._written(draft, reads))
+        return Wrote(self._make_writes(draft, reads))
 
-    async def _drafted(self, reads: Reads, inputs: Inputs) -> _Draft:
+    async def _draft(self, reads: Reads, inputs: Inputs) -> _Draft:
         skip = 0 if reads.quality_analysis else reads.attempt
-        first = await self._asked(reads, inputs, skip)
+        first = await self._ask_model(reads, inputs, skip)
         if not first.kept.dropped or first.given.output.status != "answered":
             return first
         told = complaints(_UNCITED, first.kept.dropped, ())
         again = inputs.model_copy(update={"analysis": f"{inputs.analysis}\n{told}".strip()})
-        second = await self._asked(reads, again, skip)
+        second = await self._ask_model(reads, again, skip)
         return second if _is_better(second, first) else first
 
-    async def _asked(self, reads: Reads, inputs: Inputs, skip: int) -> _Draft:
+    async def _ask_model(self, reads: Reads, inputs: Inputs, skip: int) -> _Draft:
         given = await self._model.ask(TASK, inputs, skip=skip)
         # Beside the event loop: a very long answer must not keep the others waiting.
-        return await asyncio.to_thread(_checked_draft, given, reads, inputs)
+        return await asyncio.to_thread(_check_draft, given, reads, inputs)
 
-    def _written(self, draft: _Draft, reads: Reads) -> Writes:
+    def _make_writes(self, draft: _Draft, reads: Reads) -> Writes:
         output, kept = draft.given.output, draft.kept
         if output.status != "answered":
             return _asks(output.status, output.missing)
         if not kept.claims:
             return _asks("insufficient_context", output.missing)
         references, context = reads.source_references, reads.search_context
-        used = _used(kept.order, references)
+        used = _select_used(kept.order, references)
         share = kept.claims / (kept.claims + len(kept.dropped))
         # What only sources hold that were dropped with their claims goes, too.
-        safe = keep_links(kept.text, allowed_by(references_of(used, references), context))
+        safe = keep_links(kept.text, collect_allowed(references_of(used, references), context))
         return Writes(
-            response=self._framed(safe.text, used, draft.given.model, reads),
+            response=self._add_notices(safe.text, used, draft.given.model, reads),
             sources_used=with_addresses(used, references, context, safe.text),
             removed_links=(*draft.removed, *safe.removed),
             generation_confidence=output.confidence * share,
             answer_model=draft.given.model,
         )
 
-    def _framed(self, text: str, used: tuple[SourceUsed, ...], model: str, reads: Reads) -> str:
+    def _add_notices(
+        self, text: str, used: tuple[SourceUsed, ...], model: str, reads: Reads
+    ) -> str:
         """Return the answer below what was assumed, and what language is quoted."""
         above = []
         if assumed := plain_line(without_citations(reads.assumption)):
-            above.append(self._said("assumption", reads.language, assumption=assumed))
+            above.append(self._look_up_text("assumption", reads.language, assumption=assumed))
         languages = dict.fromkeys(source.language for source in used if source.language)
         if model == OFFLINE and languages and reads.language not in languages:
             names = ", ".join(self._name(code, reads.language) for code in languages)
-            above.append(self._said("quoted_frame", reads.language, quoted_language=names))
+            above.append(self._look_up_text("quoted_frame", reads.language, quoted_language=names))
         return "\n\n".join((*above, text))
 
     def _name(self, code: str, language: str) -> str:
-        return self._said(f"language_{code}", language) if code in _NAMED else code
+        return self._look_up_text(f"language_{code}", language) if code in _NAMED else code
 
-    def _said(self, key: str, language: str, **values: str) -> str:
+    def _look_up_text(self, key: str, language: str, **values: str) -> str:
         """Return a fixed text on one line: it cannot open a list or a fence."""
         return " ".join(self._texts.text(key, language, **values).split())
 
 
-def _checked_draft(given: Answer[Output], reads: Reads, inputs: Inputs) -> _Draft:
+def _check_draft(given: ModelAnswer[Output], reads: Reads, inputs: Inputs) -> _Draft:
     """Return what is left of an answer: links to its sources alone, claims with theirs."""
     numbers = set(citations(given.output.answer))
     cited_here = [one for one in reads.source_references if one.number in numbers]
-    safe = keep_links(given.output.answer, allowed_by(cited_here, reads.search_context))
+    safe = keep_links(given.output.answer, collect_allowed(cited_here, reads.search_context))
     used = [source for source in inputs.sources if source.number in numbers]
     places, texts = (source.place for source in used), (source.text for source in used)
     said = "\n".join((inputs.question, *places, *texts))
     known = {source.number for source in inputs.sources}
-    return _Draft(given, cited(safe.text, known, lambda lead: stands_in(lead, said)), safe.removed)
+    return _Draft(
+        given, keep_cited(safe.text, known, lambda lead: stands_in(lead, said)), safe.removed
+    )
 
 
 def _inputs(reads: Reads) -> Inputs:
@@ -176,15 +180,15 @@ def _inputs(reads: Reads) -> Inputs:
         history=tuple(f"{turn.speaker}: {turn.text}" for turn in reads.history),
         assumption=reads.assumption,
         analysis=reads.quality_analysis,
-        avoid=unsupported_in(reads.quality_analysis),
+        avoid=parse_unsupported(reads.quality_analysis),
         attempt=reads.attempt,
     )
 
 
-def _source(reads: Reads, reference: SourceReference) -> Source:
+def _source(reads: Reads, reference: SourceReference) -> PromptSource:
     start, end = reference.span
     path = dict.fromkeys((*reference.crumbs, *reference.heading_path))
-    return Source(
+    return PromptSource(
         number=reference.number,
         chunk_id=reference.chunk_id,
         place=" > ".join(path) or reference.title,
@@ -209,7 +213,7 @@ def _is_better(second: _Draft, first: _Draft) -> bool:
     )
 
 
-def _used(
+def _select_used(
     order: tuple[int, ...], references: tuple[SourceReference, ...]
 ) -> tuple[SourceUsed, ...]:
     by_number = {reference.number: reference for reference in references}

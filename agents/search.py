@@ -13,7 +13,7 @@ from envelope.role import Role
 from envelope.sources import SearchResult, SearchStats
 from knowledge.errors import KnowledgeError
 from knowledge.port import Findings, Hit, Searcher, SearchRequest
-from llm.offline.essence import names_no_subject
+from llm.offline.essence_rules import names_no_subject
 
 _CHARACTERS_PER_TOKEN = 4
 _BETWEEN = "\n\n"
@@ -77,8 +77,8 @@ class SearchAgent(Agent[Reads, Writes]):
         try:
             findings = await self._searcher.search(self._request(reads))
         except KnowledgeError as error:
-            return Wrote(_failed(str(error), started))
-        return Wrote(_asking(self._found(reads, findings, started), reads, findings))
+            return Wrote(_report_failure(str(error), started))
+        return Wrote(_asking(self._make_writes(reads, findings, started), reads, findings))
 
     def _request(self, reads: Reads) -> SearchRequest:
         answers = [turn.text for turn in reads.history if turn.speaker == "assistant"]
@@ -93,10 +93,10 @@ class SearchAgent(Agent[Reads, Writes]):
             previous_answer=answers[-1][:_ANSWER_CHARACTERS] if answers and leans_back else "",
             limit=self._limit * (1 + reads.attempt),
             attempt=reads.attempt,
-            exclude=_tried(reads) if reads.attempt else (),
+            exclude=_already_used(reads) if reads.attempt else (),
         )
 
-    def _found(self, reads: Reads, findings: Findings, started: float) -> Writes:
+    def _make_writes(self, reads: Reads, findings: Findings, started: float) -> Writes:
         context, results = _laid_out(findings.hits, self._max_characters)
         used = [result for result in results if result.span is not None]
         scores = [result.score for result in used]
@@ -113,7 +113,9 @@ class SearchAgent(Agent[Reads, Writes]):
                 fallbacks=findings.fallbacks,
             ),
             search_quality=findings.quality,
-            tried_chunks=tuple(dict.fromkeys((*_tried(reads), *(hit.chunk_id for hit in used)))),
+            tried_chunks=tuple(
+                dict.fromkeys((*_already_used(reads), *(hit.chunk_id for hit in used)))
+            ),
         )
 
 
@@ -132,7 +134,7 @@ def _with_missing(reads: Reads) -> str:
     return " ".join((reads.canonical_question, *missing))
 
 
-def _tried(reads: Reads) -> tuple[str, ...]:
+def _already_used(reads: Reads) -> tuple[str, ...]:
     if not reads.attempt:
         return ()
     used = (result.chunk_id for result in reads.search_results if result.span is not None)
@@ -198,7 +200,7 @@ def _asking(writes: Writes, reads: Reads, findings: Findings) -> Writes:
     )
 
 
-def _failed(error: str, started: float) -> Writes:
+def _report_failure(error: str, started: float) -> Writes:
     return Writes(
         search_stats=SearchStats(
             total_results=0,

@@ -49,14 +49,14 @@ class TranslationAgent(Agent[Reads, Writes]):
             return Wrote(Writes(text_eng=reads.text, translation_confidence=1.0))
         inputs = Inputs(text=protected.text, language=reads.language)
         found = (await self._model.ask(TASK, inputs)).output
-        return Wrote(_restored(reads.text, protected, found))
+        return Wrote(_restore(reads.text, protected, found))
 
 
 def _has_words(protected: Protected) -> bool:
     return any(letter.isalpha() for letter in protected.text)
 
 
-def _restored(text: str, protected: Protected, found: Output) -> Writes:
+def _restore(text: str, protected: Protected, found: Output) -> Writes:
     try:
         text_eng = protected.restore(found.text_eng)
         corrections = tuple(protected.restore_some(note) for note in found.corrections)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from benchmarks import tables
 from benchmarks.figures import Report
-from benchmarks.running import MODES, run
+from benchmarks.runner import MODES, run
 from benchmarks.systems.catalogue import SYSTEMS
 from benchmarks.systems.port import System
 

@@ -24,10 +24,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from uuid import uuid4
 
-from benchmarks.resuming import ResumingClient, Told, exchanged
+from benchmarks.resuming_client import ResumedAnswer, ResumingClient, exchanged
 from benchmarks.server import private_redis
-from broker.connecting import connect
 from broker.redis_broker import RedisBroker
+from broker.transport.connect import connect
 from gateway.desk import Desk, Message
 
 ROOT = Path(__file__).parent.parent
@@ -117,7 +117,7 @@ class Bench:
 
     @staticmethod
     def _command(words: Sequence[str]) -> list[str]:
-        return [sys.executable, "-m", "deploy.command", *words]
+        return [sys.executable, "-m", "deploy.cli.main", *words]
 
 
 async def crowd(bench: Bench, conversations: int, messages: int, *, killed: bool) -> None:
@@ -126,12 +126,12 @@ async def crowd(bench: Bench, conversations: int, messages: int, *, killed: bool
         process, line = bench.start("serve", "--gateway-only", "--port", "0", until="serving on")
         port = int(line.split(";")[0].rsplit(":", 1)[1])
         client = ResumingClient(port, patience_seconds=300)
-        told: list[Told] = []
+        told: list[ResumedAnswer] = []
         midway = asyncio.Event()
         run = uuid4().hex[:6]
         began = time.perf_counter()
 
-        async def talk(number: int) -> None:
+        async def driver(number: int) -> None:
             for turn in range(messages):
                 text = QUESTIONS[(number + turn) % len(QUESTIONS)]
                 name = f"{run}-{number}"
@@ -147,7 +147,7 @@ async def crowd(bench: Bench, conversations: int, messages: int, *, killed: bool
 
         async with asyncio.TaskGroup() as tasks:
             for number in range(conversations):
-                tasks.create_task(talk(number))
+                tasks.create_task(driver(number))
             if killed:
                 tasks.create_task(kill())
         seconds = time.perf_counter() - began
@@ -157,7 +157,7 @@ async def crowd(bench: Bench, conversations: int, messages: int, *, killed: bool
     _print_crowd(told, seconds, doubled, killed=killed)
 
 
-async def doubled_in_journals(url: str, told: Sequence[Told]) -> int:
+async def doubled_in_journals(url: str, told: Sequence[ResumedAnswer]) -> int:
     """Count the messages whose journals do not hold exactly one outcome."""
     broker = RedisBroker(connect(url))
     wrong = 0
@@ -170,7 +170,9 @@ async def doubled_in_journals(url: str, told: Sequence[Told]) -> int:
     return wrong
 
 
-def _print_crowd(told: Sequence[Told], seconds: float, wrong: int, *, killed: bool) -> None:
+def _print_crowd(
+    told: Sequence[ResumedAnswer], seconds: float, wrong: int, *, killed: bool
+) -> None:
     first = sorted(one.first_seconds for one in told if one.first_seconds)
     whole = sorted(one.seconds for one in told)
     errors = [error for one in told for error in one.errors]

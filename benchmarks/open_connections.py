@@ -89,7 +89,7 @@ def served(
     }
 
     def refdesk(*words: str) -> str:
-        command = [sys.executable, "-m", "deploy.command", *words]
+        command = [sys.executable, "-m", "deploy.cli.main", *words]
         done = subprocess.run(
             command, env=environment, cwd=folder, check=True, capture_output=True, text=True
         )
@@ -99,7 +99,7 @@ def served(
         refdesk("ingest", str(EXAMPLES))
     made = json.loads(refdesk("keys", "create", "--public", "--origin", WEBSITE, "--json"))
     with (folder / "serve.log").open("wb") as log:
-        command = [sys.executable, "-m", "deploy.command", "serve", "--port", "0"]
+        command = [sys.executable, "-m", "deploy.cli.main", "serve", "--port", "0"]
         process = subprocess.Popen(
             command, env=environment, cwd=folder, stdout=subprocess.PIPE, stderr=log, text=True
         )

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from benchmarks.commanding import Commanded, SilentProcessError, processes
 from benchmarks.counting_proxy import Count, counting_proxy
 from benchmarks.figures import Alone, Recovery, Row, Speed, Trips, quantile
 from benchmarks.payload import Payload
+from benchmarks.process_control import ControlledProcess, SilentProcessError, processes
 from benchmarks.server import Server, private_server
 from benchmarks.systems.port import Setting, System
 
@@ -63,7 +63,7 @@ def measure_speed(row: Row, system: System, payload: Payload, number: int, spans
             row.add(_many(system, started, server, spans), alone)
 
 
-def _alone(one: Commanded, spans: Spans) -> Alone:
+def _alone(one: ControlledProcess, spans: Spans) -> Alone:
     one.tell("alone", questions=WARMING, seconds=SPARSE_SECONDS)
     one.hear()
     one.tell("alone", questions=spans.questions, seconds=spans.alone)
@@ -72,7 +72,9 @@ def _alone(one: Commanded, spans: Spans) -> Alone:
     return Alone(len(times), quantile(times, 0.5), quantile(times, 0.99), quantile(picked_up, 0.95))
 
 
-def _many(system: System, started: Sequence[Commanded], server: Server, spans: Spans) -> Speed:
+def _many(
+    system: System, started: Sequence[ControlledProcess], server: Server, spans: Spans
+) -> Speed:
     _crowd(started, spans)
     for one in started:
         one.tell("window", seconds=spans.window)
@@ -94,7 +96,7 @@ def _many(system: System, started: Sequence[Commanded], server: Server, spans: S
     )
 
 
-def _crowd(started: Sequence[Commanded], spans: Spans) -> None:
+def _crowd(started: Sequence[ControlledProcess], spans: Spans) -> None:
     # The more questions there are, the longer it takes until the crowd moves evenly.
     for one in started:
         one.tell("crowd", at_once=AT_ONCE, seconds=spans.warm * len(started))
@@ -119,7 +121,7 @@ def measure_trips(rows: Sequence[tuple[Row, System]], payload: Payload, spans: S
 
 
 @contextmanager
-def _behind_proxy(system: System, payload: Payload) -> Iterator[tuple[Commanded, Count]]:
+def _behind_proxy(system: System, payload: Payload) -> Iterator[tuple[ControlledProcess, Count]]:
     """Have a process whose workers speak through a proxy, and whose door does not."""
     with private_server() as server:
         listen = server.folder / "proxy.sock"
@@ -129,7 +131,7 @@ def _behind_proxy(system: System, payload: Payload) -> Iterator[tuple[Commanded,
                 yield one, count
 
 
-def _sparse(one: Commanded, count: Count) -> float:
+def _sparse(one: ControlledProcess, count: Count) -> float:
     one.tell("alone", questions=WARMING, seconds=SPARSE_SECONDS)
     one.hear()
     before = count.turns
@@ -138,7 +140,7 @@ def _sparse(one: Commanded, count: Count) -> float:
     return (count.turns - before) / answered
 
 
-def _saturated(one: Commanded, count: Count, spans: Spans) -> float:
+def _saturated(one: ControlledProcess, count: Count, spans: Spans) -> float:
     _crowd([one], spans)
     before, began = count.turns, time.perf_counter()
     one.tell("window", seconds=spans.window)

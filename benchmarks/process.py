@@ -1,7 +1,7 @@
 """One process of a system, told on standard input what to do; it answers on standard output.
 
 `python -m benchmarks.process SYSTEM SETTING` speaks lines of JSON: `["alone", {...}]`,
-`["crowd", {...}]` and `["window", {...}]` name the methods of `benchmarks.measuring.Questions`;
+`["crowd", {...}]` and `["window", {...}]` name the methods of `benchmarks.measurement.Questions`;
 each is answered by its figures. It begins with `"ready"`, and dies with its standard input,
 working or not.
 """
@@ -16,9 +16,9 @@ from contextlib import AsyncExitStack
 from dataclasses import asdict
 from typing import IO, Any
 
-from benchmarks.measuring import Questions
+from benchmarks.measurement import Questions
 from benchmarks.payload import payloads
-from benchmarks.systems.port import House, Setting
+from benchmarks.systems.port import Setting, SystemProcess
 
 MEASUREMENTS: dict[str, Callable[..., Awaitable[Any]]] = {
     "alone": Questions.alone,
@@ -27,9 +27,9 @@ MEASUREMENTS: dict[str, Callable[..., Awaitable[Any]]] = {
 }
 
 
-def house_of(module: str) -> House:
+def house_of(module: str) -> SystemProcess:
     """Return the house of a module of `benchmarks.systems`; raises `ImportError` without it."""
-    found: House = importlib.import_module(f"benchmarks.systems.{module}").house
+    found: SystemProcess = importlib.import_module(f"benchmarks.systems.{module}").harness
     return found
 
 
@@ -39,8 +39,8 @@ async def serve(module: str, told: dict[str, Any], figures: IO[str]) -> None:
     lines = await _standard_input()
     async with asyncio.TaskGroup() as tasks:
         questions = Questions(f"p{os.getpid()}-", tasks)
-        house = house_of(module)(setting, questions.watch)
-        questions.ask = await AsyncExitStack().enter_async_context(house)
+        harness = house_of(module)(setting, questions.watch)
+        questions.ask = await AsyncExitStack().enter_async_context(harness)
         print(json.dumps("ready"), file=figures)
         while line := await lines.readline():
             name, arguments = json.loads(line)

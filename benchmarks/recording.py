@@ -12,11 +12,11 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.payload import CONVERSATION, ROLES, Fields
-from broker.embedded import embedded_redis
+from broker.embedded.endpoint import run_embedded_redis
 from config.settings import load_settings
-from deploy.assembly import ROLES as STAFF
-from deploy.assembly import desk, ingested, posted, staffed
-from deploy.knowledge import opened_knowledge
+from deploy.assembly.knowledge import open_knowledge
+from deploy.assembly.runtime import ROLES as STAFF
+from deploy.assembly.runtime import connect_runtime, desk, run_ingestion, run_workers
 from gateway.desk import Message
 from knowledge.ingestion_report import PlainReport
 from memory.conversation import RedisMemory
@@ -29,12 +29,12 @@ QUESTIONS = EXAMPLES / "sms_platform_questions.jsonl"
 async def recorded(folder: Path) -> Fields:
     """Return text, history and writes of the conversation's last question."""
     settings = load_settings(_env_file=None, refdesk_data=folder)
-    await ingested(settings, [DOCUMENTS], PlainReport(lambda _line: None))
+    await run_ingestion(settings, [DOCUMENTS], PlainReport(lambda _line: None))
     async with (
-        embedded_redis(folder) as endpoint,
-        posted(settings, endpoint=endpoint) as post,
-        opened_knowledge(settings) as knowledge,
-        staffed(post, STAFF, knowledge),
+        run_embedded_redis(folder) as endpoint,
+        connect_runtime(settings, endpoint=endpoint) as post,
+        open_knowledge(settings) as knowledge,
+        run_workers(post, STAFF, knowledge),
     ):
         door = desk(post, "bench")
         texts = _questions()

@@ -22,7 +22,7 @@ from pathlib import Path
 from benchmarks.payload import payloads
 from benchmarks.process import house_of
 from benchmarks.server import Server, private_server
-from benchmarks.systems.port import House, Setting, Watch
+from benchmarks.systems.port import Setting, SystemProcess, Watch
 
 WORKERS = 2
 LOOK_SECONDS = 0.002
@@ -35,7 +35,7 @@ PAYLOAD = "4 kB"
 class Lane:
     """Kills one worker after the other on one Redis."""
 
-    house: House
+    harness: SystemProcess
     server: Server
     lease_seconds: float
     workers: set[int] = field(default_factory=set)
@@ -108,7 +108,7 @@ class Lane:
         )  # fmt: skip
 
     async def _work(self) -> None:
-        async with self.house(self._setting(works=True), self._watch()):
+        async with self.harness(self._setting(works=True), self._watch()):
             await asyncio.Event().wait()
 
     async def _door(self, asking: int) -> None:
@@ -117,7 +117,7 @@ class Lane:
         pipe = os.fdopen(asking)
         await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(names), pipe)
         async with (
-            self.house(self._setting(works=False), self._watch()) as ask,
+            self.harness(self._setting(works=False), self._watch()) as ask,
             asyncio.TaskGroup() as tasks,
         ):
             while name := (await names.readline()).decode().strip():
@@ -152,11 +152,11 @@ def _killed(process: int) -> None:
 
 def main(module: str, lease_seconds: float, seconds: float, lanes: int) -> int:
     """Run the lanes side by side and print what was found."""
-    house = house_of(module)
+    harness = house_of(module)
     until = time.monotonic() + seconds
     with ExitStack() as stack:
         servers = [stack.enter_context(private_server()) for _ in range(lanes)]
-        running = [Lane(house, server, lease_seconds) for server in servers]
+        running = [Lane(harness, server, lease_seconds) for server in servers]
         kills = [stack.enter_context(closing(lane.kills(until))) for lane in running]
         for _ in zip_longest(*kills):
             time.sleep(LOOK_SECONDS)

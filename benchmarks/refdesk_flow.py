@@ -4,16 +4,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from agents.agent import Agent
+from broker.maintenance.lease_renewer import LeaseRenewal
 from broker.port import Broker
-from broker.renewal import LeaseRenewal
 from manager.flow import ASSISTANT, Flow
 from manager.machine import Limits
 from manager.manager import Manager
 from memory.port import Memory
 from worker.agent_handler import AgentHandler
-from worker.deciding import OnTheSpot
+from worker.inline_manager import InlineManager
 from worker.port import Handler, SilentMeter
-from worker.process import Staffing, WorkerProcess
+from worker.process import WorkerProcess, WorkerSpec
 
 PLACES = 64
 
@@ -37,11 +37,11 @@ def process(
 ) -> WorkerProcess:
     """Return a process of the manager and these agents; `own` makes the renewal's broker."""
     manager = Manager(Flow(ASSISTANT), memory, NoTexts(), limits=Limits(), quality_threshold=0.7)
-    beside = OnTheSpot(manager, SilentMeter())
-    staff = [Staffing(watched(manager), 4 * PLACES)]
+    beside = InlineManager(manager, SilentMeter())
+    staff = [WorkerSpec(watched(manager), 4 * PLACES)]
     for agent in agents:
         handler = AgentHandler(agent, limit_seconds=30, manager=beside)
-        staff.append(Staffing(watched(handler), PLACES))
+        staff.append(WorkerSpec(watched(handler), PLACES))
     return WorkerProcess(
         broker, staff, renewal=LeaseRenewal(own, lease_seconds=lease_seconds), meter=SilentMeter()
     )

@@ -71,7 +71,7 @@ def pace_key(shard: int) -> str:
     return f"rd:{shard_tag(shard)}:pace"
 
 
-def named_key(message_id: str, shard: int) -> str:
+def message_id_key(message_id: str, shard: int) -> str:
     """Return the index of the questions with this message id."""
     return f"rd:{shard_tag(shard)}:named:{in_key(message_id)}"
 

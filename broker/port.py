@@ -15,10 +15,10 @@ from typing import Literal, Protocol
 
 from pydantic import JsonValue
 
-from broker.carrying import Carried, Framed, Kept
+from broker.encodable import BaseFrame, Encodable, FrameHolder
 from broker.erasure import Eraser
 from broker.errors import BrokerUnavailableError
-from broker.journaling import Note
+from broker.journal_events import JournalEvent
 from broker.keys import QuestionKeys
 from envelope.encoding import to_json
 from envelope.memory_read import MemoryFound, MemoryRead
@@ -38,7 +38,7 @@ class JournalEntry:
     id: str = ""
     at: float = 0.0
 
-    def said(self) -> bytes:
+    def encode(self) -> bytes:
         """Return the fields as JSON; raises `ValueError` for what JSON cannot say."""
         return to_json(self.fields)
 
@@ -48,7 +48,7 @@ class Submission:
     """A message at the door. `result_list` names a push channel, or is empty for pull doors.
 
     `retry_of`: the message that this one runs again. `keep_seconds`: how long reply and journal
-    stay, else as all. `carried` reaches a worker of this process that takes it in the same trip.
+    stay, else as all. `decoded` reaches a worker of this process that takes it in the same trip.
     """
 
     question: Question
@@ -61,7 +61,7 @@ class Submission:
     accepted: Fields = field(default_factory=dict)
     retry_of: str = ""
     keep_seconds: float | None = None
-    carried: Carried | None = None
+    decoded: Encodable | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +103,12 @@ class Death:
 
 
 @dataclass(slots=True)
-class Delivery(Framed):
+class Delivery(FrameHolder):
     """An entry that was taken, and what is needed to settle it.
 
     `count` is its delivery (1 first), `failures` the retries of this hop before it; `merged` are
     the frames of messages that joined this one before it started, oldest first. `deaths` tells of
-    workers that died holding it: `starts` counts this start and theirs. What `carried` tells needs
+    workers that died holding it: `starts` counts this start and theirs. What `decoded` tells needs
     no `frame`. `along` was read in the same trip. `keys` are those of its question, once looked up.
     """
 
@@ -125,28 +125,28 @@ class Delivery(Framed):
     merged: tuple[bytes, ...] = ()
     starts: int = 1
     deaths: tuple[Death, ...] = ()
-    carried: Carried | None = None
-    kept: Kept | None = None
-    along: MemoryFound | None = None
+    decoded: Encodable | None = None
+    base_frame: BaseFrame | None = None
+    prefetched: MemoryFound | None = None
     keys: QuestionKeys | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(slots=True)
-class Send(Framed):
+class FrameSend(FrameHolder):
     """A frame for a role, or what it decodes to, which reaches who takes it in the same trip."""
 
     role: str
     frame: bytes = b""
-    carried: Carried | None = None
-    kept: Kept | None = None
+    decoded: Encodable | None = None
+    kept: BaseFrame | None = None
 
 
 @dataclass(slots=True)
 class Forward:
     """Acknowledge, and send on: `last_resort` replaces the reply given at the deadline."""
 
-    sends: Sequence[Send]
-    journal: Sequence[Note] = ()
+    sends: Sequence[FrameSend]
+    journal: Sequence[JournalEvent] = ()
     last_resort: Fields | None = None
 
 
@@ -156,7 +156,7 @@ class Finish:
 
     outcome: Outcome
     reply: Fields
-    journal: Sequence[Note] = ()
+    journal: Sequence[JournalEvent] = ()
     remember: Sequence[MemoryWrite] = ()
     forget: Literal["", "history", "all"] = ""
 
@@ -168,7 +168,7 @@ class Retry:
     frame: bytes
     reason: str
     seconds: float | None = None
-    journal: Sequence[Note] = ()
+    journal: Sequence[JournalEvent] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,8 +182,8 @@ class Bury:
 
     reason: str
     error: str
-    tell: Send | None = None
-    journal: Sequence[Note] = ()
+    poison_notice: FrameSend | None = None
+    journal: Sequence[JournalEvent] = ()
     deaths: tuple[Death, ...] = ()
 
 
@@ -191,12 +191,12 @@ Settlement = Forward | Finish | Retry | Bury
 
 
 @dataclass(frozen=True, slots=True)
-class Want:
+class ConsumerDemand:
     """Somebody with room for more entries of a role."""
 
     role: str
     consumer: str
-    places: int
+    slots: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +213,7 @@ class Settled:
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class LeaseLost:
     """An entry that this consumer no longer holds."""
 
     role: str
@@ -257,26 +257,26 @@ class RoleStatus:
     consumers: int
 
 
-class Taker(Protocol):
+class LocalConsumer(Protocol):
     """A worker that entries may be handed to."""
 
     role: str
     consumer: str
 
     @property
-    def room(self) -> int:
+    def free_slots(self) -> int:
         """How many more entries it can work on."""
         ...
 
-    def accept(self, delivery: Delivery) -> None:
+    def deliver(self, delivery: Delivery) -> None:
         """Work on an entry that was taken for it."""
         ...
 
-    def along(self, question: Question) -> MemoryRead | None:
+    def prefetch_memory(self, question: Question) -> MemoryRead | None:
         """Return what is to be read in the trip that starts a question, where that can be."""
         ...
 
-    def doubt(self) -> None:
+    def schedule_recovery(self) -> None:
         """Look for what it may own without knowing: an answer got lost."""
         ...
 
@@ -296,14 +296,14 @@ class Broker(Eraser, Protocol):
 
     async def submit(self, submission: Submission) -> Accepted | Duplicate | Busy: ...
 
-    def handing_to(self, takers: Sequence[Taker]) -> AbstractContextManager[None]:
+    def local_consumers(self, takers: Sequence[LocalConsumer]) -> AbstractContextManager[None]:
         """While inside, hand what is submitted here to whom of these has room, in the same trip."""
         ...
 
     async def take(
-        self, role: str, consumer: str, *, places: int, block_seconds: float
+        self, role: str, consumer: str, *, slots: int, block_seconds: float
     ) -> Sequence[Delivery]:
-        """Take up to `places` entries over all shards; empty after `block_seconds`."""
+        """Take up to `slots` entries over all shards; empty after `block_seconds`."""
         ...
 
     async def settle(self, settlements: Sequence[tuple[Delivery, Settlement]]) -> Sequence[bool]:
@@ -311,12 +311,12 @@ class Broker(Eraser, Protocol):
         ...
 
     async def settle_and_take(
-        self, settlements: Sequence[tuple[Delivery, Settlement]], wants: Sequence[Want]
+        self, settlements: Sequence[tuple[Delivery, Settlement]], wants: Sequence[ConsumerDemand]
     ) -> Settled:
         """Settle, and take in the same round trip what those shards have for whom has room."""
         ...
 
-    async def renew(self, held: Sequence[Delivery]) -> Sequence[Lost]:
+    async def renew(self, held: Sequence[Delivery]) -> Sequence[LeaseLost]:
         """Keep the leases of entries that wait or run here; return those that were lost."""
         ...
 
@@ -331,7 +331,7 @@ class Broker(Eraser, Protocol):
         """Send what is due: delays, deadlines. Return seconds until it is worth looking again."""
         ...
 
-    async def alarm(self, *, block_seconds: float) -> float | None:
+    async def wait_for_wakeup(self, *, block_seconds: float) -> float | None:
         """Wait until something is due before all that was; return in how many seconds it is."""
         ...
 
@@ -371,7 +371,7 @@ class Broker(Eraser, Protocol):
         """Return the final reply, waiting up to `block_seconds`; one read serves all who wait."""
         ...
 
-    def expecting(self, question: Question) -> AbstractAsyncContextManager[Expected]:
+    def subscribe(self, question: Question) -> AbstractAsyncContextManager[Expected]:
         """Be there before a question is submitted: its outcome then needs no read of its own."""
         ...
 

@@ -17,45 +17,45 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from broker.admission import NO_PACE, Pace
-from broker.ending import Endings, superseded
+from broker.consume.delivery_loader import DeliveryLoader
+from broker.consume.leases import Leases
+from broker.context import BrokerContext
+from broker.entry_codec import base_frame_name, read_delivered, submission_result
 from broker.erasure import Erased
 from broker.errors import BrokerUnavailableError, UnwritableError
-from broker.forgetting import Forgetting, Forgotten
-from broker.keys import QuestionKeys, named_key, pace_key, results_key
-from broker.leasing import Leases
-from broker.opening import Opening
-from broker.outcomes import Outcomes
+from broker.keys import QuestionKeys, message_id_key, pace_key, results_key
+from broker.maintenance.file_rewriting import Files, Rewriting
+from broker.maintenance.forgetting_scope import ConversationEraser, Forgotten
+from broker.maintenance.heartbeat import Heartbeats
+from broker.maintenance.orphan_rescuer import OrphanRescuer, Tell
+from broker.maintenance.scheduler import Scheduler, encode_superseded_reply
+from broker.maintenance.upkeep import Upkeep
 from broker.port import (
     Accepted,
     Busy,
+    ConsumerDemand,
     DeadLetter,
     Delivery,
     Duplicate,
     Expected,
     Fields,
     Finish,
+    FrameSend,
     JournalEntry,
-    Lost,
+    LeaseLost,
+    LocalConsumer,
     RoleStatus,
-    Send,
     Settled,
     Settlement,
     Submission,
-    Taker,
-    Want,
 )
-from broker.preparing import check_server
-from broker.pulse import Pulses
-from broker.reading import kept_at_the_door, submission_result, taken_at_the_door
-from broker.results import ResultList
-from broker.rewriting import Files, Rewriting
-from broker.scripts import SETTLE, SUBMIT
-from broker.settling import Call, Limits, Settlements, outcome_of, unwritable
-from broker.space import Space
-from broker.sweeping import Sweeping, Tell
-from broker.upkeep import Upkeep
-from broker.views import Views
+from broker.replies.queries import Views
+from broker.replies.reply_waiter import ReplyWaiter
+from broker.replies.result_list import ResultList
+from broker.settle.admission import NO_PACE, AdmissionPolicy
+from broker.settle.batch import BrokerLimits, ScriptCall, SettleBatch, outcome_of, unwritable
+from broker.transport.scripts import SETTLE, SUBMIT
+from broker.transport.server_check import check_server
 from envelope.encoding import to_json
 from envelope.question import Question
 from envelope.role import Role
@@ -65,12 +65,11 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("broker")
 
-
 DOUBT_SECONDS = 1.0
 """After so long it is known whether a call that nobody heard of was carried out."""
 
 
-def tell_nobody(_delivery: Delivery, _error: str) -> Send | None:
+def tell_nobody(_delivery: Delivery, _error: str) -> FrameSend | None:
     """Let the script end a poisonous question with the last resort of its record."""
     return None
 
@@ -78,13 +77,12 @@ def tell_nobody(_delivery: Delivery, _error: str) -> Send | None:
 class RedisBroker:
     """The broker on one Redis. Times are seconds.
 
-    `lease`: after it a silent worker's entries are taken over. `ttl`: how long records, journals
-    and results of ended questions stay. `quota`: open questions of one shard; from half of it on a
-    tenant may hold no more than its equal share. `pace`: how many the door lets in under overload;
-    `retry_after` is told where nothing was measured yet. `longest_queue`: messages that may wait in
-    a conversation. `attempts`: failures of one hop before it is buried. `dead_letter_ttls`: by
-    tenant and assistant, where it is another. `rewriting`: of the file. `tell` makes the frame that
-    tells the manager of an entry that killed its workers.
+    `lease`: idle time after which entries are taken over. `ttl`: of what ended questions leave.
+    `quota`: open questions of a shard; above half of it a tenant gets at most an equal share.
+    `pace`: admission under overload, with `retry_after` as long as nothing was measured.
+    `longest_queue`: waiting messages of a conversation. `attempts`: failures of a hop before it is
+    buried. `dead_letter_ttls`: exceptions by tenant and assistant. `rewriting`: of the append-only
+    file. `tell` makes the notice for the manager about an entry that killed its workers.
     """
 
     def __init__(
@@ -95,7 +93,7 @@ class RedisBroker:
         lease_seconds: float = 15.0,
         ttl_seconds: float = 86_400.0,
         quota: int = 10_000,
-        pace: Pace = NO_PACE,
+        pace: AdmissionPolicy = NO_PACE,
         longest_queue: int = 20,
         retry_after_seconds: float = 2.0,
         attempts: int = 8,
@@ -109,7 +107,7 @@ class RedisBroker:
     ) -> None:
         self.shards = shards
         longest_ttl_seconds = max((dead_letter_ttl_seconds, *dead_letter_ttls.values()))
-        limits = Limits(
+        limits = BrokerLimits(
             ttl_ms=int(ttl_seconds * 1000),
             dead_letters=dead_letters,
             dead_letter_ttl_ms=int(longest_ttl_seconds * 1000),
@@ -118,16 +116,16 @@ class RedisBroker:
             longest_backoff_ms=int(longest_backoff_seconds * 1000),
         )
         roles = dict.fromkeys(role.value for role in Role)
-        self._space = Space(client, shards, limits, int(lease_seconds * 1000), roles)
+        self._space = BrokerContext(client, shards, limits, int(lease_seconds * 1000), roles)
         self._quota = quota
         self._pace = pace
         self._longest_queue = longest_queue
         self._retry_after_seconds = retry_after_seconds
         self._random = random.SystemRandom()
-        opening = Opening(self._space)
+        opening = DeliveryLoader(self._space)
         self._leases = Leases(self._space, opening)
         self._files = Files(self._space, rewriting)
-        self._sweeping = Sweeping(self._space, self.settle, tell, opening)
+        self._sweeping = OrphanRescuer(self._space, self.settle, tell, opening)
         self._upkeep = Upkeep(
             self._space,
             self._files,
@@ -135,21 +133,21 @@ class RedisBroker:
             seconds=dead_letter_ttl_seconds,
             of=dead_letter_ttls,
         )
-        self._endings = Endings(self._space)
-        self._pulses = Pulses(self._space)
+        self._endings = Scheduler(self._space)
+        self._pulses = Heartbeats(self._space)
         self._views = Views(self._space)
-        self._outcomes = Outcomes(self._space, self._views)
-        self._forgetting = Forgetting(self._space, self._files)
+        self._outcomes = ReplyWaiter(self._space, self._views)
+        self._forgetting = ConversationEraser(self._space, self._files)
         self._opening = opening
-        self._takers: list[Sequence[Taker]] = []
+        self._takers: list[Sequence[LocalConsumer]] = []
         self._tell = tell
 
     async def submit(self, submission: Submission) -> Accepted | Duplicate | Busy:
-        shard, names = self._space.place(submission.question)
+        shard, names = self._space.locate(submission.question)
         taker = self._taker(submission.role)
         call = self._submitting(submission, shard, names, taker)
         try:
-            kind, value, *more = await self._space.run(SUBMIT, call.keys, call.folded())
+            kind, value, *more = await self._space.run(SUBMIT, call.keys, call.fold())
             if taker is not None and kind == b"accepted" and more and more[0]:
                 await self._hand(taker, submission, shard, more[0])
         except (Exception, asyncio.CancelledError):
@@ -158,31 +156,29 @@ class RedisBroker:
         return submission_result(kind, value, *more)
 
     @contextmanager
-    def handing_to(self, takers: Sequence[Taker]) -> Iterator[None]:
+    def local_consumers(self, takers: Sequence[LocalConsumer]) -> Iterator[None]:
         self._takers.append(takers)
         try:
             yield
         finally:
             self._takers.remove(takers)
 
-    def _taker(self, role: str) -> Taker | None:
+    def _taker(self, role: str) -> LocalConsumer | None:
         known = (taker for takers in self._takers for taker in takers)
-        return next((taker for taker in known if taker.role == role and taker.room > 0), None)
+        return next((taker for taker in known if taker.role == role and taker.free_slots > 0), None)
 
     async def _hand(
-        self, taker: Taker, submission: Submission, shard: int, taken: Sequence[Any]
+        self, taker: LocalConsumer, submission: Submission, shard: int, taken: Sequence[Any]
     ) -> None:
         """Hand over what a submission took on its way: itself, or what was there before it."""
-        found = taken_at_the_door(
-            taken, submission=submission, shard=shard, consumer=taker.consumer
-        )
-        for delivery in await self._opening.opened([found]):
-            taker.accept(delivery)
+        found = read_delivered(taken, submission=submission, shard=shard, consumer=taker.consumer)
+        for delivery in await self._opening.select_workable([found]):
+            taker.deliver(delivery)
 
     async def take(
-        self, role: str, consumer: str, *, places: int, block_seconds: float
+        self, role: str, consumer: str, *, slots: int, block_seconds: float
     ) -> Sequence[Delivery]:
-        return await self._leases.take(role, consumer, places=places, block_seconds=block_seconds)
+        return await self._leases.take(role, consumer, slots=slots, block_seconds=block_seconds)
 
     async def settle(self, settlements: Sequence[tuple[Delivery, Settlement]]) -> Sequence[bool]:
         settled = await self.settle_and_take(settlements, ())
@@ -191,7 +187,7 @@ class RedisBroker:
         return settled.kept
 
     async def settle_and_take(
-        self, settlements: Sequence[tuple[Delivery, Settlement]], wants: Sequence[Want]
+        self, settlements: Sequence[tuple[Delivery, Settlement]], wants: Sequence[ConsumerDemand]
     ) -> Settled:
         places: defaultdict[int, list[int]] = defaultdict(list)
         for place, (delivery, _) in enumerate(settlements):
@@ -203,7 +199,9 @@ class RedisBroker:
             self._settle(shard, [settlements[index] for index in indices], wants)
             for shard, indices in places.items()
         ]
-        for indices, answer in zip(places.values(), await self._space.over(calls), strict=True):
+        for indices, answer in zip(
+            places.values(), await self._space.on_shards(calls), strict=True
+        ):
             if isinstance(answer, BrokerUnavailableError):
                 away.update(dict.fromkeys(indices, answer))
                 continue
@@ -212,7 +210,7 @@ class RedisBroker:
             taken += answer[1]
         return Settled(kept, taken, away)
 
-    async def renew(self, held: Sequence[Delivery]) -> Sequence[Lost]:
+    async def renew(self, held: Sequence[Delivery]) -> Sequence[LeaseLost]:
         return await self._leases.renew(held)
 
     async def sweep(self) -> float:
@@ -224,8 +222,8 @@ class RedisBroker:
     async def due(self) -> float:
         return await self._endings.due()
 
-    async def alarm(self, *, block_seconds: float) -> float | None:
-        return await self._endings.alarm(block_seconds)
+    async def wait_for_wakeup(self, *, block_seconds: float) -> float | None:
+        return await self._endings.wait_for_wakeup(block_seconds)
 
     async def pulse(self) -> None:
         await self._pulses.keep()
@@ -263,8 +261,8 @@ class RedisBroker:
         """Return the final reply, waiting for it; thousands may wait at the cost of one read."""
         return await self._outcomes.outcome(question, block_seconds)
 
-    def expecting(self, question: Question) -> AbstractAsyncContextManager[Expected]:
-        return self._outcomes.expecting(question)
+    def subscribe(self, question: Question) -> AbstractAsyncContextManager[Expected]:
+        return self._outcomes.subscribe(question)
 
     async def journal(
         self, question: Question, *, after: str = "0", block_seconds: float = 0.0
@@ -302,14 +300,14 @@ class RedisBroker:
         await self._space.client.aclose()
 
     def _submitting(
-        self, submission: Submission, shard: int, names: QuestionKeys, taker: Taker | None
-    ) -> Call:
+        self, submission: Submission, shard: int, names: QuestionKeys, taker: LocalConsumer | None
+    ) -> ScriptCall:
         call = self._space.call(shard, [submission.role])
         results = submission.result_list
         call.keys.extend([
             *names.closing,
             names.messages,
-            named_key(submission.question.message_id, shard),
+            message_id_key(submission.question.message_id, shard),
             results_key(results, shard) if results else names.record,
             pace_key(shard),
         ])  # fmt: skip
@@ -326,11 +324,11 @@ class RedisBroker:
             to_json(submission.accepted),
             self._quota,
             self._longest_queue,
-            to_json(superseded(submission.question)) if submission.not_before_seconds else "",
+            encode_superseded_reply(submission),
             submission.retry_of,
             "" if submission.keep_seconds is None else int(submission.keep_seconds * 1000),
             "" if taker is None else taker.consumer,
-            "" if taker is None else kept_at_the_door(submission),
+            "" if taker is None else base_frame_name(submission),
             self._pace.share,
             max(1, self._pace.at_least),
             int(self._retry_after_seconds * 1000),
@@ -341,9 +339,12 @@ class RedisBroker:
         return call
 
     async def _settle(
-        self, shard: int, batch: Sequence[tuple[Delivery, Settlement]], wants: Sequence[Want]
+        self,
+        shard: int,
+        batch: Sequence[tuple[Delivery, Settlement]],
+        wants: Sequence[ConsumerDemand],
     ) -> tuple[Sequence[int], Sequence[Delivery]]:
-        settlements = Settlements(
+        settlements = SettleBatch(
             shard, self._space.limits, jitter=self._random.random, wants=wants
         )
         forgets = {
@@ -352,24 +353,23 @@ class RedisBroker:
             if isinstance(what, Finish) and what.forget
         }
         batch = [
-            (delivery, self._added(settlements, delivery, what, forgets))
-            for delivery, what in batch
+            (delivery, self._add(settlements, delivery, what, forgets)) for delivery, what in batch
         ]
         call = settlements.call(self._space.roles)
         finishes = [delivery.question for delivery, what in batch if isinstance(what, Finish)]
         async with self._outcomes.ending(finishes):
-            done, now_ms, taken = await self._space.run(SETTLE, call.keys, call.folded())
+            done, now_ms, taken = await self._space.run(SETTLE, call.keys, call.fold())
             for (delivery, settlement), held in zip(batch, done, strict=True):
                 if held and isinstance(settlement, Finish):
-                    self._outcomes.ended(delivery.question, settlement.reply)
+                    self._outcomes.publish_local(delivery.question, settlement.reply)
         for (delivery, _), held in zip(batch, done, strict=True):
             if held and delivery.question in forgets:
                 await self._forgetting.after(delivery.question)
-        return done, await self._leases.taken(batch, wants, taken, float(now_ms))
+        return done, await self._leases.add_prefetched(batch, wants, taken, float(now_ms))
 
-    def _added(
+    def _add(
         self,
-        settlements: Settlements,
+        settlements: SettleBatch,
         delivery: Delivery,
         settlement: Settlement,
         forgets: Mapping[Question, Sequence[Forgotten]],
@@ -385,14 +385,14 @@ class RedisBroker:
         return settlement
 
 
-def _doubt(taker: Taker | None) -> None:
+def _doubt(taker: LocalConsumer | None) -> None:
     """Let a worker look for what it may own without knowing; the call may be under way still."""
     if taker is not None:
-        asyncio.get_running_loop().call_later(DOUBT_SECONDS, taker.doubt)
+        asyncio.get_running_loop().call_later(DOUBT_SECONDS, taker.schedule_recovery)
 
 
-def _read_along(call: Call, taker: Taker | None, question: Question) -> None:
-    wanted = None if taker is None else taker.along(question)
+def _read_along(call: ScriptCall, taker: LocalConsumer | None, question: Question) -> None:
+    wanted = None if taker is None else taker.prefetch_memory(question)
     if wanted is None:
         call.args.extend(["", "", ""])
         return

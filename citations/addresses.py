@@ -47,7 +47,7 @@ _IN_PATH = "!#$%&'()*+,-./:;=?@[]_{|}~^"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundAddress:
     """An address in a text, from `start` to `end`; `bare`: a mere name of a host."""
 
     start: int
@@ -56,20 +56,20 @@ class Found:
     bare: bool
 
 
-def find_addresses(text: str, *, any_name: bool = False) -> Iterator[Found]:
+def find_addresses(text: str, *, any_name: bool = False) -> Iterator[FoundAddress]:
     """Yield the addresses of a text, in order.
 
     With `any_name` also what is more likely a file than a host, such as `rules.md`.
     """
     place = 0
     while (match := _ADDRESS.search(text, place)) is not None:
-        found = _trimmed(match[0])
+        found = _trim(match[0])
         place = match.start() + max(1, len(found))
         if match["host"] is not None and not (any_name or _is_host(match)):
             continue
         if found:
             bare = match["host"] is not None and not match["path"].strip("/?#.:")
-            yield Found(match.start(), match.start() + len(found), found, bare)
+            yield FoundAddress(match.start(), match.start() + len(found), found, bare)
 
 
 def addresses_of(text: str) -> frozenset[str]:
@@ -89,7 +89,7 @@ def page_of(address: str) -> str | None:
         return None
     scheme, port = match["scheme"].lower(), match["port"]
     port = "" if port is None or port == _DEFAULT_PORTS[scheme] else f":{port}"
-    path = _ESCAPED.sub(_unquoted, quote(match["path"] or "", safe=_IN_PATH))
+    path = _ESCAPED.sub(_unquote, quote(match["path"] or "", safe=_IN_PATH))
     return f"{scheme}://{host}{port}{path.rstrip('/')}"
 
 
@@ -106,7 +106,7 @@ def host_of(address: str) -> str:
     return (_host(authority.partition(":")[0]) or authority.lower()).removeprefix("www.")
 
 
-def _unquoted(escaped: re.Match[str]) -> str:
+def _unquote(escaped: re.Match[str]) -> str:
     sign = chr(int(escaped[0][1:], 16))
     is_same = sign.isascii() and (sign.isalnum() or sign in "()-._~")
     return sign if is_same else escaped[0].upper()
@@ -131,7 +131,7 @@ def _is_host(match: re.Match[str]) -> bool:
     return (is_country and not top.istitle()) or has_path
 
 
-def _trimmed(address: str) -> str:
+def _trim(address: str) -> str:
     """Return an address without the signs of the sentence around it."""
     end = len(address)
     unopened = address.count(")") - address.count("(")

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from citations.addresses import (
-    Found,
+    FoundAddress,
     addresses_of,
     find_addresses,
     fragment_of,
@@ -32,12 +32,12 @@ from citations.reading import (
     definitions,
     fences,
     opening,
-    restored,
+    restore,
     spans_aside,
     tags,
-    unescaped,
+    unescape,
 )
-from citations.verifying import disarmed, is_free_of_foreign_links
+from citations.verifying import disarm, is_free_of_foreign_links
 from envelope.hidden_characters import remove_hidden_characters
 
 LEFT_OUT = "\u2026"
@@ -47,12 +47,12 @@ _CONTROLS = dict.fromkeys((*range(9), *range(0x0B, 0x20), *range(0x7F, 0xA0)))
 _DEEPEST = 6
 _SIGNS = frozenset("[<.:/@\\&`")
 """Without one of these nothing is a link, an address or HTML."""
-Shown = Callable[[Found], str]
+Shown = Callable[[FoundAddress], str]
 """Returns what stands in the place of an address."""
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class LinkedPage:
     """A page that an answer may link to."""
 
     address: str
@@ -63,7 +63,7 @@ class Page:
 class Allowed:
     """Where links may go, and which further addresses may be read."""
 
-    pages: Mapping[str, Page] = field(default_factory=dict)
+    pages: Mapping[str, LinkedPage] = field(default_factory=dict)
     held: Collection[str] = frozenset()
     any_host: bool = False
     """Whether the mere name of a host may stand, as in "Node.js" or "acme.com"."""
@@ -78,7 +78,7 @@ class Safe:
 
 
 def allow(
-    pages: Iterable[Page], *, held: Collection[str] = frozenset(), any_host: bool = False
+    pages: Iterable[LinkedPage], *, held: Collection[str] = frozenset(), any_host: bool = False
 ) -> Allowed:
     """Return what links may go to: those of `pages` that have an address of the web."""
     by_page = ((page_of(page.address), page) for page in pages)
@@ -104,7 +104,7 @@ def keep_links(text: str, allowed: Allowed) -> Safe:
     kept = keeper.keep(clean)
     if not is_free_of_foreign_links(kept, allowed.pages):
         keeper.note("markdown", kept)
-        kept = disarmed(kept)
+        kept = disarm(kept)
     return Safe(kept, tuple(keeper.removed[:MOST_REMOVED]))
 
 
@@ -152,26 +152,26 @@ class _Keeper:
 
     def _paragraph(self, prose: str) -> str | None:
         """Return a paragraph as it may be shown; None when nothing is left of it."""
-        told = tags(unescaped(prose), lambda tag: self.note("html", restored(tag, self.aside)))
+        told = tags(unescape(prose), lambda tag: self.note("html", restore(tag, self.aside)))
         kept = self._addresses(brackets(told, self.targets, self._link))
-        return restored(kept, self.aside) if kept.strip() or not prose.strip() else None
+        return restore(kept, self.aside) if kept.strip() or not prose.strip() else None
 
     def _link(self, label: str, target: str, is_image: bool, depth: int) -> str:
         page = None if is_image else self.allowed.pages.get(page_of(target) or "")
         if page is None or depth > _DEEPEST:
             self.note("image" if is_image else "link", target)
             return f"[{label}]" if label.isdecimal() else label
-        shown = self._label(restored(label, self.aside), page)
+        shown = self._label(restore(label, self.aside), page)
         fragment = fragment_of(target)
         address = page.address.partition("#")[0] if fragment else page.address
-        written = f"[{shown}]({_written(address, fragment)})"
+        written = f"[{shown}]({_write_address(address, fragment)})"
         return self._set_aside(written)
 
     def _set_aside(self, written: str) -> str:
         self.aside.append(written)
         return f"\0{len(self.aside) - 1}\0"
 
-    def _label(self, label: str, page: Page) -> str:
+    def _label(self, label: str, page: LinkedPage) -> str:
         """Return a label, unless it is empty or names another host than its link goes to."""
         host = host_of(page.address)
         others = [one for one in find_addresses(label) if host_of(one.text) != host]
@@ -184,7 +184,7 @@ class _Keeper:
         return title if title and is_honest else host
 
     def _addresses(self, prose: str) -> str:
-        def shown(found: Found) -> str:
+        def show_address(found: FoundAddress) -> str:
             if page_of(found.text) in self.allowed.pages:
                 return found.text
             if found.text in self.allowed.held:
@@ -192,26 +192,26 @@ class _Keeper:
             self.note("address", found.text)
             return LEFT_OUT
 
-        return self._replaced(prose, shown)
+        return self._replace(prose, show_address)
 
     def _code(self, code: str) -> str:
-        def shown(found: Found) -> str:
+        def show_code(found: FoundAddress) -> str:
             known = found.text in self.allowed.held or page_of(found.text) in self.allowed.pages
             if known:
                 return found.text
             self.note("address", found.text)
             return LEFT_OUT
 
-        return self._replaced(code, shown)
+        return self._replace(code, show_code)
 
-    def _replaced(self, text: str, shown: Shown) -> str:
+    def _replace(self, text: str, shown: Shown) -> str:
         parts, place = [], 0
         for found in find_addresses(text):
             parts += [text[place : found.start], self._one(found, shown)]
             place = found.end
         return "".join((*parts, text[place:]))
 
-    def _one(self, found: Found, shown: Shown) -> str:
+    def _one(self, found: FoundAddress, shown: Shown) -> str:
         if found.bare and (self.allowed.any_host or found.text in self.allowed.held):
             return found.text
         return shown(found)
@@ -230,6 +230,6 @@ def _parts(text: str) -> Iterator[tuple[bool, str]]:
         place = end
 
 
-def _written(address: str, fragment: str) -> str:
+def _write_address(address: str, fragment: str) -> str:
     whole = f"{address}#{fragment}" if fragment else address
     return whole.replace("(", "%28").replace(")", "%29")

@@ -61,11 +61,11 @@ def fences(text: str) -> Iterator[tuple[int, int]]:
 def opening(line: str) -> str:
     """Return a fence's first line, with nothing behind its mark but the name of a language."""
 
-    def named(mark: re.Match[str]) -> str:
+    def name_fence(mark: re.Match[str]) -> str:
         words = mark[2].split()
         return mark[1] + (words[0] if words and _INFO.fullmatch(words[0]) else "")
 
-    return _FENCE.sub(named, line, count=1)
+    return _FENCE.sub(name_fence, line, count=1)
 
 
 def spans_aside(prose: str, aside: list[str], treated: Callable[[str], str]) -> str:
@@ -85,14 +85,14 @@ def spans_aside(prose: str, aside: list[str], treated: Callable[[str], str]) -> 
     return "".join((*parts, prose[place:]))
 
 
-def restored(text: str, aside: Sequence[str]) -> str:
+def restore(text: str, aside: Sequence[str]) -> str:
     """Return a text with what its marks stand for; what stands there may hold marks, too."""
     while _MARK.search(text):
         text = _MARK.sub(lambda mark: aside[int(mark[1])], text)
     return text
 
 
-def unescaped(prose: str) -> str:
+def unescape(prose: str) -> str:
     """Return prose without the disguise of letters, colons and slashes; it reads as before."""
     plain = _ENTITY.sub(_plain, prose) if "&" in prose else prose
     return _BACKSLASH.sub(r"\1", plain)
@@ -111,7 +111,7 @@ def definitions(paragraph: str, targets: dict[str, str]) -> str:
         if found is None or target is None:
             kept.append(lines[at])
         else:
-            targets.setdefault(_named(found[1]), target)
+            targets.setdefault(_normalise_label(found[1]), target)
             at += alone
         at += 1
     return "\n".join(kept)
@@ -143,7 +143,7 @@ def tags(prose: str, left_out: Callable[[str], None]) -> str:
 
 def brackets(prose: str, targets: Mapping[str, str], link: Link, depth: int = 0) -> str:
     """Return prose with `link`'s words for each link and image, from the inside out."""
-    ends = _matched(prose)
+    ends = _match_brackets(prose)
     parts: list[str] = []
     place = copied = 0
     while (place := prose.find("[", place)) >= 0:
@@ -178,7 +178,7 @@ def _plain(entity: re.Match[str]) -> str:
     return sign if _UNMARKED.fullmatch(sign) else entity[0]
 
 
-def _named(label: str) -> str:
+def _normalise_label(label: str) -> str:
     return " ".join(label.split()).casefold()
 
 
@@ -212,9 +212,9 @@ def _after(
         ref_end = prose.find("]", close + 2, close + 204)
         if ref_end >= 0 and not prose[close + 2 : ref_end].isdecimal():
             label, end = prose[close + 2 : ref_end] or label, ref_end + 1
-    if label.strip().lstrip("^").isdecimal() or _named(label) not in targets:
+    if label.strip().lstrip("^").isdecimal() or _normalise_label(label) not in targets:
         return None
-    return targets[_named(label)], end
+    return targets[_normalise_label(label)], end
 
 
 def _parenthesis(prose: str, start: int) -> int:
@@ -231,9 +231,9 @@ def _parenthesis(prose: str, start: int) -> int:
         if sign == "\\":
             place += 1
         elif sign == "<" and not prose[start:place].strip():
-            place = _unescaped(prose, ">", place + 1, last)
+            place = _find_unescaped(prose, ">", place + 1, last)
         elif sign in "\"'" and prose[place - 1].isspace():
-            end = _unescaped(prose, sign, place + 1, last)
+            end = _find_unescaped(prose, sign, place + 1, last)
             place = place if end < 0 else end
         else:
             level += (sign == "(") - (sign == ")")
@@ -241,7 +241,7 @@ def _parenthesis(prose: str, start: int) -> int:
     return -1
 
 
-def _unescaped(prose: str, sign: str, start: int, last: int) -> int:
+def _find_unescaped(prose: str, sign: str, start: int, last: int) -> int:
     """Return where `sign` stands without a backslash before it, or -1."""
     place = prose.find(sign, start, last)
     while place > start and prose[place - 1] == "\\":
@@ -249,7 +249,7 @@ def _unescaped(prose: str, sign: str, start: int, last: int) -> int:
     return place
 
 
-def _matched(prose: str) -> dict[int, int]:
+def _match_brackets(prose: str) -> dict[int, int]:
     """Return where each bracket closes, by where it opens."""
     opened: list[int] = []
     ends: dict[int, int] = {}

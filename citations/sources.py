@@ -3,14 +3,14 @@
 from collections.abc import Collection, Iterable, Sequence
 
 from citations.addresses import addresses_of
-from citations.links import Allowed, Page, addresses_held, allow
+from citations.links import Allowed, LinkedPage, addresses_held, allow
 from envelope.sources import SourceReference, SourceUsed
 
 
-def allowed_by(references: Iterable[SourceReference], context: str) -> Allowed:
+def collect_allowed(references: Iterable[SourceReference], context: str) -> Allowed:
     """Return what an answer may show that cites `references`, whose texts are in `context`."""
     cited = tuple(references)
-    pages = [Page(one.url, one.title) for one in cited if one.url is not None]
+    pages = [LinkedPage(one.url, one.title) for one in cited if one.url is not None]
     return allow(pages, held=addresses_held(_text(one, context) for one in cited))
 
 

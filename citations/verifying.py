@@ -25,7 +25,7 @@ def is_free_of_foreign_links(text: str, pages: Collection[str]) -> bool:
     return not any(_is_foreign(token, pages) for token in _every(_markdown().parse(text)))
 
 
-def disarmed(text: str) -> str:
+def disarm(text: str) -> str:
     """Return a text in which nothing is a link: all brackets but those of citations are escaped."""
     plain = text.replace("\\", "").replace("](", "] (").replace("]:", "] :").replace("][", "] [")
     return _OPEN.sub(lambda sign: sign[0] if sign["cite"] else f"\\{sign[0]}", plain)

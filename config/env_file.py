@@ -37,7 +37,7 @@ def find_env_file(environment: Mapping[str, str] = os.environ) -> EnvFile | None
     """Return the file of settings; raises `SettingsError` when it must not or cannot be read."""
     named = environment.get(VARIABLE)
     if named is not None:
-        return _named_file(Path(named)) if named else None
+        return _read_named_file(Path(named)) if named else None
     path = Path.cwd() / SUGGESTED
     if not path.is_file():
         return None
@@ -51,7 +51,7 @@ def find_env_file(environment: Mapping[str, str] = os.environ) -> EnvFile | None
     return EnvFile(path, is_named=False)
 
 
-def _named_file(path: Path) -> EnvFile:
+def _read_named_file(path: Path) -> EnvFile:
     if not path.is_file():
         raise SettingsError(f"{VARIABLE}: expected a file, found none at {path}")
     return EnvFile(path.absolute(), is_named=True)

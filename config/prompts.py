@@ -122,8 +122,8 @@ def _load(
         raise PromptError(f"prompt {file.name!r} cannot be read: {error}") from error
     system, user = _parts(file.name, text)
     return _Prompt(
-        system=_compiled(file.name, system, inputs, environment),
-        user=_compiled(file.name, user, inputs, environment),
+        system=_compile(file.name, system, inputs, environment),
+        user=_compile(file.name, user, inputs, environment),
         inputs=inputs,
         content_hash=_hash(text),
     )
@@ -140,7 +140,7 @@ def _parts(name: str, text: str) -> tuple[str, str]:
     return "\n".join(lines[: places[0]]), "\n".join(lines[places[0] + 1 :])
 
 
-def _compiled(
+def _compile(
     name: str, part: str, inputs: type[BaseModel], environment: ImmutableSandboxedEnvironment
 ) -> Template:
     try:

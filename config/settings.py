@@ -89,7 +89,7 @@ class Settings(
 
     @field_validator("instances", "concurrency")
     @classmethod
-    def _known_roles(cls, value: dict[str, int]) -> dict[str, int]:
+    def _check_roles(cls, value: dict[str, int]) -> dict[str, int]:
         unknown = sorted(set(value) - set(INSTANCES))
         if unknown:
             raise ValueError(f"expected roles of {sorted(INSTANCES)}, found {unknown}")

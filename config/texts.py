@@ -45,11 +45,11 @@ def load_texts(folder: Path = FOLDER, **defaults: str) -> FixedTexts:
 
     Raises `TextsError` when a file cannot be read, or languages differ in keys or names.
     """
-    return FixedTexts(_checked(folder), defaults)
+    return FixedTexts(_read_folder(folder), defaults)
 
 
 @cache
-def _checked(folder: Path) -> Mapping[str, Mapping[str, str]]:
+def _read_folder(folder: Path) -> Mapping[str, Mapping[str, str]]:
     """Read a folder once a process: every agent that speaks asks for its texts."""
     texts = {path.stem: _read(path) for path in sorted(folder.glob("*.toml"))}
     if FALLBACK not in texts:

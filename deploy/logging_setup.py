@@ -19,7 +19,7 @@ from pydantic import SecretStr
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from config.settings import Settings
-from worker.present import named_after_the_message
+from worker.log_context import add_message_ids
 
 RETRY = "stamina.retry_scheduled"
 """What the library of retries calls a warning, and is none: most retries go well."""
@@ -47,9 +47,9 @@ def configure_logging(level: str, *, secrets: Collection[str] = ()) -> None:
     """Log from `level` on, and hide `secrets`; called once, when the command starts."""
     number = logging.getLevelNamesMapping()[level.upper()]
     render = _hiding(secrets, _renderer(terminal=sys.stderr.isatty()))
-    calming: list[Processor] = [_calmed] if number > logging.INFO else []
+    calming: list[Processor] = [_drop_retry_events] if number > logging.INFO else []
     structlog.configure(
-        processors=[*calming, _without_arguments, *_SHARED, _named, render],
+        processors=[*calming, _without_arguments, *_SHARED, _add_logger_name, render],
         wrapper_class=structlog.make_filtering_bound_logger(number),
         logger_factory=lambda *names: ErrorStreamLogger(str(names[0]) if names else "refdesk"),
         cache_logger_on_first_use=False,
@@ -88,7 +88,7 @@ def _route_libraries(level: int, render: Processor) -> None:
     root.addHandler(ours)
 
 
-def _calmed(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+def _drop_retry_events(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
     """Leave out single retries: what they came to is told by whoever retried."""
     if event.get("event") == RETRY:
         raise structlog.DropEvent
@@ -102,7 +102,7 @@ def _without_arguments(_logger: WrappedLogger, _method: str, event: EventDict) -
     return event
 
 
-def _named(logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+def _add_logger_name(logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
     event.setdefault("logger", logger.name)
     return event
 
@@ -119,16 +119,16 @@ def _hiding(secrets: Collection[str], render: Processor) -> Processor:
     forms = {form for secret in secrets for form in (secret, json.dumps(secret)[1:-1])}
     ordered = sorted(forms, key=len, reverse=True)
 
-    def rendered(logger: WrappedLogger, method: str, event: EventDict) -> str:
+    def render_hidden(logger: WrappedLogger, method: str, event: EventDict) -> str:
         line = str(render(logger, method, event))
         for form in ordered:
             line = line.replace(form, HIDDEN)
         return line
 
-    return rendered
+    return render_hidden
 
 
-def told_where(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+def add_error_place(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
     """Tell of an exception where it arose, and of which kind it and its causes are."""
     found = event.pop("exc_info", None)
     error = sys.exc_info()[1] if found is True else found[1] if isinstance(found, tuple) else found
@@ -158,8 +158,8 @@ def _readable(value: Any) -> str:
 
 _SHARED: Sequence[Processor] = (
     structlog.contextvars.merge_contextvars,
-    named_after_the_message,
+    add_message_ids,
     structlog.processors.add_log_level,
     structlog.processors.TimeStamper(fmt="iso", utc=True),
-    told_where,
+    add_error_place,
 )

@@ -26,14 +26,14 @@ def to_json_and_texts(value: object) -> tuple[bytes, list[bytes]]:
     return orjson.dumps(value, default=aside), texts
 
 
-def sayable(text: str) -> str:
+def escape_surrogates(text: str) -> str:
     """Return the text with escapes for the halves of surrogates in it, which UTF-8 cannot say."""
     return text if text.isascii() else text.encode(errors="backslashreplace").decode()
 
 
 def brief(text: str) -> str:
     """Return what is told of an error or a reason: sayable, at most `LONGEST_REASON` characters."""
-    return sayable(text[:LONGEST_REASON])[:LONGEST_REASON]
+    return escape_surrogates(text[:LONGEST_REASON])[:LONGEST_REASON]
 
 
 def to_json(value: object) -> bytes:

@@ -19,7 +19,7 @@ Kind = TypeVar("Kind")
 STRICT = ConfigDict(extra="forbid")
 
 
-def _trusted(kind: type[Kind], values: dict[str, object]) -> Kind:
+def _construct_unvalidated(kind: type[Kind], values: dict[str, object]) -> Kind:
     """Return an object of these, all its fields, without validation: every hop needs three."""
     made = object.__new__(kind)
     object.__setattr__(made, "__dict__", values)
@@ -39,7 +39,9 @@ class Hop:
     @lru_cache(256)
     def that_wrote(role: str, wrote: tuple[str, ...]) -> "Hop":
         """Return the hop of a role that did its work; values are trusted, not validated."""
-        return _trusted(Hop, {"role": role, "status": "wrote", "wrote": wrote, "reason": ""})
+        return _construct_unvalidated(
+            Hop, {"role": role, "status": "wrote", "wrote": wrote, "reason": ""}
+        )
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -80,15 +82,15 @@ class Envelope:
             message_id=self.message_id,
         )
 
-    def changed(self, **changes: object) -> "Envelope":
+    def replace(self, **changes: object) -> "Envelope":
         """Return a copy with these attributes changed; values are trusted, not validated."""
-        return _trusted(Envelope, self.__dict__ | changes)
+        return _construct_unvalidated(Envelope, self.__dict__ | changes)
 
     def encode(self) -> bytes:
         """Return the frame: JSON in UTF-8."""
         return to_json(self.__dict__)
 
-    def since(self, base: "Envelope") -> bytes | None:
+    def delta_from(self, base: "Envelope") -> bytes | None:
         """Return the frame without what it shares with `base`, an earlier one of its question.
 
         `completed` makes it whole again. None when `base` has attributes that are gone.
@@ -139,7 +141,7 @@ def decode(frame: bytes) -> Envelope:
         ) from error
 
 
-def completed(base: bytes, part: bytes) -> bytes:
+def apply_delta(base: bytes, part: bytes) -> bytes:
     """Return the frame of which `part` tells what it changes in the frame `base`.
 
     Raises `ValueError` for what is no such thing.

@@ -12,9 +12,9 @@ from pydantic import BaseModel, Field, JsonValue
 
 from broker.port import Fields
 from citations.addresses import page_of
-from citations.links import Allowed, Page, allow, clean_text, keep_links, plain_line
+from citations.links import Allowed, LinkedPage, allow, clean_text, keep_links, plain_line
 from envelope.outcome import Outcome
-from gateway.places import Opens, at, opens_in
+from gateway.source_urls import Opens, at, opens_in
 
 log = structlog.get_logger("gateway")
 
@@ -121,7 +121,7 @@ def safe_reply(
     """Return a reply whose texts may be shown, and what was removed from its text."""
     sources = [_source(one, opens) for one in _objects(reply.get("sources"))]
     actions = [_action(one) for one in _objects(reply.get("suggested_actions"))]
-    kept = keep_links(str(reply.get("text") or ""), _allowed(sources, actions, reply))
+    kept = keep_links(str(reply.get("text") or ""), _collect_allowed(sources, actions, reply))
     safe: dict[str, JsonValue] = {
         **reply,
         "text": kept.text,
@@ -143,8 +143,8 @@ def _source(source: Named, opens: Opens) -> dict[str, JsonValue]:
         **source,
         "title": plain_line(str(source.get("title") or "")),
         "url": _web(source.get("url")),
-        "heading_path": [plain_line(str(part)) for part in _listed(source, "heading_path")],
-        "crumbs": [plain_line(str(part)) for part in _listed(source, "crumbs")],
+        "heading_path": [plain_line(str(part)) for part in _list_values(source, "heading_path")],
+        "crumbs": [plain_line(str(part)) for part in _list_values(source, "crumbs")],
     }
     for name in ("path", "anchor"):
         value = source.get(name)
@@ -159,7 +159,7 @@ def _action(action: Named) -> dict[str, JsonValue]:
     return {**action, **told}
 
 
-def _listed(source: Named, name: str) -> list[JsonValue]:
+def _list_values(source: Named, name: str) -> list[JsonValue]:
     value = source.get(name)
     return value if isinstance(value, list) else []
 
@@ -168,10 +168,10 @@ def _web(url: JsonValue) -> str | None:
     return url if isinstance(url, str) and page_of(url) is not None else None
 
 
-def _allowed(sources: Sequence[Named], actions: Sequence[Named], reply: Named) -> Allowed:
+def _collect_allowed(sources: Sequence[Named], actions: Sequence[Named], reply: Named) -> Allowed:
     """Return where the text may link to: where its sources open, and the pages it offers."""
     pages = [
-        Page(address, str(one.get("title") or one.get("label") or ""))
+        LinkedPage(address, str(one.get("title") or one.get("label") or ""))
         for one in (*sources, *actions)
         for name in ("url", "link")
         if isinstance(address := one.get(name), str)
@@ -179,6 +179,6 @@ def _allowed(sources: Sequence[Named], actions: Sequence[Named], reply: Named) -
     held = frozenset(
         str(address)
         for source in _objects(reply.get("sources"))
-        for address in _listed(source, "addresses")
+        for address in _list_values(source, "addresses")
     )
     return allow(pages, held=held, any_host=True)

@@ -11,7 +11,6 @@ import structlog
 from pydantic import JsonValue
 
 from broker.errors import BrokerUnavailableError
-from broker.outage import Outage
 from broker.port import (
     Accepted,
     Broker,
@@ -22,15 +21,16 @@ from broker.port import (
     JournalEntry,
     Submission,
 )
+from broker.transport.outage import Outage
 from envelope.conversation import Pause, Turn
-from envelope.encoding import sayable
+from envelope.encoding import escape_surrogates
 from envelope.envelope import Envelope
 from envelope.outcome import Outcome
 from envelope.question import Question, qualify_conversation, shard_of
 from envelope.role import Role
 from gateway.answer import FORGOTTEN, LOST
 from gateway.errors import BusyError, MessageError, StoppingError
-from gateway.text import checked_name, cleaned
+from gateway.text import check_name, clean_text
 
 log = structlog.get_logger("gateway")
 
@@ -112,23 +112,23 @@ class Desk:
 
     def question(self, message: Message) -> Question:
         """Return the full name of a message sent here."""
-        return self.named(message.conversation_id, message.message_id)
+        return self.name_question(message.conversation_id, message.message_id)
 
-    def named(self, conversation_id: str, message_id: str) -> Question:
+    def name_question(self, conversation_id: str, message_id: str) -> Question:
         """Return the full name of a message; raises `MessageError` for an id that is none.
 
         The channel is part of a conversation's name: no other channel reaches it.
         """
         what = "conversation id"
         try:
-            qualified = qualify_conversation(self._channel, checked_name(conversation_id, what))
+            qualified = qualify_conversation(self._channel, check_name(conversation_id, what))
         except ValueError as error:
             raise MessageError(str(error)) from error
         return Question(
             tenant=self._tenant,
             assistant=self._assistant,
-            conversation_id=checked_name(qualified, what),
-            message_id=checked_name(message_id, "message id"),
+            conversation_id=check_name(qualified, what),
+            message_id=check_name(message_id, "message id"),
         )
 
     def filling(self, message: Message) -> tuple[str, int]:
@@ -156,9 +156,9 @@ class Desk:
                 last_resort=self.last_resort(question, message.language),
                 result_list=self._result_list,
                 not_before_seconds=message.not_before_seconds,
-                accepted=self._accepted(message, payload),
+                accepted=self._make_accepted_fields(message, payload),
                 keep_seconds=self._keep_seconds,
-                carried=envelope,
+                decoded=envelope,
             )
         )
         if isinstance(result, Busy):
@@ -191,7 +191,7 @@ class Desk:
                     question, after=last, block_seconds=BLOCK_SECONDS
                 )
             except BrokerUnavailableError as error:
-                await self._waited(error, waited_until)
+                await self._wait_for_redis(error, waited_until)
                 entries = ()
             if not entries:
                 entries = await self._end_of_lost(question)
@@ -204,7 +204,7 @@ class Desk:
     async def ask(self, message: Message) -> Fields:
         """Submit and wait: return the one reply of this message."""
         question = self.question(message)
-        async with self._broker.expecting(question) as expected:
+        async with self._broker.subscribe(question) as expected:
             result = await self._submit(question, message)
             if isinstance(result, Duplicate) and result.reply is not None:
                 return result.reply
@@ -231,11 +231,11 @@ class Desk:
                     question, block_seconds=min(seconds, LOOK_SECONDS)
                 )
             except BrokerUnavailableError as error:
-                await self._waited(error, until)
+                await self._wait_for_redis(error, until)
                 continue
-            self._outage.succeeded()
+            self._outage.record_success()
             if reply is not None:
-                return reply if not _is_lost(reply) else self.lost(question, language)
+                return reply if not _is_lost(reply) else self.make_lost_reply(question, language)
         return self.last_resort(question, language)
 
     async def _first_look(self, expected: Expected) -> Fields | None:
@@ -243,14 +243,14 @@ class Desk:
             return await expected.outcome(block_seconds=LOOK_SECONDS)
         except BrokerUnavailableError as error:
             # It was accepted: whoever looks again hears of it when Redis is back.
-            self._outage.failed("outcome", error)
+            self._outage.record_failure("outcome", error)
             return None
 
-    async def _waited(self, error: BrokerUnavailableError, until: float) -> None:
+    async def _wait_for_redis(self, error: BrokerUnavailableError, until: float) -> None:
         """Wait before asking again: what was accepted is worked on as soon as Redis is back."""
         if time.monotonic() >= until:
             raise error
-        self._outage.failed("outcome", error)
+        self._outage.record_failure("outcome", error)
         await asyncio.sleep(AWAY_SECONDS)
 
     async def _end_of_lost(self, question: Question) -> Sequence[JournalEntry]:
@@ -261,11 +261,11 @@ class Desk:
             return ()
         if reply is None or not _is_lost(reply):
             return ()
-        return (JournalEntry("finished", self.lost(question, "en")),)
+        return (JournalEntry("finished", self.make_lost_reply(question, "en")),)
 
     def _envelope(self, question: Question, payload: dict[str, JsonValue]) -> Envelope:
         now = time.time()
-        return self._blank.changed(
+        return self._blank.replace(
             conversation_id=question.conversation_id,
             message_id=question.message_id,
             create_ts=now,
@@ -275,7 +275,7 @@ class Desk:
             payload=payload,
         )
 
-    def _accepted(self, message: Message, payload: dict[str, JsonValue]) -> Fields:
+    def _make_accepted_fields(self, message: Message, payload: dict[str, JsonValue]) -> Fields:
         noted: Fields = {"text": payload["text"], "channel": self._channel}
         if message.request_id:
             noted["request_id"] = message.request_id
@@ -288,7 +288,7 @@ class Desk:
         reply = await self._broker.outcome(question, block_seconds=0)
         return reply is not None and reply.get("termination_reason") == FORGOTTEN
 
-    def lost(self, question: Question, language: str) -> Fields:
+    def make_lost_reply(self, question: Question, language: str) -> Fields:
         """Return the reply of an accepted question that Redis knows nothing of any more."""
         log.error(
             "question_lost",
@@ -321,7 +321,7 @@ def _is_lost(reply: Fields) -> bool:
     return reply.get("termination_reason") == LOST
 
 
-def parsed(text: str, commands: Sequence[str]) -> tuple[str | None, tuple[str, ...]]:
+def parse_command(text: str, commands: Sequence[str]) -> tuple[str | None, tuple[str, ...]]:
     """Return command and arguments of `/command argument ...`, or None for a question."""
     words = text.split()
     if not words or not words[0].startswith("/") or "/" in words[0][1:]:
@@ -332,10 +332,10 @@ def parsed(text: str, commands: Sequence[str]) -> tuple[str | None, tuple[str, .
 
 
 def _payload(message: Message) -> dict[str, JsonValue]:
-    payload: dict[str, JsonValue] = {"text": cleaned(message.text)}
+    payload: dict[str, JsonValue] = {"text": clean_text(message.text)}
     if message.command is not None:
         payload["command"] = message.command
-        payload["arguments"] = [sayable(argument) for argument in message.arguments]
+        payload["arguments"] = [escape_surrogates(argument) for argument in message.arguments]
     if message.history is not None:
         payload["client_keeps_history"] = True
         payload["history"] = [

@@ -42,7 +42,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class EventCursor:
     """The last event that a reader has: `number` within the journal's `entry`."""
 
     entry: str = BEGINNING
@@ -67,14 +67,14 @@ class Place:
         return _order(event.id) <= _order(f"{self.entry}.{self.number}")
 
 
-def place_of(event_id: str) -> Place:
+def place_of(event_id: str) -> EventCursor:
     """Return the place that an event's id names; raises `MessageError` when it is none."""
     found = _ID.fullmatch(event_id)
     if found is None or int(found[2]) > _LARGEST:
         raise MessageError(
             "expected the id of an event, such as '1700000000000-0.0', found something else"
         )
-    return Place(f"{found[1]}-{found[2]}", int(found[3]))
+    return EventCursor(f"{found[1]}-{found[2]}", int(found[3]))
 
 
 def events_of(

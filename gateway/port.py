@@ -9,10 +9,10 @@ from typing import Literal, Protocol
 
 from pydantic import BaseModel, Field
 
-from broker.transcripts import Said
+from broker.replies.transcripts import RecentMessage
 from envelope.conversation import Pause, Turn
 from envelope.question import Question
-from gateway.keys import Key
+from gateway.api_keys import Key
 
 
 class Feedback(BaseModel, frozen=True, extra="forbid"):
@@ -52,7 +52,7 @@ class Visit:
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class ReadableSection:
     """What stands below one heading of a document: blocks as in Markdown, and if it is `cited`."""
 
     heading_path: tuple[str, ...]
@@ -68,7 +68,7 @@ class ReadableDocument:
     title: str
     crumbs: tuple[str, ...]
     language: str
-    sections: tuple[Section, ...]
+    sections: tuple[ReadableSection, ...]
 
 
 class Documents(Protocol):
@@ -113,7 +113,7 @@ class Rates(Protocol):
 class Conversations(Protocol):
     """Remembers what the doors need of conversations."""
 
-    async def said(self, question: Question, *, limit: int) -> Sequence[Said]:
+    async def recent_messages(self, question: Question, *, limit: int) -> Sequence[RecentMessage]:
         """Return the last messages whose journals are still kept, oldest first."""
         ...
 

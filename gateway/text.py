@@ -13,7 +13,7 @@ _NO_TEXT = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff{HIDDEN_RANGES}
 _ASCII_CONTROLS = bytes(code for code in range(128) if _NO_TEXT.match(chr(code)))
 
 
-def cleaned(text: str, *, longest: int = LONGEST_CHARACTERS) -> str:
+def clean_text(text: str, *, longest: int = LONGEST_CHARACTERS) -> str:
     """Return the text without control characters and lone surrogates, in NFC, stripped.
 
     Raises `MessageError` for a text that is empty or longer than `longest` characters.
@@ -38,7 +38,7 @@ def _ascii(text: str) -> str:
     return text.encode("ascii").translate(None, _ASCII_CONTROLS).decode("ascii")
 
 
-def checked_name(name: str, what: str) -> str:
+def check_name(name: str, what: str) -> str:
     """Return an id as given; raises `MessageError` unless it has 1 to 128 printable characters."""
     if not 1 <= len(name) <= LONGEST_NAME or not name.isprintable():
         raise MessageError(

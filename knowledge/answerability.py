@@ -10,8 +10,8 @@ tell the collections apart (their size, the length of their questions) were left
   refuse, as if the three were equally frequent: so a threshold of a third is neutral.
 - *Coverage* is placed so that about 95 % of real questions have at least 0.5.
 
-`knowledge.search.features`, `knowledge.search.conversing` and `knowledge.wording` define the
-features. One that is missing counts as 0.
+`knowledge.search.features`, `knowledge.search.conversation_features` and `knowledge.wording`
+define the features. One that is missing counts as 0.
 """
 
 import math

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from knowledge.document import Chunk, Document
-from knowledge.reading.page import Block, Kind, Page
+from knowledge.documents.page import Block, BlockKind, Page
 
 VERSION = "1"
 WORDS = 75
@@ -37,7 +37,7 @@ _DELIMITER_ROW = re.compile(r"[\s|:+=-]+\Z")
 
 
 @dataclass(slots=True)
-class _Section:
+class _PageSection:
     """What stands below one heading, or on one page of a PDF."""
 
     heading_path: tuple[str, ...]
@@ -58,7 +58,7 @@ class _Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class ChunkText:
     """The text of a chunk and where it stands; a chunk is named when its document is."""
 
     text: str
@@ -66,12 +66,12 @@ class Passage:
     anchor: str | None = None
 
 
-def cut(page: Page, document_id: str) -> tuple[Chunk, ...]:
+def split_page(page: Page, document_id: str) -> tuple[Chunk, ...]:
     """Return the chunks of a page in order; a page that has a title has at least one."""
     return name_chunks(passages(page), document_id)
 
 
-def name_chunks(passages: Iterable[Passage], document_id: str) -> tuple[Chunk, ...]:
+def name_chunks(passages: Iterable[ChunkText], document_id: str) -> tuple[Chunk, ...]:
     """Return passages in order as the chunks of a document."""
     return tuple(
         Chunk(
@@ -85,17 +85,17 @@ def name_chunks(passages: Iterable[Passage], document_id: str) -> tuple[Chunk, .
     )
 
 
-def passages(page: Page) -> Iterator[Passage]:
+def passages(page: Page) -> Iterator[ChunkText]:
     """Return the passages of a page in order: those that somebody cut already, or our own."""
     if page.prepared is not None and page.prepared.chunks:
-        yield from (Passage(text) for text in page.prepared.chunks)
+        yield from (ChunkText(text) for text in page.prepared.chunks)
         return
     for section in _sections(page):
         for text in _texts(section):
-            yield Passage(text, section.heading_path, section.anchor)
+            yield ChunkText(text, section.heading_path, section.anchor)
 
 
-def embedded_text(document: Document, chunk: Chunk) -> str:
+def text_to_embed(document: Document, chunk: Chunk) -> str:
     """Return what is embedded for a chunk: where it stands, then its text."""
     crumbs = document.crumbs or (document.title,)
     place = [crumb for crumb in (*crumbs, *chunk.heading_path) if crumb]
@@ -130,21 +130,21 @@ def sentences(text: str) -> Iterator[str]:
         yield sentence
 
 
-def _sections(page: Page) -> Iterator[_Section]:
-    current = _Section((), None)
+def _sections(page: Page) -> Iterator[_PageSection]:
+    current = _PageSection((), None)
     path: list[tuple[int, str]] = []
     for block in page.blocks:
-        if block.kind is Kind.HEADING:
+        if block.kind is BlockKind.HEADING:
             while path and path[-1][0] >= block.level:
                 path.pop()
             path.append((block.level, block.text))
-            following = _Section(_titles(path, page.title), block.anchor, heading=block.text)
+            following = _PageSection(_titles(path, page.title), block.anchor, heading=block.text)
             current.has_parts = _is_above(current, following)
             yield current
             current = following
         elif block.anchor is not None and block.anchor != current.anchor:
             yield current
-            current = _Section(current.heading_path, block.anchor, [block])
+            current = _PageSection(current.heading_path, block.anchor, [block])
         else:
             current.blocks.append(block)
     yield current
@@ -156,34 +156,34 @@ def _titles(path: Sequence[tuple[int, str]], title: str) -> tuple[str, ...]:
     return tuple(texts[1:] if texts[0] == title else texts)
 
 
-def _is_above(section: _Section, following: _Section) -> bool:
+def _is_above(section: _PageSection, following: _PageSection) -> bool:
     depth = len(section.heading_path)
     return len(following.heading_path) > depth and (
         following.heading_path[:depth] == section.heading_path
     )
 
 
-def _texts(section: _Section) -> Iterator[str]:
+def _texts(section: _PageSection) -> Iterator[str]:
     pieces = [piece for block in section.blocks for piece in _pieces(block)]
     if pieces:
-        yield from _packed(pieces)
+        yield from _pack(pieces)
     elif section.heading and not section.has_parts:
         yield section.heading
 
 
-def _packed(pieces: Iterable[_Piece]) -> Iterator[str]:
+def _pack(pieces: Iterable[_Piece]) -> Iterator[str]:
     chunk: list[_Piece] = []
     words = fresh = 0
     for piece in pieces:
         if fresh and words + piece.words > WORDS:
-            yield _joined(chunk)
+            yield _join(chunk)
             chunk = _tail(chunk, WORDS - piece.words)
             words, fresh = sum(kept.words for kept in chunk), 0
         chunk.append(piece)
         words += piece.words
         fresh += 1
     if fresh:
-        yield _joined(chunk)
+        yield _join(chunk)
 
 
 def _tail(chunk: Sequence[_Piece], room: int) -> list[_Piece]:
@@ -202,20 +202,20 @@ def _tail(chunk: Sequence[_Piece], room: int) -> list[_Piece]:
     return kept
 
 
-def _joined(chunk: Sequence[_Piece]) -> str:
+def _join(chunk: Sequence[_Piece]) -> str:
     return "".join(
         piece.text if index == 0 else piece.joint + piece.text for index, piece in enumerate(chunk)
     )
 
 
 def _pieces(block: Block) -> Iterator[_Piece]:
-    if block.kind is Kind.CODE:
+    if block.kind is BlockKind.CODE:
         parts, joint, repeatable = _code_parts(block.text), "\n\n", False
-    elif block.kind is Kind.TABLE:
+    elif block.kind is BlockKind.TABLE:
         parts, joint, repeatable = _table_parts(block.text), "\n\n", False
     else:
         parts, joint, repeatable = _text_parts(block.text), " ", True
-    first = "\n" if block.kind is Kind.ITEM else "\n\n"
+    first = "\n" if block.kind is BlockKind.ITEM else "\n\n"
     for index, part in enumerate(parts):
         yield _Piece(part, weight(part), joint if index else first, repeatable)
 
@@ -223,17 +223,17 @@ def _pieces(block: Block) -> Iterator[_Piece]:
 def _text_parts(text: str) -> Iterator[str]:
     indent = text[: len(text) - len(text.lstrip())]
     for sentence in sentences(text):
-        for part in _bounded(sentence):
+        for part in _split_sentence(sentence):
             yield indent + part
             indent = ""
 
 
-def _bounded(sentence: str) -> Iterator[str]:
+def _split_sentence(sentence: str) -> Iterator[str]:
     if weight(sentence) <= WORDS:
         yield sentence
         return
     words = (part for word in _WORD.findall(sentence) for part in _word_parts(word))
-    for group in _grouped(words, WORDS):
+    for group in _group(words, WORDS):
         yield "".join(group).strip()
 
 
@@ -250,7 +250,7 @@ def _code_parts(text: str) -> Iterator[str]:
     opening, *lines, closing = text.split("\n")
     opening = opening[:_LONGEST_OPENING]
     bounded = (part for line in lines for part in _line_parts(line))
-    for group in _grouped(bounded, LARGEST_CODE):
+    for group in _group(bounded, LARGEST_CODE):
         yield "\n".join((opening, *group, closing))
 
 
@@ -274,7 +274,7 @@ def _table_parts(text: str) -> Iterator[str]:
     header, body = rows[:above], rows[above:]
     room = max(WORDS - sum(map(_row_weight, header)), WORDS // 3)
     parts = (part for row in body for part in _row_parts(row))
-    for group in _grouped(parts, room, _row_weight):
+    for group in _group(parts, room, _row_weight):
         yield "\n".join((*header, *group))
 
 
@@ -283,10 +283,10 @@ def _row_weight(row: str) -> int:
 
 
 def _row_parts(row: str) -> Iterator[str]:
-    yield from (row,) if _row_weight(row) <= LARGEST_TABLE else _bounded(row)
+    yield from (row,) if _row_weight(row) <= LARGEST_TABLE else _split_sentence(row)
 
 
-def _grouped(
+def _group(
     lines: Iterable[str], room: int, weigh: Callable[[str], int] | None = None
 ) -> Iterator[list[str]]:
     weigh = weight if weigh is None else weigh

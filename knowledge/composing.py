@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 
 from knowledge import chunking
-from knowledge.chunking import Passage
-from knowledge.describing import Description
+from knowledge.chunking import ChunkText
 from knowledge.document import Document
-from knowledge.reading.decoding import cleaned
-from knowledge.reading.errors import NoTextError
-from knowledge.reading.page import Kind, Page
+from knowledge.documents.decoding import clean_text
+from knowledge.documents.errors import NoTextError
+from knowledge.documents.page import BlockKind, Page
+from knowledge.rule_descriptions import Description
 
 _LONGEST_ADDRESS = 2048
 _UNSAFE = frozenset("\n\t \"'<>`\\")
@@ -16,7 +16,7 @@ _UNSAFE = frozenset("\n\t \"'<>`\\")
 
 def compose(
     page: Page,
-    passages: Sequence[Passage],
+    passages: Sequence[ChunkText],
     description: Description,
     *,
     identity: str,
@@ -32,11 +32,11 @@ def compose(
         title=page.title or page.name,
         page=page.name,
         crumbs=page.crumbs or (page.title or page.name,),
-        description=cleaned(description.description),
+        description=clean_text(description.description),
         content=page.content,
-        summary=cleaned(description.summary),
-        keypoints=tuple(cleaned(point) for point in description.keypoints),
-        keywords=tuple(cleaned(word) for word in description.keywords),
+        summary=clean_text(description.summary),
+        keypoints=tuple(clean_text(point) for point in description.keypoints),
+        keywords=tuple(clean_text(word) for word in description.keywords),
         chunks=chunking.name_chunks(passages, identity),
         language=language,
         url=_web_address(page.url),
@@ -72,5 +72,5 @@ def _label(source: str) -> str:
 
 
 def _anchors(page: Page) -> tuple[str, ...]:
-    found = (block.anchor for block in page.blocks if block.kind is Kind.HEADING)
+    found = (block.anchor for block in page.blocks if block.kind is BlockKind.HEADING)
     return tuple(anchor for anchor in found if anchor)

@@ -67,12 +67,12 @@ class LocalEmbedder:
 
     def warm(self) -> None:
         """Load the model now, in the calling thread."""
-        self._loaded()
+        self._load_once()
 
     def _embed(self, texts: list[str]) -> list[list[float]]:
         if not texts:
             return []
-        encode = self._loaded()
+        encode = self._load_once()
         try:
             vectors: list[list[float]] = encode(texts).tolist()
         except Exception as error:  # the runtime raises kinds of its own
@@ -80,7 +80,7 @@ class LocalEmbedder:
             raise EmbeddingFailed(reason) from error
         return vectors
 
-    def _loaded(self) -> "Encode":
+    def _load_once(self) -> "Encode":
         with self._loading:
             if self._encode is None:
                 try:
@@ -121,10 +121,10 @@ def _load_shipped() -> Encode:
 def _encode(tokenizer: "Tokenizer", session: "InferenceSession", texts: list[str]) -> Matrix:
     encodings = tokenizer.encode_batch(texts)
     if len(texts) == 1:
-        return _normalised([_states(session, encodings[0].ids)])
+        return _normalise([_states(session, encodings[0].ids)])
     with ThreadPoolExecutor(THREADS, thread_name_prefix="embedding") as threads:
         states = threads.map(lambda encoding: _states(session, encoding.ids), encodings)
-        return _normalised(list(states))
+        return _normalise(list(states))
 
 
 def _states(session: "InferenceSession", tokens: Sequence[int]) -> Matrix:
@@ -139,7 +139,7 @@ def _states(session: "InferenceSession", tokens: Sequence[int]) -> Matrix:
     return mean
 
 
-def _normalised(vectors: Any) -> Matrix:
+def _normalise(vectors: Any) -> Matrix:
     matrix = np.asarray(vectors, dtype=np.float32)
     lengths: Matrix = np.linalg.norm(matrix, axis=1, keepdims=True)
     matrix /= np.maximum(lengths, np.float32(1e-12))
@@ -159,4 +159,4 @@ def _load_fastembed(model: str) -> Encode:
     from fastembed import TextEmbedding
 
     engine = TextEmbedding(model, threads=THREADS)
-    return lambda texts: _normalised(list(engine.embed(texts, batch_size=BATCH)))
+    return lambda texts: _normalise(list(engine.embed(texts, batch_size=BATCH)))

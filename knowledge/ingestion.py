@@ -13,19 +13,19 @@ from pathlib import Path, PurePosixPath
 from typing import Protocol
 
 from knowledge import chunking, composing
-from knowledge.describing import Description
 from knowledge.document import Document
+from knowledge.documents import formats
+from knowledge.documents.errors import NoTextError, ReadingError, TooSlowError
+from knowledge.documents.folder import FolderListing, FoundFile
+from knowledge.documents.formats import Item
+from knowledge.documents.location import Location
+from knowledge.documents.page import BlockKind, Page
+from knowledge.documents.survey import survey
 from knowledge.ingestion_ledger import Ledger
 from knowledge.ingestion_report import IngestionResult, Report
 from knowledge.isolation.limits import ReadingLimits
 from knowledge.isolation.preparation import Preparation
-from knowledge.reading import formats
-from knowledge.reading.errors import NoTextError, ReadingError, TooSlowError
-from knowledge.reading.folder import FoundFile, Walk
-from knowledge.reading.formats import Item
-from knowledge.reading.location import Location
-from knowledge.reading.page import Kind, Page
-from knowledge.reading.survey import survey
+from knowledge.rule_descriptions import Description
 
 READING_VERSION = "2"
 CHUNKS_PER_BATCH = 256
@@ -49,7 +49,7 @@ class WritableIndex(Protocol):
     async def versions(self) -> Mapping[str, str]: ...
 
 
-class Embedder(Protocol):
+class NamedEmbedder(Protocol):
     """Turns texts into vectors; `name` names the model."""
 
     name: str
@@ -61,7 +61,7 @@ class Describer(Protocol):
     """Says what a page is about; `by_rules` is what the rules say about it.
 
     `name` names how, with its version: another name describes everything anew. A describer that
-    asks a model answers for its failures itself, by the rules of `knowledge.describing`.
+    asks a model answers for its failures itself, by the rules of `knowledge.rule_descriptions`.
     """
 
     name: str
@@ -84,7 +84,7 @@ class DocumentReader(Protocol):
 async def ingest(
     paths: Iterable[Path],
     index: WritableIndex,
-    embedder: Embedder,
+    embedder: NamedEmbedder,
     describer: Describer,
     reader: DocumentReader,
     report: Report,
@@ -105,7 +105,7 @@ async def ingest(
     for path in paths:
         await ingestion.bring(path)
     result = ledger.result(time.monotonic() - started)
-    report.finished(result)
+    report.finish(result)
     return result
 
 
@@ -115,7 +115,7 @@ class _Ingestion:
     def __init__(
         self,
         index: WritableIndex,
-        embedder: Embedder,
+        embedder: NamedEmbedder,
         describer: Describer,
         reader: DocumentReader,
         ledger: Ledger,
@@ -150,7 +150,7 @@ class _Ingestion:
             await self._index.remove(gone)
         self._ledger.close(gone)
 
-    def _note(self, found: Walk) -> None:
+    def _note(self, found: FolderListing) -> None:
         for place, reason in found.warnings:
             self._ledger.warn(str(place), reason)
         for place, reason in found.failures:
@@ -203,11 +203,11 @@ class _Ingestion:
         content_hash = self._hash(item, place)
         if self._ledger.is_unchanged(content_hash, item.place):
             return
-        prepared = await self._prepared(item, file, place, allowance)
+        prepared = await self._prepare(item, file, place, allowance)
         page = prepared.page
         for warning in page.warnings:
             self._ledger.warn(item.place, warning)
-        language = _stated_language(page) or self._language_of(_sample(page))
+        language = _find_stated_language(page) or self._language_of(_sample(page))
         identity = composing.document_id(page, language, self._default_language)
         if not self._ledger.claim(identity, item.place):
             return
@@ -223,7 +223,7 @@ class _Ingestion:
         )
         await self._add(document, root)
 
-    async def _prepared(
+    async def _prepare(
         self, item: Item, file: FoundFile, place: Location, allowance: "_Allowance"
     ) -> Preparation:
         began = time.monotonic()
@@ -255,7 +255,7 @@ class _Ingestion:
     async def _write(self, root: str) -> None:
         documents, self._waiting = self._waiting, []
         texts = [
-            chunking.embedded_text(document, chunk)
+            chunking.text_to_embed(document, chunk)
             for document in documents
             for chunk in document.chunks
         ]
@@ -301,7 +301,7 @@ def _reason(error: Exception) -> str:
     return str(error)
 
 
-def _stated_language(page: Page) -> str | None:
+def _find_stated_language(page: Page) -> str | None:
     """Return the code a page states: `pt-BR` is `pt`; None when it states none."""
     stated = (page.language or "").replace("_", "-").partition("-")[0].strip().lower()
     return stated if len(stated) in (2, 3) and stated.isascii() and stated.isalpha() else None
@@ -311,7 +311,7 @@ def _sample(page: Page) -> str:
     parts: list[str] = [page.title]
     room = _SAMPLE_CHARACTERS
     for block in page.blocks:
-        if block.kind is not Kind.CODE and room > 0:
+        if block.kind is not BlockKind.CODE and room > 0:
             parts.append(block.text[:room])
             room -= len(block.text)
     return "\n".join(parts)

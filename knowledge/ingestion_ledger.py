@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
+from knowledge.documents.decoding import clean_text
 from knowledge.ingestion_report import IngestionResult, Report
-from knowledge.reading.decoding import cleaned
 
 
 class Ledger:
@@ -31,7 +31,7 @@ class Ledger:
         self._kept_names = set()
         self._keeps_all = False
         self._files = self._documents = self._chunks_here = 0
-        self._report.started(root, files)
+        self._report.start(root, files)
 
     def is_unchanged(self, content_hash: str, source: str) -> bool:
         """Note a document that is in the index as it is; return whether it is."""
@@ -64,19 +64,19 @@ class Ledger:
     def advance(self) -> None:
         """Note that one more file was read."""
         self._files += 1
-        self._report.advanced(self._files, self._documents, self._chunks_here)
+        self._report.advance(self._files, self._documents, self._chunks_here)
 
     def fail(self, source: str, reason: str) -> None:
         """Note that something could not be read."""
         source, reason = _one_line(source), _one_line(reason)
         self._failed.append((source, reason))
-        self._report.failed(source, reason)
+        self._report.record_failure(source, reason)
 
     def warn(self, source: str, reason: str) -> None:
         """Note that something was odd and was read anyway."""
         source, reason = _one_line(source), _one_line(reason)
         self._warned.append((source, reason))
-        self._report.warned(source, reason)
+        self._report.record_warning(source, reason)
 
     def keep(self, name: str) -> None:
         """Do not remove the versions of a page that is there but cannot be read."""
@@ -126,4 +126,4 @@ class Ledger:
 
 def _one_line(text: str) -> str:
     """Return what is told of a document on one line: it may repeat what somebody wrote there."""
-    return " ".join(cleaned(text).split())
+    return " ".join(clean_text(text).split())

@@ -25,23 +25,23 @@ class IngestionResult:
 class Report(Protocol):
     """Somebody who is told; called from the event loop, so it must not take long."""
 
-    def started(self, root: str, files: int) -> None:
+    def start(self, root: str, files: int) -> None:
         """Say that the files of a folder are going to be read."""
         ...
 
-    def advanced(self, files: int, documents: int, chunks: int) -> None:
+    def advance(self, files: int, documents: int, chunks: int) -> None:
         """Say how many files were read, documents and chunks written, of this folder so far."""
         ...
 
-    def failed(self, source: str, reason: str) -> None:
+    def record_failure(self, source: str, reason: str) -> None:
         """Say that something could not be read and was skipped."""
         ...
 
-    def warned(self, source: str, reason: str) -> None:
+    def record_warning(self, source: str, reason: str) -> None:
         """Say that something was read although it was odd."""
         ...
 
-    def finished(self, result: IngestionResult) -> None:
+    def finish(self, result: IngestionResult) -> None:
         """Say what came of all of it."""
         ...
 
@@ -55,28 +55,30 @@ class PlainReport:
         self._total = 0
         self._told = 0
 
-    def started(self, root: str, files: int) -> None:
+    def start(self, root: str, files: int) -> None:
         self._total, self._told = files, 0
-        self._write(f"reading {_counted(files, 'file')} from {root}")
+        self._write(f"reading {_format_count(files, 'file')} from {root}")
 
-    def advanced(self, files: int, documents: int, chunks: int) -> None:
+    def advance(self, files: int, documents: int, chunks: int) -> None:
         if files - self._told >= self._files_per_line:
             self._told = files
-            self._write(f"{files} of {self._total} files read, {_counted(chunks, 'chunk')} written")
+            self._write(
+                f"{files} of {self._total} files read, {_format_count(chunks, 'chunk')} written"
+            )
 
-    def failed(self, source: str, reason: str) -> None:
+    def record_failure(self, source: str, reason: str) -> None:
         self._write(f"skipped {source}: {reason}")
 
-    def warned(self, source: str, reason: str) -> None:
+    def record_warning(self, source: str, reason: str) -> None:
         self._write(f"note on {source}: {reason}")
 
-    def finished(self, result: IngestionResult) -> None:
+    def finish(self, result: IngestionResult) -> None:
         self._write(
             f"{result.added} added, {result.changed} changed, {result.unchanged} unchanged, "
             f"{result.removed} removed, {len(result.failed)} failed; "
-            f"{_counted(result.chunks, 'chunk')} in {result.seconds:.1f} s"
+            f"{_format_count(result.chunks, 'chunk')} in {result.seconds:.1f} s"
         )
 
 
-def _counted(number: int, noun: str) -> str:
+def _format_count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"

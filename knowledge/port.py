@@ -47,7 +47,7 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CandidatePlace:
     """A part of the documents that competes to be what was meant."""
 
     label: str
@@ -71,7 +71,7 @@ class Findings:
     answerability: float
     coverage: float
     ambiguity: float
-    places: tuple[Place, ...] = ()
+    places: tuple[CandidatePlace, ...] = ()
     corrected: str | None = None
     fallbacks: tuple[str, ...] = ()
     features: dict[str, float] = field(default_factory=dict)

@@ -42,7 +42,7 @@ def call_scope(
         _scope.reset(token)
 
 
-def present_scope() -> CallScope | None:
+def current_scope() -> CallScope | None:
     """Return the scope around this point, if there is one."""
     return _scope.get()
 

@@ -13,7 +13,7 @@ from llm.errors import (
     UnknownModel,
     UnreadableOutput,
 )
-from llm.port import Answer, I, Model, O, Task
+from llm.port import I, Model, ModelAnswer, O, Task
 
 FALLBACK_ON = (ModelUnavailable, UnknownModel, MissingKey, RejectedRequest, UnreadableOutput)
 """A refusal is an answer, and what is wrong in the program is wrong for every model."""
@@ -22,7 +22,7 @@ FALLBACK_ON = (ModelUnavailable, UnknownModel, MissingKey, RejectedRequest, Unre
 class Chain:
     """Models asked one after the other, until one answers.
 
-    Every model records its own failure (`llm.recording`), so that a fallback is in the journal;
+    Every model records its own failure (`llm.call_log`), so that a fallback is in the journal;
     `fallbacks` counts them by the two models and the error, for the metrics.
     """
 
@@ -33,7 +33,7 @@ class Chain:
         self.name = ",".join(model.name for model in models)
         self.fallbacks: Counter[tuple[str, str, str]] = Counter()
 
-    async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> Answer[O]:
+    async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> ModelAnswer[O]:
         models = self._models[min(skip, len(self._models) - 1) :]
         errors: list[ModelError] = []
         for position, model in enumerate(models):
@@ -44,13 +44,13 @@ class Chain:
                 if position + 1 < len(models):
                     following = models[position + 1].name
                     self.fallbacks[model.name, following, type(error).__name__] += 1
-        raise _exhausted(models, errors)
+        raise _make_exhausted_error(models, errors)
 
     def __repr__(self) -> str:
         return f"Chain({self.name!r})"
 
 
-def _exhausted(models: Sequence[Model], errors: Sequence[ModelError]) -> ModelError:
+def _make_exhausted_error(models: Sequence[Model], errors: Sequence[ModelError]) -> ModelError:
     if len(errors) == 1:
         return errors[0]
     why = "; ".join(f"{model.name}: {error}" for model, error in zip(models, errors, strict=True))

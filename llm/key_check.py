@@ -8,7 +8,7 @@ import structlog
 from httpx2 import AsyncClient, HTTPError, Response
 
 from llm.errors import MissingKey
-from llm.guard import check_allowed
+from llm.real_request_guard import check_allowed
 from llm.registry import Vendor
 
 log = structlog.get_logger("llm")

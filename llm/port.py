@@ -36,7 +36,7 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer(Generic[O]):
+class ModelAnswer(Generic[O]):
     """A typed output and what it took. `cost_usd` is None when the price is unknown, never 0."""
 
     output: O
@@ -66,7 +66,7 @@ class Model(Protocol):
 
     name: str
 
-    async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> Answer[O]:
+    async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> ModelAnswer[O]:
         """Return the answer, or raise an error of `llm.errors`.
 
         `skip` starts that many models further down a fallback chain (a chain shorter than that
@@ -75,7 +75,7 @@ class Model(Protocol):
         ...
 
 
-class Embedder(Protocol):
+class VectorModel(Protocol):
     """Turns texts into vectors of `dimensions` numbers, L2-normalised."""
 
     name: str

@@ -11,13 +11,13 @@ def cost_usd(provider: str, model: str, usage: Usage, *, base_url: str | None) -
 
     `base_url` is that of a compatible server, whose prices are not those of the vendor.
     """
-    if not _known(provider, model, base_url):
+    if not _is_priced(provider, model, base_url):
         return None
     return _price(provider, model, usage, base_url)
 
 
 @lru_cache(maxsize=256)
-def _known(provider: str, model: str, base_url: str | None) -> bool:
+def _is_priced(provider: str, model: str, base_url: str | None) -> bool:
     try:
         _price(provider, model, Usage(), base_url)
     except LookupError:

@@ -3,17 +3,17 @@
 import re
 from dataclasses import dataclass, field
 
-from llm.calling import Caller
 from llm.chain import Chain
-from llm.embedding import VendorEmbedder, dimensions_of
 from llm.errors import MissingKey, UnknownProvider
-from llm.limits import Limiter
 from llm.offline.model import OfflineModel
-from llm.port import Embedder, Model
+from llm.port import Model, VectorModel
 from llm.prompts import Prompts
-from llm.retrying import Retrying
-from llm.vendor import VendorModel
-from llm.wire import EmbeddingWire, Wire
+from llm.quotas import Limiter
+from llm.vendors.embeddings import VendorEmbedder, dimensions_of
+from llm.vendors.model_caller import ModelCaller
+from llm.vendors.transport_retries import Retrying
+from llm.vendors.vendor_model import VendorModel
+from llm.vendors.wire import EmbeddingWire, Wire
 
 PROVIDERS = ("openai", "google")
 BARE_NAMES = (
@@ -86,7 +86,7 @@ class Registry:
         models = [self._model(name) for name in parse(setting)]
         return models[0] if len(models) == 1 else Chain(models)
 
-    def embedder(self, setting: str) -> Embedder:
+    def embedder(self, setting: str) -> VectorModel:
         """Return the embedder of a setting such as `text-embedding-3-small@openai`."""
         name = _parse_one(setting.strip())
         if name.provider not in PROVIDERS:
@@ -136,8 +136,8 @@ class Registry:
             base_url=vendor.base_url,
         )
 
-    def _caller(self, name: ModelName) -> Caller:
-        return Caller(str(name), self._timeout_seconds, self._retrying, self._limiter)
+    def _caller(self, name: ModelName) -> ModelCaller:
+        return ModelCaller(str(name), self._timeout_seconds, self._retrying, self._limiter)
 
     def _vendor(self, name: ModelName) -> Vendor:
         vendor = self._vendors[name.provider]
@@ -171,10 +171,10 @@ def _provider_of(bare: str) -> str:
 def _chat(name: ModelName, vendor: Vendor) -> Wire:
     key = vendor.api_key if vendor.api_key is not None else ""
     if name.provider == "openai":
-        from llm.openai_model import OpenAIChat
+        from llm.vendors.openai import OpenAIChat
 
         return OpenAIChat(name.model, key, vendor.base_url)
-    from llm.google_model import GoogleChat
+    from llm.vendors.google import GoogleChat
 
     return GoogleChat(name.model, key, vendor.base_url)
 
@@ -182,9 +182,9 @@ def _chat(name: ModelName, vendor: Vendor) -> Wire:
 def _embeddings(name: ModelName, vendor: Vendor) -> EmbeddingWire:
     key = vendor.api_key if vendor.api_key is not None else ""
     if name.provider == "openai":
-        from llm.openai_model import OpenAIEmbeddings
+        from llm.vendors.openai import OpenAIEmbeddings
 
         return OpenAIEmbeddings(name.model, key, vendor.base_url)
-    from llm.google_model import GoogleEmbeddings
+    from llm.vendors.google import GoogleEmbeddings
 
     return GoogleEmbeddings(name.model, key, vendor.base_url)

@@ -8,9 +8,9 @@ from decimal import Decimal
 
 from pydantic import BaseModel
 
+from llm.call_log import record
 from llm.errors import ModelError, ScriptError
-from llm.port import Answer, I, ModelCall, O, Task, Usage
-from llm.recording import record
+from llm.port import I, ModelAnswer, ModelCall, O, Task, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ def gate(then: Scripted) -> Gate:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RecordedPrompt:
     """What a scripted model was asked."""
 
     task: str
@@ -56,7 +56,7 @@ class ScriptedModel:
         cost_usd: Decimal | None = Decimal(0),
     ) -> None:
         self.name = name
-        self.calls: list[Asked] = []
+        self.calls: list[RecordedPrompt] = []
         self._usage = usage
         self._cost_usd = cost_usd
         self._by_task = (
@@ -66,15 +66,15 @@ class ScriptedModel:
         )
         self._in_order: deque[Scripted] = deque() if isinstance(script, Mapping) else deque(script)
 
-    async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> Answer[O]:
-        self.calls.append(Asked(task.name, inputs, skip))
+    async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> ModelAnswer[O]:
+        self.calls.append(RecordedPrompt(task.name, inputs, skip))
         try:
             output = await self._play(task, inputs, self._next(task.name))
         except ModelError as error:
             record(self._call(task.name, f"{type(error).__name__}: {error}"))
             raise
         record(self._call(task.name, None))
-        return Answer(output, self.name, self._usage, self._cost_usd, 0.0)
+        return ModelAnswer(output, self.name, self._usage, self._cost_usd, 0.0)
 
     def assert_complete(self) -> None:
         """Raise `ScriptError` when a part of the script was not asked for."""

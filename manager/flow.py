@@ -24,7 +24,7 @@ class Stage(StrEnum):
     COMMAND = "command"
 
 
-class Did(StrEnum):
+class StageEvent(StrEnum):
     """How one hop ended, judged by what this hop wrote and by nothing else."""
 
     DONE = "done"
@@ -81,7 +81,7 @@ class Row:
     """
 
     after: Stage
-    did: Did
+    did: StageEvent
     go_to: Role | Final
     counts: Counter | None = None
     at_limit: Role | Final | None = None
@@ -101,42 +101,42 @@ REPLY, FIXED = F(Ending.REPLY), F(Ending.FIXED)
 # fmt: off
 ASSISTANT: tuple[Row, ...] = (
     #   after            with                   go to            counts              at its limit     noted reason
-    Row(S.START,         Did.COMMAND,           R.COMMAND),
-    Row(S.START,         Did.QUESTION,          R.LANG),
-    Row(S.START,         Did.FAILED,            BEST),
-    Row(S.COMMAND,       Did.DONE,              REPLY),
-    Row(S.COMMAND,       Did.FAILED,            BEST),
-    Row(S.LANG,          Did.DONE,              R.TRANSLATION),
-    Row(S.LANG,          Did.FAILED,            BEST),
-    Row(S.TRANSLATION,   Did.DONE,              R.ESSENCE),
-    Row(S.TRANSLATION,   Did.FAILED,            R.ESSENCE),
-    Row(S.ESSENCE,       Did.DONE,              R.GUARDRAILS),
-    Row(S.ESSENCE,       Did.EXIT,              EXIT),
-    Row(S.ESSENCE,       Did.ASKS,              R.CLARIFICATION, Counter.ROUND,      R.CLARIFICATION),
-    Row(S.ESSENCE,       Did.FAILED,            BEST),
-    Row(S.GUARDRAILS,    Did.WITHIN,            R.SEARCH),
-    Row(S.GUARDRAILS,    Did.OUTSIDE,           R.CLARIFICATION, None,               None,            Reason.OUT_OF_SCOPE),
-    Row(S.GUARDRAILS,    Did.ASKS,              R.CLARIFICATION, Counter.ROUND,      R.CLARIFICATION),
-    Row(S.GUARDRAILS,    Did.FAILED,            R.CLARIFICATION, Counter.ROUND,      R.CLARIFICATION, Reason.SCOPE_UNCLEAR),
-    Row(S.SEARCH,        Did.FOUND,             R.AUGMENTATION),
-    Row(S.SEARCH,        Did.MANY,              R.CLARIFICATION, Counter.ROUND,      R.CLARIFICATION, Reason.AMBIGUOUS_QUERY),
-    Row(S.SEARCH,        Did.NOTHING,           R.CLARIFICATION, None,               None,            Reason.INSUFFICIENT_CONTEXT),
-    Row(S.SEARCH,        Did.ASKS,              R.CLARIFICATION, Counter.ROUND,      R.CLARIFICATION),
-    Row(S.SEARCH,        Did.FAILED,            BEST),
-    Row(S.AUGMENTATION,  Did.DONE,              R.RESPONSE),
-    Row(S.AUGMENTATION,  Did.FAILED,            BEST),
-    Row(S.RESPONSE,      Did.DONE,              R.QUALITY),
-    Row(S.RESPONSE,      Did.GENERATION_ERROR,  R.RESPONSE,      Counter.NEXT_MODEL, BEST),
-    Row(S.RESPONSE,      Did.ASKS,              R.CLARIFICATION, Counter.ROUND,      R.CLARIFICATION),
-    Row(S.RESPONSE,      Did.FAILED,            R.RESPONSE,      Counter.NEXT_MODEL, BEST),
-    Row(S.QUALITY,       Did.APPROVED,          ANSWER),
-    Row(S.QUALITY,       Did.LOW,               R.RESPONSE,      Counter.REGENERATE, R.CLARIFICATION),
-    Row(S.QUALITY,       Did.REGENERATE,        R.RESPONSE,      Counter.REGENERATE, R.CLARIFICATION),
-    Row(S.QUALITY,       Did.RESEARCH,          R.SEARCH,        Counter.RESEARCH,   R.CLARIFICATION),
-    Row(S.QUALITY,       Did.ASKS,              R.CLARIFICATION, Counter.ROUND,      R.CLARIFICATION),
-    Row(S.QUALITY,       Did.FAILED,            R.RESPONSE,      Counter.REGENERATE, BEST),
-    Row(S.CLARIFICATION, Did.DONE,              REPLY),
-    Row(S.CLARIFICATION, Did.FAILED,            FIXED),
+    Row(S.START,         StageEvent.COMMAND,           R.COMMAND),
+    Row(S.START,         StageEvent.QUESTION,          R.LANG),
+    Row(S.START,         StageEvent.FAILED,            BEST),
+    Row(S.COMMAND,       StageEvent.DONE,              REPLY),
+    Row(S.COMMAND,       StageEvent.FAILED,            BEST),
+    Row(S.LANG,          StageEvent.DONE,              R.TRANSLATION),
+    Row(S.LANG,          StageEvent.FAILED,            BEST),
+    Row(S.TRANSLATION,   StageEvent.DONE,              R.ESSENCE),
+    Row(S.TRANSLATION,   StageEvent.FAILED,            R.ESSENCE),
+    Row(S.ESSENCE,       StageEvent.DONE,              R.GUARDRAILS),
+    Row(S.ESSENCE,       StageEvent.EXIT,              EXIT),
+    Row(S.ESSENCE,       StageEvent.ASKS,              R.CLARIFICATION, Counter.ROUND,      R.CLARIFICATION),
+    Row(S.ESSENCE,       StageEvent.FAILED,            BEST),
+    Row(S.GUARDRAILS,    StageEvent.WITHIN,            R.SEARCH),
+    Row(S.GUARDRAILS,    StageEvent.OUTSIDE,           R.CLARIFICATION, None,               None,            Reason.OUT_OF_SCOPE),
+    Row(S.GUARDRAILS,    StageEvent.ASKS,              R.CLARIFICATION, Counter.ROUND,      R.CLARIFICATION),
+    Row(S.GUARDRAILS,    StageEvent.FAILED,            R.CLARIFICATION, Counter.ROUND,      R.CLARIFICATION, Reason.SCOPE_UNCLEAR),
+    Row(S.SEARCH,        StageEvent.FOUND,             R.AUGMENTATION),
+    Row(S.SEARCH,        StageEvent.MANY,              R.CLARIFICATION, Counter.ROUND,      R.CLARIFICATION, Reason.AMBIGUOUS_QUERY),
+    Row(S.SEARCH,        StageEvent.NOTHING,           R.CLARIFICATION, None,               None,            Reason.INSUFFICIENT_CONTEXT),
+    Row(S.SEARCH,        StageEvent.ASKS,              R.CLARIFICATION, Counter.ROUND,      R.CLARIFICATION),
+    Row(S.SEARCH,        StageEvent.FAILED,            BEST),
+    Row(S.AUGMENTATION,  StageEvent.DONE,              R.RESPONSE),
+    Row(S.AUGMENTATION,  StageEvent.FAILED,            BEST),
+    Row(S.RESPONSE,      StageEvent.DONE,              R.QUALITY),
+    Row(S.RESPONSE,      StageEvent.GENERATION_ERROR,  R.RESPONSE,      Counter.NEXT_MODEL, BEST),
+    Row(S.RESPONSE,      StageEvent.ASKS,              R.CLARIFICATION, Counter.ROUND,      R.CLARIFICATION),
+    Row(S.RESPONSE,      StageEvent.FAILED,            R.RESPONSE,      Counter.NEXT_MODEL, BEST),
+    Row(S.QUALITY,       StageEvent.APPROVED,          ANSWER),
+    Row(S.QUALITY,       StageEvent.LOW,               R.RESPONSE,      Counter.REGENERATE, R.CLARIFICATION),
+    Row(S.QUALITY,       StageEvent.REGENERATE,        R.RESPONSE,      Counter.REGENERATE, R.CLARIFICATION),
+    Row(S.QUALITY,       StageEvent.RESEARCH,          R.SEARCH,        Counter.RESEARCH,   R.CLARIFICATION),
+    Row(S.QUALITY,       StageEvent.ASKS,              R.CLARIFICATION, Counter.ROUND,      R.CLARIFICATION),
+    Row(S.QUALITY,       StageEvent.FAILED,            R.RESPONSE,      Counter.REGENERATE, BEST),
+    Row(S.CLARIFICATION, StageEvent.DONE,              REPLY),
+    Row(S.CLARIFICATION, StageEvent.FAILED,            FIXED),
 )
 # fmt: on
 
@@ -150,13 +150,13 @@ class Flow:
 
     def __init__(self, rows: Iterable[Row]) -> None:
         self.rows = tuple(rows)
-        self._by_pair: dict[tuple[Stage, Did], Row] = {}
+        self._by_pair: dict[tuple[Stage, StageEvent], Row] = {}
         for row in self.rows:
             if (row.after, row.did) in self._by_pair:
                 raise FlowError(f"expected one row for {row.name!r}, found two")
             self._by_pair[row.after, row.did] = row
 
-    def row(self, stage: Stage, did: Did) -> Row:
+    def row(self, stage: Stage, did: StageEvent) -> Row:
         """Return the row for this stage and outcome; raise `FlowError` when there is none."""
         found = self._by_pair.get((stage, did))
         if found is None:

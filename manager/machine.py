@@ -6,7 +6,7 @@ from typing import Literal
 from envelope.conversation import REFUSALS, ClarificationReason
 from envelope.outcome import Outcome
 from envelope.role import Role
-from manager.flow import Counter, Did, Ending, Final, Flow, Row, Stage
+from manager.flow import Counter, Ending, Final, Flow, Row, Stage, StageEvent
 
 Counters = dict[str, int]
 Limit = Literal["process_count", "total_time", "deadline"]
@@ -38,7 +38,7 @@ class Limits:
 
 
 @dataclass(slots=True)
-class Facts:
+class Context:
     """What the machine is told besides stage and outcome; all of it was read by the manager."""
 
     process_count: int = 0
@@ -75,7 +75,7 @@ class Decision:
 
 
 def decide(
-    flow: Flow, stage: Stage, did: Did, counters: Counters, limits: Limits, facts: Facts
+    flow: Flow, stage: Stage, did: StageEvent, counters: Counters, limits: Limits, facts: Context
 ) -> Decision:
     """Return the decision for one hop; raises `FlowError` for a pair the table does not answer."""
     row = flow.row(stage, did)
@@ -94,7 +94,7 @@ def decide(
     return _at_limit(row, counters, facts)
 
 
-def _limit(limits: Limits, facts: Facts) -> Limit | None:
+def _limit(limits: Limits, facts: Context) -> Limit | None:
     if facts.process_count >= limits.process_count:
         return "process_count"
     if facts.total_seconds >= limits.total_time_seconds:
@@ -104,7 +104,7 @@ def _limit(limits: Limits, facts: Facts) -> Limit | None:
     return None
 
 
-def _at_limit(row: Row, counters: Counters, facts: Facts) -> Decision:
+def _at_limit(row: Row, counters: Counters, facts: Context) -> Decision:
     """The best scored answer where there is one, else what the row says, as a refusal."""
     reason = f"{row.counts}_limit"
     if facts.has_best_answer:
@@ -121,7 +121,7 @@ def _at_limit(row: Row, counters: Counters, facts: Facts) -> Decision:
     )
 
 
-def _go(row: Row, target: Role | Final, counters: Counters, facts: Facts) -> Decision:
+def _go(row: Row, target: Role | Final, counters: Counters, facts: Context) -> Decision:
     reason = facts.reason if facts.reason is not None else row.reason
     if isinstance(target, Role):
         return Decision(row.name, (Send(target),), counters, reason)

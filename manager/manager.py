@@ -5,10 +5,10 @@ from dataclasses import replace
 
 from pydantic import JsonValue
 
-from broker.journaling import Note, Said
+from broker.journal_events import EncodedEvent, JournalEvent
 from broker.keys import stream_key
 from broker.port import Delivery, Fields, Finish, Forward, Settlement
-from broker.port import Send as BrokerSend
+from broker.port import FrameSend as BrokerSend
 from envelope.conversation import ClarificationReason
 from envelope.encoding import to_json
 from envelope.envelope import Envelope, decode
@@ -16,11 +16,11 @@ from envelope.memory_read import MemoryRead
 from envelope.outcome import Outcome
 from envelope.question import Question
 from envelope.role import Role
-from manager import ending
-from manager.flow import Counter, Did, Flow, Stage
-from manager.judging import judge
-from manager.machine import Counters, Decision, End, Facts, Limits, Send, decide
-from manager.port import Texts
+from manager import replies
+from manager.classify import classify_result
+from manager.flow import Counter, Flow, Stage, StageEvent
+from manager.machine import Context, Counters, Decision, End, Limits, Send, decide
+from manager.port import ReplyTexts
 from memory.port import Ended, Memory
 
 READ_CHARACTERS = 200
@@ -35,9 +35,11 @@ _START, _ESSENCE, _QUALITY, _ASKING = (
     Stage.QUALITY,
     Stage.CLARIFICATION,
 )
-_FAILED, _CLARIFIES = Did.FAILED, Role.CLARIFICATION
+_FAILED, _CLARIFIES = StageEvent.FAILED, Role.CLARIFICATION
 _STAGES: dict[str, Stage] = {stage.value: stage for stage in Stage}
-_GIVES_A_REASON = frozenset({Did.ASKS, Did.MANY, Did.NOTHING, Did.OUTSIDE})
+_GIVES_A_REASON = frozenset(
+    {StageEvent.ASKS, StageEvent.MANY, StageEvent.NOTHING, StageEvent.OUTSIDE}
+)
 _CHANGES_LAST_RESORT = frozenset({None, Stage.LANG, Stage.ESSENCE, Stage.QUALITY})
 
 
@@ -50,7 +52,7 @@ class Manager:
         self,
         flow: Flow,
         memory: Memory,
-        texts: Texts,
+        texts: ReplyTexts,
         *,
         limits: Limits,
         quality_threshold: float,
@@ -61,7 +63,7 @@ class Manager:
         self._limits = limits
         self._quality_threshold = quality_threshold
 
-    def along(self, question: Question) -> MemoryRead | None:
+    def prefetch_memory(self, question: Question) -> MemoryRead | None:
         """Return what is read in the trip that starts a question here."""
         return self._memory.reads(question)
 
@@ -74,34 +76,34 @@ class Manager:
         delivery: Delivery,
         envelope: Envelope,
         remaining_seconds: float,
-        journal: Sequence[Note] = (),
+        journal: Sequence[JournalEvent] = (),
     ) -> Forward | Finish:
         """Return what is to be done; `journal` is what is told before the decision."""
         named = str(envelope.payload.get("stage") or Stage.START)
         stage = _STAGES.get(named) or Stage(named)
         if stage is _START:
-            envelope = await self._started(delivery, _with_merged(envelope, delivery))
-        did = judge(
+            envelope = await self._start(delivery, _with_merged(envelope, delivery))
+        did = classify_result(
             stage, envelope.hop, envelope.payload, quality_threshold=self._quality_threshold
         )
-        envelope = _noted(envelope, stage, did)
+        envelope = _record_progress(envelope, stage, did)
         facts = _facts(envelope, remaining_seconds, did, stage)
         counters = _counters(envelope)
         decision = decide(self._flow, stage, did, counters, self._limits, facts)
-        told = (*journal, _routed(envelope, stage, did, decision))
+        told = (*journal, _encode_routing(envelope, stage, did, decision))
         action = decision.actions[0]
         if isinstance(action, Send):
             return self._forward(delivery, envelope, decision, action, told)
         return await self._finish(delivery, envelope, decision, action, told)
 
-    async def _started(self, delivery: Delivery, envelope: Envelope) -> Envelope:
+    async def _start(self, delivery: Delivery, envelope: Envelope) -> Envelope:
         """Copy what the agents may need of the conversation, so that redelivery sees the same.
 
         A door whose client keeps the conversation gives history and pause itself: they stay.
         """
-        found = delivery.along
+        found = delivery.prefetched
         if found is not None:
-            remembered = self._memory.recalled(found)
+            remembered = self._memory.parse_recall(found)
         else:
             remembered = await self._memory.recall(delivery.question)
         history = [_json(turn) for turn in remembered.history]
@@ -115,7 +117,7 @@ class Manager:
             "preferences": _json(remembered.preferences),
             "statistics": dict(remembered.statistics),
         }
-        return envelope.changed(payload=payload)
+        return envelope.replace(payload=payload)
 
     def _forward(
         self,
@@ -123,7 +125,7 @@ class Manager:
         envelope: Envelope,
         decision: Decision,
         send: Send,
-        told: Sequence[Note],
+        told: Sequence[JournalEvent],
     ) -> Forward:
         role = str(send.role)
         payload: dict[str, JsonValue] = {
@@ -138,7 +140,7 @@ class Manager:
                 decision.reason or ClarificationReason.MISSING_DETAILS
             ).value
             payload["termination_reason"] = decision.termination_reason
-        target = envelope.changed(
+        target = envelope.replace(
             payload=payload,
             hop=None,
             retries=0,
@@ -148,7 +150,7 @@ class Manager:
             target_list=stream_key(role, delivery.shard),
         )
         return Forward(
-            sends=(BrokerSend(role, carried=target),),
+            sends=(BrokerSend(role, decoded=target),),
             journal=told,
             last_resort=self._last_resort(envelope, target),
         )
@@ -157,7 +159,7 @@ class Manager:
         """Rewrite it only after stages that may change its language or the best answer."""
         if before.payload.get("stage") not in _CHANGES_LAST_RESORT:
             return None
-        return ending.last_resort(target, self._texts)
+        return replies.last_resort(target, self._texts)
 
     async def _finish(
         self,
@@ -165,13 +167,13 @@ class Manager:
         envelope: Envelope,
         decision: Decision,
         end: End,
-        told: Sequence[Note],
+        told: Sequence[JournalEvent],
     ) -> Finish:
         noted = envelope.payload.get("termination_reason")
         if noted and decision.termination_reason == "":
             decision = replace(decision, termination_reason=str(noted))
-        reply = ending.end_reply(envelope, decision, end, self._texts)
-        ended = await self._with_dropped(delivery, envelope, ending.remember(envelope, reply))
+        reply = replies.end_reply(envelope, decision, end, self._texts)
+        ended = await self._with_dropped(delivery, envelope, replies.remember(envelope, reply))
         forget = envelope.payload.get("forget")
         if forget in {"all", "history"}:
             # Doors that keep words of their own have to forget them too.
@@ -201,30 +203,30 @@ def _with_merged(envelope: Envelope, delivery: Delivery) -> Envelope:
         return envelope
     joined = [envelope, *(decode(frame) for frame in delivery.merged)]
     texts = [str(each.payload.get("text") or "") for each in joined]
-    return envelope.changed(payload={**envelope.payload, "text": "\n".join(texts)})
+    return envelope.replace(payload={**envelope.payload, "text": "\n".join(texts)})
 
 
-def _noted(envelope: Envelope, stage: Stage, did: Did) -> Envelope:
+def _record_progress(envelope: Envelope, stage: Stage, did: StageEvent) -> Envelope:
     """Note the best answer after a judgement, and the round that an answered pause stands in."""
     payload = envelope.payload
     if stage is _QUALITY and did is not _FAILED:
         if envelope.hop is None or "quality_score" not in envelope.hop.wrote:
             return envelope
-        best = ending.best_answer(payload)
-        return envelope.changed(payload={**payload, "best_answer": best})
+        best = replies.best_answer(payload)
+        return envelope.replace(payload={**payload, "best_answer": best})
     if stage is _ESSENCE and payload.get("context_type") == "clarification":
         pause = payload.get("open_pause")
         if not isinstance(pause, dict):
             return envelope
         counters = {**_counters(envelope), Counter.ROUND.value: _whole(pause.get("round"))}
         noted = {**payload, "counters": counters, "best_answer": pause.get("best_answer")}
-        return envelope.changed(payload=noted)
+        return envelope.replace(payload=noted)
     return envelope
 
 
-def _facts(envelope: Envelope, remaining_seconds: float, did: Did, stage: Stage) -> Facts:
+def _facts(envelope: Envelope, remaining_seconds: float, did: StageEvent, stage: Stage) -> Context:
     # By place, which costs half of what it costs by name.
-    return Facts(
+    return Context(
         envelope.process_count,
         envelope.total_processing_time,
         remaining_seconds,
@@ -233,7 +235,7 @@ def _facts(envelope: Envelope, remaining_seconds: float, did: Did, stage: Stage)
     )
 
 
-def _reason(envelope: Envelope, did: Did, stage: Stage) -> ClarificationReason | None:
+def _reason(envelope: Envelope, did: StageEvent, stage: Stage) -> ClarificationReason | None:
     """The reason this hop gave; after the clarification agent, the one the manager noted."""
     if stage is not _ASKING:
         wrote = envelope.hop.wrote if envelope.hop is not None else ()
@@ -243,7 +245,9 @@ def _reason(envelope: Envelope, did: Did, stage: Stage) -> ClarificationReason |
     return ClarificationReason(value) if value in set(ClarificationReason) else None
 
 
-def _routed(envelope: Envelope, stage: Stage, did: Did, decision: Decision) -> Said:
+def _encode_routing(
+    envelope: Envelope, stage: Stage, did: StageEvent, decision: Decision
+) -> EncodedEvent:
     action, hop, payload = decision.actions[0], envelope.hop, envelope.payload
     wrote = hop.wrote if hop is not None else ()
     read: Fields = {
@@ -261,7 +265,7 @@ def _routed(envelope: Envelope, stage: Stage, did: Did, decision: Decision) -> S
         fields["reason"] = hop.reason
     if decision.termination_reason:
         fields["termination_reason"] = decision.termination_reason
-    return Said("routed", to_json(fields))
+    return EncodedEvent("routed", to_json(fields))
 
 
 def _is_short(value: JsonValue) -> bool:

@@ -3,7 +3,7 @@
 from typing import Protocol
 
 
-class Texts(Protocol):
+class ReplyTexts(Protocol):
     """Fixed texts by key, in the user's language."""
 
     def text(self, key: str, language: str, **values: str) -> str:

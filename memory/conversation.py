@@ -11,9 +11,9 @@ from envelope.memory_read import MemoryFound, MemoryRead
 from envelope.memory_write import Append, Delete, Increment, MemoryWrite, SetFields
 from envelope.question import Question
 from memory.errors import MemoryUnavailableError
-from memory.keys import ConversationKeys, conversation_keys
+from memory.key_names import ConversationKeys, conversation_keys
 from memory.port import Ended, Remembered
-from memory.recalling import read, reading, told
+from memory.snapshot import name_found, read, reading
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -51,13 +51,13 @@ class RedisMemory:
         self._ttl_of = ttl_of if ttl_of is not None else lambda _question: ttl_seconds
 
     async def recall(self, question: Question) -> Remembered:
-        return self.recalled(await read(self._client, self.reads(question)))
+        return self.parse_recall(await read(self._client, self.reads(question)))
 
     def reads(self, question: Question) -> MemoryRead:
         return reading(conversation_keys(question, self._shards), window=self._window)
 
-    def recalled(self, found: MemoryFound) -> Remembered:
-        known = told(found)
+    def parse_recall(self, found: MemoryFound) -> Remembered:
+        known = name_found(found)
         return Remembered(
             history=tuple(Turn.model_validate_json(turn) for turn in known.turns),
             summary=known.summary.get("text", ""),
@@ -77,7 +77,7 @@ class RedisMemory:
         keys = conversation_keys(question, self._shards)
         pipeline = self._client.pipeline(transaction=False)
         pipeline.lrange(keys.history, 0, surplus - 1)
-        [turns] = await self._answered(pipeline)
+        [turns] = await self._execute(pipeline)
         return tuple(Turn.model_validate_json(turn) for turn in turns)
 
     def writes(self, question: Question, ended: Ended) -> tuple[MemoryWrite, ...]:
@@ -95,7 +95,7 @@ class RedisMemory:
             Delete(key=keys.calls),
         )
 
-    async def _answered(self, pipeline: "Pipeline") -> list[Any]:
+    async def _execute(self, pipeline: "Pipeline") -> list[Any]:
         try:
             found: list[Any] = await pipeline.execute()
         except (RedisError, OSError) as error:

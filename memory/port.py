@@ -51,7 +51,7 @@ class Memory(Protocol):
         """Return what is to be read for `recall`, so that whoever starts the question reads it."""
         ...
 
-    def recalled(self, found: MemoryFound) -> Remembered:
+    def parse_recall(self, found: MemoryFound) -> Remembered:
         """Return what `recall` would have: what `reads` named was found."""
         ...
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from memory.answers import answered
-from memory.keys import workers_key
+from memory.key_names import workers_key
+from memory.model_calls import await_answer
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -75,7 +75,7 @@ class RedisPresence:
 
         What is not the description of a process is left out, and hides none of the others.
         """
-        flat = await answered(self._client.eval(_LIVING, 1, workers_key(), self._alive_ms))
+        flat = await await_answer(self._client.eval(_LIVING, 1, workers_key(), self._alive_ms))
         pairs = zip(flat[::2], flat[1::2], strict=True)
         read = [_read(member, float(seen_ms) / 1000) for member, seen_ms in pairs]
         found = [worker for worker in read if worker is not None]
@@ -100,15 +100,15 @@ class ProcessPresence:
         Who was silent for too long is removed by whoever announces next.
         """
         if self._member is None:
-            now_ms = await answered(self._client.eval(_NOW, 1, workers_key()))
+            now_ms = await await_answer(self._client.eval(_NOW, 1, workers_key()))
             self._member = json.dumps({**self._about, "started_at": float(now_ms) / 1000})
         arguments = (self._member, self._alive_ms, self._most)
-        await answered(self._client.eval(_ANNOUNCE, 1, workers_key(), *arguments))
+        await await_answer(self._client.eval(_ANNOUNCE, 1, workers_key(), *arguments))
 
     async def leave(self) -> None:
         """Tell that the process ends; raises `MemoryUnavailableError`."""
         if self._member is not None:
-            await answered(self._client.zrem(workers_key(), self._member))
+            await await_answer(self._client.zrem(workers_key(), self._member))
 
 
 def _read(member: bytes, seen_at: float) -> LivingWorker | None:

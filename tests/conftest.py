@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import structlog
 
-from broker.embedded import answers, find_server
-from llm.guard import forbid_real_requests
+from broker.embedded.endpoint import answers, find_server
+from llm.real_request_guard import forbid_real_requests
 
 START_SECONDS = 30
 

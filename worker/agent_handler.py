@@ -8,18 +8,18 @@ from typing import Any
 from pydantic import BaseModel, JsonValue, ValidationError
 
 from agents.agent import Agent
-from broker.journaling import Note, Said
+from broker.journal_events import EncodedEvent, JournalEvent
 from broker.keys import stream_key
-from broker.port import Delivery, Fields, Retry, Send, Settlement
+from broker.port import Delivery, Fields, FrameSend, Retry, Settlement
 from envelope.encoding import brief, to_json
 from envelope.envelope import Envelope, Hop, decode
 from envelope.errors import ContractError, DecodeError
 from envelope.outcome import GaveUp, RetryAfter, Wrote
 from envelope.payload import CATALOGUE
 from memory.errors import MemoryUnavailableError, QuestionEndedError
-from worker.deciding import MANAGER, OnTheSpot, to_manager
 from worker.errors import HandlerTimeoutError, RunFailedError
-from worker.limiting import limited
+from worker.inline_manager import MANAGER, InlineManager, to_manager
+from worker.timeouts import run_with_timeout
 
 RESERVE_SECONDS = 0.5
 """Left of a question's time for handing back."""
@@ -30,7 +30,7 @@ SAID_AS_IT_IS = frozenset({str, bool, int, float, type(None)})
 AnyAgent = Agent[Any, Any]
 
 
-Calls = Callable[[], tuple[Note, ...]]
+Calls = Callable[[], tuple[JournalEvent, ...]]
 CallRecorder = Callable[[Envelope, str, int, float], AbstractContextManager[Calls]]
 """Collects the model calls made inside the block: for envelope, stage, attempt and seconds left."""
 
@@ -49,7 +49,7 @@ OnWritten = Callable[[str, Fields], None]
 """Is told what a role wrote, to count the fallbacks in it."""
 
 
-def ignored(_role: str, _writes: Fields) -> None:
+def ignore_writes(_role: str, _writes: Fields) -> None:
     """Count nothing."""
 
 
@@ -65,8 +65,8 @@ class AgentHandler:
         *,
         limit_seconds: float,
         recorded: CallRecorder = no_calls,
-        on_written: OnWritten = ignored,
-        manager: OnTheSpot | None = None,
+        on_written: OnWritten = ignore_writes,
+        manager: InlineManager | None = None,
     ) -> None:
         self.role = agent.role
         self._name = agent.role.value
@@ -91,7 +91,7 @@ class AgentHandler:
         )
         with self._recorded(envelope, self._name, attempt, limit) as calls:
             try:
-                outcome = await limited(self._agent.work(reads), limit)
+                outcome = await run_with_timeout(self._agent.work(reads), limit)
             except (MemoryUnavailableError, QuestionEndedError):
                 # No failure of the agent: the worker waits for Redis, or drops what has ended.
                 raise
@@ -102,12 +102,12 @@ class AgentHandler:
                 raise RunFailedError(error, calls()) from error
         seconds = time.perf_counter() - started
         if isinstance(outcome, RetryAfter) and outcome.seconds < delivery.remaining_seconds:
-            frame = envelope.changed(total_processing_time=envelope.total_processing_time + seconds)
+            frame = envelope.replace(total_processing_time=envelope.total_processing_time + seconds)
             return Retry(frame.encode(), brief(outcome.reason), outcome.seconds, calls())
         writes, hop = self._judge(outcome)
         self._on_written(self._name, writes)
-        handed = handed_back(delivery, envelope, hop, writes, seconds)
-        journal = (*calls(), self._told(hop, writes, seconds))
+        handed = reply_to_manager(delivery, envelope, hop, writes, seconds)
+        journal = (*calls(), self._encode_run(hop, writes, seconds))
         if self._manager is None:
             return to_manager(handed, journal)
         return await self._manager.decide(delivery, handed, journal, seconds)
@@ -129,7 +129,7 @@ class AgentHandler:
         role = self._name
         match outcome:
             case Wrote(writes=writes) if isinstance(writes, self._agent.writes):
-                written = _written(writes)
+                written = _encode_writes(writes)
                 if not self._may_write.issuperset(written):
                     foreign = ", ".join(sorted(set(written) - self._may_write))
                     raise ContractError(f"{role} wrote what is not its own: {foreign}")
@@ -143,7 +143,7 @@ class AgentHandler:
                 expected = f"Wrote, RetryAfter or GaveUp of {role}"
                 raise ContractError(f"expected {expected}, found {found!r}")
 
-    def _told(self, hop: Hop, writes: Fields, seconds: float) -> Said:
+    def _encode_run(self, hop: Hop, writes: Fields, seconds: float) -> EncodedEvent:
         """Return how the journal tells of a run; what it cannot say, the envelope could not."""
         fields: Fields = {
             "role": self._name,
@@ -154,12 +154,12 @@ class AgentHandler:
         if hop.reason:
             fields["reason"] = hop.reason
         try:
-            return Said("wrote", to_json(fields))
+            return EncodedEvent("wrote", to_json(fields))
         except ValueError as error:
             raise ContractError(f"{self._name} wrote what JSON cannot say: {error}") from error
 
 
-def _written(writes: BaseModel) -> dict[str, JsonValue]:
+def _encode_writes(writes: BaseModel) -> dict[str, JsonValue]:
     """Return the attributes that were set, as JSON says them; what was not set is left out."""
     known, values = writes.model_fields_set, writes.__dict__
     if len(known) == len(values):
@@ -171,7 +171,7 @@ def _written(writes: BaseModel) -> dict[str, JsonValue]:
     return writes.model_dump(mode="json", include=set(known))
 
 
-def handed_back(
+def reply_to_manager(
     delivery: Delivery,
     envelope: Envelope,
     hop: Hop,
@@ -179,7 +179,7 @@ def handed_back(
     seconds: float,
 ) -> Envelope:
     """Return the envelope for the manager; `target_role` is the manager's and stays as it is."""
-    return envelope.changed(
+    return envelope.replace(
         payload={**envelope.payload, **writes},
         hop=hop,
         retries=0,
@@ -191,7 +191,7 @@ def handed_back(
     )
 
 
-def told_of_poison(delivery: Delivery, error: str) -> Send | None:
+def make_poison_notice(delivery: Delivery, error: str) -> FrameSend | None:
     """Return the manager's frame for an entry that killed its workers; None for its own."""
     if delivery.role == MANAGER:
         return None
@@ -201,4 +201,4 @@ def told_of_poison(delivery: Delivery, error: str) -> Send | None:
         # The last resort of the record answers for it.
         return None
     hop = Hop(role=delivery.role, status="failed", reason=error)
-    return Send(MANAGER, handed_back(delivery, envelope, hop, {}, 0.0).encode())
+    return FrameSend(MANAGER, reply_to_manager(delivery, envelope, hop, {}, 0.0).encode())

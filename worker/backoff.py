@@ -3,7 +3,7 @@
 import asyncio
 import random
 
-from broker.outage import Outage
+from broker.transport.outage import Outage
 
 FIRST_SECONDS = 0.05
 LONGEST_SECONDS = 0.5
@@ -25,14 +25,14 @@ class Backoff:
         """Whether the last attempt failed."""
         return self._failures > 0
 
-    def succeeded(self) -> None:
+    def record_success(self) -> None:
         """Note that Redis answers."""
         self._failures = 0
-        self._outage.succeeded()
+        self._outage.record_success()
 
-    async def failed(self, error: Exception) -> None:
+    async def wait_after_failure(self, error: Exception) -> None:
         """Note a failure and wait."""
         longest = min(LONGEST_SECONDS, FIRST_SECONDS * 2 ** min(self._failures, 10))
         self._failures += 1
-        self._outage.failed(self._what, error)
+        self._outage.record_failure(self._what, error)
         await asyncio.sleep(_RANDOM.uniform(FIRST_SECONDS / 2, longest))

@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
-from broker.journaling import Note
+from broker.journal_events import JournalEvent
 
 
 class WorkerError(Exception):
@@ -25,7 +25,7 @@ class HandlerTimeoutError(WorkerError):
 class RunFailedError(WorkerError):
     """A run failed; what it had done, such as model calls, is kept for the journal."""
 
-    def __init__(self, error: Exception, journal: Sequence[Note]) -> None:
+    def __init__(self, error: Exception, journal: Sequence[JournalEvent]) -> None:
         super().__init__(f"{type(error).__name__}: {error}")
         self.journal = tuple(journal)
 
@@ -33,7 +33,7 @@ class RunFailedError(WorkerError):
 class SuspectFailedError(RunFailedError):
     """A run failed in quarantine; told by the process that ran it."""
 
-    def __init__(self, told: str, journal: Sequence[Note]) -> None:
+    def __init__(self, told: str, journal: Sequence[JournalEvent]) -> None:
         WorkerError.__init__(self, told)
         self.journal = tuple(journal)
 

@@ -20,16 +20,16 @@ class Handler(Protocol):
 
 
 @runtime_checkable
-class ReadsAlong(Protocol):
+class PrefetchesMemory(Protocol):
     """A handler for which something is read in the trip that starts a question."""
 
-    def along(self, question: Question) -> MemoryRead | None:
+    def prefetch_memory(self, question: Question) -> MemoryRead | None:
         """Return what is to be read."""
         ...
 
 
-class Leases(Protocol):
-    """What a worker tells the renewal of leases; see `broker.renewal`."""
+class LeaseKeeper(Protocol):
+    """What a worker tells the renewal of leases; see `broker.maintenance.lease_renewer`."""
 
     def hold(self, delivery: Delivery) -> None:
         """Renew this entry's lease from now on."""
@@ -40,29 +40,29 @@ class Leases(Protocol):
         ...
 
 
-class Meter(Protocol):
+class WorkerMeter(Protocol):
     """Counts what a worker does, for `/metrics`."""
 
-    def handled(self, role: str, outcome: str, seconds: float) -> None: ...
+    def count_hop(self, role: str, outcome: str, seconds: float) -> None: ...
 
-    def lost(self, role: str) -> None: ...
+    def count_lost(self, role: str) -> None: ...
 
-    def redelivered(self, role: str) -> None: ...
+    def count_redelivery(self, role: str) -> None: ...
 
-    def failed(self, role: str, error: str) -> None: ...
+    def count_failure(self, role: str, error: str) -> None: ...
 
 
 class SilentMeter:
     """Counts nothing."""
 
-    def handled(self, role: str, outcome: str, seconds: float) -> None:
+    def count_hop(self, role: str, outcome: str, seconds: float) -> None:
         """Count nothing."""
 
-    def lost(self, role: str) -> None:
+    def count_lost(self, role: str) -> None:
         """Count nothing."""
 
-    def redelivered(self, role: str) -> None:
+    def count_redelivery(self, role: str) -> None:
         """Count nothing."""
 
-    def failed(self, role: str, error: str) -> None:
+    def count_failure(self, role: str, error: str) -> None:
         """Count nothing."""

@@ -10,28 +10,28 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
-from broker.outage import Outage
-from broker.port import Broker, Lost
-from worker.port import Handler, Leases, Meter
-from worker.settling import Settler
+from broker.port import Broker, LeaseLost
+from broker.transport.outage import Outage
+from worker.port import Handler, LeaseKeeper, WorkerMeter
+from worker.settlement_batcher import SettlementBatcher
 from worker.shutdown import GRACE_SECONDS, drain, end, leave
 from worker.worker import Worker
 
 
-class Renewal(Leases, Protocol):
+class Renewal(LeaseKeeper, Protocol):
     """Renews leases independently of what the handlers do."""
 
-    def running(self, on_lost: Callable[[Lost], None]) -> AbstractAsyncContextManager[None]:
+    def running(self, on_lost: Callable[[LeaseLost], None]) -> AbstractAsyncContextManager[None]:
         """Renew while inside; `on_lost` may be called from another thread."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Staffing:
+class WorkerSpec:
     """A handler, how many instances of it run, and on how many envelopes each works at once."""
 
     handler: Handler
-    places: int
+    slots: int
     instances: int = 1
 
 
@@ -51,10 +51,10 @@ class WorkerProcess:
     def __init__(
         self,
         broker: Broker,
-        staff: Sequence[Staffing],
+        specs: Sequence[WorkerSpec],
         *,
         renewal: Renewal,
-        meter: Meter,
+        meter: WorkerMeter,
         attempts: int = 3,
         grace_seconds: float = GRACE_SECONDS,
         consumer: str | None = None,
@@ -63,21 +63,21 @@ class WorkerProcess:
         self._broker = broker
         self._renewal = renewal
         self._grace_seconds = grace_seconds
-        self._settler = Settler(broker, takers=lambda: self.workers)
+        self._settler = SettlementBatcher(broker, takers=lambda: self.workers)
         outage = Outage()
         self.workers = [
             Worker(
                 broker,
                 member.handler,
                 consumer=f"{self.consumer}-{instance}",
-                places=member.places,
+                slots=member.slots,
                 settler=self._settler,
                 leases=renewal,
                 meter=meter,
                 attempts=attempts,
                 outage=outage,
             )
-            for member in staff
+            for member in specs
             for instance in range(member.instances)
         ]
 
@@ -92,15 +92,15 @@ class WorkerProcess:
         loop = asyncio.get_running_loop()
         await self._broker.prepare(self.roles)
 
-        def on_lost(lost: Lost) -> None:
-            loop.call_soon_threadsafe(self._lost, lost)
+        def on_lost(lost: LeaseLost) -> None:
+            loop.call_soon_threadsafe(self._cancel_lost, lost)
 
         try:
             async with self._renewal.running(on_lost), asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._settler.run())
                 timers = [tasks.create_task(worker.take(tasks)) for worker in self.workers]
                 try:
-                    with self._broker.handing_to(self.workers):
+                    with self._broker.local_consumers(self.workers):
                         yield
                 finally:
                     await end(timers)
@@ -109,6 +109,6 @@ class WorkerProcess:
         finally:
             await leave(self._broker, self.workers)
 
-    def _lost(self, lost: Lost) -> None:
+    def _cancel_lost(self, lost: LeaseLost) -> None:
         for worker in self.workers:
-            worker.lost(lost)
+            worker.cancel_lost(lost)

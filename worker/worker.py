@@ -11,8 +11,18 @@ from typing import NoReturn
 import structlog
 
 from broker.errors import BrokerUnavailableError
-from broker.outage import Outage
-from broker.port import Broker, Bury, Delivery, Finish, Forward, Lost, Retry, Send, Settlement
+from broker.port import (
+    Broker,
+    Bury,
+    Delivery,
+    Finish,
+    Forward,
+    FrameSend,
+    LeaseLost,
+    Retry,
+    Settlement,
+)
+from broker.transport.outage import Outage
 from envelope.encoding import brief
 from envelope.envelope import Envelope, Hop, decode
 from envelope.errors import DecodeError
@@ -20,13 +30,13 @@ from envelope.memory_read import MemoryRead
 from envelope.question import Question
 from envelope.role import Role
 from memory.errors import MemoryUnavailableError, QuestionEndedError
-from worker.agent_handler import handed_back
+from worker.agent_handler import reply_to_manager
 from worker.backoff import Backoff
 from worker.errors import RunFailedError, name_error
-from worker.port import Handler, Leases, Meter, ReadsAlong
-from worker.present import PRESENT
-from worker.running import Run, Runs
-from worker.settling import Settler
+from worker.executor import Execution, Executor
+from worker.log_context import PRESENT
+from worker.port import Handler, LeaseKeeper, PrefetchesMemory, WorkerMeter
+from worker.settlement_batcher import SettlementBatcher
 
 log = structlog.get_logger("worker")
 
@@ -38,7 +48,7 @@ SETTLED = {kind: kind.__name__.lower() for kind in (Forward, Finish, Retry, Bury
 
 
 class Worker:
-    """Works for one role: takes as many entries as it has places, runs them, settles them."""
+    """Works for one role: takes as many entries as it has slots, runs them, settles them."""
 
     def __init__(
         self,
@@ -46,19 +56,19 @@ class Worker:
         handler: Handler,
         *,
         consumer: str,
-        places: int,
-        settler: Settler,
-        leases: Leases,
-        meter: Meter,
+        slots: int,
+        settler: SettlementBatcher,
+        leases: LeaseKeeper,
+        meter: WorkerMeter,
         attempts: int = 3,
         block_seconds: float = 8.0,
         outage: Outage | None = None,
     ) -> None:
         self.role = handler.role.value
-        self.runs = Runs(self._work, places=places, leases=leases)
+        self.runs = Executor(self._work, slots=slots, leases=leases)
         self._broker = broker
         self._handler = handler
-        self._reads_along = handler if isinstance(handler, ReadsAlong) else None
+        self._reads_along = handler if isinstance(handler, PrefetchesMemory) else None
         self.consumer = consumer
         self._settler = settler
         self._meter = meter
@@ -70,20 +80,20 @@ class Worker:
         self.last_read = time.monotonic()
 
     @property
-    def room(self) -> int:
+    def free_slots(self) -> int:
         """How many more entries it can work on; none when it does not take."""
-        return self.runs.room if self._takes else 0
+        return self.runs.free_slots if self._takes else 0
 
-    def accept(self, delivery: Delivery) -> None:
+    def deliver(self, delivery: Delivery) -> None:
         """Work on an entry that was taken on the way of a settlement."""
         if self._takes:
             self._start(delivery)
 
-    def along(self, question: Question) -> MemoryRead | None:
+    def prefetch_memory(self, question: Question) -> MemoryRead | None:
         """Return what the handler wants to be read in the trip that starts a question."""
-        return None if self._reads_along is None else self._reads_along.along(question)
+        return None if self._reads_along is None else self._reads_along.prefetch_memory(question)
 
-    def doubt(self) -> None:
+    def schedule_recovery(self) -> None:
         """Look for what is ours without our knowing, before the next read."""
         self._recovered = UNSURE
 
@@ -105,14 +115,14 @@ class Worker:
                 taken = await self._broker.take(
                     self.role,
                     self.consumer,
-                    places=max(1, self.runs.room),
+                    slots=max(1, self.runs.free_slots),
                     # After trouble it looks only, so that it is known at once to hear again.
                     block_seconds=0.0 if backoff.in_trouble else self._block_seconds,
                 )
             except BrokerUnavailableError as error:
-                await backoff.failed(error)
+                await backoff.wait_after_failure(error)
                 continue
-            backoff.succeeded()
+            backoff.record_success()
             self.last_read = time.monotonic()
             for delivery in taken:
                 self._start(delivery)
@@ -126,26 +136,26 @@ class Worker:
         if await self._broker.recover(self.role, self.consumer, known):
             self._recovered = troubles
 
-    def lost(self, lost: Lost) -> None:
+    def cancel_lost(self, lost: LeaseLost) -> None:
         """Cancel the run of an entry that is no longer ours: it could change nothing."""
-        if self.runs.lost(lost):
-            self._meter.lost(self.role)
+        if self.runs.cancel_lost(lost):
+            self._meter.count_lost(self.role)
 
     def _start(self, delivery: Delivery) -> None:
         if self.runs.start(delivery) and delivery.starts > 1:
-            self._meter.redelivered(self.role)
+            self._meter.count_redelivery(self.role)
 
-    async def _work(self, run: Run) -> None:
+    async def _work(self, run: Execution) -> None:
         # A runner has a context of its own: what is logged in it now belongs to this envelope.
         PRESENT.set(run.delivery)
         settlement = await self._settlement(run.delivery)
         run.task, run.settling = None, True
-        settled = partial(self._settled, run, settlement)
-        await self._settler.hand_in(run.delivery, settlement, settled)
+        settled = partial(self._finish_settlement, run, settlement)
+        await self._settler.submit(run.delivery, settlement, settled)
 
-    def _settled(
+    def _finish_settlement(
         self,
-        run: Run,
+        run: Execution,
         settlement: Settlement,
         kept: bool | Exception,
         *,
@@ -159,27 +169,31 @@ class Worker:
             self.runs.spawn(_raise(kept))
             return
         if not kept:
-            self._meter.lost(self.role)
+            self._meter.count_lost(self.role)
         outcome = SETTLED[type(settlement)] if kept else "lost"
-        self._meter.handled(self.role, outcome, time.perf_counter() - run.began)
+        self._meter.count_hop(self.role, outcome, time.perf_counter() - run.began)
         self.runs.end(run)
 
     async def _settle_again(
-        self, run: Run, settlement: Settlement, error: BrokerUnavailableError, backoff: Backoff
+        self,
+        run: Execution,
+        settlement: Settlement,
+        error: BrokerUnavailableError,
+        backoff: Backoff,
     ) -> None:
         PRESENT.set(run.delivery)
         try:
-            await backoff.failed(error)
+            await backoff.wait_after_failure(error)
             run.task = None
-            settled = partial(self._settled, run, settlement, backoff=backoff)
-            await self._settler.hand_in(run.delivery, settlement, settled)
+            settled = partial(self._finish_settlement, run, settlement, backoff=backoff)
+            await self._settler.submit(run.delivery, settlement, settled)
         except BaseException:
             self.runs.end(run)
             raise
 
     async def _settlement(self, delivery: Delivery) -> Settlement:
         try:
-            known = delivery.carried
+            known = delivery.decoded
             envelope = known if isinstance(known, Envelope) else decode(delivery.whole())
         except DecodeError as error:
             self._tell_failure(delivery, "undecodable", error)
@@ -194,7 +208,7 @@ class Worker:
                 return Forward(sends=())
             except UNAVAILABLE as error:
                 backoff = backoff or Backoff(f"run {self.role}", self._outage)
-                await backoff.failed(error)
+                await backoff.wait_after_failure(error)
             except Exception as error:  # noqa: BLE001 - an agent may raise anything; it is a failure
                 self._tell_failure(delivery, "failed", error)
                 return self._failure(delivery, envelope, error)
@@ -208,24 +222,24 @@ class Worker:
         sends = settlement.sends if isinstance(settlement, Forward) else ()
         for send in sends:
             if send.role not in ROLES:
-                self._meter.failed(self.role, "unknown_role")
+                self._meter.count_failure(self.role, "unknown_role")
                 return Bury("unknown_role", f"expected a role to send to, found {send.role!r}")
         return settlement
 
     def _failure(self, delivery: Delivery, envelope: Envelope, error: Exception) -> Settlement:
-        reason = told(error)
+        reason = format_error(error)
         journal = error.journal if isinstance(error, RunFailedError) else ()
         if envelope.retries + 1 < self._attempts:
-            again = envelope.changed(retries=envelope.retries + 1)
+            again = envelope.replace(retries=envelope.retries + 1)
             return Retry(again.encode(), reason, journal=journal)
         if self.role == Role.MANAGER.value:
             return Bury("failed", reason)
         hop = Hop(role=self.role, status="failed", reason=reason)
-        handed = handed_back(delivery, envelope, hop, {}, 0.0)
-        return Bury("failed", reason, Send(Role.MANAGER.value, handed.encode()), journal)
+        handed = reply_to_manager(delivery, envelope, hop, {}, 0.0)
+        return Bury("failed", reason, FrameSend(Role.MANAGER.value, handed.encode()), journal)
 
     def _tell_failure(self, delivery: Delivery, what: str, error: Exception) -> None:
-        self._meter.failed(self.role, what)
+        self._meter.count_failure(self.role, what)
         log.warning(
             "hop_failed",
             role=self.role,
@@ -235,7 +249,7 @@ class Worker:
         )
 
 
-def told(error: Exception) -> str:
+def format_error(error: Exception) -> str:
     """Return an error as the journal and the log tell it."""
     kind = "" if isinstance(error, RunFailedError) else f"{type(error).__name__}: "
     return brief(f"{kind}{error}")

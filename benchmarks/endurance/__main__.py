@@ -6,7 +6,7 @@ import shlex
 import sys
 
 from benchmarks.endurance import bounded, overload, poison, rolling
-from benchmarks.endurance.told import Told
+from benchmarks.endurance.results import RunResult
 
 
 def main(words: list[str]) -> int:
@@ -40,7 +40,7 @@ def main(words: list[str]) -> int:
     return 0 if told.met else 1
 
 
-async def _run(wanted: argparse.Namespace) -> Told:
+async def _run(wanted: argparse.Namespace) -> RunResult:
     match wanted.run:
         case "overload":
             return await overload.run(_overload(wanted))

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from benchmarks.endurance.told import share_below
+from benchmarks.endurance.results import share_below
 from broker.port import Accepted
 from broker.redis_broker import RedisBroker
 from gateway.desk import Desk, Message

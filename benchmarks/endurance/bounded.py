@@ -9,13 +9,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from benchmarks.endurance.askers import PATIENCE_SECONDS, TEXT, desk_of
-from benchmarks.endurance.crew import AGAIN, READY, Crew, Workers
 from benchmarks.endurance.holding import Holds, glance, settled
-from benchmarks.endurance.told import Check, Told
+from benchmarks.endurance.results import Check, RunResult
+from benchmarks.endurance.worker_fleet import AGAIN, READY, WorkerFleet, Workers
 from benchmarks.server import private_redis
-from broker.connecting import connect
 from broker.keys import SHARDS
 from broker.redis_broker import RedisBroker
+from broker.transport.connect import connect
 from gateway.desk import Message
 
 WORKERS = 2
@@ -75,10 +75,10 @@ class Progress:
             await self.changed.wait_for(lambda: self.answered >= answered)
 
 
-async def run(wanted: Bounded) -> Told:
+async def run(wanted: Bounded) -> RunResult:
     """Return what was measured; prints how far it is."""
     with private_redis() as url:
-        crew = Crew(url, lease_seconds=LEASE_SECONDS, ttl_seconds=wanted.ttl_seconds)
+        crew = WorkerFleet(url, lease_seconds=LEASE_SECONDS, ttl_seconds=wanted.ttl_seconds)
         client: Any = connect(url)
         await client.mset({AGAIN: 0, READY: 0})
         numbers = itertools.count()
@@ -104,7 +104,7 @@ async def run(wanted: Bounded) -> Told:
 
 
 async def _worked(
-    crew: Crew, client: Any, wanted: Bounded, numbers: Iterator[int], progress: Progress
+    crew: WorkerFleet, client: Any, wanted: Bounded, numbers: Iterator[int], progress: Progress
 ) -> None:
     """Answer so many questions with so many restarts; at the end nobody is connected any more."""
     await client.set(READY, 0)
@@ -172,7 +172,9 @@ async def _watch(client: Any, progress: Progress, began: float) -> None:
         await asyncio.sleep(5)
 
 
-def _told(wanted: Bounded, before: Holds, after: Holds, progress: Progress, again: int) -> Told:
+def _told(
+    wanted: Bounded, before: Holds, after: Holds, progress: Progress, again: int
+) -> RunResult:
     lasting = [
         key
         for key in after.without_end
@@ -193,7 +195,7 @@ def _told(wanted: Bounded, before: Holds, after: Holds, progress: Progress, agai
         "times to live (s)": wanted.ttl_seconds,
     }
     lost = wanted.questions - progress.outcomes["answered"]
-    return Told(
+    return RunResult(
         "Bounded memory",
         figures,
         [

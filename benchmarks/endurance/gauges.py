@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.endurance.crew import Workers
-from broker.connecting import connect
+from benchmarks.endurance.worker_fleet import Workers
+from broker.transport.connect import connect
 
 TICKS = os.sysconf("SC_CLK_TCK")
 

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 from benchmarks.endurance.askers import Answers, Askers
-from benchmarks.endurance.crew import Crew, Workers
 from benchmarks.endurance.gauges import Gauges, watching
-from benchmarks.endurance.told import Check, Told
+from benchmarks.endurance.results import Check, RunResult
+from benchmarks.endurance.worker_fleet import WorkerFleet, Workers
 from benchmarks.server import private_redis
-from broker.admission import Pace
+from broker.settle.admission import AdmissionPolicy
 
 WAITS = {
     "lang": 0.01,
@@ -51,16 +51,16 @@ class Overload:
         return TIGHT["response"] / self.waits["response"]
 
 
-async def run(wanted: Overload) -> Told:
+async def run(wanted: Overload) -> RunResult:
     """Return what was measured."""
     with private_redis() as url:
-        crew = Crew(
+        crew = WorkerFleet(
             url,
             wanted.waits,
             PLACES,
             TIGHT,
             ttl_seconds=TTL_SECONDS,
-            pace=Pace(at_least=min(TIGHT.values())),
+            pace=AdmissionPolicy(at_least=min(TIGHT.values())),
         )
         workers, broker = Workers(crew), crew.broker()
         await workers.start()
@@ -79,7 +79,7 @@ async def run(wanted: Overload) -> Told:
     return told(wanted, at_ease, pressed, gauges)
 
 
-def told(wanted: Overload, at_ease: Answers, pressed: Answers, gauges: Gauges) -> Told:
+def told(wanted: Overload, at_ease: Answers, pressed: Answers, gauges: Gauges) -> RunResult:
     """Return the table and whether the goals were met."""
     ratio = pressed.p(0.99) / at_ease.p(0.99)
     goodput = pressed.answered_a_second / wanted.capacity
@@ -102,7 +102,7 @@ def told(wanted: Overload, at_ease: Answers, pressed: Answers, gauges: Gauges) -
         "processors used by every program here": gauges.machine,
         "memory of Redis at the end (MB)": gauges.memory[-1] / 1e6,
     }
-    return Told(
+    return RunResult(
         "Overload",
         figures,
         [

@@ -4,13 +4,13 @@ import asyncio
 from dataclasses import dataclass
 
 from benchmarks.endurance.askers import Answers, Askers, desk_of
-from benchmarks.endurance.crew import POISON, Crew, Workers
+from benchmarks.endurance.results import Check, RunResult
 from benchmarks.endurance.rolling import CAPACITY, LEASE_SECONDS, LOAD, TIGHT, WAITS, WORKERS
-from benchmarks.endurance.told import Check, Told
+from benchmarks.endurance.worker_fleet import POISON, WorkerFleet, Workers
 from benchmarks.server import private_redis
 from broker.port import DeadLetter
 from broker.redis_broker import RedisBroker
-from broker.settling import STARTS
+from broker.settle.batch import STARTS
 from gateway.desk import Message
 
 MOVED = 1.1
@@ -38,10 +38,12 @@ class _Seen:
     workers_lost: int = 0
 
 
-async def run(wanted: Poison) -> Told:
+async def run(wanted: Poison) -> RunResult:
     """Return what was measured."""
     with private_redis() as url:
-        crew = Crew(url, WAITS, 64, TIGHT, lease_seconds=wanted.lease_seconds, quarantines=True)
+        crew = WorkerFleet(
+            url, WAITS, 64, TIGHT, lease_seconds=wanted.lease_seconds, quarantines=True
+        )
         workers, broker = Workers(crew), crew.broker()
         for _ in range(WORKERS):
             await workers.start()
@@ -90,7 +92,7 @@ async def _poison(broker: RedisBroker, wanted: Poison, seen: _Seen) -> None:
 
 def _told(
     wanted: Poison, before: Answers, during: Answers, seen: _Seen, letters: list[DeadLetter]
-) -> Told:
+) -> RunResult:
     asked = len(before.took) + len(during.took)
     answered = before.outcomes["answered"] + during.outcomes["answered"]
     thrice = [letter for letter in letters if len(letter.deaths) == STARTS]
@@ -108,7 +110,7 @@ def _told(
         "p99.9 during (s)": during.p(0.999),
         "longest during (s)": max(during.took, default=0.0),
     }
-    return Told(
+    return RunResult(
         "Poison",
         figures,
         [

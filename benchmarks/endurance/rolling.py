@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.endurance.askers import Answers, Askers, desk_of
-from benchmarks.endurance.crew import AGAIN, Crew, Workers
-from benchmarks.endurance.told import Check, Told
+from benchmarks.endurance.results import Check, RunResult
+from benchmarks.endurance.worker_fleet import AGAIN, WorkerFleet, Workers
 from benchmarks.server import private_redis
-from broker.connecting import connect
 from broker.redis_broker import RedisBroker
+from broker.transport.connect import connect
 from gateway.desk import Message
 
 WAITS = {"translation": 0.05, "essence": 0.05, "guardrails": 0.05, "response": 0.2, "quality": 0.1}
@@ -32,10 +32,10 @@ class Rolling:
     seed: int = 1
 
 
-async def run(wanted: Rolling) -> Told:
+async def run(wanted: Rolling) -> RunResult:
     """Return what was measured."""
     with private_redis() as url:
-        crew = Crew(url, WAITS, 64, TIGHT, lease_seconds=LEASE_SECONDS)
+        crew = WorkerFleet(url, WAITS, 64, TIGHT, lease_seconds=LEASE_SECONDS)
         client: Any = connect(url)
         workers, broker = Workers(crew), crew.broker()
         for _ in range(WORKERS):
@@ -78,7 +78,7 @@ async def _steps(broker: RedisBroker, numbers: range) -> Counter[str]:
 
 def _told(
     wanted: Rolling, before: Answers, during: Answers, again: int, steps: Counter[str]
-) -> Told:
+) -> RunResult:
     asked = len(before.took) + len(during.took)
     answered = before.outcomes["answered"] + during.outcomes["answered"]
     figures: dict[str, object] = {
@@ -92,7 +92,7 @@ def _told(
         "p99 during (s)": during.p(0.99),
         "longest during (s)": max(during.took, default=0.0),
     }
-    return Told(
+    return RunResult(
         "Rolling restart",
         figures,
         [

@@ -45,7 +45,7 @@ class Watch:
     held: Callable[[str], Awaitable[None]] = field(default=held_never)
 
 
-class House(Protocol):
+class SystemProcess(Protocol):
     """Opens a house."""
 
     def __call__(self, setting: Setting, watch: Watch) -> AbstractAsyncContextManager[Ask]: ...

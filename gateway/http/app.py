@@ -10,19 +10,19 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
 from gateway.connections.bodies import BufferBudget
-from gateway.http.completions import Completions
-from gateway.http.description import described
-from gateway.http.door import Door
-from gateway.http.failures import Failure, tell_failures
-from gateway.http.health import health_router
-from gateway.http.messages import Messages
+from gateway.http.admission_queue import AdmissionQueue
+from gateway.http.context import HttpChannel
+from gateway.http.error_responses import Failure, tell_failures
 from gateway.http.middleware.authentication import Authentication
 from gateway.http.middleware.body_limit import BodyLimit
-from gateway.http.opening import opening_router
-from gateway.http.origins import Origins
-from gateway.http.patience import Patience
-from gateway.http.reading import Reading
-from gateway.http.reception import Reception
+from gateway.http.middleware.cors import Origins
+from gateway.http.middleware.request_log import Reception
+from gateway.http.openapi import describe_api
+from gateway.http.routes.completions import Completions
+from gateway.http.routes.conversations import opening_router
+from gateway.http.routes.messages import Messages
+from gateway.http.routes.probes import health_router
+from gateway.http.routes.transcript import Reading
 
 BODY_BYTES = 512 * 1024
 DESCRIPTION = """\
@@ -40,7 +40,7 @@ class HttpDoor:
 
 
 def make_app(
-    door: Door,
+    door: HttpChannel,
     *,
     stopping: asyncio.Event,
     registry: CollectorRegistry,
@@ -67,7 +67,7 @@ def make_app(
         responses={"default": {"model": Failure, "description": "an error"}},
     )
     tell_failures(app, unavailable=unavailable)
-    patience = Patience(stopping, seconds=patience_seconds)
+    patience = AdmissionQueue(stopping, seconds=patience_seconds)
     routers = (
         opening_router(door),
         Messages(door, stopping, patience).router(),
@@ -78,7 +78,7 @@ def make_app(
     )
     for router in routers:
         app.include_router(router)
-    app.openapi = lambda: described(app)  # type: ignore[method-assign] # as FastAPI wants it
+    app.openapi = lambda: describe_api(app)  # type: ignore[method-assign] # as FastAPI wants it
     routes = [route for router in routers for route in router.routes]
     budget = BufferBudget() if budget is None else budget
     limited = BodyLimit(app, longest_bytes=BODY_BYTES, budget=budget)

@@ -3,7 +3,7 @@
 from starlette.requests import Request
 
 
-def preferred_language(request: Request, named: str | None = None) -> str:
+def choose_language(request: Request, named: str | None = None) -> str:
     """Return the language that was `named`, else the first that the browser names (ISO 639-1)."""
     if named is None:
         named = request.headers.get("accept-language", "").split(",")[0].split(";")[0].strip()

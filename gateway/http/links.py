@@ -16,8 +16,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from broker.port import Fields
 from envelope.question import Question
-from gateway.http.guard import Caller
-from gateway.places import Opens, at, opens_in
+from gateway.http.access import Principal
+from gateway.source_urls import Opens, at, opens_in
 
 LIFE_SECONDS = 24 * 3600
 """How long a link is good; an answer that is read again has a new one."""
@@ -61,7 +61,7 @@ class SourceLinks:
         self._secret = secret
         self._address = address.rstrip("/")
 
-    def of(self, caller: Caller, place: Question) -> Opens:
+    def of(self, caller: Principal, place: Question) -> Opens:
         """Return what opens the sources that a caller is shown by the assistant of `place`."""
         elsewhere = self._elsewhere.get((place.tenant, place.assistant), opens_in(""))
 
@@ -87,7 +87,7 @@ class SourceLinks:
             return None
         return citation if citation.expires_at > time.time() else None
 
-    def _here(self, caller: Caller, place: Question, chunk_id: str, anchor: str) -> str | None:
+    def _here(self, caller: Principal, place: Question, chunk_id: str, anchor: str) -> str | None:
         citation = Citation(
             tenant=place.tenant,
             assistant=place.assistant,

@@ -32,7 +32,7 @@ class DoorMeter:
         )
         self._feedback = Counter("refdesk_feedback", "Thumbs.", ["thumb"], registry=own)
 
-    def answered(self, route: str, status: int, seconds: float) -> None:
+    def count_request(self, route: str, status: int, seconds: float) -> None:
         """Count one request; an unknown address is the route ``."""
         self._requests.labels(route, str(status)).inc()
         self._seconds.labels(route).observe(seconds)
@@ -41,10 +41,10 @@ class DoorMeter:
         """Count a stream that opens (1) or ends (-1)."""
         self._streams.inc(change)
 
-    def ended(self, outcome: str) -> None:
+    def count_outcome(self, outcome: str) -> None:
         """Count an outcome that was shown."""
         self._outcomes.labels(outcome).inc()
 
-    def thumbed(self, thumb: str) -> None:
+    def count_feedback(self, thumb: str) -> None:
         """Count feedback."""
         self._feedback.labels(thumb).inc()

@@ -15,8 +15,8 @@ from envelope.question import Question
 from gateway.answer import Shows
 from gateway.desk import Desk
 from gateway.errors import BusyError, StoppingError
-from gateway.events import Event, Place, answer_events, events_of
-from gateway.http.door import HEARTBEAT_SECONDS, Meter
+from gateway.events import Event, EventCursor, answer_events, events_of
+from gateway.http.context import HEARTBEAT_SECONDS, HttpMeter
 
 Admission = AsyncGenerator[object, None]
 """Tries to hand the message in; raises `BusyError` when the desk stays full, `StoppingError`."""
@@ -39,8 +39,8 @@ class EventStream:
         *,
         shows: Shows,
         stopping: asyncio.Event,
-        meter: Meter,
-        after: Place,
+        meter: HttpMeter,
+        after: EventCursor,
         language: str = "en",
         admission: Admission | None = None,
         heartbeat_seconds: float = HEARTBEAT_SECONDS,
@@ -70,7 +70,7 @@ class EventStream:
             said = time.monotonic()
             async for events in self.events():
                 if events:
-                    yield "".join(written(event) for event in events)
+                    yield "".join(encode_event(event) for event in events)
                 elif time.monotonic() - said < self._heartbeat_seconds:
                     continue
                 else:
@@ -90,7 +90,7 @@ class EventStream:
                 async with aclosing(self._admission) as tries:
                     async for _ in tries:
                         yield []
-            async for events in self._followed():
+            async for events in self._follow():
                 yield events
         except StoppingError:
             return
@@ -98,22 +98,22 @@ class EventStream:
             # Past its deadline and Redis still away, or never let in: an apology is what is left.
             yield self._last_resort(self._last)
 
-    async def _followed(self) -> AsyncIterator[Sequence[Event]]:
+    async def _follow(self) -> AsyncIterator[Sequence[Event]]:
         idle = 0
         async for entries in self._desk.watch(self._question, after=self._last):
-            yield self.shown(entries)
+            yield self.select_new_events(entries)
             if entries and entries[-1].kind == "finished":
-                self._meter.ended(str(entries[-1].fields.get("outcome")))
+                self._meter.count_outcome(str(entries[-1].fields.get("outcome")))
                 return
             self._last, idle = (entries[-1].id, 0) if entries else (self._last, idle + 1)
             if self._stopping.is_set():
                 return
             if idle % IDLE_LOOKS == IDLE_LOOKS - 1 and await self._forgotten():
-                yield self._superseded_now(self._last)
+                yield self._make_superseded(self._last)
                 return
         yield self._last_resort(self._last)
 
-    def shown(self, entries: Sequence[JournalEntry]) -> list[Event]:
+    def select_new_events(self, entries: Sequence[JournalEntry]) -> list[Event]:
         """Return the events of these entries that the reader does not have."""
         shown = (
             event
@@ -127,8 +127,8 @@ class EventStream:
     async def _forgotten(self) -> bool:
         return await self._desk.forgotten(self._question)
 
-    def _superseded_now(self, last: str) -> Sequence[Event]:
-        return self._made_up({"outcome": Outcome.SUPERSEDED.value, **self._names}, last)
+    def _make_superseded(self, last: str) -> Sequence[Event]:
+        return self._make_reply_events({"outcome": Outcome.SUPERSEDED.value, **self._names}, last)
 
     @property
     def _names(self) -> Fields:
@@ -139,16 +139,16 @@ class EventStream:
         }
 
     def _last_resort(self, last: str) -> Sequence[Event]:
-        return self._made_up(self._desk.last_resort(self._question, self._language), last)
+        return self._make_reply_events(self._desk.last_resort(self._question, self._language), last)
 
-    def _made_up(self, reply: Fields, last: str) -> Sequence[Event]:
+    def _make_reply_events(self, reply: Fields, last: str) -> Sequence[Event]:
         """Return the events of a reply that stands in no journal."""
         answer = self._shows(reply, self._language)
-        self._meter.ended(answer.outcome.value)
+        self._meter.count_outcome(answer.outcome.value)
         return list(answer_events(last if "-" in last else "0-0", answer))
 
 
-def written(event: Event) -> str:
+def encode_event(event: Event) -> str:
     """Return an event as it stands in the stream; JSON keeps line breaks out of it."""
     data = json.dumps(event.data, ensure_ascii=False, separators=(",", ":"))
     named = f"id: {event.id}\n" if event.id else ""

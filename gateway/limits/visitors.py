@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from gateway.keys import Key
+from gateway.api_keys import Key
 from gateway.port import Demand
 
 VISITOR_BITS = 64

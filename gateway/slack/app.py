@@ -13,16 +13,24 @@ from slack_bolt.async_app import AsyncApp
 from slack_bolt.error import BoltUnhandledRequestError
 from slack_sdk.web.async_client import AsyncWebClient
 
+from gateway.chat.connector import ChatChannel
+from gateway.chat.errors import PushError, UnreadableError, reads_foreign_form
+from gateway.chat.retry import retry
 from gateway.errors import GatewayError, MessageError
-from gateway.pushing.door import PushDoor
-from gateway.pushing.errors import PushError, UnreadableError, reads_foreign_form
-from gateway.pushing.patience import patiently
 from gateway.slack.audience import SlackAudience
 from gateway.slack.blocks import CHOOSE, OPEN
-from gateway.slack.calls import SlackCalls, understood
 from gateway.slack.channel import show_choice
-from gateway.slack.events import DIRECT, HEARD, Deleted, Heard, Me, conversation_of, read
+from gateway.slack.events import (
+    DIRECT,
+    HEARD,
+    Deleted,
+    InboundMessage,
+    SlackIdentity,
+    conversation_of,
+    read,
+)
 from gateway.slack.forms import check_press
+from gateway.slack.web_api import SlackCalls, translate_errors
 
 log = structlog.get_logger("gateway")
 
@@ -67,7 +75,11 @@ class SlackEvents:
     """Takes events; when a method returns, Slack may forget the event."""
 
     def __init__(
-        self, calls: SlackCalls, me: Me, door: PushDoor, audience: SlackAudience | None = None
+        self,
+        calls: SlackCalls,
+        me: SlackIdentity,
+        door: ChatChannel,
+        audience: SlackAudience | None = None,
     ) -> None:
         self._calls = calls
         self._me = me
@@ -78,11 +90,11 @@ class SlackEvents:
     async def message(self, event: Mapping[str, Any], body: Mapping[str, Any]) -> None:
         """Take in what a person wrote, changed or took back."""
         with reads_foreign_form("an event of Slack"):
-            found = read(event, self._me, self._door.named)
+            found = read(event, self._me, self._door.name_question)
         async with asyncio.timeout(ACKNOWLEDGE_SECONDS):
             match found:
-                case Heard() as heard:
-                    await self._heard(heard, self._is_allowed(heard, event, body))
+                case InboundMessage() as heard:
+                    await self._take_message(heard, self._is_allowed(heard, event, body))
                 case Deleted(question, message_id):
                     await self._door.intake.withdraw(question, message_id)
                 case None:
@@ -93,7 +105,7 @@ class SlackEvents:
         """Errors after which Slack shall send an event again."""
         return (*self._door.unavailable, TimeoutError)
 
-    async def pressed(self, body: Mapping[str, Any]) -> None:
+    async def take_press(self, body: Mapping[str, Any]) -> None:
         """Take in a pressed button."""
         check_press(body)
         async with asyncio.timeout(ACKNOWLEDGE_SECONDS):
@@ -101,7 +113,7 @@ class SlackEvents:
             channel = str(body["channel"]["id"])
             choice = await self._door.buttons.choice(str(action.get("value", "")))
             thread = str(message.get("thread_ts") or DIRECT)
-            place = self._door.named(conversation_of(self._me, channel, thread), "-")
+            place = self._door.name_question(conversation_of(self._me, channel, thread), "-")
             language = await self._locales.of(str(body["user"]["id"]))
             post = {"channel": channel}
             if thread != DIRECT:
@@ -116,16 +128,20 @@ class SlackEvents:
                 await self._door.declining.decline("not_allowed", user, None, "")
                 return
             if choice is None or choice.question.conversation != place.conversation:
-                self._door.beside(self._whispered(post, user, "push_expired", language))
+                self._door.spawn(self._show_to_person(post, user, "push_expired", language))
                 return
             order = float(action["action_ts"])
-            await self._door.chosen(choice, post=post, order=order, language=language, person=user)
+            await self._door.submit_choice(
+                choice, post=post, order=order, language=language, person=user
+            )
             if choice.thumb:
-                self._door.beside(self._whispered(post, user, "push_thanks", language))
+                self._door.spawn(self._show_to_person(post, user, "push_thanks", language))
             else:
-                self._door.beside(self._closed(post, message, choice.label))
+                self._door.spawn(self._show_choice(post, message, choice.label))
 
-    def _is_allowed(self, heard: Heard, event: Mapping[str, Any], body: Mapping[str, Any]) -> bool:
+    def _is_allowed(
+        self, heard: InboundMessage, event: Mapping[str, Any], body: Mapping[str, Any]
+    ) -> bool:
         message = event.get("message") if event.get("subtype") == "message_changed" else event
         return self._audience.admits(
             channel=heard.incoming.post["channel"],
@@ -134,14 +150,14 @@ class SlackEvents:
             is_own_team=self._audience.is_own(self._me.team, message or event, body),
         )
 
-    async def _decline(self, heard: Heard) -> None:
+    async def _decline(self, heard: InboundMessage) -> None:
         """Say so in a direct message; in a channel nobody is told who is not to be answered."""
         language = await self._locales.of(heard.user) if heard.direct else None
         spoken = self._door.manners.default_language if language is None else language
         post = heard.incoming.post if heard.direct else None
         await self._door.declining.decline("not_allowed", heard.user, post, spoken)
 
-    async def _heard(self, heard: Heard, is_allowed: bool) -> None:
+    async def _take_message(self, heard: InboundMessage, is_allowed: bool) -> None:
         incoming = heard.incoming
         about = await self._door.memory.about(incoming.question)
         is_joined = heard.in_thread and JOINED in about and not heard.elsewhere
@@ -157,34 +173,34 @@ class SlackEvents:
             incoming = replace(incoming, language=language)
         await self._door.intake.accept(incoming)
 
-    async def _whispered(
+    async def _show_to_person(
         self, post: Mapping[str, str], user: str, key: str, language: str | None
     ) -> None:
         """Say something that only the person sees who pressed."""
         spoken = self._door.manners.default_language if language is None else language
         text = self._door.texts.text(key, spoken)
         channel, thread = post["channel"], post.get("thread")
-        await patiently(lambda: self._calls.whisper(channel, thread, user, text), what="whisper")
+        await retry(lambda: self._calls.whisper(channel, thread, user, text), what="whisper")
 
-    async def _closed(
+    async def _show_choice(
         self, post: Mapping[str, str], message: Mapping[str, Any], chosen: str
     ) -> None:
         """Show what was chosen in the place of the options."""
         channel = post["channel"]
-        await patiently(lambda: show_choice(self._calls, channel, message, chosen), what="choice")
+        await retry(lambda: show_choice(self._calls, channel, message, chosen), what="choice")
 
 
-async def known(client: AsyncWebClient, channels: frozenset[str]) -> Me:
+async def identify(client: AsyncWebClient, channels: frozenset[str]) -> SlackIdentity:
     """Return who the app is; raises `SlackTokenError` when Slack does not know its token."""
     try:
-        async with understood():
+        async with translate_errors():
             told = await client.auth_test()
     except PushError as error:
         raise SlackTokenError(f"expected the bot token of a Slack app: {error}") from error
-    return Me(str(told["team_id"]), str(told["user_id"]), channels)
+    return SlackIdentity(str(told["team_id"]), str(told["user_id"]), channels)
 
 
-def made_app(client: AsyncWebClient, events: SlackEvents, *, signing_secret: str) -> AsyncApp:
+def make_app(client: AsyncWebClient, events: SlackEvents, *, signing_secret: str) -> AsyncApp:
     """Return the app; an event whose listener fails is not acknowledged, and comes again."""
     app = AsyncApp(
         client=client,
@@ -195,19 +211,19 @@ def made_app(client: AsyncWebClient, events: SlackEvents, *, signing_secret: str
     for name in sorted(HEARD):
         app.event(name)(_listener(events))
 
-    async def pressed(ack: Callable[[], Awaitable[Any]], body: dict[str, Any]) -> None:
-        await events.pressed(body)
+    async def handle_press(ack: Callable[[], Awaitable[Any]], body: dict[str, Any]) -> None:
+        await events.take_press(body)
         await ack()
 
-    async def opened(ack: Callable[[], Awaitable[Any]]) -> None:
+    async def handle_open(ack: Callable[[], Awaitable[Any]]) -> None:
         await ack()
 
-    async def failed(error: Exception) -> BoltResponse:
+    async def handle_error(error: Exception) -> BoltResponse:
         return _answer_to(error, events.unavailable)
 
-    app.action(re.compile(f"^{CHOOSE}"))(pressed)
-    app.action(re.compile(f"^{OPEN}"))(opened)
-    app.error(failed)
+    app.action(re.compile(f"^{CHOOSE}"))(handle_press)
+    app.action(re.compile(f"^{OPEN}"))(handle_open)
+    app.error(handle_error)
     return app
 
 
@@ -227,7 +243,7 @@ def _answer_to(error: Exception, unavailable: tuple[type[Exception], ...]) -> Bo
 
 
 def _listener(events: SlackEvents) -> Callable[..., Awaitable[None]]:
-    async def heard(event: dict[str, Any], body: dict[str, Any]) -> None:
+    async def handle_message(event: dict[str, Any], body: dict[str, Any]) -> None:
         await events.message(event, body)
 
-    return heard
+    return handle_message

@@ -11,10 +11,10 @@ from pydantic import JsonValue
 
 from broker.port import Fields
 from gateway.answer import Source
-from gateway.pushing.marking import Marked, linked, marked, plain_title
-from gateway.pushing.port import Button
-from gateway.pushing.splitting import split
-from gateway.slack.mrkdwn import escaped, mrkdwn
+from gateway.chat.formatting.marked_text import Marked, keep_source_links, parse_marked, plain_title
+from gateway.chat.formatting.splitting import split
+from gateway.chat.ports import Button
+from gateway.slack.mrkdwn import escape, mrkdwn
 
 SECTION_CHARACTERS = 2_900
 ALL_CHARACTERS = 12_500
@@ -41,19 +41,22 @@ def messages(
 ) -> list[Fields]:
     """Return the messages that an answer becomes, each `text` and `blocks`."""
     pieces = split(
-        linked(marked(markdown), sources),
+        keep_source_links(parse_marked(markdown), sources),
         longest=SECTION_CHARACTERS,
         measure=lambda piece: len(mrkdwn(piece)),
     )
     groups: list[list[Marked]] = []
     for piece in pieces:
         section = _section(mrkdwn(piece))
-        if groups and _sent([*map(_section, map(mrkdwn, groups[-1])), section]) <= ALL_CHARACTERS:
+        if (
+            groups
+            and _measure_json([*map(_section, map(mrkdwn, groups[-1])), section]) <= ALL_CHARACTERS
+        ):
             groups[-1].append(piece)
         else:
             groups.append([piece])
     below: list[Fields] = [*_sources(sources, title), *_actions(buttons)]
-    if below and _sent([*map(_section, map(mrkdwn, groups[-1])), *below]) > ALL_CHARACTERS:
+    if below and _measure_json([*map(_section, map(mrkdwn, groups[-1])), *below]) > ALL_CHARACTERS:
         groups.append([])
     return [
         _message(group, below if number == len(groups) else [], title)
@@ -64,13 +67,13 @@ def messages(
 def without_actions(blocks: Sequence[Fields], chosen: str) -> list[Fields]:
     """Return blocks with what was chosen in the place of the options."""
     kept = [block for block in blocks if block.get("type") != "actions"]
-    return [*kept, _context([f"➜ {escaped(chosen)[:SOURCE_CHARACTERS]}"])]
+    return [*kept, _context([f"➜ {escape(chosen)[:SOURCE_CHARACTERS]}"])]
 
 
 def _message(group: Sequence[Marked], below: Sequence[Fields], title: str) -> Fields:
     blocks: list[JsonValue] = [*(_section(mrkdwn(piece)) for piece in group), *below]
     text = "\n".join(piece.text for piece in group)[:FALLBACK_CHARACTERS] if group else title
-    return {"text": escaped(text), "blocks": blocks}
+    return {"text": escape(text), "blocks": blocks}
 
 
 def _section(text: str) -> Fields:
@@ -85,10 +88,10 @@ def _mrkdwn(text: str) -> Fields:
 def _sources(sources: Sequence[Source], title: str) -> list[Fields]:
     if not sources:
         return []
-    lines = [f"*{escaped(title)}*"]
+    lines = [f"*{escape(title)}*"]
     for source in sources[:SOURCES]:
         line = _source(source)
-        if _sent([_context([*lines, line])]) > SOURCES_CHARACTERS:
+        if _measure_json([_context([*lines, line])]) > SOURCES_CHARACTERS:
             break
         lines.append(line)
     return [
@@ -97,18 +100,18 @@ def _sources(sources: Sequence[Source], title: str) -> list[Fields]:
     ]
 
 
-def _sent(blocks: Sequence[Fields]) -> int:
+def _measure_json(blocks: Sequence[Fields]) -> int:
     return len(json.dumps(blocks, ensure_ascii=False))
 
 
 def _source(source: Source) -> str:
     name = plain_title(" › ".join(dict.fromkeys((source.title, *source.heading_path))))
-    shown = escaped(name[:SOURCE_CHARACTERS]).replace("|", "¦")
+    shown = escape(name[:SOURCE_CHARACTERS]).replace("|", "¦")
     place = source.place
     if place.startswith(("https://", "http://")) and len(place) <= LINK_CHARACTERS:
         address = place.replace("|", "%7C").replace(">", "%3E").replace("&", "&amp;")
         return f"[{source.number}] <{address}|{shown}>"
-    where = f" ({escaped(place[:SOURCE_CHARACTERS])})" if place else ""
+    where = f" ({escape(place[:SOURCE_CHARACTERS])})" if place else ""
     return f"[{source.number}] {shown}{where}"
 
 
@@ -121,7 +124,10 @@ def _actions(buttons: Sequence[Button]) -> list[Fields]:
     made: list[Fields] = []
     for number, button in enumerate(buttons[:MOST_BUTTONS]):
         one = _button(number, button)
-        if len(button.url or "") <= LINK_CHARACTERS and _sent([*made, one]) <= SOURCES_CHARACTERS:
+        if (
+            len(button.url or "") <= LINK_CHARACTERS
+            and _measure_json([*made, one]) <= SOURCES_CHARACTERS
+        ):
             made.append(one)
     return [
         {"type": "actions", "elements": [*made[first : first + ROW]]}

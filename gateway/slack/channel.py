@@ -7,9 +7,9 @@ import structlog
 
 from broker.port import Fields
 from envelope.question import Question
-from gateway.pushing.port import Shown, Texts
+from gateway.chat.ports import ChannelTexts, Shown
 from gateway.slack.blocks import messages, without_actions
-from gateway.slack.calls import BlocksError, SlackCalls
+from gateway.slack.web_api import BlocksError, SlackCalls
 
 log = structlog.get_logger("gateway")
 
@@ -17,12 +17,12 @@ PLAIN_CHARACTERS = 39_000
 
 
 class SlackChannel:
-    """A `gateway.pushing.port.Channel`."""
+    """A `gateway.chat.ports.Channel`."""
 
     name = "slack"
     sign_seconds: float | None = None
 
-    def __init__(self, calls: SlackCalls, texts: Texts) -> None:
+    def __init__(self, calls: SlackCalls, texts: ChannelTexts) -> None:
         self._calls = calls
         self._texts = texts
 
@@ -30,7 +30,7 @@ class SlackChannel:
         if "ts" in post:
             await self._calls.sign(post["channel"], post["ts"])
 
-    async def rested(self, question: Question, post: Mapping[str, str]) -> None:
+    async def remove_sign(self, question: Question, post: Mapping[str, str]) -> None:
         if "ts" in post:
             await self._calls.unsign(post["channel"], post["ts"])
 

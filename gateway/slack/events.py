@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from envelope.question import Question
-from gateway.desk import parsed
-from gateway.pushing.bursts import VERSION
-from gateway.pushing.port import Incoming
-from gateway.slack.mrkdwn import mentions, said, speaks_to_another
+from gateway.chat.intake.coalescing import VERSION
+from gateway.chat.ports import Incoming
+from gateway.desk import parse_command
+from gateway.slack.mrkdwn import mentions, parse_text, speaks_to_another
 
 SAID = frozenset({"", "thread_broadcast", "file_share", "me_message"})
 """Subtypes of messages that people wrote."""
@@ -42,7 +42,7 @@ Named = Callable[[str, str], Question]
 
 
 @dataclass(frozen=True, slots=True)
-class Me:
+class SlackIdentity:
     """Who the app is, and the channels where every message is a question."""
 
     team: str
@@ -51,7 +51,7 @@ class Me:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class InboundMessage:
     """What a person wrote.
 
     `addressed`: the desk is asked also if its thread is not joined; `elsewhere`: somebody else is.
@@ -73,36 +73,45 @@ class Deleted:
     message_id: str
 
 
-def read(event: Mapping[str, Any], me: Me, named: Named) -> Heard | Deleted | None:
+def read(
+    event: Mapping[str, Any], me: SlackIdentity, named: Named
+) -> InboundMessage | Deleted | None:
     """Return what an event asks of the desk, or None when nobody wrote anything."""
     subtype = str(event.get("subtype") or "")
     if subtype == "message_deleted":
-        return _deleted(event, event.get("previous_message"), me, named)
+        return _parse_deletion(event, event.get("previous_message"), me, named)
     if subtype == "message_changed":
-        return _changed(event, me, named)
+        return _parse_change(event, me, named)
     if subtype not in SAID or not _is_of_person(event, me):
         return None
-    return _heard(event, event, me, named)
+    return _parse_message(event, event, me, named)
 
 
-def _changed(event: Mapping[str, Any], me: Me, named: Named) -> Heard | Deleted | None:
+def _parse_change(
+    event: Mapping[str, Any], me: SlackIdentity, named: Named
+) -> InboundMessage | Deleted | None:
     message, before = event.get("message") or {}, event.get("previous_message") or {}
     if message.get("subtype") == "tombstone":
-        return _deleted(event, before or message, me, named)
+        return _parse_deletion(event, before or message, me, named)
     edited = message.get("edited") or {}
     same = message.get("text") == before.get("text")
     if same or "ts" not in edited or not _is_of_person(message, me):
         return None
-    return _heard(event, message, me, named, edited=str(edited["ts"]))
+    return _parse_message(event, message, me, named, edited=str(edited["ts"]))
 
 
-def _heard(
-    event: Mapping[str, Any], message: Mapping[str, Any], me: Me, named: Named, *, edited: str = ""
-) -> Heard:
+def _parse_message(
+    event: Mapping[str, Any],
+    message: Mapping[str, Any],
+    me: SlackIdentity,
+    named: Named,
+    *,
+    edited: str = "",
+) -> InboundMessage:
     channel, ts = str(event["channel"]), str(message["ts"])
     raw = str(message.get("text") or "")
     thread = _thread(event, message)
-    text = said(raw, without=me.user)
+    text = parse_text(raw, without=me.user)
     post = {"channel": channel, "ts": ts}
     if thread != DIRECT:
         post["thread"] = thread
@@ -127,7 +136,7 @@ def _heard(
         fixed="" if text else "start",
         person=str(message["user"]),
     )
-    return Heard(
+    return InboundMessage(
         incoming,
         str(message["user"]),
         addressed,
@@ -139,16 +148,18 @@ def _heard(
 
 def _command(text: str) -> tuple[str | None, tuple[str, ...]]:
     """Return the desk's command that a text is; Slack keeps what only begins with `/` to itself."""
-    name, arguments = parsed(text, ())
+    name, arguments = parse_command(text, ())
     return (COMMANDS[name], arguments) if name in COMMANDS else (None, ())
 
 
-def conversation_of(me: Me, channel: str, thread: str) -> str:
+def conversation_of(me: SlackIdentity, channel: str, thread: str) -> str:
     """Return the conversation of a thread."""
     return VERSION.join((me.team, channel, thread))
 
 
-def _deleted(event: Mapping[str, Any], gone: Any, me: Me, named: Named) -> Deleted | None:
+def _parse_deletion(
+    event: Mapping[str, Any], gone: Any, me: SlackIdentity, named: Named
+) -> Deleted | None:
     if not isinstance(gone, dict) or not _is_of_person(gone, me, tombstone=True):
         return None
     ts = str(gone.get("ts") or event.get("deleted_ts") or "")
@@ -167,7 +178,9 @@ def _is_direct(event: Mapping[str, Any]) -> bool:
     return event.get("channel_type") == "im" or str(event.get("channel", "")).startswith("D")
 
 
-def _is_of_person(message: Mapping[str, Any], me: Me, *, tombstone: bool = False) -> bool:
+def _is_of_person(
+    message: Mapping[str, Any], me: SlackIdentity, *, tombstone: bool = False
+) -> bool:
     if message.get("bot_id") or message.get("bot_profile"):
         return False
     user = message.get("user")

@@ -7,13 +7,13 @@ from urllib.parse import parse_qsl
 
 from pydantic import BaseModel, Field, StrictBool, StrictStr
 
-from gateway.pushing.errors import reads_foreign_form
+from gateway.chat.errors import reads_foreign_form
 
 Object = dict[str, Any]
 Place = Object | StrictStr | None
 
 
-class _Action(BaseModel, extra="ignore"):
+class _PressedAction(BaseModel, extra="ignore"):
     """What was pressed."""
 
     action_id: StrictStr
@@ -37,7 +37,7 @@ class _Form(BaseModel, extra="ignore"):
     is_enterprise_install: StrictBool | StrictStr | None = None
     authorizations: list[Object] = []
     event: Object = {}
-    actions: Annotated[list[_Action], Field(min_length=1)] = []
+    actions: Annotated[list[_PressedAction], Field(min_length=1)] = []
     message: Object | None = None
     view: Object | None = None
     container: Object | None = None

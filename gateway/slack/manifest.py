@@ -1,9 +1,9 @@
 """Describes the Slack app that the desk needs, as Slack reads it: nobody ticks scopes by hand."""
 
 from broker.port import Fields
-from gateway.slack.calls import SCOPES
 from gateway.slack.events import EVENTS
-from gateway.slack.serving import PATH
+from gateway.slack.transport import PATH
+from gateway.slack.web_api import SCOPES
 
 NAME = "Refdesk"
 

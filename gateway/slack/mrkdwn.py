@@ -7,7 +7,7 @@ links to the web become links.
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from gateway.pushing.marking import Mark, Marked
+from gateway.chat.formatting.marked_text import Mark, Marked
 
 _SIGNS = {"bold": "*", "italic": "_", "strike": "~", "code": "`", "pre": "```"}
 _REFERENCE = re.compile(r"<([^<>|]*)(?:\|([^<>]*))?>")
@@ -21,11 +21,11 @@ _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 def mrkdwn(piece: Marked) -> str:
     """Return a piece of text in mrkdwn."""
     marks = list(_shallow([mark for mark in piece.marks if _is_shown(mark)]))
-    written, _ = _written(piece, (0, len(piece.text)), marks, 0)
+    written, _ = _write_stretch(piece, (0, len(piece.text)), marks, 0)
     return written
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     """Return a text that Slack shows as it is."""
     return text.translate(_ESCAPES)
 
@@ -40,10 +40,10 @@ def speaks_to_another(text: str, user_id: str) -> bool:
     return bool(_MENTION.match(text.lstrip())) and not mentions(text, user_id)
 
 
-def said(text: str, *, without: str) -> str:
+def parse_text(text: str, *, without: str) -> str:
     """Return what a person wrote, in plain text, without the mention of `without`."""
     own = re.compile(rf"<@{re.escape(without)}(?:\|[^<>]*)?>[,:]?")
-    plain = _REFERENCE.sub(_named, own.sub("", text))
+    plain = _REFERENCE.sub(_name_target, own.sub("", text))
     unescaped = plain.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
     return _SPACES.sub(" ", unescaped).strip()
 
@@ -58,7 +58,7 @@ def _shallow(marks: Sequence[Mark]) -> Iterator[Mark]:
             yield mark
 
 
-def _written(
+def _write_stretch(
     piece: Marked, stretch: tuple[int, int], marks: Sequence[Mark], at: int
 ) -> tuple[str, int]:
     """Write a stretch: what no mark covers as it is, and each outermost mark around its own.
@@ -69,13 +69,13 @@ def _written(
     written: list[str] = []
     while at < len(marks) and marks[at].start < end:
         outer = marks[at]
-        written.append(escaped(piece.text[place : outer.start]))
-        inner, at = _written(piece, (outer.start, outer.end), marks, at + 1)
+        written.append(escape(piece.text[place : outer.start]))
+        inner, at = _write_stretch(piece, (outer.start, outer.end), marks, at + 1)
         if outer.kind in {"code", "pre"}:
-            inner = escaped(piece.text[outer.start : outer.end])
+            inner = escape(piece.text[outer.start : outer.end])
         written.append(_around(outer)(inner))
         place = outer.end
-    return "".join((*written, escaped(piece.text[place:end]))), at
+    return "".join((*written, escape(piece.text[place:end]))), at
 
 
 def _around(mark: Mark) -> Callable[[str], str]:
@@ -88,10 +88,10 @@ def _around(mark: Mark) -> Callable[[str], str]:
         case "pre":
             return lambda text: f"```\n{text.replace('```', '` ` `')}\n```"
         case kind:
-            return lambda text: _signed(text, _SIGNS[kind])
+            return lambda text: _wrap_lines(text, _SIGNS[kind])
 
 
-def _signed(text: str, sign: str) -> str:
+def _wrap_lines(text: str, sign: str) -> str:
     """Put signs around each line's words: Slack wants them to touch."""
     lines = []
     for line in text.split("\n"):
@@ -107,7 +107,7 @@ def _is_shown(mark: Mark) -> bool:
     return mark.end > mark.start
 
 
-def _named(found: re.Match[str]) -> str:
+def _name_target(found: re.Match[str]) -> str:
     target, label = found[1], found[2]
     if target.startswith("!"):
         return label or ""

@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Callable, Mapping
 
-from gateway.pushing.webhook import WebhookRefusedError
+from gateway.chat.webhook import WebhookRefusedError
 
 TIME_HEADER = "X-Slack-Request-Timestamp"
 SIGNATURE_HEADER = "X-Slack-Signature"

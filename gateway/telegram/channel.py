@@ -8,8 +8,8 @@ from telegram import MessageEntity
 
 from broker.port import Fields
 from envelope.question import Question
-from gateway.pushing.port import Shown, Texts
-from gateway.telegram.calls import FormError, Rows, TelegramCalls
+from gateway.chat.ports import ChannelTexts, Shown
+from gateway.telegram.bot_api import FormError, Rows, TelegramCalls
 from gateway.telegram.rendering import keyboard, messages
 
 log = structlog.get_logger("gateway")
@@ -20,12 +20,12 @@ HELP = ("language", "help_set_language"), ("clear", "help_clear_history"), ("hel
 
 
 class TelegramChannel:
-    """A `gateway.pushing.port.Channel`."""
+    """A `gateway.chat.ports.Channel`."""
 
     name = "telegram"
 
     def __init__(
-        self, calls: TelegramCalls, texts: Texts, *, typing_seconds: float = TYPING_SECONDS
+        self, calls: TelegramCalls, texts: ChannelTexts, *, typing_seconds: float = TYPING_SECONDS
     ) -> None:
         self._calls = calls
         self._texts = texts
@@ -34,11 +34,11 @@ class TelegramChannel:
     async def working(self, question: Question, post: Mapping[str, str]) -> None:
         await self._calls.typing(post["chat"], _number(post, "thread"))
 
-    async def rested(self, question: Question, post: Mapping[str, str]) -> None:
+    async def remove_sign(self, question: Question, post: Mapping[str, str]) -> None:
         """Typing ends by itself."""
 
     def parts(self, shown: Shown) -> Sequence[Fields]:
-        text = self._fixed(shown) or shown.answer.text
+        text = self._render_fixed(shown) or shown.answer.text
         sources = () if shown.fixed else shown.answer.sources
         title = self._texts.text("push_sources", shown.language)
         made = messages(text, sources, title=title)
@@ -64,7 +64,7 @@ class TelegramChannel:
     async def remove(self, post: Mapping[str, str], id_: str) -> None:
         await self._calls.delete(post["chat"], id_)
 
-    def _fixed(self, shown: Shown) -> str:
+    def _render_fixed(self, shown: Shown) -> str:
         def text(key: str) -> str:
             return self._texts.text(key, shown.language)
 

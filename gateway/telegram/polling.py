@@ -9,9 +9,9 @@ import structlog
 from telegram import Bot
 from telegram.error import Conflict, RetryAfter, TelegramError
 
-from gateway.pushing.cancelling import heed_cancellation
-from gateway.telegram.calls import seconds_of
-from gateway.telegram.taking import Updates
+from gateway.chat.cancellation import raise_if_cancelled
+from gateway.telegram.bot_api import seconds_of
+from gateway.telegram.inbound import Updates
 from gateway.telegram.updates import ALLOWED
 
 log = structlog.get_logger("gateway")
@@ -77,7 +77,7 @@ class Polling:
     async def _keep(self) -> NoReturn:
         try:
             while True:
-                heed_cancellation()
+                raise_if_cancelled()
                 # While nobody answers nothing can be taken in either: all stays as it is.
                 with suppress(*self._unavailable):
                     if await self._duty.keep(DUTY_SECONDS):
@@ -91,21 +91,21 @@ class Polling:
 
     async def _poll(self) -> NoReturn:
         while True:
-            heed_cancellation()
+            raise_if_cancelled()
             await self._on_duty.wait()
-            for update in await self._fetched():
+            for update in await self._fetch():
                 if not await self._take(update):
                     await asyncio.sleep(AWAY_SECONDS)
                     break
                 self._offset = int(update["update_id"]) + 1
 
-    async def _fetched(self) -> list[dict[str, Any]]:
+    async def _fetch(self) -> list[dict[str, Any]]:
         try:
             updates = await self._bot.get_updates(
                 offset=self._offset, timeout=POLL_SECONDS, allowed_updates=ALLOWED
             )
         except Conflict as error:
-            self._hindered(error)
+            self._log_conflict(error)
             await asyncio.sleep(self._conflict_seconds)
             return []
         except TelegramError as error:
@@ -114,7 +114,7 @@ class Polling:
             return []
         return [update.to_dict() for update in updates]
 
-    def _hindered(self, error: Conflict) -> None:
+    def _log_conflict(self, error: Conflict) -> None:
         """Say now and then who gets the updates; one line of a terminal holds it."""
         if time.monotonic() < self._quiet_until:
             return

@@ -13,16 +13,16 @@ from pydantic import JsonValue
 
 from broker.port import Fields
 from gateway.answer import Source
-from gateway.pushing.marking import (
+from gateway.chat.formatting.marked_text import (
     Mark,
     Marked,
-    linked,
-    marked,
+    keep_source_links,
+    parse_marked,
     plain_title,
     with_addresses_as_code,
 )
-from gateway.pushing.port import Button
-from gateway.pushing.splitting import split, utf16_units
+from gateway.chat.formatting.splitting import split, utf16_units
+from gateway.chat.ports import Button
 
 LONGEST_UNITS = 4096
 MOST_ENTITIES = 100
@@ -49,7 +49,7 @@ RANK = ("pre", "code", "link", "quote", "bold", "italic", "strike")
 
 def messages(markdown: str, sources: Sequence[Source], *, title: str) -> list[Fields]:
     """Return the messages that an answer becomes, each `text` and `entities`."""
-    whole = with_sources(linked(marked(markdown), sources), sources, title=title)
+    whole = with_sources(keep_source_links(parse_marked(markdown), sources), sources, title=title)
     whole = with_addresses_as_code(whole)
     pieces = split(whole, longest=LONGEST_UNITS, measure=lambda piece: utf16_units(piece.text))
     return [_message(piece) for piece in pieces]
@@ -84,7 +84,7 @@ def keyboard(buttons: Sequence[Button]) -> list[list[Fields]]:
         if button.kind in THUMBS:
             thumbs.append({"text": THUMBS[button.kind], "callback_data": button.token})
             continue
-        label = _shortened(button.label)
+        label = _shorten(button.label)
         if button.url is None:
             rows.append([{"text": label, "callback_data": button.token}])
         elif button.url.startswith(WEB):
@@ -93,14 +93,14 @@ def keyboard(buttons: Sequence[Button]) -> list[list[Fields]]:
 
 
 def _entities(piece: Marked) -> list[Fields]:
-    marks = sorted(_told(piece.marks), key=lambda mark: (mark.start, -mark.end))
+    marks = sorted(_order_marks(piece.marks), key=lambda mark: (mark.start, -mark.end))
     if len(marks) > MOST_ENTITIES:
         best = set(sorted(marks, key=lambda mark: RANK.index(mark.kind))[:MOST_ENTITIES])
         marks = [mark for mark in marks if mark in best]
     return [_entity(mark, piece.text) for mark in marks]
 
 
-def _told(marks: Sequence[Mark]) -> Iterator[Mark]:
+def _order_marks(marks: Sequence[Mark]) -> Iterator[Mark]:
     """Yield marks as Telegram takes them, outer ones first.
 
     Code stands alone: what would go around it is told before and behind it. A link that is code is
@@ -118,10 +118,10 @@ def _told(marks: Sequence[Mark]) -> Iterator[Mark]:
             around.append(mark)
     code = [mark for mark in kept if mark.kind in ALONE]
     for mark in kept:
-        yield from _beside(mark, code) if mark.kind in SPLIT else (mark,)
+        yield from _split_around_code(mark, code) if mark.kind in SPLIT else (mark,)
 
 
-def _beside(mark: Mark, code: Sequence[Mark]) -> Iterator[Mark]:
+def _split_around_code(mark: Mark, code: Sequence[Mark]) -> Iterator[Mark]:
     start = mark.start
     first = bisect_right(code, mark.start, key=lambda other: other.end)
     for other in islice(code, first, None):
@@ -148,5 +148,5 @@ def _entity(mark: Mark, text: str) -> Fields:
     return entity
 
 
-def _shortened(label: str) -> str:
+def _shorten(label: str) -> str:
     return label if len(label) <= LABEL_CHARACTERS else f"{label[: LABEL_CHARACTERS - 1]}…"

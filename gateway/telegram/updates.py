@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from telegram import CallbackQuery, Chat, Message, MessageEntity, Update, User
 
 from envelope.question import Question
-from gateway.pushing.bursts import VERSION
-from gateway.pushing.port import Incoming
+from gateway.chat.intake.coalescing import VERSION
+from gateway.chat.ports import Incoming
 
 ALLOWED = ["message", "edited_message", "callback_query"]
 """The kinds of updates that are asked for."""
@@ -24,7 +24,7 @@ Named = Callable[[str, str], Question]
 
 
 @dataclass(frozen=True, slots=True)
-class Me:
+class BotIdentity:
     """Who the bot is."""
 
     id: int
@@ -45,10 +45,10 @@ class Pressed:
     person: int = 0
 
 
-def read(update: Update, me: Me, named: Named) -> Incoming | Pressed | None:
+def read(update: Update, me: BotIdentity, named: Named) -> Incoming | Pressed | None:
     """Return what an update asks of the desk, or None when it is not for it."""
     if update.callback_query is not None:
-        return _pressed(update.callback_query, update.update_id)
+        return _parse_press(update.callback_query, update.update_id)
     message = update.message or update.edited_message
     if message is None or message.from_user is None or message.from_user.is_bot:
         return None
@@ -59,7 +59,7 @@ def read(update: Update, me: Me, named: Named) -> Incoming | Pressed | None:
 
 
 def _incoming(
-    message: Message, user: User, text: str, update: Update, desk: tuple[Me, Named]
+    message: Message, user: User, text: str, update: Update, desk: tuple[BotIdentity, Named]
 ) -> Incoming | None:
     me, named = desk
     command, rest, addressed = _command(message, text, me)
@@ -70,8 +70,8 @@ def _incoming(
     if edits is not None:
         # Not by the time of the edit: there may be two in a second.
         id_ = f"{id_}{VERSION}{update.update_id}"
-    said = rest if command is not None else _unmentioned(text, me)
-    fixed = _fixed(command, said) if command is not None or said else "start"
+    said = rest if command is not None else _remove_mention(text, me)
+    fixed = _find_fixed(command, said) if command is not None or said else "start"
     return Incoming(
         question=named(_conversation(message.chat, _thread(message), user), id_),
         text=text if command is not None or not said else said,
@@ -97,7 +97,7 @@ def _desk_command(command: str | None, said: str) -> str | None:
     return "help" if command == "language" and not said else COMMANDS.get(command, command)
 
 
-def _fixed(command: str | None, said: str) -> str:
+def _find_fixed(command: str | None, said: str) -> str:
     match command:
         case "start" | "help":
             return command
@@ -107,7 +107,7 @@ def _fixed(command: str | None, said: str) -> str:
             return ""
 
 
-def _command(message: Message, text: str, me: Me) -> tuple[str | None, str, bool]:
+def _command(message: Message, text: str, me: BotIdentity) -> tuple[str | None, str, bool]:
     """Return command, the rest, and whether it names this bot; a command to another is none."""
     first = next(iter(message.entities), None)
     if first is None or first.type != MessageEntity.BOT_COMMAND or first.offset != 0:
@@ -119,7 +119,7 @@ def _command(message: Message, text: str, me: Me) -> tuple[str | None, str, bool
     return name.casefold(), rest, bool(bot)
 
 
-def _is_addressed(message: Message, me: Me, *, addressed: bool) -> bool:
+def _is_addressed(message: Message, me: BotIdentity, *, addressed: bool) -> bool:
     if message.chat.type not in GROUPS:
         return message.chat.type == "private"
     replied = message.reply_to_message
@@ -132,7 +132,7 @@ def _is_addressed(message: Message, me: Me, *, addressed: bool) -> bool:
     return addressed or to_me or _mentions(message, me)
 
 
-def _mentions(message: Message, me: Me) -> bool:
+def _mentions(message: Message, me: BotIdentity) -> bool:
     found = {
         **message.parse_entities([MessageEntity.MENTION, MessageEntity.TEXT_MENTION]),
         **message.parse_caption_entities([MessageEntity.MENTION, MessageEntity.TEXT_MENTION]),
@@ -144,7 +144,7 @@ def _mentions(message: Message, me: Me) -> bool:
     )
 
 
-def _unmentioned(text: str, me: Me) -> str:
+def _remove_mention(text: str, me: BotIdentity) -> str:
     mine = rf"(?<!\w)@{re.escape(me.username)}(?!\w)[,:.!]*[ \t]*"
     return re.sub(mine, "", text, flags=re.IGNORECASE).strip()
 
@@ -163,7 +163,7 @@ def _thread(message: Message) -> int:
     return thread if message.is_topic_message and thread is not None else 0
 
 
-def _pressed(query: CallbackQuery, update_id: int) -> Pressed | None:
+def _parse_press(query: CallbackQuery, update_id: int) -> Pressed | None:
     message = query.message
     if message is None or not isinstance(query.data, str):
         return None

@@ -9,10 +9,10 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
+from gateway.chat.errors import reads_foreign_form
+from gateway.chat.webhook import WebhookRefusedError, webhook
 from gateway.connections.bodies import BufferBudget
-from gateway.pushing.errors import reads_foreign_form
-from gateway.pushing.webhook import WebhookRefusedError, webhook
-from gateway.telegram.taking import Updates
+from gateway.telegram.inbound import Updates
 
 PATH = "/telegram"
 HEADER = "X-Telegram-Bot-Api-Secret-Token"
@@ -32,11 +32,11 @@ def telegram_webhook(
         if not hmac.compare_digest(told.encode(), secret.encode()):
             raise WebhookRefusedError(401, "expected the secret token of the webhook")
 
-    async def heard(_request: Request, body: bytes) -> Response:
+    async def handle_update(_request: Request, body: bytes) -> Response:
         await updates.take(_update(body))
         return PlainTextResponse("")
 
-    return webhook(PATH, heard, check=check, unavailable=unavailable, budget=budget)
+    return webhook(PATH, handle_update, check=check, unavailable=unavailable, budget=budget)
 
 
 def _update(body: bytes) -> dict[str, Any]:

@@ -57,7 +57,7 @@ def widget_router() -> APIRouter:
     async def demo_page(request: Request) -> Response:
         """Show the widget."""
         kind = "text/html; charset=utf-8"
-        return _told(request, _page(), kind, further={"Content-Security-Policy": POLICY})
+        return _make_response(request, _page(), kind, further={"Content-Security-Policy": POLICY})
 
     @router.api_route("/widget/refdesk.js", methods=methods)
     async def newest_script(request: Request) -> Response:
@@ -76,7 +76,7 @@ def widget_router() -> APIRouter:
         """Return a file of the page."""
         if name not in FILES:
             return Response(status_code=404)
-        return _told(request, part(name).encode(), FILES[name])
+        return _make_response(request, part(name).encode(), FILES[name])
 
     return router
 
@@ -85,10 +85,10 @@ def _script(request: Request, kept: str) -> Response:
     """Return the script, for every website: it holds nothing but itself."""
     script = widget_script()
     shared = {"Access-Control-Allow-Origin": "*", "Cross-Origin-Resource-Policy": "cross-origin"}
-    return _told(request, script.text, SCRIPT, f"public, {kept}", shared)
+    return _make_response(request, script.text, SCRIPT, f"public, {kept}", shared)
 
 
-def _told(
+def _make_response(
     request: Request,
     body: bytes,
     kind: str,
@@ -102,12 +102,12 @@ def _told(
         return Response(status_code=304, headers=headers)
     if "gzip" in request.headers.get("accept-encoding", ""):
         headers["Content-Encoding"] = "gzip"
-        body = _compressed(body)
+        body = _compress(body)
     return Response(body, headers={**headers, "Content-Type": kind})
 
 
 @cache
-def _compressed(body: bytes) -> bytes:
+def _compress(body: bytes) -> bytes:
     return gzip.compress(body, mtime=0)
 
 

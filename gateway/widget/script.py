@@ -21,7 +21,7 @@ _INDENT = re.compile(r"^[ ]+|^\n", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Script:
+class WidgetScript:
     """The script as it is served; `digest` is its SHA-256."""
 
     text: bytes
@@ -44,13 +44,13 @@ class Script:
 
 
 @cache
-def widget_script() -> Script:
+def widget_script() -> WidgetScript:
     """Return the widget."""
     parts: dict[str, str] = {}
     _read(ENTRY, parts)
     body = "\n".join(parts.values())
     text = f'(() => {{\n"use strict";\n\n{body}}})();\n'.encode()
-    return Script(text, hashlib.sha256(text).digest())
+    return WidgetScript(text, hashlib.sha256(text).digest())
 
 
 def part(name: str) -> str:

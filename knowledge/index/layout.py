@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from knowledge.describing import definitions
 from knowledge.document import Chunk, Document
 from knowledge.index.bm25 import CHUNK_LENGTH, SUMMARY_LENGTH, Bm25
 from knowledge.index.port import Floats, Passage, SparseText, StoredChunk, StoredDocument
 from knowledge.index.terms import surface_words
+from knowledge.rule_descriptions import definitions
 
 FORMAT = 1
 SEMANTIC = "semantic"
@@ -59,7 +59,7 @@ class Layout:
                 _identity("chunk", document.id, version, str(chunk.ordinal)),
                 _chunk_payload(document, chunk, version),
                 vector,
-                {KEYWORDS: self._chunk.encode(_searched(document, chunk), document.language)},
+                {KEYWORDS: self._chunk.encode(_text_to_search(document, chunk), document.language)},
             )
             for chunk, vector in zip(document.chunks, vectors, strict=True)
         ]
@@ -97,7 +97,7 @@ def manifest_identity() -> str:
     return _identity("manifest")
 
 
-def stored_document(point: Point, chunks: Sequence[Point]) -> StoredDocument | None:
+def read_document(point: Point, chunks: Sequence[Point]) -> StoredDocument | None:
     """Return the document of a point and its chunks; None when not all of them are there."""
     payload = point.payload
     present = [chunk for chunk in chunks if chunk.payload["version"] == payload["version"]]
@@ -115,7 +115,7 @@ def stored_document(point: Point, chunks: Sequence[Point]) -> StoredDocument | N
         words=tuple(payload["words"].split()),
         summary=point.sparse.get(SUMMARY, _EMPTY),
         labels=point.sparse.get(LABELS, _EMPTY),
-        chunks=tuple(_stored_chunk(chunk) for chunk in present),
+        chunks=tuple(_read_chunk(chunk) for chunk in present),
     )
 
 
@@ -141,7 +141,7 @@ def passage(point: Point) -> Passage:
     )
 
 
-def _stored_chunk(point: Point) -> StoredChunk:
+def _read_chunk(point: Point) -> StoredChunk:
     vector: Floats = np.asarray(point.dense, dtype=np.float32)
     return StoredChunk(
         point=point.id,
@@ -153,7 +153,7 @@ def _stored_chunk(point: Point) -> StoredChunk:
     )
 
 
-def _searched(document: Document, chunk: Chunk) -> str:
+def _text_to_search(document: Document, chunk: Chunk) -> str:
     place = (*document.crumbs[-_NEAREST_CRUMBS:], *chunk.heading_path)
     return " ".join((*place, chunk.text))
 

@@ -63,7 +63,7 @@ class QdrantIndex:
             await self._engine.upsert(chunks)
             await self._engine.upsert([own])
             await self._engine.delete_chunks([document.id], but_version=version)
-            await self._changed()
+            await self._write_manifest()
 
     async def remove(self, document_ids: Sequence[str]) -> None:
         if not document_ids:
@@ -71,7 +71,7 @@ class QdrantIndex:
         async with self._writing:
             await self._engine.delete([layout.document_identity(name) for name in document_ids])
             await self._engine.delete_chunks(document_ids)
-            await self._changed()
+            await self._write_manifest()
 
     async def revision(self) -> str:
         if not self._engine.shared:
@@ -100,7 +100,7 @@ class QdrantIndex:
         """Write what this index is, or check that it is what it should be."""
         found = await self._engine.retrieve([layout.manifest_identity()])
         if not found:
-            await self._changed()
+            await self._write_manifest()
             return
         payload = found[0].payload
         if payload["format"] != layout.FORMAT:
@@ -143,7 +143,7 @@ class QdrantIndex:
         changed: list[str] = []
         for point in own:
             name = point.payload["document"]
-            document = layout.stored_document(point, chunks[name])
+            document = layout.read_document(point, chunks[name])
             if document is not None:
                 whole.append(document)
             else:
@@ -153,7 +153,7 @@ class QdrantIndex:
     async def _documents(self, fields: Sequence[str]) -> Sequence[Point]:
         return await self._engine.scroll({"kind": "document"}, fields=fields)
 
-    async def _changed(self) -> None:
+    async def _write_manifest(self) -> None:
         self._changes += 1
         if self._changes > 1 and not self._engine.shared:
             return

@@ -11,17 +11,17 @@ import resource
 import sys
 from typing import BinaryIO
 
+from knowledge.documents import formats
 from knowledge.isolation.messages import (
     HEADER,
     REQUEST_HEADER,
     Kind,
-    Request,
+    ReadRequest,
     decode_request,
     encode_error,
     encode_preparation,
 )
 from knowledge.isolation.preparation import prepare
-from knowledge.reading import formats
 
 _SWEEP_BYTES = 1_000_000
 
@@ -115,7 +115,7 @@ def _answer(requests: BinaryIO, size: int) -> tuple[Kind, bytes]:
         return Kind.ERROR, encode_error(error)
 
 
-def _read(request: Request) -> tuple[Kind, bytes]:
+def _read(request: ReadRequest) -> tuple[Kind, bytes]:
     if request.title_only:
         title = formats.read(request.item, request.path, request.location).title
         return Kind.TITLE, title.encode()

@@ -13,11 +13,11 @@ from struct import Struct
 import orjson
 from pydantic import TypeAdapter
 
+from knowledge.documents import errors
+from knowledge.documents.errors import ReadingError
+from knowledge.documents.formats import Item
+from knowledge.documents.location import Location
 from knowledge.isolation.preparation import Preparation
-from knowledge.reading import errors
-from knowledge.reading.errors import ReadingError
-from knowledge.reading.formats import Item
-from knowledge.reading.location import Location
 
 HEADER = Struct("!Qc?")
 """Of an answer: how many bytes follow, their kind, and whether the process ends after it."""
@@ -43,7 +43,7 @@ class Kind(bytes, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ReadRequest:
     """A document to read; `title_only` asks for nothing but its title."""
 
     item: Item
@@ -63,12 +63,12 @@ class Request:
         return json.dumps(fields).encode() + b"\n" + self.item.data
 
 
-def decode_request(frame: bytes) -> Request:
+def decode_request(frame: bytes) -> ReadRequest:
     """Return the request that `frame` holds."""
     head, _, data = frame.partition(b"\n")
     fields = json.loads(head)
     stated = fields["location"]
-    return Request(
+    return ReadRequest(
         item=Item(fields["source"], data, fields["place"]),
         path=PurePosixPath(fields["path"]),
         location=Location(**{**stated, "folders": tuple(stated["folders"])}),

@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from knowledge import chunking, describing
-from knowledge.chunking import Passage
-from knowledge.describing import Description
-from knowledge.reading import formats
-from knowledge.reading.formats import Item
-from knowledge.reading.location import Location
-from knowledge.reading.page import Page
+from knowledge import chunking, rule_descriptions
+from knowledge.chunking import ChunkText
+from knowledge.documents import formats
+from knowledge.documents.formats import Item
+from knowledge.documents.location import Location
+from knowledge.documents.page import Page
+from knowledge.rule_descriptions import Description
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,11 +17,11 @@ class Preparation:
     """Everything that is made of a document's text without asking anybody."""
 
     page: Page
-    passages: tuple[Passage, ...]
+    passages: tuple[ChunkText, ...]
     by_rules: Description
 
 
 def prepare(item: Item, path: PurePosixPath, location: Location) -> Preparation:
     """Return the preparation of a document; raise a `ReadingError`."""
     page = formats.read(item, path, location)
-    return Preparation(page, tuple(chunking.passages(page)), describing.describe(page))
+    return Preparation(page, tuple(chunking.passages(page)), rule_descriptions.describe(page))

@@ -17,27 +17,27 @@ from types import TracebackType
 from typing import IO, Self
 
 import knowledge
-from knowledge.errors import KnowledgeError
-from knowledge.isolation.limits import CLOCK_FACTOR, ReadingLimits
-from knowledge.isolation.messages import (
-    HEADER,
-    REQUEST_HEADER,
-    Kind,
-    Request,
-    decode_error,
-    decode_preparation,
-)
-from knowledge.isolation.preparation import Preparation
-from knowledge.reading.decoding import MAX_BYTES
-from knowledge.reading.errors import (
+from knowledge.documents.decoding import MAX_BYTES
+from knowledge.documents.errors import (
     ReaderDiedError,
     ReadingError,
     TooLargeError,
     TooMuchMemoryError,
     TooSlowError,
 )
-from knowledge.reading.formats import Item
-from knowledge.reading.location import Location
+from knowledge.documents.formats import Item
+from knowledge.documents.location import Location
+from knowledge.errors import KnowledgeError
+from knowledge.isolation.limits import CLOCK_FACTOR, ReadingLimits
+from knowledge.isolation.messages import (
+    HEADER,
+    REQUEST_HEADER,
+    Kind,
+    ReadRequest,
+    decode_error,
+    decode_preparation,
+)
+from knowledge.isolation.preparation import Preparation
 
 _CHILD = "knowledge.isolation.child"
 _START_SECONDS = 60.0
@@ -97,7 +97,7 @@ class ReaderProcess:
         Raises a `ReadingError`: what a reader says of the document, or which limit it broke.
         """
         allowed = self.limits.seconds if seconds is None else seconds
-        kind, body = self._ask(Request(item, path, location), allowed)
+        kind, body = self._ask(ReadRequest(item, path, location), allowed)
         try:
             if kind is Kind.PREPARATION:
                 return decode_preparation(body)
@@ -107,10 +107,10 @@ class ReaderProcess:
 
     def title(self, item: Item, path: PurePosixPath, location: Location) -> str:
         """Return the title of a document's page; raises as `prepare` does."""
-        request = Request(item, path, location, title_only=True)
+        request = ReadRequest(item, path, location, title_only=True)
         return self._ask(request, self.limits.seconds)[1].decode("utf-8", "replace")
 
-    def _ask(self, request: Request, seconds: float) -> tuple[Kind, bytes]:
+    def _ask(self, request: ReadRequest, seconds: float) -> tuple[Kind, bytes]:
         with self._lock:
             child = self._running()
             self._wait_until_ready(child)

@@ -13,11 +13,11 @@ from knowledge.language.port import Detection
 from knowledge.language.scripts import (
     CANDIDATES,
     LANGUAGES_OF_SCRIPT,
+    filter_by_script,
     in_script,
     missing_letters,
     most_expected,
     script_of,
-    written_in,
 )
 
 _USUAL = {
@@ -68,7 +68,7 @@ class ScriptAndNgramDetector:
         script = script_of(words)
         if script is None:
             return Detection(most_expected(prior, allowed), 0.0)
-        possible = written_in(script, words, allowed)
+        possible = filter_by_script(script, words, allowed)
         if len(possible) == 1:
             return Detection(possible[0], 1.0)
         if script not in {"latin", "han"}:

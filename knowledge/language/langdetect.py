@@ -6,7 +6,7 @@ from typing import Any
 
 from knowledge.language.cleaning import natural
 from knowledge.language.port import Detection
-from knowledge.language.scripts import most_expected, script_of, written_in
+from knowledge.language.scripts import filter_by_script, most_expected, script_of
 
 _SEED = 20_011
 _NAMES = {"zh-cn": "zh", "zh-tw": "zh"}
@@ -39,15 +39,15 @@ class FencedLangdetect:
         script = script_of(words)
         if script is None:
             return Detection(most_expected(prior, allowed), 0.0)
-        possible = written_in(script, words, allowed)
+        possible = filter_by_script(script, words, allowed)
         if len(possible) == 1:
             return Detection(possible[0], 1.0)
         expected = most_expected(prior, possible)
         if prior and expected in prior and len(words.split()) <= _FEW_WORDS:
             return Detection(expected, _LEANING)
-        return self._asked(words, possible, prior or {})
+        return self._ask(words, possible, prior or {})
 
-    def _asked(self, words: str, possible: Sequence[str], prior: Mapping[str, float]) -> Detection:
+    def _ask(self, words: str, possible: Sequence[str], prior: Mapping[str, float]) -> Detection:
         from langdetect.lang_detect_exception import LangDetectException
 
         detector = self._profiles.create()

@@ -47,13 +47,13 @@ def load(languages: Sequence[str], kept_in: Path | None = None) -> NGrams:
     if kept_in is None:
         with tempfile.TemporaryDirectory(prefix="refdesk-") as passing:
             _unpack(languages, Path(passing))
-            return _opened(Path(passing))
+            return _open(Path(passing))
     place = kept_in / _name(languages)
     try:
-        return _opened(place)
+        return _open(place)
     except (OSError, ValueError, EOFError):
         _keep(languages, place)
-        return _opened(place)
+        return _open(place)
 
 
 def _name(languages: Sequence[str]) -> str:
@@ -74,11 +74,11 @@ def _keep(languages: Sequence[str], place: Path) -> None:
         shutil.rmtree(passing, ignore_errors=True)
 
 
-def _opened(place: Path) -> NGrams:
+def _open(place: Path) -> NGrams:
     import numpy as np
     from py3langid.langid import LanguageIdentifier
 
-    maps, arrays = zip(*(_mapped(place / f"{name}.npy") for name in _MAPPED), strict=True)
+    maps, arrays = zip(*(_map_file(place / f"{name}.npy") for name in _MAPPED), strict=True)
     ptc, nextmove, nextmove_row, out_feat = arrays
     identifier = LanguageIdentifier(
         ptc,
@@ -91,7 +91,7 @@ def _opened(place: Path) -> NGrams:
     return _Lean(identifier, maps)
 
 
-def _mapped(file: Path) -> "tuple[mmap.mmap, NDArray[Any]]":
+def _map_file(file: Path) -> "tuple[mmap.mmap, NDArray[Any]]":
     import numpy as np
 
     with file.open("rb") as opened:

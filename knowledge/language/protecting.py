@@ -51,7 +51,7 @@ class Protected:
 
 def protect(text: str, names: Sequence[str] = ()) -> Protected:
     """Return `text` with code, addresses, paths, identifiers and `names` taken out."""
-    spans = _merged([*code_spans(text), *_named(text, names), *_own_marks(text)])
+    spans = _merge([*code_spans(text), *_find_names(text, names), *_own_marks(text)])
     kept: list[str] = []
     parts: list[str] = []
     end = 0
@@ -62,7 +62,7 @@ def protect(text: str, names: Sequence[str] = ()) -> Protected:
     return Protected("".join(kept) + text[end:], tuple(parts))
 
 
-def _named(text: str, names: Sequence[str]) -> list[tuple[int, int]]:
+def _find_names(text: str, names: Sequence[str]) -> list[tuple[int, int]]:
     wanted = sorted((name for name in names if name.strip()), key=len, reverse=True)
     if not wanted:
         return []
@@ -75,7 +75,7 @@ def _own_marks(text: str) -> list[tuple[int, int]]:
     return [match.span() for match in _MARKS.finditer(text)]
 
 
-def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def _merge(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
     merged: list[tuple[int, int]] = []
     for first, last in sorted(spans):
         if merged and first < merged[-1][1]:

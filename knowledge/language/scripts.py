@@ -171,7 +171,7 @@ def in_script(text: str, script: str) -> str:
     return " ".join(word for word in text.split() if any(_script(c) == script for c in word))
 
 
-def written_in(script: str, text: str, allowed: Sequence[str]) -> tuple[str, ...]:
+def filter_by_script(script: str, text: str, allowed: Sequence[str]) -> tuple[str, ...]:
     """Return which of the `allowed` languages `text` can be in: all, when none has its script."""
     if script == "han" and "ja" in allowed and not _JAPANESE_HAN.isdisjoint(text):
         return ("ja",)

@@ -20,13 +20,13 @@ class Assessment:
 Assess = Callable[[Mapping[str, float]], Assessment]
 
 
-def uncalibrated(features: Mapping[str, float]) -> Assessment:
+def assess_uncalibrated(features: Mapping[str, float]) -> Assessment:
     """Return a first guess from the best cosine, the known words and the spread over pages."""
     nearness = (features.get("dense1", 0.0) - 0.2) / 0.5
     likely = 0.5 * nearness + 0.5 * features.get("best", 0.0)
     spread = features.get("entropy", 0.0)
-    return Assessment(_bounded(likely), _bounded(features.get("known", 0.0)), _bounded(spread))
+    return Assessment(_clamp(likely), _clamp(features.get("known", 0.0)), _clamp(spread))
 
 
-def _bounded(value: float) -> float:
+def _clamp(value: float) -> float:
     return min(max(value, 0.0), 1.0)

@@ -7,7 +7,7 @@ import numpy as np
 
 from knowledge.index.bm25 import TermNumbers
 from knowledge.index.port import Index, StoredDocument
-from knowledge.search.mirror import Entry, Mirror, entry
+from knowledge.search.mirror import Mirror, MirrorEntry, entry
 from knowledge.search.spelling import Vocabulary
 
 
@@ -19,7 +19,7 @@ class Corpus:
         self.vocabulary = Vocabulary()
         self._index = index
         self._versions: dict[str, str] = {}
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, MirrorEntry] = {}
         self._mirror = Mirror(())
         self._revision: str | None = None
         self._refreshing = asyncio.Lock()

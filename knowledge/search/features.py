@@ -29,7 +29,7 @@ import numpy.typing as npt
 from knowledge.index.bm25 import B, K, TermNumbers
 from knowledge.index.port import Floats, Terms
 from knowledge.search.fusion import RankedPage
-from knowledge.search.levels import Scores, standardised
+from knowledge.search.levels import Scores, standardise
 from knowledge.search.mirror import Mirror
 from knowledge.search.query import Query
 
@@ -53,11 +53,11 @@ def features(
         **_terms(mirror, own, idf, whole),
         **_coverage(mirror, own, idf / whole, by_keywords, ranked),
         **_pages(mirror, ranked),
-        "title": _titled(mirror, own, idf / whole, by_keywords, numbers),
+        "title": _compute_title_share(mirror, own, idf / whole, by_keywords, numbers),
         "product": _names_root(mirror, own, numbers),
         "bm": float(scores.bm25[by_keywords[0]]) / (whole * _BOUND),
         "bmabs": float(np.log1p(scores.bm25[by_keywords[0]])),
-        "kz": float(standardised(scores.bm25).max()),
+        "kz": float(standardise(scores.bm25).max()),
         "match": float(scores.match.max()),
     }
     return found | _dense(mirror, own, idf / whole, scores, by_keywords)
@@ -68,12 +68,12 @@ def _own(mirror: Mirror, query: Query) -> Terms:
     if not query.phrases:
         return query.own
 
-    def known(phrase: Terms) -> float:
+    def compute_share(phrase: Terms) -> float:
         idf = mirror.keywords.idf(phrase)
         present = [len(mirror.keywords.rows_of(term)) > 0 for term in phrase]
         return float(idf[present].sum() / max(float(idf.sum()), 1e-9))
 
-    return max(query.phrases, key=known)
+    return max(query.phrases, key=compute_share)
 
 
 def _terms(mirror: Mirror, own: Terms, idf: Floats, whole: float) -> dict[str, float]:
@@ -95,7 +95,7 @@ def _coverage(
     by_keywords: Chunks,
     ranked: Sequence[RankedPage],
 ) -> dict[str, float]:
-    covered = _covered(mirror, own, shares, by_keywords)
+    covered = _compute_coverage(mirror, own, shares, by_keywords)
     best_page = max((_on_page(mirror, own, shares, page) for page in ranked[:3]), default=0.0)
     return {"best": float(covered.max()), "best_page": best_page}
 
@@ -108,7 +108,7 @@ def _on_page(mirror: Mirror, own: Terms, shares: Floats, page: RankedPage) -> fl
     return float(shares[inside].sum())
 
 
-def _covered(mirror: Mirror, own: Terms, shares: Floats, chunks: Chunks) -> Floats:
+def _compute_coverage(mirror: Mirror, own: Terms, shares: Floats, chunks: Chunks) -> Floats:
     """Return for each chunk the share of the question that stands in it."""
     covered = np.zeros(len(mirror), dtype=np.float32)
     for term, share in zip(own, shares, strict=True):
@@ -117,7 +117,7 @@ def _covered(mirror: Mirror, own: Terms, shares: Floats, chunks: Chunks) -> Floa
     return chosen
 
 
-def _titled(
+def _compute_title_share(
     mirror: Mirror, own: Terms, shares: Floats, chunks: Chunks, numbers: TermNumbers
 ) -> float:
     sections = {int(mirror.section_of[chunk]) for chunk in chunks}
@@ -169,8 +169,8 @@ def _dense(
         float(cosine[ten].mean()),
         float(cosine[best].mean()),
         float(cosine.mean()),
-        float(standardised(cosine).max()),
-        float(_covered(mirror, own, shares, ten).mean()),
+        float(standardise(cosine).max()),
+        float(_compute_coverage(mirror, own, shares, ten).mean()),
         len(np.intersect1d(ten, by_keywords)) / 10,
         float(len(shared) > 0),
     )

@@ -39,7 +39,7 @@ class RankedPage:
     chunks: tuple[RankedChunk, ...]
 
 
-def fused(scores: Scores) -> Floats:
+def fuse(scores: Scores) -> Floats:
     """Return the sum of all levels for each chunk."""
     total: Floats = np.sum(list(scores.levels.values()), axis=0, dtype=np.float32)
     return total
@@ -88,7 +88,7 @@ def hits(ranked: Sequence[RankedPage], limit: int) -> list[RankedChunk]:
     return sorted(found, key=lambda chunk: -chunk.score)[:limit]
 
 
-def found_by(scores: Scores, chunks: Sequence[int]) -> Iterator[tuple[str, ...]]:
+def find_levels(scores: Scores, chunks: Sequence[int]) -> Iterator[tuple[str, ...]]:
     """Return for each chunk the levels that have it among their best; at least one."""
     least = {
         name: max(float(np.partition(values, -_FOUND_BY)[-_FOUND_BY]), 1e-6)

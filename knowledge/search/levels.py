@@ -37,19 +37,19 @@ def score(mirror: Mirror, query: Query, weights: Weights) -> Scores:
     cosine = _cosine(mirror, query)
     match = _match(mirror, query)
     levels: dict[str, Floats] = {
-        KEYWORDS: weights.keywords * _bent(standardised(bm25), query, weights),
+        KEYWORDS: weights.keywords * _bent(standardise(bm25), query, weights),
         HIERARCHICAL: np.float32(weights.hierarchical) * match**3,
         SUMMARY: _summary(mirror, query, cosine, weights),
     }
     if weights.keywords_labels:
         labels = mirror.labels.scores(query.terms, query.weights)[mirror.document_of]
-        levels[KEYWORDS] = levels[KEYWORDS] + weights.keywords_labels * standardised(labels)
+        levels[KEYWORDS] = levels[KEYWORDS] + weights.keywords_labels * standardise(labels)
     if cosine is not None:
-        levels[SEMANTIC] = weights.semantic * standardised(cosine)
+        levels[SEMANTIC] = weights.semantic * standardise(cosine)
     return Scores(levels, bm25, cosine, match)
 
 
-def standardised(values: Floats) -> Floats:
+def standardise(values: Floats) -> Floats:
     """Return z-scores; nothing but zeros when all values are alike."""
     deviation = float(values.std()) if len(values) else 0.0
     if deviation < 1e-9:
@@ -102,11 +102,11 @@ def _likeness(mirror: Mirror, phrase: Terms) -> Floats:
 
 def _summary(mirror: Mirror, query: Query, cosine: Floats | None, weights: Weights) -> Floats:
     text = mirror.summary.scores(query.terms, query.weights)[mirror.document_of]
-    total: Floats = weights.summary_text * standardised(text)
+    total: Floats = weights.summary_text * standardise(text)
     if cosine is None:
         return total
     lead = cosine[mirror.lead_of][mirror.section_of]
     centre = (mirror.mean_by_document(cosine) / mirror.centre_length)[mirror.document_of]
-    total += weights.summary_lead * standardised(lead)
-    total += weights.summary_centre * standardised(centre)
+    total += weights.summary_lead * standardise(lead)
+    total += weights.summary_centre * standardise(centre)
     return total

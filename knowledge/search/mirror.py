@@ -21,7 +21,7 @@ _NUMBERING = re.compile(r"^(?:[^\W\d]+\s+)?(?:\d+(?:\.\d+)*[a-z]?|[IVXLC]+)[.):]
 
 
 @dataclass(slots=True)
-class Entry:
+class MirrorEntry:
     """One document, packed; its vectors become a view of the mirror's own."""
 
     document_id: str
@@ -42,13 +42,13 @@ class Entry:
     labels: Packed
 
 
-def entry(document: StoredDocument, numbers: TermNumbers) -> Entry:
+def entry(document: StoredDocument, numbers: TermNumbers) -> MirrorEntry:
     """Pack a document; a section is what stands below one heading, its lead the first chunk."""
     paths = tuple(dict.fromkeys(chunk.heading_path for chunk in document.chunks))
     at = {path: index for index, path in enumerate(paths)}
     sections = [at[chunk.heading_path] for chunk in document.chunks]
     names = list(_names(document, paths, sections))
-    return Entry(
+    return MirrorEntry(
         document_id=document.document_id,
         page=document.page,
         language=document.language,
@@ -71,7 +71,7 @@ def entry(document: StoredDocument, numbers: TermNumbers) -> Entry:
 class Mirror:
     """The documents of an index side by side; chunks, sections and documents count from 0."""
 
-    def __init__(self, entries: Sequence[Entry]) -> None:
+    def __init__(self, entries: Sequence[MirrorEntry]) -> None:
         self.entries = tuple(entries)
         self.points = [point for entry in entries for point in entry.points]
         chunks = np.array([len(entry.points) for entry in entries], dtype=np.int32)
@@ -79,13 +79,13 @@ class Mirror:
         self.chunk_starts = _starts(chunks)
         self.document_of = np.repeat(np.arange(len(entries), dtype=np.int32), chunks)
         first_section = _starts(sections)
-        self.section_of = _joined(
+        self.section_of = _join(
             [entry.sections + at for entry, at in zip(entries, first_section, strict=True)]
         )
-        self.lead_of = _joined(
+        self.lead_of = _join(
             [entry.leads + at for entry, at in zip(entries, self.chunk_starts, strict=True)]
         )
-        self.vectors = _stacked(entries, self.chunk_starts)
+        self.vectors = _stack(entries, self.chunk_starts)
         self.page_names = list(dict.fromkeys(entry.page for entry in entries))
         numbers = {page: index for index, page in enumerate(self.page_names)}
         self.page_of = np.array([numbers[entry.page] for entry in entries], dtype=np.int32)
@@ -100,7 +100,7 @@ class Mirror:
         self._places: dict[int, frozenset[int]] = {}
         self._roots: frozenset[int] | None = None
         self.name_weight = self._name_weights()
-        self.named_name, self.named_chunk = self._named()
+        self.named_name, self.named_chunk = self._pair_names()
         self.centre_length = self._centre_lengths()
 
     def __len__(self) -> int:
@@ -163,14 +163,12 @@ class Mirror:
             first += entry.names.count
         return weights
 
-    def _named(self) -> tuple[Rows, Rows]:
+    def _pair_names(self) -> tuple[Rows, Rows]:
         """Return pairs: the number of a name, the number of a chunk that it names."""
         names = _starts(np.array([entry.names.count for entry in self.entries], dtype=np.int32))
         return (
-            _joined([e.named[0] + at for e, at in zip(self.entries, names, strict=True)]),
-            _joined(
-                [e.named[1] + at for e, at in zip(self.entries, self.chunk_starts, strict=True)]
-            ),
+            _join([e.named[0] + at for e, at in zip(self.entries, names, strict=True)]),
+            _join([e.named[1] + at for e, at in zip(self.entries, self.chunk_starts, strict=True)]),
         )
 
     def _centre_lengths(self) -> Floats:
@@ -209,7 +207,7 @@ def _pairs(chunks: Sequence[Sequence[int]]) -> tuple[Rows, Rows]:
     return np.array(names, dtype=np.int32), np.array(flat, dtype=np.int32)
 
 
-def _stacked(entries: Sequence[Entry], starts: Rows) -> Floats:
+def _stack(entries: Sequence[MirrorEntry], starts: Rows) -> Floats:
     """Put all vectors into one matrix and let the entries look at it: none is kept twice."""
     if not entries:
         return np.zeros((0, 0), dtype=np.float32)
@@ -224,5 +222,5 @@ def _starts(counts: Rows) -> Rows:
     return starts
 
 
-def _joined(arrays: Sequence[npt.NDArray[np.int32]]) -> Rows:
+def _join(arrays: Sequence[npt.NDArray[np.int32]]) -> Rows:
     return np.concatenate(arrays).astype(np.int32) if arrays else np.zeros(0, dtype=np.int32)

@@ -27,8 +27,8 @@ def pack(texts: Sequence[SparseText]) -> Packed:
     return Packed(
         len(texts),
         np.repeat(np.arange(len(texts), dtype=np.int32), lengths),
-        _joined([text.terms for text in texts], np.uint32),
-        _joined([text.weights for text in texts], np.float32),
+        _join([text.terms for text in texts], np.uint32),
+        _join([text.weights for text in texts], np.float32),
     )
 
 
@@ -38,13 +38,13 @@ class Postings:
     def __init__(self, parts: Sequence[Packed]) -> None:
         self.count = sum(part.count for part in parts)
         offsets = np.cumsum([0, *(part.count for part in parts)])[:-1]
-        rows = _joined(
+        rows = _join(
             [part.rows + np.int32(at) for part, at in zip(parts, offsets, strict=True)], np.int32
         )
-        terms = _joined([part.terms for part in parts], np.uint32)
+        terms = _join([part.terms for part in parts], np.uint32)
         order = np.argsort(terms, kind="stable")
         self._rows: Rows = rows[order]
-        self._weights: Floats = _joined([part.weights for part in parts], np.float32)[order]
+        self._weights: Floats = _join([part.weights for part in parts], np.float32)[order]
         self._terms, self._starts = np.unique(terms[order], return_index=True)
         self._ends = np.append(self._starts[1:], len(rows))
         found = self._ends - self._starts
@@ -85,5 +85,5 @@ class Postings:
         return at if at < len(self._terms) and self._terms[at] == term else None
 
 
-def _joined(arrays: Sequence[npt.NDArray[np.generic]], kind: npt.DTypeLike) -> npt.NDArray:  # type: ignore[type-arg]
+def _join(arrays: Sequence[npt.NDArray[np.generic]], kind: npt.DTypeLike) -> npt.NDArray:  # type: ignore[type-arg]
     return np.concatenate(arrays) if arrays else np.zeros(0, dtype=kind)

@@ -72,7 +72,7 @@ def wordings(request: SearchRequest) -> Wordings:
     )
 
 
-def weighted(wordings: Wordings, numbers: TermNumbers, weights: Weights) -> Query:
+def make_query(wordings: Wordings, numbers: TermNumbers, weights: Weights) -> Query:
     """Return the query without its vector."""
     phrases = [numbers.of_all(terms(text, spoken)) for text, spoken in wordings.question]
     own = np.unique(np.concatenate(phrases))
@@ -90,7 +90,9 @@ def weighted(wordings: Wordings, numbers: TermNumbers, weights: Weights) -> Quer
     )
 
 
-def combined(wordings: Wordings, vectors: Sequence[Sequence[float]], weights: Weights) -> Floats:
+def combine_vectors(
+    wordings: Wordings, vectors: Sequence[Sequence[float]], weights: Weights
+) -> Floats:
     """Return the vector of the question, drawn a little to what it leans on."""
     factors = [1.0]
     if wordings.related:

@@ -13,17 +13,17 @@ from knowledge.embedding import Embedder
 from knowledge.errors import EmbeddingFailed
 from knowledge.index.port import Index, Passage
 from knowledge.index.terms import terms
-from knowledge.port import Findings, Hit, Place, Quality, SearchRequest
+from knowledge.port import CandidatePlace, Findings, Hit, Quality, SearchRequest
 from knowledge.search import fusion, levels
-from knowledge.search.assessment import Assess, Assessment, uncalibrated
-from knowledge.search.conversing import conversation
+from knowledge.search.assessment import Assess, Assessment, assess_uncalibrated
+from knowledge.search.conversation_features import conversation
 from knowledge.search.corpus import Corpus, is_known
 from knowledge.search.features import features
 from knowledge.search.fusion import RankedChunk, RankedPage
 from knowledge.search.levels import Scores
 from knowledge.search.mirror import Mirror
-from knowledge.search.query import Query, Wordings, combined, weighted, wordings
-from knowledge.search.spelling import corrected
+from knowledge.search.query import Query, Wordings, combine_vectors, make_query, wordings
+from knowledge.search.spelling import apply_corrections
 from knowledge.search.weights import Weights
 from knowledge.wording import wording
 
@@ -54,7 +54,7 @@ class LevelSearcher:
         embedder: Embedder,
         *,
         threshold: float = 0.3,
-        assess: Assess = uncalibrated,
+        assess: Assess = assess_uncalibrated,
         weights: Weights | None = None,
     ) -> None:
         self._index = index
@@ -83,7 +83,7 @@ class LevelSearcher:
         self, mirror: Mirror, request: SearchRequest, *, last: bool
     ) -> Findings | None:
         """Return None when a document was replaced before its text could be read."""
-        asked, correction = self._corrected(mirror, request)
+        asked, correction = self._correct_spelling(mirror, request)
         query, failed = await self._query(asked)
         found = await asyncio.to_thread(self._look_up, mirror, query, asked, request)
         points = [mirror.points[hit.chunk] for hit in found.hits]
@@ -104,28 +104,32 @@ class LevelSearcher:
             features=found.features,
         )
 
-    def _corrected(self, mirror: Mirror, request: SearchRequest) -> tuple[Wordings, str | None]:
+    def _correct_spelling(
+        self, mirror: Mirror, request: SearchRequest
+    ) -> tuple[Wordings, str | None]:
         asked = wordings(request)
 
-        def known(word: str) -> bool:
+        def is_word_known(word: str) -> bool:
             numbers = (self._corpus.numbers.of(term) for term in terms(word, asked.language))
             return any(is_known(mirror, number) for number in numbers)
 
-        corrections = self._corpus.vocabulary.corrections(request.question, known)
+        corrections = self._corpus.vocabulary.corrections(request.question, is_word_known)
         if not corrections:
             return asked, None
-        question = tuple((corrected(text, corrections), spoken) for text, spoken in asked.question)
+        question = tuple(
+            (apply_corrections(text, corrections), spoken) for text, spoken in asked.question
+        )
         return replace(asked, question=question), question[0][0]
 
     async def _query(self, asked: Wordings) -> tuple[Query, bool]:
-        query = weighted(asked, self._corpus.numbers, self._weights)
+        query = make_query(asked, self._corpus.numbers, self._weights)
         try:
             vectors = await self._embedder.embed(asked.embedded)
         except EmbeddingFailed:
             return query, True
         alone = np.asarray(vectors[0], dtype=np.float32)
         earlier = np.asarray(vectors[1], dtype=np.float32) if asked.related else None
-        vector = combined(asked, vectors, self._weights) if len(vectors) > 1 else alone
+        vector = combine_vectors(asked, vectors, self._weights) if len(vectors) > 1 else alone
         return replace(query, vector=vector, alone=alone, earlier=earlier), False
 
     def _look_up(
@@ -134,7 +138,7 @@ class LevelSearcher:
         scores = levels.score(mirror, query, self._weights)
         ranked = fusion.pages(
             mirror,
-            fusion.fused(scores),
+            fusion.fuse(scores),
             best_chunks=self._weights.best_chunks,
             language=asked.language,
             without=mirror.chunks_named(request.exclude),
@@ -155,7 +159,7 @@ class LevelSearcher:
 
 
 def _hits(mirror: Mirror, found: _Found, passages: Mapping[str, Passage]) -> Iterator[Hit]:
-    by = fusion.found_by(found.scores, [hit.chunk for hit in found.hits])
+    by = fusion.find_levels(found.scores, [hit.chunk for hit in found.hits])
     for hit, names in zip(found.hits, by, strict=True):
         passage = passages.get(mirror.points[hit.chunk])
         if passage is not None:
@@ -182,11 +186,11 @@ def _hit(passage: Passage, score: float, names: tuple[str, ...]) -> Hit:
 
 def _places(
     mirror: Mirror, pages: Sequence[RankedPage], passages: Mapping[str, Passage]
-) -> Iterator[Place]:
+) -> Iterator[CandidatePlace]:
     for page in pages:
         passage = passages.get(mirror.points[page.chunks[0].chunk])
         if passage is not None:
-            yield Place(
+            yield CandidatePlace(
                 label=passage.title,
                 crumbs=passage.crumbs,
                 document_id=passage.document_id,

@@ -56,13 +56,13 @@ class Vocabulary:
         return "".join(letter for letter, count in self._letters.most_common(80) if count > 0)
 
 
-def corrected(text: str, corrections: Mapping[str, str]) -> str:
+def apply_corrections(text: str, corrections: Mapping[str, str]) -> str:
     """Return the text with words replaced, whatever their case."""
     words = text.split(" ")
-    return " ".join(_replaced(word, corrections) for word in words)
+    return " ".join(_replace(word, corrections) for word in words)
 
 
-def _replaced(word: str, corrections: Mapping[str, str]) -> str:
+def _replace(word: str, corrections: Mapping[str, str]) -> str:
     lower = word.lower()
     for wrong, right in corrections.items():
         at = lower.find(wrong)

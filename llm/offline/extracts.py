@@ -9,12 +9,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from llm.claims import Kind, Unit, cut, marker, only_known
-from llm.complaints import same_claim
-from llm.offline.injection import attack_in
+from citations.claims import Unit, UnitKind, marker, only_known, split_units
+from citations.feedback import same_claim
+from llm.offline.attacks.injection import attack_in
 from llm.offline.phrases import FUNCTION_WORDS, POINTING
 from llm.offline.support import terms
-from llm.tasks.respond import Source
+from llm.tasks.respond import PromptSource
 
 _DELIMITERS = re.compile(r"(?=[\s|:]*+-)[\s|:-]++\Z")
 _LETTERS = re.compile(r"[^\W\d_]{2}|[\u3040-\u30ff\u3400-\u9fff]")
@@ -46,7 +46,7 @@ class Extract:
     rank: int
     number: int
     order: int
-    kind: Kind
+    kind: UnitKind
     text: str
     terms: frozenset[str]
     head: str = ""
@@ -54,10 +54,10 @@ class Extract:
     @property
     def leads(self) -> bool:
         """Whether it only makes sense with what follows it."""
-        return self.kind is not Kind.CODE and self.text.rstrip().endswith((":", "\uff1a"))
+        return self.kind is not UnitKind.CODE and self.text.rstrip().endswith((":", "\uff1a"))
 
 
-def extracts(sources: Sequence[Source], avoid: Iterable[str]) -> list[Extract]:
+def extracts(sources: Sequence[PromptSource], avoid: Iterable[str]) -> list[Extract]:
     """Return everything that can be quoted from `sources`, in their order, without `avoid`."""
     avoided = {key for claim in avoid if (key := _key(claim))}
     places = subject_terms("\n".join(source.place for source in sources))
@@ -85,7 +85,9 @@ def is_order_to_assistant(text: str) -> bool:
 class Relevance:
     """Weighs extracts by how much of the question they hold; rare words tell more."""
 
-    def __init__(self, question: str, sources: Sequence[Source], found: Sequence[Extract]) -> None:
+    def __init__(
+        self, question: str, sources: Sequence[PromptSource], found: Sequence[Extract]
+    ) -> None:
         self.asked = subject_terms(question)
         counts = Counter(term for extract in found for term in extract.terms & self.asked)
         self._weights = {
@@ -116,35 +118,35 @@ class Relevance:
         return sum(self._weights[term] for term in self.asked & set(held)) / self._total
 
 
-def _quotable(text: str) -> Iterator[tuple[Kind, str, str]]:
-    for unit in cut(text):
-        if unit.kind in (Kind.HEADING, Kind.CITATION):
+def _quotable(text: str) -> Iterator[tuple[UnitKind, str, str]]:
+    for unit in split_units(text):
+        if unit.kind in (UnitKind.HEADING, UnitKind.CITATION):
             continue
-        if unit.kind is Kind.TABLE:
+        if unit.kind is UnitKind.TABLE:
             yield from _rows(unit)
-        elif unit.kind is Kind.CODE:
+        elif unit.kind is UnitKind.CODE:
             if not is_order_to_assistant(unit.text):
                 yield unit.kind, unit.text, ""
         elif _is_whole(said := only_known(unit.text, ()).rstrip()):
             yield unit.kind, _BOX.sub(r"\1", said), ""
 
 
-def _rows(unit: Unit) -> Iterator[tuple[Kind, str, str]]:
+def _rows(unit: Unit) -> Iterator[tuple[UnitKind, str, str]]:
     lines = [only_known(line.strip(), ()) for line in unit.text.split("\n")]
     ruled = len(lines) > 1 and _DELIMITERS.match(lines[1]) is not None
     columns = max(1, lines[0].strip("|").count("|") + 1)
     rule = lines[1] if ruled else "|" + "---|" * columns
     for row in lines[1 + ruled :]:
         if not is_order_to_assistant(row):
-            yield Kind.TABLE, row, f"{lines[0]}\n{rule}"
+            yield UnitKind.TABLE, row, f"{lines[0]}\n{rule}"
 
 
-def _only_names(kind: Kind, text: str, places: frozenset[str]) -> bool:
+def _only_names(kind: UnitKind, text: str, places: frozenset[str]) -> bool:
     """Tell whether `text` only names a page, as the entries of a contents list do."""
-    is_step = kind is Kind.ITEM and marker(text).strip()[:1].isdigit()
-    if is_step or kind in (Kind.CODE, Kind.TABLE):
+    is_step = kind is UnitKind.ITEM and marker(text).strip()[:1].isdigit()
+    if is_step or kind in (UnitKind.CODE, UnitKind.TABLE):
         return False
-    named = text.partition(":")[0] if kind is Kind.ITEM else text
+    named = text.partition(":")[0] if kind is UnitKind.ITEM else text
     return subject_terms(named) <= places
 
 

@@ -8,7 +8,7 @@ words cannot be compared: there only numbers and identifiers are.
 from llm.offline.extracts import subject_terms
 from llm.offline.support import foreign_facts, support
 from llm.offline.words import content_words
-from llm.tasks.judge import Claim, Inputs, Output, Verdict
+from llm.tasks.judge import Claim, ClaimVerdict, Inputs, Output
 
 SUPPORTED = 0.6
 COMPLETE = 0.2
@@ -30,7 +30,7 @@ def answer(inputs: Inputs) -> Output:
 
 
 def _output(
-    verdicts: tuple[Verdict, ...], completeness: float, decision: str, missing: tuple[str, ...]
+    verdicts: tuple[ClaimVerdict, ...], completeness: float, decision: str, missing: tuple[str, ...]
 ) -> Output:
     return Output.model_validate(
         {
@@ -45,18 +45,18 @@ def _output(
     )
 
 
-def _verdict(claim: Claim, *, foreign: bool) -> Verdict:
+def _verdict(claim: Claim, *, foreign: bool) -> ClaimVerdict:
     facts = foreign_facts(claim.text, claim.evidence)
     score = support(claim.text, claim.evidence)
     if facts:
-        return Verdict(
+        return ClaimVerdict(
             number=claim.number,
             supported=False,
             support=min(score, SUPPORTED / 2),
             reason=f"not in the cited text: {', '.join(facts[:_MISSING])}",
         )
     if foreign and score < SUPPORTED:
-        return Verdict(
+        return ClaimVerdict(
             number=claim.number,
             supported=True,
             support=_UNKNOWN,
@@ -64,7 +64,7 @@ def _verdict(claim: Claim, *, foreign: bool) -> Verdict:
         )
     supported = score >= SUPPORTED
     reason = "" if supported else f"{score:.2f} of its words stand in the cited text"
-    return Verdict(number=claim.number, supported=supported, support=score, reason=reason)
+    return ClaimVerdict(number=claim.number, supported=supported, support=score, reason=reason)
 
 
 def _completeness(inputs: Inputs) -> tuple[float, tuple[str, ...]]:

@@ -6,15 +6,15 @@ from decimal import Decimal
 from importlib import import_module
 from time import perf_counter
 
+from llm.call_log import record
 from llm.errors import ModelError, UnknownTask
-from llm.fingerprint import fingerprint
-from llm.port import Answer, I, ModelCall, O, Task, Usage
-from llm.recording import record
+from llm.port import I, ModelAnswer, ModelCall, O, Task, Usage
+from llm.stored_calls.fingerprint import fingerprint
 
 RULES: Mapping[str, str] = {
     "translate": "llm.offline.translate",
-    "essence": "llm.offline.essence",
-    "scope": "llm.offline.scope",
+    "essence": "llm.offline.essence_rules",
+    "scope": "llm.offline.scope_rules",
     "respond": "llm.offline.respond",
     "judge": "llm.offline.judge",
     "clarify": "llm.offline.clarify",
@@ -30,7 +30,7 @@ class OfflineModel:
     def __init__(self, rules: Mapping[str, str] = RULES) -> None:
         self._rules = rules
 
-    async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> Answer[O]:
+    async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> ModelAnswer[O]:
         started = perf_counter()
         try:
             # Beside the event loop: a long text must not keep every other question waiting.
@@ -40,7 +40,7 @@ class OfflineModel:
             raise
         call = _call(task, inputs, started, None)
         record(call)
-        return Answer(output, self.name, call.usage, call.cost_usd, call.milliseconds)
+        return ModelAnswer(output, self.name, call.usage, call.cost_usd, call.milliseconds)
 
     def _answer(self, task: Task[I, O], inputs: I) -> O:
         module = self._rules.get(task.name)

@@ -5,7 +5,7 @@ from typing import Literal
 
 from envelope.conversation import Pause
 from llm.offline.phrases import AROUND_A_CHOICE, EXIT, LAST, ORDINALS, SKIP
-from llm.offline.words import content_words, normalised, stems, words
+from llm.offline.words import content_words, normalise, stems, words
 
 _SHORT_WORDS = 4
 _QUESTION_MARKS = ("?", "\uff1f", "\u061f")
@@ -14,40 +14,40 @@ _EDGES = ("please", "ok", "okay", "oh", "just", "then", "well", "no", "bitte", "
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ClarificationReply:
     """What a reply asks for; `choice` is an option's label, or the user's own words."""
 
     kind: Literal["exit", "skip", "option", "words", "new_topic"]
     choice: str = ""
 
 
-def plain_reply(text: str, pause: Pause) -> Reply | None:
+def plain_reply(text: str, pause: Pause) -> ClarificationReply | None:
     """Return what `text` says without doubt (a button, a number, a stop word), else None."""
-    spoken = {normalised(text), _bare(text)}
+    spoken = {normalise(text), _bare(text)}
     if not EXIT.isdisjoint(spoken):
-        return Reply("exit")
+        return ClarificationReply("exit")
     option = _option(text, pause.options)
     if option is not None:
-        return Reply("option", option)
-    return None if SKIP.isdisjoint(spoken) else Reply("skip")
+        return ClarificationReply("option", option)
+    return None if SKIP.isdisjoint(spoken) else ClarificationReply("skip")
 
 
-def read_reply(text: str, pause: Pause) -> Reply:
+def read_reply(text: str, pause: Pause) -> ClarificationReply:
     """Return what `text` most likely says in answer to `pause`."""
     plain = plain_reply(text, pause)
     if plain is not None:
         return plain
     named = _shares_words(text, pause.options)
     if named is not None and len(content_words(text)) <= _SHORT_WORDS:
-        return Reply("option", named)
+        return ClarificationReply("option", named)
     related = stems(text) & stems(f"{pause.original_question} {' '.join(pause.options)}")
     if related or (len(content_words(text)) <= _SHORT_WORDS and not _asks(text)):
-        return Reply("words", text)
-    return Reply("new_topic")
+        return ClarificationReply("words", text)
+    return ClarificationReply("new_topic")
 
 
 def _bare(text: str) -> str:
-    spoken = normalised(text)
+    spoken = normalise(text)
     for edge in _EDGES:
         spoken = spoken.removeprefix(f"{edge} ").removesuffix(f" {edge}")
     return spoken
@@ -55,9 +55,9 @@ def _bare(text: str) -> str:
 
 def _option(text: str, options: tuple[str, ...]) -> str | None:
     """Return the option that is named in full, or by its place in the list."""
-    spoken = normalised(text)
+    spoken = normalise(text)
     for option in options:
-        label = normalised(option)
+        label = normalise(option)
         if label and (spoken == label or (len(label) > 2 and f" {label} " in f" {spoken} ")):
             return option
     place = _place(spoken, len(options))

@@ -8,10 +8,10 @@ language of the documents.
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from llm.claims import Kind, marker
-from llm.complaints import same_claim
-from llm.offline.asking import Asked, asked_for
+from citations.claims import UnitKind, marker
+from citations.feedback import same_claim
 from llm.offline.extracts import Extract, Relevance, extracts, subject_terms
+from llm.offline.question_kinds import QuestionKinds, classify_question
 from llm.offline.words import content_words
 from llm.tasks.respond import Inputs, Output
 
@@ -36,28 +36,28 @@ def answer(inputs: Inputs) -> Output:
     """Return the quotations that answer best, or what the sources do not speak of."""
     found = extracts(inputs.sources, inputs.avoid)
     relevance = Relevance(inputs.question, inputs.sources, found)
-    asked = asked_for(inputs.question)
+    asked = classify_question(inputs.question)
     best = max((_score(extract, relevance, asked) for extract in found), default=0.0)
     if best >= _ENOUGH:
-        chosen = _chosen(found, inputs, relevance, asked)
+        chosen = _choose_extracts(found, inputs, relevance, asked)
         covered = relevance.coverage(chosen)
-        return _answered(chosen, min(0.9, 0.25 + 0.65 * covered))
+        return _make_answer(chosen, min(0.9, 0.25 + 0.65 * covered))
     if found and _is_foreign(inputs):
-        return _answered(_beginning(found, inputs, asked), _FOREIGN_CONFIDENCE)
+        return _make_answer(_beginning(found, inputs, asked), _FOREIGN_CONFIDENCE)
     return Output(status="insufficient_context", missing=_missing(inputs))
 
 
-def _answered(chosen: Sequence[Extract], confidence: float) -> Output:
+def _make_answer(chosen: Sequence[Extract], confidence: float) -> Output:
     return Output(status="answered", answer=_laid_out(chosen), confidence=confidence)
 
 
-def _score(extract: Extract, relevance: Relevance, asked: Asked) -> float:
+def _score(extract: Extract, relevance: Relevance, asked: QuestionKinds) -> float:
     score = relevance.score(extract)
-    if extract.kind is Kind.CODE and not asked.steps:
+    if extract.kind is UnitKind.CODE and not asked.steps:
         score *= _CODE_SHARE
-    if extract.kind is Kind.TABLE and _is_entry(extract, relevance):
+    if extract.kind is UnitKind.TABLE and _is_entry(extract, relevance):
         score += _ENTRY_BONUS
-    elif extract.kind is Kind.TABLE and _lists_what_is_asked(extract, relevance):
+    elif extract.kind is UnitKind.TABLE and _lists_what_is_asked(extract, relevance):
         score += _LIST_BONUS
     return score + _ASKED_BONUS if score and asked.fits(extract.text) else score
 
@@ -74,8 +74,8 @@ def _lists_what_is_asked(row: Extract, relevance: Relevance) -> bool:
     return not relevance.asked.isdisjoint(subject_terms(head))
 
 
-def _chosen(
-    found: Sequence[Extract], inputs: Inputs, relevance: Relevance, asked: Asked
+def _choose_extracts(
+    found: Sequence[Extract], inputs: Inputs, relevance: Relevance, asked: QuestionKinds
 ) -> list[Extract]:
     if asked.steps:
         steps = _steps(found, inputs, relevance)
@@ -87,7 +87,7 @@ def _chosen(
         extract
         for extract in ranked
         if _score(extract, relevance, asked) >= least
-        and (not asked.steps or extract.kind in (Kind.SENTENCE, Kind.ITEM))
+        and (not asked.steps or extract.kind in (UnitKind.SENTENCE, UnitKind.ITEM))
     ]
     picked = _without_repeats([*_around(ranked[0], found), *near])
     limit = max(_SENTENCES, len(_around(ranked[0], found)))
@@ -104,9 +104,9 @@ def _with_whole_tables(
     whole = {
         (row.rank, row.head)
         for row in picked
-        if row.kind is Kind.TABLE and not _is_entry(row, relevance)
+        if row.kind is UnitKind.TABLE and not _is_entry(row, relevance)
     }
-    rows = [row for row in found if row.kind is Kind.TABLE and (row.rank, row.head) in whole]
+    rows = [row for row in found if row.kind is UnitKind.TABLE and (row.rank, row.head) in whole]
     return [*(extract for extract in picked if extract not in rows), *rows[:_ROWS]]
 
 
@@ -118,9 +118,9 @@ def _around(best: Extract, found: Sequence[Extract]) -> list[Extract]:
         following = same[at + 1 : at + 1 + _STEPS]
         run = [e for e in following if following and e.kind is following[0].kind]
         return [best, *run]
-    if best.kind is Kind.SENTENCE:
+    if best.kind is UnitKind.SENTENCE:
         return [best, *(e for e in same[at + 1 : at + 2] if e.kind is best.kind and not e.leads)]
-    if best.kind is Kind.CODE and at and same[at - 1].kind is Kind.SENTENCE:
+    if best.kind is UnitKind.CODE and at and same[at - 1].kind is UnitKind.SENTENCE:
         return [same[at - 1], best]
     return [best]
 
@@ -133,7 +133,7 @@ def _steps(found: Sequence[Extract], inputs: Inputs, relevance: Relevance) -> li
     listed = {
         place: parts
         for place, parts in sections.items()
-        if sum(part.kind is Kind.ITEM for part in parts) > 1 or _has_code(parts)
+        if sum(part.kind is UnitKind.ITEM for part in parts) > 1 or _has_code(parts)
     }
     if not listed:
         return []
@@ -146,19 +146,19 @@ def _steps(found: Sequence[Extract], inputs: Inputs, relevance: Relevance) -> li
 
 def _section_score(parts: Sequence[Extract], relevance: Relevance) -> float:
     score = max(relevance.score(part) for part in parts) + relevance.place(parts[0].rank)
-    only_code = _has_code(parts) and all(part.kind is not Kind.ITEM for part in parts)
+    only_code = _has_code(parts) and all(part.kind is not UnitKind.ITEM for part in parts)
     return score * _ONLY_CODE_SHARE if only_code else score
 
 
 def _has_code(parts: Sequence[Extract]) -> bool:
-    return any(part.kind is Kind.CODE for part in parts)
+    return any(part.kind is UnitKind.CODE for part in parts)
 
 
 def _put_together(parts: Sequence[Extract]) -> list[Extract]:
-    items = [part for part in parts if part.kind is Kind.ITEM]
-    code = [part for part in parts if part.kind is Kind.CODE][:1]
+    items = [part for part in parts if part.kind is UnitKind.ITEM]
+    code = [part for part in parts if part.kind is UnitKind.CODE][:1]
     if not items:
-        said = [part for part in parts if part.kind is Kind.SENTENCE]
+        said = [part for part in parts if part.kind is UnitKind.SENTENCE]
         return _in_order([*_without_repeats(said)[:_SENTENCES], *code])
     return sorted(_without_repeats(items), key=_step_number)[:_STEPS] + code
 
@@ -176,7 +176,7 @@ def _with_lead(
     openings = [
         extract
         for extract in found
-        if extract.kind is Kind.SENTENCE
+        if extract.kind is UnitKind.SENTENCE
         and extract.order == 0
         and not extract.leads
         and place.startswith(inputs.sources[extract.rank].place)
@@ -187,7 +187,7 @@ def _with_lead(
     return [best, *steps]
 
 
-def _beginning(found: Sequence[Extract], inputs: Inputs, asked: Asked) -> list[Extract]:
+def _beginning(found: Sequence[Extract], inputs: Inputs, asked: QuestionKinds) -> list[Extract]:
     """Return how the best source begins: words cannot be compared across languages."""
     first = [extract for extract in found if extract.rank == found[0].rank]
     if asked.steps:
@@ -218,7 +218,9 @@ def _repeats(one: Extract, other: Extract) -> bool:
     if _holds(one, other) or _holds(other, one):
         return True
     union = one.terms | other.terms
-    return one.kind is Kind.SENTENCE and len(one.terms & other.terms) >= _SAME_TERMS * len(union)
+    return one.kind is UnitKind.SENTENCE and len(one.terms & other.terms) >= _SAME_TERMS * len(
+        union
+    )
 
 
 def _holds(longer: Extract, shorter: Extract) -> bool:
@@ -241,18 +243,18 @@ def _laid_out(chosen: Sequence[Extract]) -> str:
 
 def _source_of(extract: Extract) -> int:
     """Items of one list may stand in several chunks; anything else is laid out by its source."""
-    return 0 if extract.kind is Kind.ITEM else extract.number
+    return 0 if extract.kind is UnitKind.ITEM else extract.number
 
 
-def _block(kind: Kind, run: Sequence[Extract]) -> str:
+def _block(kind: UnitKind, run: Sequence[Extract]) -> str:
     cite = f"[{run[0].number}]"
-    if kind is Kind.CODE:
+    if kind is UnitKind.CODE:
         return "\n\n".join(f"{extract.text}\n\n{cite}" for extract in run)
-    if kind is Kind.TABLE:
+    if kind is UnitKind.TABLE:
         return "\n".join((run[0].head, *(extract.text for extract in run))) + f"\n\n{cite}"
-    if kind is Kind.ITEM and len(run) == 1:
+    if kind is UnitKind.ITEM and len(run) == 1:
         return f"{run[0].text[len(marker(run[0].text)) :]} {cite}"
-    joint = "\n" if kind is Kind.ITEM else " "
+    joint = "\n" if kind is UnitKind.ITEM else " "
     return joint.join(f"{extract.text} [{extract.number}]" for extract in run)
 
 

@@ -8,7 +8,7 @@ Numbers, code and identifiers are checked apart: they must stand in the passage 
 import re
 from itertools import pairwise
 
-from llm.claims import marker, without_citations
+from citations.claims import marker, without_citations
 from llm.offline.phrases import FUNCTION_WORDS
 from llm.offline.words import words
 

@@ -16,7 +16,7 @@ _STEM_LETTERS = 6
 _READ_CHARACTERS = 4000
 
 
-def normalised(text: str) -> str:
+def normalise(text: str) -> str:
     """Return `text` in lower case, without punctuation, one space between words.
 
     Only the beginning of a text is read: a question has said what it is about by then.
@@ -28,7 +28,7 @@ def normalised(text: str) -> str:
 def words(text: str) -> list[str]:
     """Return the words of `text` in lower case; unspaced scripts give pairs of signs."""
     found: list[str] = []
-    for word in normalised(text).split():
+    for word in normalise(text).split():
         for run in _RUN.findall(word):
             found += _pairs(run) if _UNSPACED.fullmatch(run) else [run]
     return found
@@ -41,7 +41,7 @@ def content_words(text: str) -> list[str]:
 
 def is_small_talk(text: str) -> bool:
     """Tell whether `text` is a greeting, thanks or a remark about the desk itself."""
-    return normalised(text) in SMALL_TALK
+    return normalise(text) in SMALL_TALK
 
 
 def stems(text: str) -> frozenset[str]:

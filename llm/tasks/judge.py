@@ -26,7 +26,7 @@ class Inputs(BaseModel, frozen=True):
     foreign: bool = Field(default=False, description="the sources are in another language")
 
 
-class Verdict(BaseModel, frozen=True):
+class ClaimVerdict(BaseModel, frozen=True):
     """Whether one claim is supported by what it cites."""
 
     number: int
@@ -38,7 +38,7 @@ class Verdict(BaseModel, frozen=True):
 class Output(BaseModel, frozen=True):
     """A verdict for each claim, and what is to be done."""
 
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[ClaimVerdict, ...]
     completeness: float = Field(ge=0, le=1, description="how far the answer meets the question")
     language_matches: bool = Field(description="the answer is in the user's language")
     decision: Literal["approve", "research", "regenerate", "clarify"]

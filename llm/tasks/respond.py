@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 from llm.port import Task
 
 
-class Source(BaseModel, frozen=True):
+class PromptSource(BaseModel, frozen=True):
     """A chunk that may be cited, under its number."""
 
     number: int = Field(ge=1)
@@ -22,7 +22,7 @@ class Inputs(BaseModel, frozen=True):
 
     question: str
     language: str = Field(description="of the answer, ISO 639-1")
-    sources: tuple[Source, ...]
+    sources: tuple[PromptSource, ...]
     prompt: str = Field(description="the list of sources, without their texts, and the question")
     history: tuple[str, ...] = Field(default=(), description="earlier turns, oldest first")
     assumption: str = ""

@@ -3,8 +3,8 @@ import pytest
 from agents.essence import EssenceAgent, Reads, Writes
 from envelope.conversation import ClarificationReason, Pause, Turn
 from envelope.outcome import Wrote
-from llm.offline.essence import answer
-from llm.port import Answer, I, O, Task, Usage
+from llm.offline.essence_rules import answer
+from llm.port import I, ModelAnswer, O, Task, Usage
 from llm.tasks.essence import Inputs, Output
 
 
@@ -17,12 +17,12 @@ class Offline:
         self.asked = 0
         self._output = output
 
-    async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> Answer[O]:
+    async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> ModelAnswer[O]:
         self.asked += 1
         assert isinstance(inputs, Inputs)
         output = self._output or answer(inputs)
         assert isinstance(output, task.output)
-        return Answer(
+        return ModelAnswer(
             output=output, model=self.name, usage=Usage(), cost_usd=None, milliseconds=0.0
         )
 

@@ -6,11 +6,11 @@ from envelope.outcome import Wrote
 from knowledge.errors import IndexUnavailable
 from knowledge.port import Findings, SearchRequest
 from llm.errors import ModelUnavailable
-from llm.offline.injection import attack_in
+from llm.offline.attacks.injection import attack_in
 from llm.offline.phrases import EXIT, ORDINALS, SKIP, SMALL_TALK
-from llm.offline.scope import answer
-from llm.offline.words import normalised
-from llm.port import Answer, I, O, Task, Usage
+from llm.offline.scope_rules import answer
+from llm.offline.words import normalise
+from llm.port import I, ModelAnswer, O, Task, Usage
 from llm.tasks.scope import Inputs, Output, Strictness
 
 
@@ -49,13 +49,13 @@ class Rule:
         self._output = output
         self._error = error
 
-    async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> Answer[O]:
+    async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> ModelAnswer[O]:
         if self._error is not None:
             raise self._error
         assert isinstance(inputs, Inputs)
         output = self._output or answer(inputs)
         assert isinstance(output, task.output)
-        return Answer(
+        return ModelAnswer(
             output=output, model=self.name, usage=Usage(), cost_usd=None, milliseconds=0.0
         )
 
@@ -222,4 +222,4 @@ async def test_without_an_index_nothing_is_let_through_and_the_reason_is_said() 
 
 @pytest.mark.parametrize("phrases", [EXIT, SKIP, SMALL_TALK, *ORDINALS])
 def test_every_phrase_is_listed_in_the_form_texts_are_compared_in(phrases: frozenset[str]) -> None:
-    assert {phrase for phrase in phrases if normalised(phrase) != phrase} == set()
+    assert {phrase for phrase in phrases if normalise(phrase) != phrase} == set()

@@ -1,15 +1,15 @@
 import pytest
 
 from agents.quality import QualityAgent, Reads, Writes
+from citations.feedback import parse_unsupported
 from envelope.conversation import ClarificationReason
 from envelope.outcome import Wrote
 from envelope.sources import SourceReference, SourceUsed
-from llm.complaints import unsupported_in
 from llm.errors import UnreadableOutput
 from llm.offline.model import OfflineModel
 from llm.port import Model
 from llm.scripted import ScriptedModel
-from llm.tasks.judge import Output, Verdict
+from llm.tasks.judge import ClaimVerdict, Output
 
 CHUNKS = (
     "A rule may have up to 8 conditions. All of them must match.",
@@ -20,7 +20,7 @@ CHUNKS = (
 LANGUAGES = ("en", "ru", "zh", "en")
 GOOD = "A rule may have up to 8 conditions. [1]"
 APPROVAL = Output(
-    verdicts=(Verdict(number=1, supported=True, support=1.0),),
+    verdicts=(ClaimVerdict(number=1, supported=True, support=1.0),),
     completeness=1.0,
     language_matches=True,
     decision="approve",
@@ -80,7 +80,7 @@ async def test_each_claim_is_checked_and_the_failing_one_is_named_for_the_next_a
     assert not writes.validation_result.grounded
     assert writes.quality_score < 0.7
     assert writes.quality_decision == "regenerate"
-    assert unsupported_in(writes.quality_analysis) == (wrong,)
+    assert parse_unsupported(writes.quality_analysis) == (wrong,)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ async def test_each_claim_is_checked_and_the_failing_one_is_named_for_the_next_a
 )
 async def test_a_fooled_judge_cannot_pass_what_the_checks_without_a_model_fail(claim: str) -> None:
     count = 2 if "```" in claim else 1
-    verdicts = tuple(Verdict(number=n + 1, supported=True, support=1.0) for n in range(count))
+    verdicts = tuple(ClaimVerdict(number=n + 1, supported=True, support=1.0) for n in range(count))
     fooled = APPROVAL.model_copy(update={"verdicts": verdicts})
 
     writes = await judged(ScriptedModel([fooled]), reads(claim))
@@ -140,14 +140,14 @@ async def test_without_a_judge_only_claims_that_are_known_to_be_wrong_are_to_be_
 
     writes = await judged(model, reads(f"{GOOD} {wrong}"))
 
-    assert unsupported_in(writes.quality_analysis) == (wrong,)
+    assert parse_unsupported(writes.quality_analysis) == (wrong,)
 
 
 @pytest.mark.parametrize("numbers", [(), (2,), (1, 2)])
 async def test_verdicts_that_do_not_fit_the_claims_approve_nothing(
     numbers: tuple[int, ...],
 ) -> None:
-    verdicts = tuple(Verdict(number=n, supported=True, support=1.0) for n in numbers)
+    verdicts = tuple(ClaimVerdict(number=n, supported=True, support=1.0) for n in numbers)
     model = ScriptedModel([APPROVAL.model_copy(update={"verdicts": verdicts})])
 
     writes = await judged(model, reads(GOOD))
@@ -157,7 +157,7 @@ async def test_verdicts_that_do_not_fit_the_claims_approve_nothing(
 
 
 async def test_a_claim_the_judge_does_not_find_supported_is_not_approved() -> None:
-    doubted = Verdict(number=1, supported=False, support=0.2, reason="a condition differs")
+    doubted = ClaimVerdict(number=1, supported=False, support=0.2, reason="a condition differs")
     model = ScriptedModel([APPROVAL.model_copy(update={"verdicts": (doubted,)})])
 
     writes = await judged(model, reads(GOOD))
@@ -243,7 +243,7 @@ async def test_what_the_desk_assumed_is_no_claim_and_anything_else_uncited_is() 
 async def test_nothing_that_no_source_says_passes_because_nobody_would_judge_it(
     unchecked: str,
 ) -> None:
-    two = (APPROVAL.verdicts[0], Verdict(number=2, supported=True, support=1.0))
+    two = (APPROVAL.verdicts[0], ClaimVerdict(number=2, supported=True, support=1.0))
     model = ScriptedModel([APPROVAL.model_copy(update={"verdicts": two})])
 
     writes = await judged(model, reads(f"{unchecked}\n\n{GOOD}"))

@@ -1,10 +1,10 @@
 import pytest
 
 from agents.response import CONTEXT_LINE, Reads, ResponseAgent, Writes
+from citations.feedback import complaints
 from envelope.conversation import ClarificationReason
 from envelope.outcome import Wrote
 from envelope.sources import SourceReference
-from llm.complaints import complaints
 from llm.errors import ModelUnavailable
 from llm.offline.model import OfflineModel
 from llm.port import Model

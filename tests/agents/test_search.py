@@ -3,7 +3,7 @@ from envelope.conversation import ClarificationReason, Turn
 from envelope.outcome import Wrote
 from envelope.sources import SearchResult
 from knowledge.errors import IndexUnavailable
-from knowledge.port import Findings, Hit, Place, Quality, SearchRequest
+from knowledge.port import CandidatePlace, Findings, Hit, Quality, SearchRequest
 
 
 def hit(name: str, text: str = "Open Routing and press Add.", score: float = 1.0) -> Hit:
@@ -24,8 +24,8 @@ def hit(name: str, text: str = "Open Routing and press Add.", score: float = 1.0
     )
 
 
-def place(label: str) -> Place:
-    return Place(label=label, crumbs=(label,), document_id=label, url=None, score=1.0)
+def place(label: str) -> CandidatePlace:
+    return CandidatePlace(label=label, crumbs=(label,), document_id=label, url=None, score=1.0)
 
 
 def findings(
@@ -33,7 +33,7 @@ def findings(
     quality: Quality = "good",
     answerability: float = 0.8,
     ambiguity: float = 0.1,
-    places: tuple[Place, ...] = (),
+    places: tuple[CandidatePlace, ...] = (),
 ) -> Findings:
     return Findings(
         hits=hits,

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.counting_proxy import counting_proxy
 from benchmarks.server import private_server
-from broker.connecting import connect
+from broker.transport.connect import connect
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.endurance.holding import CLOSE_BYTES, settled
 from benchmarks.server import private_redis
-from broker.connecting import connect
+from broker.transport.connect import connect
 
 pytestmark = pytest.mark.redis
 

@@ -3,7 +3,7 @@ import pytest
 from benchmarks.figures import Row
 from benchmarks.parts import Spans, measure_speed, measure_trips
 from benchmarks.payload import HOPS, payloads
-from benchmarks.running import Mode, run
+from benchmarks.runner import Mode, run
 from benchmarks.systems.catalogue import SYSTEMS
 from benchmarks.systems.port import System
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from fakeredis import FakeServer
 
-from broker.connecting import connect
-from broker.embedded import Endpoint
+from broker.embedded.endpoint import Endpoint
 from broker.redis_broker import RedisBroker
-from tests.broker.rig import ROLES, SHORT_LEASE, Rig
+from broker.transport.connect import connect
 from tests.conftest import started_redis
+from tests.support.broker_harness import ROLES, SHORT_LEASE, BrokerHarness
 
 
 @pytest.fixture(scope="session")
@@ -56,7 +56,7 @@ async def client(request: pytest.FixtureRequest) -> AsyncIterator[Any]:
 
 
 @pytest.fixture
-async def rig(client: Any) -> Rig:
+async def harness(client: Any) -> BrokerHarness:
     """A prepared broker with a short lease."""
 
     def make(**options: Any) -> RedisBroker:
@@ -64,4 +64,4 @@ async def rig(client: Any) -> Rig:
 
     broker = make()
     await broker.prepare(ROLES)
-    return Rig(broker, client, make)
+    return BrokerHarness(broker, client, make)

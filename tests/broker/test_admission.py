@@ -2,9 +2,9 @@ import itertools
 import time
 from collections.abc import Sequence
 
-from broker.admission import Pace
 from broker.port import Accepted, Busy, Delivery, Duplicate
-from tests.broker.rig import Rig, eventually, finish, question
+from broker.settle.admission import AdmissionPolicy
+from tests.support.broker_harness import BrokerHarness, eventually, finish, question
 
 AT_LEAST = 2
 COLD = 4 * AT_LEAST
@@ -13,13 +13,13 @@ SHORTEST_TURN = 4
 """So many questions have to end before anything counts as measured."""
 
 
-def paced(rig: Rig, *, quota: int = 1000, lanes: tuple[str, ...] = ()) -> None:
-    rig.broker = rig.make(quota=quota, pace=Pace(at_least=AT_LEAST, lanes=lanes))
+def paced(harness: BrokerHarness, *, quota: int = 1000, lanes: tuple[str, ...] = ()) -> None:
+    harness.broker = harness.make(quota=quota, pace=AdmissionPolicy(at_least=AT_LEAST, lanes=lanes))
 
 
-async def ask(rig: Rig, numbers: Sequence[int], tenant: str = "acme") -> list[object]:
+async def ask(harness: BrokerHarness, numbers: Sequence[int], tenant: str = "acme") -> list[object]:
     return [
-        await rig.submit(question(conversation=f"{tenant}{number}", tenant=tenant))
+        await harness.submit(question(conversation=f"{tenant}{number}", tenant=tenant))
         for number in numbers
     ]
 
@@ -28,103 +28,107 @@ def let_in(told: Sequence[object]) -> int:
     return sum(isinstance(one, Accepted) for one in told)
 
 
-async def end_some(rig: Rig) -> Sequence[Delivery]:
+async def end_some(harness: BrokerHarness) -> Sequence[Delivery]:
     """End up to ten questions; return them."""
-    taken = await rig.take_all()
-    await rig.broker.settle([(one, finish()) for one in taken])
+    taken = await harness.take_all()
+    await harness.broker.settle([(one, finish()) for one in taken])
     return taken
 
 
 async def test_more_than_workers_can_do_in_time_is_refused_with_a_time_to_come_again(
-    rig: Rig,
+    harness: BrokerHarness,
 ) -> None:
-    paced(rig)
+    paced(harness)
 
-    told = await ask(rig, range(COLD + 3))
+    told = await ask(harness, range(COLD + 3))
 
     assert told[:COLD] == [Accepted()] * COLD
     assert told[COLD:] == [Busy(2.0, "overload")] * 3
 
 
-async def test_a_question_that_ends_makes_room_for_another(rig: Rig) -> None:
-    paced(rig)
-    await ask(rig, range(COLD + 1))
-    first, *_ = await rig.take_all()
-    await rig.settle(first, finish())
+async def test_a_question_that_ends_makes_room_for_another(harness: BrokerHarness) -> None:
+    paced(harness)
+    await ask(harness, range(COLD + 1))
+    first, *_ = await harness.take_all()
+    await harness.settle(first, finish())
 
-    assert let_in(await ask(rig, range(100, 103))) == 1
-
-
-async def test_a_duplicate_is_recognised_under_overload(rig: Rig) -> None:
-    paced(rig)
-    await ask(rig, range(COLD + 1))
-
-    assert await ask(rig, [0]) == [Duplicate(None)]
+    assert let_in(await ask(harness, range(100, 103))) == 1
 
 
-async def test_what_only_waits_makes_the_door_let_in_less(rig: Rig) -> None:
-    paced(rig)
+async def test_a_duplicate_is_recognised_under_overload(harness: BrokerHarness) -> None:
+    paced(harness)
+    await ask(harness, range(COLD + 1))
+
+    assert await ask(harness, [0]) == [Duplicate(None)]
+
+
+async def test_what_only_waits_makes_the_door_let_in_less(harness: BrokerHarness) -> None:
+    paced(harness)
     rounds = itertools.count(1)
 
     async def one_works() -> bool:
         """End one question with nobody working on another; tell whether seven more are too many."""
-        told = await ask(rig, [100 * next(rounds) + number for number in range(COLD)])
-        one, *rest = await rig.take_all()
-        await rig.broker.give_back(rest)
-        await rig.settle(one, finish())
-        return await rig.client.zcard("rd:{0}:deadlines") < COLD // 2 and let_in(told) == 0
+        told = await ask(harness, [100 * next(rounds) + number for number in range(COLD)])
+        one, *rest = await harness.take_all()
+        await harness.broker.give_back(rest)
+        await harness.settle(one, finish())
+        return await harness.client.zcard("rd:{0}:deadlines") < COLD // 2 and let_in(told) == 0
 
     assert await eventually(one_works)
 
 
-async def test_where_nothing_waits_the_door_lets_in_more_and_more(rig: Rig) -> None:
-    paced(rig)
+async def test_where_nothing_waits_the_door_lets_in_more_and_more(harness: BrokerHarness) -> None:
+    paced(harness)
     held: list[Delivery] = []
     numbers = itertools.count()
 
     async def grown() -> bool:
         """Work on whatever is let in at once; end half of it."""
         for _ in range(4 * COLD):
-            await ask(rig, [next(numbers)])
-            held.extend(await rig.take_all())
+            await ask(harness, [next(numbers)])
+            held.extend(await harness.take_all())
         open_now = len(held)
-        await rig.broker.settle([(one, finish()) for one in held[: open_now // 2]])
+        await harness.broker.settle([(one, finish()) for one in held[: open_now // 2]])
         del held[: open_now // 2]
         return open_now > 3 * COLD
 
     assert await eventually(grown)
 
 
-async def test_a_tenant_that_holds_less_than_its_part_still_gets_in(rig: Rig) -> None:
-    paced(rig)
-    noisy = await ask(rig, range(COLD + 2), "noisy")
+async def test_a_tenant_that_holds_less_than_its_part_still_gets_in(harness: BrokerHarness) -> None:
+    paced(harness)
+    noisy = await ask(harness, range(COLD + 2), "noisy")
 
-    quiet = await ask(rig, [1], "quiet")
-    again = await ask(rig, [99], "noisy")
+    quiet = await ask(harness, [1], "quiet")
+    again = await ask(harness, [99], "noisy")
 
     assert let_in(noisy) == COLD
     assert quiet == [Accepted()]
     assert [one.reason for one in again if isinstance(one, Busy)] == ["tenant_share"]
 
 
-async def test_many_tenants_together_stay_within_what_workers_can_do(rig: Rig) -> None:
-    paced(rig)
+async def test_many_tenants_together_stay_within_what_workers_can_do(
+    harness: BrokerHarness,
+) -> None:
+    paced(harness)
 
-    told = [one for number in range(50) for one in await ask(rig, [1], f"tenant{number}")]
+    told = [one for number in range(50) for one in await ask(harness, [1], f"tenant{number}")]
 
     assert let_in(told) <= COLD + 1
 
 
-async def test_the_time_to_come_again_is_reckoned_from_what_ends_here(rig: Rig) -> None:
-    paced(rig)
+async def test_the_time_to_come_again_is_reckoned_from_what_ends_here(
+    harness: BrokerHarness,
+) -> None:
+    paced(harness)
     began = time.monotonic()
     ended: list[Delivery] = []
     refused: list[Busy] = []
 
     async def measured() -> bool:
-        told = await ask(rig, range(100 * len(ended), 100 * len(ended) + 3 * COLD))
+        told = await ask(harness, range(100 * len(ended), 100 * len(ended) + 3 * COLD))
         refused.extend(one for one in told if isinstance(one, Busy))
-        ended.extend(await end_some(rig))
+        ended.extend(await end_some(harness))
         return bool(refused) and refused[-1].retry_after_seconds != 2.0
 
     await eventually(measured)
@@ -135,60 +139,62 @@ async def test_the_time_to_come_again_is_reckoned_from_what_ends_here(rig: Rig) 
     assert 0.05 <= refused[-1].retry_after_seconds <= max(0.05, longest)
 
 
-async def test_the_more_are_refused_the_later_they_are_told_to_come(rig: Rig) -> None:
-    paced(rig)
+async def test_the_more_are_refused_the_later_they_are_told_to_come(harness: BrokerHarness) -> None:
+    paced(harness)
     for number in range(3):
-        await ask(rig, range(100 * number, 100 * number + COLD))
-        await end_some(rig)
-    told = await ask(rig, range(1000, 1800))
+        await ask(harness, range(100 * number, 100 * number + COLD))
+        await end_some(harness)
+    told = await ask(harness, range(1000, 1800))
 
     waits = [one.retry_after_seconds for one in told if isinstance(one, Busy)]
 
     assert waits[-1] > waits[0]
 
 
-async def test_a_lane_of_its_own_is_not_held_up_by_questions(rig: Rig) -> None:
-    paced(rig, lanes=("search",))
-    await ask(rig, range(COLD + 1))
+async def test_a_lane_of_its_own_is_not_held_up_by_questions(harness: BrokerHarness) -> None:
+    paced(harness, lanes=("search",))
+    await ask(harness, range(COLD + 1))
 
-    aside = await rig.submit(question(conversation="aside"), role="search")
+    aside = await harness.submit(question(conversation="aside"), role="search")
 
     assert aside == Accepted()
 
 
-async def test_without_a_pace_the_quota_alone_bounds_the_shard(rig: Rig) -> None:
-    rig.broker = rig.make(quota=100)
+async def test_without_a_pace_the_quota_alone_bounds_the_shard(harness: BrokerHarness) -> None:
+    harness.broker = harness.make(quota=100)
 
-    assert let_in(await ask(rig, range(103))) == 100
+    assert let_in(await ask(harness, range(103))) == 100
 
 
-async def test_the_hard_quota_holds_whatever_the_pace_allows(rig: Rig) -> None:
-    paced(rig, quota=3)
+async def test_the_hard_quota_holds_whatever_the_pace_allows(harness: BrokerHarness) -> None:
+    paced(harness, quota=3)
 
-    told = await ask(rig, range(5))
+    told = await ask(harness, range(5))
 
     assert [one.reason for one in told if isinstance(one, Busy)] == ["shard_full"] * 2
 
 
-async def test_a_group_or_stream_that_is_gone_does_not_stop_the_door(rig: Rig) -> None:
-    paced(rig)
-    await rig.client.delete("rd:{0}:stream:manager")
+async def test_a_group_or_stream_that_is_gone_does_not_stop_the_door(
+    harness: BrokerHarness,
+) -> None:
+    paced(harness)
+    await harness.client.delete("rd:{0}:stream:manager")
 
-    assert await rig.submit() == Accepted()
-
-
-async def test_what_the_door_measured_dies_with_time(rig: Rig) -> None:
-    paced(rig)
-    await rig.submit()
-
-    assert 0 < await rig.client.pttl("rd:{0}:pace") <= 86_400_000
+    assert await harness.submit() == Accepted()
 
 
-async def test_a_refusal_leaves_nothing_behind(rig: Rig) -> None:
-    rig.broker = rig.make(pace=Pace(at_least=1))
-    await ask(rig, range(5))
-    before = await rig.client.dbsize()
+async def test_what_the_door_measured_dies_with_time(harness: BrokerHarness) -> None:
+    paced(harness)
+    await harness.submit()
 
-    await ask(rig, range(100, 200))
+    assert 0 < await harness.client.pttl("rd:{0}:pace") <= 86_400_000
 
-    assert await rig.client.dbsize() == before
+
+async def test_a_refusal_leaves_nothing_behind(harness: BrokerHarness) -> None:
+    harness.broker = harness.make(pace=AdmissionPolicy(at_least=1))
+    await ask(harness, range(5))
+    before = await harness.client.dbsize()
+
+    await ask(harness, range(100, 200))
+
+    assert await harness.client.dbsize() == before

@@ -12,16 +12,16 @@ from typing import Any
 import pytest
 from redis.exceptions import ResponseError
 
-from broker.embedded import REMOVED, Endpoint, answers, embedded_redis, find_server
+from broker.embedded.endpoint import REMOVED, Endpoint, answers, find_server, run_embedded_redis
 from broker.errors import BrokerUnavailableError, EmbeddedServerError
 from broker.redis_broker import RedisBroker
-from tests.broker.rig import Rig, eventually, finish, question
+from tests.support.broker_harness import BrokerHarness, eventually, finish, question
 
 ROOT = Path(__file__).parent.parent.parent
 USER = """
 import asyncio, sys
 from pathlib import Path
-from broker.embedded import embedded_redis
+from broker.embedded.endpoint import embedded_redis
 
 async def main():
     async with embedded_redis(Path(sys.argv[1])) as endpoint:
@@ -87,7 +87,7 @@ async def visits(endpoint: Endpoint) -> int:
 @pytest.mark.redis
 @pytest.mark.usefixtures("server")
 async def test_only_this_user_reaches_the_server_and_nobody_can_harm_it(tmp_path: Path) -> None:
-    async with embedded_redis(tmp_path) as endpoint:
+    async with run_embedded_redis(tmp_path) as endpoint:
         client: Any = endpoint.client()
         told = await client.info()
         for name in REMOVED:
@@ -107,10 +107,10 @@ async def test_only_this_user_reaches_the_server_and_nobody_can_harm_it(tmp_path
 @pytest.mark.slow
 @pytest.mark.usefixtures("server")
 async def test_what_was_written_is_there_at_the_next_start(tmp_path: Path) -> None:
-    async with embedded_redis(tmp_path) as endpoint:
+    async with run_embedded_redis(tmp_path) as endpoint:
         first = await visits(endpoint)
     await stopped(tmp_path)
-    async with embedded_redis(tmp_path) as endpoint:
+    async with run_embedded_redis(tmp_path) as endpoint:
         second = await visits(endpoint)
     await stopped(tmp_path)
 
@@ -122,7 +122,7 @@ async def test_what_was_written_is_there_at_the_next_start(tmp_path: Path) -> No
 @pytest.mark.usefixtures("server")
 async def test_an_entry_deleted_from_among_others_leaves_no_word_in_memory(tmp_path: Path) -> None:
     words = [f"{random.getrandbits(64):016x}".encode() for _ in range(3)]
-    async with embedded_redis(tmp_path) as endpoint:
+    async with run_embedded_redis(tmp_path) as endpoint:
         client: Any = endpoint.client()
         entries = [await client.xadd("stream", {"text": word}) for word in words]
         await client.xdel("stream", entries[1])
@@ -137,8 +137,8 @@ async def test_an_entry_deleted_from_among_others_leaves_no_word_in_memory(tmp_p
 @pytest.mark.redis
 @pytest.mark.usefixtures("server")
 async def test_a_second_user_attaches_and_the_last_to_leave_stops_it(tmp_path: Path) -> None:
-    async with embedded_redis(tmp_path) as first:
-        async with embedded_redis(tmp_path) as second:
+    async with run_embedded_redis(tmp_path) as first:
+        async with run_embedded_redis(tmp_path) as second:
             pass
         still_there = await visits(first)
     await stopped(tmp_path)
@@ -152,7 +152,7 @@ async def test_a_second_user_attaches_and_the_last_to_leave_stops_it(tmp_path: P
 @pytest.mark.usefixtures("server")
 async def test_the_server_stays_for_others_when_its_starter_is_killed(tmp_path: Path) -> None:
     with another_process(tmp_path) as starter:
-        async with embedded_redis(tmp_path) as endpoint:
+        async with run_embedded_redis(tmp_path) as endpoint:
             starter.kill()
             starter.wait()
             assert await visits(endpoint) == 2
@@ -167,7 +167,7 @@ async def test_no_process_is_left_behind_by_a_killed_user(tmp_path: Path) -> Non
         only.kill()
 
     await stopped(tmp_path)
-    async with embedded_redis(tmp_path) as endpoint:
+    async with run_embedded_redis(tmp_path) as endpoint:
         assert await visits(endpoint) == 2
     await stopped(tmp_path)
 
@@ -179,7 +179,7 @@ async def test_no_process_is_left_behind_by_a_killed_user(tmp_path: Path) -> Non
 async def test_a_killed_keeper_takes_its_server_along_and_the_next_user_starts_anew(
     tmp_path: Path,
 ) -> None:
-    async with embedded_redis(tmp_path) as before:
+    async with run_embedded_redis(tmp_path) as before:
         path = socket_of(tmp_path)
         assert await visits(before) == 1
         os.kill(keeper_pid(tmp_path), signal.SIGKILL)
@@ -188,7 +188,7 @@ async def test_a_killed_keeper_takes_its_server_along_and_the_next_user_starts_a
             return not answers(path)
 
         await eventually(gone)
-        async with embedded_redis(tmp_path) as again:
+        async with run_embedded_redis(tmp_path) as again:
             assert await visits(again) == 2
     await stopped(tmp_path)
 
@@ -197,10 +197,10 @@ async def test_a_killed_keeper_takes_its_server_along_and_the_next_user_starts_a
 @pytest.mark.slow
 @pytest.mark.usefixtures("server")
 async def test_a_server_that_dies_is_started_again_and_work_goes_on(tmp_path: Path) -> None:
-    async with embedded_redis(tmp_path) as endpoint:
-        rig = Rig(RedisBroker(endpoint.client()), None, RedisBroker)
-        await rig.broker.prepare(["manager"])
-        await rig.submit()
+    async with run_embedded_redis(tmp_path) as endpoint:
+        harness = BrokerHarness(RedisBroker(endpoint.client()), None, RedisBroker)
+        await harness.broker.prepare(["manager"])
+        await harness.submit()
         client = endpoint.client()
         server_pid = int((await client.info("server"))["process_id"])
         os.kill(server_pid, signal.SIGTERM)
@@ -210,17 +210,17 @@ async def test_a_server_that_dies_is_started_again_and_work_goes_on(tmp_path: Pa
 
         async def settled() -> bool:
             try:
-                return await rig.settle(await rig.take(), finish("still here"))
+                return await harness.settle(await harness.take(), finish("still here"))
             except BrokerUnavailableError:
                 return False
 
         await eventually(dead)
         await eventually(settled)
-        reply = await rig.broker.reply(question())
+        reply = await harness.broker.reply(question())
         assert reply is not None
         assert reply["text"] == "still here"
         await client.aclose()
-        await rig.broker.close()
+        await harness.broker.close()
     await stopped(tmp_path)
 
 
@@ -239,7 +239,7 @@ async def test_a_copied_folder_has_a_server_of_its_own(tmp_path: Path, deep: str
     with another_process(original):
         copy = copied(original, tmp_path / deep / "copy")
         with another_process(copy):
-            async with embedded_redis(original) as first, embedded_redis(copy) as second:
+            async with run_embedded_redis(original) as first, run_embedded_redis(copy) as second:
                 urls = (first.url, second.url)
                 counted = [await visits(first), await visits(first), await visits(second)]
     await stopped(original)
@@ -262,7 +262,7 @@ async def test_a_copy_that_takes_the_place_of_its_original_does_not_join_it(
     with another_process(place):
         place.rename(aside)
         copied(aside, place)
-        async with embedded_redis(place) as restored, embedded_redis(aside) as moved:
+        async with run_embedded_redis(place) as restored, run_embedded_redis(aside) as moved:
             apart = await server_of(restored) != await server_of(moved)
             # Whoever moves a folder finds the server that runs for it.
             assert await visits(moved) == 2
@@ -286,7 +286,7 @@ async def server_of(endpoint: Endpoint) -> int:
 async def test_a_folder_with_a_long_path_gets_a_short_socket(tmp_path: Path) -> None:
     folder = tmp_path / ("long" * 30) / ("ü" * 60)
 
-    async with embedded_redis(folder) as endpoint:
+    async with run_embedded_redis(folder) as endpoint:
         assert await visits(endpoint) == 1
         assert len(endpoint.url) < 108
     await stopped(folder)
@@ -299,7 +299,7 @@ async def test_data_of_a_newer_server_is_refused(tmp_path: Path) -> None:
     (tmp_path / "broker" / "version").write_text("99.1")
 
     with pytest.raises(EmbeddedServerError, match=r"redis-server 99\.1 or newer"):
-        async with embedded_redis(tmp_path):
+        async with run_embedded_redis(tmp_path):
             pass
 
 
@@ -313,23 +313,23 @@ async def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
     (tmp_path / "broker" / "appendonly.aof").write_text("nonsense\n")  # as older servers name it
 
     with pytest.raises(EmbeddedServerError, match="did not start"):
-        async with embedded_redis(tmp_path):
+        async with run_embedded_redis(tmp_path):
             pass
 
 
 async def test_without_a_server_memory_is_shared_in_the_process_and_ends_with_it(
     tmp_path: Path,
 ) -> None:
-    async with embedded_redis(tmp_path, find=lambda: None) as endpoint:
+    async with run_embedded_redis(tmp_path, find=lambda: None) as endpoint:
         assert [await visits(endpoint), await visits(endpoint)] == [1, 2]
-        rig = Rig(RedisBroker(endpoint.client()), None, RedisBroker)
-        await rig.broker.prepare(["manager"])
-        await rig.submit()
-        assert await rig.settle(await rig.take(), finish())
-        await rig.broker.close()
+        harness = BrokerHarness(RedisBroker(endpoint.client()), None, RedisBroker)
+        await harness.broker.prepare(["manager"])
+        await harness.submit()
+        assert await harness.settle(await harness.take(), finish())
+        await harness.broker.close()
 
     assert not endpoint.durable
-    async with embedded_redis(tmp_path, find=lambda: None) as endpoint:
+    async with run_embedded_redis(tmp_path, find=lambda: None) as endpoint:
         assert await visits(endpoint) == 1
 
 

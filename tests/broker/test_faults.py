@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from broker.connecting import connect
 from broker.port import Submission
+from broker.transport.connect import connect
 from envelope.question import Question
-from tests.broker import mortal
-from tests.broker.rig import LAST_RESORT, question
+from tests.broker import killable_worker
+from tests.support.broker_harness import LAST_RESORT, question
 
 ALWAYS_OPEN = 40
 KILLS = 25
@@ -18,18 +18,20 @@ OPEN = "rd:{0}:open"
 PATIENCE_SECONDS = 40.0
 
 
-class Staff:
+class RestartedWorkers:
     """Worker processes, of which one is killed now and then and replaced."""
 
     def __init__(self, url: str) -> None:
         self._url = url
         self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(["tests.broker.mortal"])
+        self._context.set_forkserver_preload(["tests.broker.killable_worker"])
         self._workers = [self._hired(role) for role in ("manager", "manager", "search", "search")]
         self._random = random.Random(7)
 
     def _hired(self, role: str) -> Any:
-        worker = self._context.Process(target=mortal.main, args=(self._url, role), name=role)
+        worker = self._context.Process(
+            target=killable_worker.main, args=(self._url, role), name=role
+        )
         worker.start()
         return worker
 
@@ -57,9 +59,9 @@ async def test_no_question_is_lost_or_worked_twice_while_workers_are_killed(
 ) -> None:
     client: Any = connect(redis_url)
     await client.flushall()
-    broker = mortal.broker_of(redis_url)
+    broker = killable_worker.broker_of(redis_url)
     await broker.prepare(["manager", "search"])
-    staff, asked = Staff(redis_url), list[Question]()
+    staff, asked = RestartedWorkers(redis_url), list[Question]()
     kills, kill_at, until = 0, 10, time.monotonic() + PATIENCE_SECONDS
 
     try:
@@ -70,7 +72,7 @@ async def test_no_question_is_lost_or_worked_twice_while_workers_are_killed(
                 await broker.submit(
                     Submission(asked[-1], b"1", "manager", 300.0, LAST_RESORT, "chat")
                 )
-            progress = int(await client.get(mortal.PROGRESS) or 0)
+            progress = int(await client.get(killable_worker.PROGRESS) or 0)
             if kills < KILLS and progress >= kill_at:
                 await asyncio.to_thread(staff.kill_one)
                 kills += 1
@@ -88,10 +90,10 @@ async def test_no_question_is_lost_or_worked_twice_while_workers_are_killed(
     # Only what three killed workers had held may be given up, and its user was told.
     assert len(answered) + len(buried) == len(asked)
     assert len(results) == len(set(results)) == len(asked)
-    assert float(await client.hget(mortal.ANSWERED, "answers")) == len(answered)
+    assert float(await client.hget(killable_worker.ANSWERED, "answers")) == len(answered)
     for each in answered:
         hops = [entry.fields for entry in await broker.journal(each) if entry.kind == "hop"]
-        assert hops == [{"number": number + 1} for number in range(mortal.HOPS)]
+        assert hops == [{"number": number + 1} for number in range(killable_worker.HOPS)]
     assert [status.depth for status in await broker.status(["manager", "search"])] == [0, 0]
     await client.aclose()
     await broker.close()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.embedded import find_server
+from broker.embedded.endpoint import find_server
 
 
 def server_in(folder: Path, version: str) -> Path:

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from broker.connecting import connect
-from broker.idling import IdleReader
+from broker.consume.group_reader import GroupReader
+from broker.consume.idle_reader import IdleReader
+from broker.context import BrokerContext
 from broker.keys import stream_key
-from broker.settling import Limits
-from broker.space import Space
-from broker.taking import Reader
-from tests.broker.rig import eventually
+from broker.settle.batch import BrokerLimits
+from broker.transport.connect import connect
+from tests.support.broker_harness import eventually
 
 ROLES = [f"role-{number}" for number in range(8)]
 LONG_SECONDS = 0.3
@@ -20,13 +20,13 @@ LONG_SECONDS = 0.3
 pytestmark = [pytest.mark.redis, pytest.mark.slow]
 
 
-class Desk:
+class IdleHarness:
     """Eight roles of one process, each of which reads for ever and keeps what it got."""
 
     def __init__(self, client: Any) -> None:
-        limits = Limits(60_000, 10, 3, 10, 10)
-        self.space = Space(client, 1, limits, 60_000)
-        self.reader = Reader(self.space)
+        limits = BrokerLimits(60_000, 10, 3, 10, 10)
+        self.space = BrokerContext(client, 1, limits, 60_000)
+        self.reader = GroupReader(self.space)
         self.idle = IdleReader(self.space, self.reader, long_seconds=LONG_SECONDS)
         self.client = client
         self.got: dict[str, list[bytes]] = {role: [] for role in ROLES}
@@ -51,10 +51,10 @@ class Desk:
 
 
 @pytest.fixture
-async def desk(redis_url: str) -> AsyncIterator[Desk]:
+async def desk(redis_url: str) -> AsyncIterator[IdleHarness]:
     client = connect(redis_url)
     await client.flushall()
-    desk = Desk(client)
+    desk = IdleHarness(client)
     for role in ROLES:
         await desk.reader.make_groups(role)
     async with asyncio.TaskGroup() as tasks:
@@ -65,7 +65,7 @@ async def desk(redis_url: str) -> AsyncIterator[Desk]:
     await client.aclose()
 
 
-async def after(desk: Desk, reads: int) -> None:
+async def after(desk: IdleHarness, reads: int) -> None:
     """Wait until the roles have come back so often."""
     aim = desk.reads + reads
 
@@ -75,7 +75,7 @@ async def after(desk: Desk, reads: int) -> None:
     await eventually(reached)
 
 
-async def test_idle_roles_share_one_read(desk: Desk) -> None:
+async def test_idle_roles_share_one_read(desk: IdleHarness) -> None:
     await after(desk, 3 * len(ROLES))
 
     before = await desk.commands()
@@ -85,7 +85,9 @@ async def test_idle_roles_share_one_read(desk: Desk) -> None:
     assert await desk.commands() - before <= 12
 
 
-async def test_who_waits_with_others_gets_what_comes_for_it_and_nobody_else(desk: Desk) -> None:
+async def test_who_waits_with_others_gets_what_comes_for_it_and_nobody_else(
+    desk: IdleHarness,
+) -> None:
     await after(desk, 3 * len(ROLES))
     added = {role: [await desk.add(role) for _ in range(3)] for role in ROLES[:5]}
 
@@ -97,7 +99,7 @@ async def test_who_waits_with_others_gets_what_comes_for_it_and_nobody_else(desk
     assert desk.got == {role: added.get(role, []) for role in ROLES}
 
 
-async def test_a_role_that_had_work_waits_with_the_others_again(desk: Desk) -> None:
+async def test_a_role_that_had_work_waits_with_the_others_again(desk: IdleHarness) -> None:
     await after(desk, 3 * len(ROLES))
     await desk.add(ROLES[0])
     await after(desk, 4 * len(ROLES))
@@ -108,7 +110,7 @@ async def test_a_role_that_had_work_waits_with_the_others_again(desk: Desk) -> N
     assert await desk.commands() - before <= 12
 
 
-async def test_a_group_that_is_gone_is_made_again_while_all_wait(desk: Desk) -> None:
+async def test_a_group_that_is_gone_is_made_again_while_all_wait(desk: IdleHarness) -> None:
     await after(desk, 3 * len(ROLES))
     await desk.client.flushall()
     added = await desk.add(ROLES[3])

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker import keys
-from broker.port import Bury, Forward, Retry, Send, Want
+from broker.port import Bury, ConsumerDemand, Forward, FrameSend, Retry
 from envelope.question import Question, in_key
-from tests.broker.rig import Rig, carrying, finish, forward, question
+from tests.support.broker_harness import BrokerHarness, carrying, finish, forward, question
 
 ROW = re.compile(r"^\| (rd:\S+(?: id>)?) +\| (\w+) ", re.MULTILINE)
 
@@ -24,14 +24,16 @@ def table() -> list[tuple[re.Pattern[str], str]]:
     ]
 
 
-async def test_every_key_that_is_written_stands_in_the_table_with_its_type(rig: Rig) -> None:
+async def test_every_key_that_is_written_stands_in_the_table_with_its_type(
+    harness: BrokerHarness,
+) -> None:
     names = ["c1", "c2", "c3", "c4", "c:5"]
     for name in names:
-        await rig.submit(question(conversation=name), result_list="chat")
-    await rig.submit(question("m2", conversation="c1"))
-    await rig.submit(question(conversation="later"), not_before_seconds=60)
-    await rig.submit(question(conversation="long"))
-    long = Send("search", carried=carrying(question(conversation="long")))
+        await harness.submit(question(conversation=name), result_list="chat")
+    await harness.submit(question("m2", conversation="c1"))
+    await harness.submit(question(conversation="later"), not_before_seconds=60)
+    await harness.submit(question(conversation="long"))
+    long = FrameSend("search", decoded=carrying(question(conversation="long")))
     ends: list[Any] = [
         forward(),
         finish(forget="all"),
@@ -40,12 +42,13 @@ async def test_every_key_that_is_written_stands_in_the_table_with_its_type(rig: 
         finish(),
         Forward((long,)),
     ]
-    batch = list(zip(await rig.take_all(), ends, strict=True))
-    await rig.broker.settle_and_take(batch, [Want("search", "w1", 2)])
-    await rig.broker.sweep()
+    batch = list(zip(await harness.take_all(), ends, strict=True))
+    await harness.broker.settle_and_take(batch, [ConsumerDemand("search", "w1", 2)])
+    await harness.broker.sweep()
 
     found = [
-        (key.decode(), (await rig.client.type(key)).decode()) for key in await rig.client.keys("*")
+        (key.decode(), (await harness.client.type(key)).decode())
+        for key in await harness.client.keys("*")
     ]
     used = {
         (name.pattern, kind)

@@ -4,7 +4,7 @@ import pytest
 import structlog
 from structlog.testing import LogCapture
 
-from broker.outage import PAUSE_SECONDS, Outage
+from broker.transport.outage import PAUSE_SECONDS, Outage
 
 ERROR = ConnectionError("gone")
 
@@ -36,9 +36,9 @@ def test_however_many_fail_it_is_told_once_in_a_while(heard: LogCapture) -> None
     outage = Outage(clock=clock)
 
     for _ in range(1000):
-        outage.failed("take", ERROR)
+        outage.record_failure("take", ERROR)
     clock.now = PAUSE_SECONDS
-    outage.failed("settle", ERROR)
+    outage.record_failure("settle", ERROR)
 
     assert [(line["what"], line["failures"]) for line in heard.entries] == [
         ("take", 1),
@@ -48,11 +48,11 @@ def test_however_many_fail_it_is_told_once_in_a_while(heard: LogCapture) -> None
 
 def test_the_end_is_told_once(heard: LogCapture) -> None:
     outage = Outage(clock=Clock())
-    outage.succeeded()
-    outage.failed("take", ERROR)
+    outage.record_success()
+    outage.record_failure("take", ERROR)
 
-    outage.succeeded()
-    outage.succeeded()
+    outage.record_success()
+    outage.record_success()
 
     assert [line["event"] for line in heard.entries] == [
         "broker_unreachable",
@@ -64,8 +64,8 @@ def test_coming_and_going_is_no_reason_to_shout(heard: LogCapture) -> None:
     outage = Outage(clock=Clock())
 
     for _ in range(100):
-        outage.failed("take", ERROR)
-        outage.succeeded()
+        outage.record_failure("take", ERROR)
+        outage.record_success()
 
     assert len(heard.entries) == 2
     assert outage.troubles == 100

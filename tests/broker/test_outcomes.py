@@ -5,32 +5,36 @@ from typing import Any
 
 import pytest
 
+from broker.context import BrokerContext
 from broker.errors import BrokerUnavailableError
-from broker.outcomes import Outcomes
 from broker.port import Fields
-from broker.settling import Limits
-from broker.space import Space
-from broker.views import Views
+from broker.replies.queries import Views
+from broker.replies.reply_waiter import ReplyWaiter
+from broker.settle.batch import BrokerLimits
 from envelope.question import Question
-from tests.broker.rig import LAST_RESORT, Rig, finish, question
+from tests.support.broker_harness import LAST_RESORT, BrokerHarness, finish, question
 
 
-async def test_the_outcome_of_an_answered_question_is_there_at_once(rig: Rig) -> None:
-    await rig.submit()
-    await rig.settle(await rig.take(), finish("known"))
+async def test_the_outcome_of_an_answered_question_is_there_at_once(harness: BrokerHarness) -> None:
+    await harness.submit()
+    await harness.settle(await harness.take(), finish("known"))
 
-    assert await rig.broker.outcome(question()) == {"outcome": "answered", "text": "known"}
-
-
-async def test_waiting_for_an_open_question_ends_in_time_with_nothing(rig: Rig) -> None:
-    await rig.submit()
-
-    assert await rig.broker.outcome(question(), block_seconds=0.03) is None
+    assert await harness.broker.outcome(question()) == {"outcome": "answered", "text": "known"}
 
 
-async def test_who_waits_while_another_reads_ends_in_time_or_when_called_off(rig: Rig) -> None:
-    views, outcomes = looking(rig)
-    first, second = await two_open(rig)
+async def test_waiting_for_an_open_question_ends_in_time_with_nothing(
+    harness: BrokerHarness,
+) -> None:
+    await harness.submit()
+
+    assert await harness.broker.outcome(question(), block_seconds=0.03) is None
+
+
+async def test_who_waits_while_another_reads_ends_in_time_or_when_called_off(
+    harness: BrokerHarness,
+) -> None:
+    views, outcomes = looking(harness)
+    first, second = await two_open(harness)
 
     async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
         reader = tasks.create_task(outcomes.outcome(first, 15.0))
@@ -40,87 +44,91 @@ async def test_who_waits_while_another_reads_ends_in_time_or_when_called_off(rig
         views.looked.clear()
         await views.looked.wait()
         cancelled.cancel()
-        for delivery in await rig.take_all():
-            await rig.settle(delivery, finish(str(delivery.question.conversation_id)))
+        for delivery in await harness.take_all():
+            await harness.settle(delivery, finish(str(delivery.question.conversation_id)))
 
     assert cancelled.cancelled()
     assert reader.result() == {"outcome": "answered", "text": "c1"}
     assert await outcomes.outcome(second, 0.0) == {"outcome": "answered", "text": "c2"}
 
 
-async def test_whoever_waits_for_a_question_that_redis_lost_is_told_so(rig: Rig) -> None:
-    await rig.submit()
-    await rig.client.flushall()
+async def test_whoever_waits_for_a_question_that_redis_lost_is_told_so(
+    harness: BrokerHarness,
+) -> None:
+    await harness.submit()
+    await harness.client.flushall()
 
-    reply = await rig.broker.outcome(question(), block_seconds=30.0)
+    reply = await harness.broker.outcome(question(), block_seconds=30.0)
 
     assert reply is not None
     assert (reply["outcome"], reply["termination_reason"]) == ("failed", "lost")
     assert reply["message_id"] == "m1"
 
 
-async def test_who_waits_for_a_message_that_is_forgotten_hears_how_it_ended(rig: Rig) -> None:
-    await rig.submit()
+async def test_who_waits_for_a_message_that_is_forgotten_hears_how_it_ended(
+    harness: BrokerHarness,
+) -> None:
+    await harness.submit()
 
     async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
-        waiting = tasks.create_task(rig.broker.outcome(question(), block_seconds=9.0))
-        late = tasks.create_task(rig.broker.cancel(question(), forget=True))
+        waiting = tasks.create_task(harness.broker.outcome(question(), block_seconds=9.0))
+        late = tasks.create_task(harness.broker.cancel(question(), forget=True))
 
     assert late.result()
-    for reply in (waiting.result(), await rig.broker.outcome(question(), block_seconds=9.0)):
+    for reply in (waiting.result(), await harness.broker.outcome(question(), block_seconds=9.0)):
         assert reply is not None
         assert (reply["outcome"], reply["text"]) == ("superseded", "")
 
 
-async def _waited(rig: Rig, conversation: str) -> Any:
+async def _waited(harness: BrokerHarness, conversation: str) -> Any:
     """Wait for an outcome as a door does: again and again."""
     while True:
         asked = question(conversation=conversation)
-        reply = await rig.broker.outcome(asked, block_seconds=0.2)
+        reply = await harness.broker.outcome(asked, block_seconds=0.2)
         if reply is not None:
             return reply["text"]
 
 
-async def test_many_wait_at_once_and_each_gets_its_own_reply(rig: Rig) -> None:
+async def test_many_wait_at_once_and_each_gets_its_own_reply(harness: BrokerHarness) -> None:
     names = [f"c{number}" for number in range(40)]
     for name in names:
-        await rig.submit(question(conversation=name))
+        await harness.submit(question(conversation=name))
 
     async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
-        waiting = [tasks.create_task(_waited(rig, name)) for name in [*names, *names]]
+        waiting = [tasks.create_task(_waited(harness, name)) for name in [*names, *names]]
         while not all(task.done() for task in waiting):
-            for delivery in await rig.take_all():
+            for delivery in await harness.take_all():
                 text = delivery.question.conversation_id
-                assert await rig.settle(delivery, finish(text))
+                assert await harness.settle(delivery, finish(text))
 
     assert [task.result() for task in waiting] == [*names, *names]
 
 
-async def test_who_stops_waiting_hands_the_reading_on(rig: Rig) -> None:
+async def test_who_stops_waiting_hands_the_reading_on(harness: BrokerHarness) -> None:
     for name in ("c1", "c2", "c3"):
-        await rig.submit(question(conversation=name))
+        await harness.submit(question(conversation=name))
 
     async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
-        first = tasks.create_task(_waited(rig, "c1"))
-        await rig.broker.outcome(question(conversation="c2"), block_seconds=0.01)
-        others = [tasks.create_task(_waited(rig, name)) for name in ("c2", "c3")]
-        await rig.broker.outcome(question(conversation="c2"), block_seconds=0.01)
+        first = tasks.create_task(_waited(harness, "c1"))
+        await harness.broker.outcome(question(conversation="c2"), block_seconds=0.01)
+        others = [tasks.create_task(_waited(harness, name)) for name in ("c2", "c3")]
+        await harness.broker.outcome(question(conversation="c2"), block_seconds=0.01)
         first.cancel()
-        for delivery in await rig.take_all():
-            await rig.settle(delivery, finish(delivery.question.conversation_id))
+        for delivery in await harness.take_all():
+            await harness.settle(delivery, finish(delivery.question.conversation_id))
 
     assert [task.result() for task in others] == ["c2", "c3"]
 
 
-async def test_an_outcome_by_deadline_or_cancel_wakes_who_waits(rig: Rig) -> None:
-    await rig.submit(question(conversation="c1"), deadline_seconds=0.05)
-    await rig.submit(question(conversation="c2"))
+async def test_an_outcome_by_deadline_or_cancel_wakes_who_waits(harness: BrokerHarness) -> None:
+    await harness.submit(question(conversation="c1"), deadline_seconds=0.05)
+    await harness.submit(question(conversation="c2"))
 
     async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
-        late = tasks.create_task(_waited(rig, "c1"))
-        cancelled = tasks.create_task(_waited(rig, "c2"))
-        await rig.broker.cancel(question(conversation="c2"))
-        await rig.due_reply(question(conversation="c1"))
+        late = tasks.create_task(_waited(harness, "c1"))
+        cancelled = tasks.create_task(_waited(harness, "c2"))
+        await harness.broker.cancel(question(conversation="c2"))
+        await harness.due_reply(question(conversation="c1"))
 
     assert late.result() == LAST_RESORT["text"]
     assert cancelled.result() == ""
@@ -129,7 +137,7 @@ async def test_an_outcome_by_deadline_or_cancel_wakes_who_waits(rig: Rig) -> Non
 class Looks(Views):
     """Tells when somebody has looked and waits for notices, and what was looked up after those."""
 
-    def __init__(self, space: Space) -> None:
+    def __init__(self, space: BrokerContext) -> None:
         super().__init__(space)
         self.looked = asyncio.Event()
         self.asked: list[Question] = []
@@ -144,7 +152,7 @@ class Looks(Views):
         return await super().ends(questions)
 
 
-class EndsMeanwhile(Outcomes):
+class EndsMeanwhile(ReplyWaiter):
     """Ends what `ends` names once somebody was given the turn to read, and has not woken up yet."""
 
     ends: Question | None = None
@@ -152,28 +160,28 @@ class EndsMeanwhile(Outcomes):
     def _hand_on(self) -> None:
         super()._hand_on()
         if self.ends is not None:
-            self.ended(self.ends, {"outcome": "answered"})
+            self.publish_local(self.ends, {"outcome": "answered"})
 
 
-def looking(rig: Rig) -> tuple[Looks, EndsMeanwhile]:
-    space = Space(rig.client, 1, Limits(1000, 10, 3, 10, 10), 1000)
+def looking(harness: BrokerHarness) -> tuple[Looks, EndsMeanwhile]:
+    space = BrokerContext(harness.client, 1, BrokerLimits(1000, 10, 3, 10, 10), 1000)
     views = Looks(space)
     return views, EndsMeanwhile(space, views)
 
 
-async def two_open(rig: Rig) -> tuple[Question, Question]:
+async def two_open(harness: BrokerHarness) -> tuple[Question, Question]:
     """Submit the questions of two conversations."""
     first, second = question(conversation="c1"), question(conversation="c2")
-    await rig.submit(first)
-    await rig.submit(second)
+    await harness.submit(first)
+    await harness.submit(second)
     return first, second
 
 
 async def test_who_is_just_given_the_turn_to_read_still_hears_of_its_own_question(
-    rig: Rig,
+    harness: BrokerHarness,
 ) -> None:
-    views, outcomes = looking(rig)
-    first, second = await two_open(rig)
+    views, outcomes = looking(harness)
+    first, second = await two_open(harness)
 
     async with asyncio.timeout(8), asyncio.TaskGroup() as tasks:
         tasks.create_task(outcomes.outcome(first, 9.0))
@@ -182,19 +190,19 @@ async def test_who_is_just_given_the_turn_to_read_still_hears_of_its_own_questio
         waiting = tasks.create_task(outcomes.outcome(second, 9.0))
         await views.looked.wait()
         outcomes.ends = second
-        for delivery in await rig.take_all():
+        for delivery in await harness.take_all():
             if delivery.question == first:
-                await rig.settle(delivery, finish())
+                await harness.settle(delivery, finish())
 
     assert waiting.result() == {"outcome": "answered"}
 
 
 @pytest.mark.parametrize("answer", ["arrives", "was somebody else's", "was lost"])
 async def test_what_this_process_ends_itself_is_looked_up_only_where_its_settlement_does_not_tell(
-    rig: Rig, answer: str
+    harness: BrokerHarness, answer: str
 ) -> None:
-    views, outcomes = looking(rig)
-    mine, other = await two_open(rig)
+    views, outcomes = looking(harness)
+    mine, other = await two_open(harness)
 
     async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
         waiting = tasks.create_task(outcomes.outcome(mine, 60.0))
@@ -202,16 +210,16 @@ async def test_what_this_process_ends_itself_is_looked_up_only_where_its_settlem
         views.looked.clear()
         following = tasks.create_task(outcomes.outcome(other, 60.0))
         await views.looked.wait()
-        held = {delivery.question: delivery for delivery in await rig.take_all()}
+        held = {delivery.question: delivery for delivery in await harness.take_all()}
         with suppress(BrokerUnavailableError):
             async with outcomes.ending([mine]):
-                await rig.settle(held[mine], finish("of Redis"))
-                await rig.settle(held[other], finish())
+                await harness.settle(held[mine], finish("of Redis"))
+                await harness.settle(held[other], finish())
                 # Notices come in their order: the one of `mine` was read by then.
                 await following
                 assert not waiting.done()
                 if answer == "arrives":
-                    outcomes.ended(mine, {"text": "of the settlement"})
+                    outcomes.publish_local(mine, {"text": "of the settlement"})
                 if answer == "was lost":
                     raise BrokerUnavailableError("no answer")
         reply = await waiting

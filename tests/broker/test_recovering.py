@@ -1,47 +1,47 @@
-from tests.broker.rig import Rig, eventually, finish, question
+from tests.support.broker_harness import BrokerHarness, eventually, finish, question
 
 
-async def _recovered(rig: Rig, *known: tuple[int, str]) -> None:
+async def _recovered(harness: BrokerHarness, *known: tuple[int, str]) -> None:
     async def look() -> bool:
-        return await rig.broker.recover("manager", "w1", known)
+        return await harness.broker.recover("manager", "w1", known)
 
     await eventually(look)
 
 
-async def test_what_never_arrived_is_there_for_the_next_who_takes(rig: Rig) -> None:
-    await rig.submit(question(conversation="c1"))
-    await rig.submit(question(conversation="c2"))
-    arrived, lost = await rig.take_all()
+async def test_what_never_arrived_is_there_for_the_next_who_takes(harness: BrokerHarness) -> None:
+    await harness.submit(question(conversation="c1"))
+    await harness.submit(question(conversation="c2"))
+    arrived, lost = await harness.take_all()
 
-    await _recovered(rig, (arrived.shard, arrived.entry_id))
+    await _recovered(harness, (arrived.shard, arrived.entry_id))
 
-    again = await rig.take(consumer="w2")
+    again = await harness.take(consumer="w2")
     assert again.question == lost.question
     assert (again.count, again.starts) == (1, 1)
-    assert await rig.settle(arrived, finish())
-    assert not await rig.settle(lost, finish())
-    assert await rig.settle(again, finish())
+    assert await harness.settle(arrived, finish())
+    assert not await harness.settle(lost, finish())
+    assert await harness.settle(again, finish())
 
 
-async def test_what_was_delivered_just_now_may_still_arrive(rig: Rig) -> None:
-    await rig.submit()
-    held = await rig.take()
+async def test_what_was_delivered_just_now_may_still_arrive(harness: BrokerHarness) -> None:
+    await harness.submit()
+    held = await harness.take()
 
-    assert not await rig.broker.recover("manager", "w1", [])
+    assert not await harness.broker.recover("manager", "w1", [])
 
-    assert await rig.settle(held, finish())
-
-
-async def test_nobody_loses_what_another_holds(rig: Rig) -> None:
-    await rig.submit()
-    held = await rig.take(consumer="w2")
-
-    assert await rig.broker.recover("manager", "w1", [])
-
-    assert await rig.settle(held, finish())
+    assert await harness.settle(held, finish())
 
 
-async def test_recovering_without_a_group_finds_nothing(rig: Rig) -> None:
-    await rig.client.delete("rd:{0}:stream:manager")
+async def test_nobody_loses_what_another_holds(harness: BrokerHarness) -> None:
+    await harness.submit()
+    held = await harness.take(consumer="w2")
 
-    assert await rig.broker.recover("manager", "w1", [])
+    assert await harness.broker.recover("manager", "w1", [])
+
+    assert await harness.settle(held, finish())
+
+
+async def test_recovering_without_a_group_finds_nothing(harness: BrokerHarness) -> None:
+    await harness.client.delete("rd:{0}:stream:manager")
+
+    assert await harness.broker.recover("manager", "w1", [])

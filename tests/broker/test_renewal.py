@@ -6,10 +6,18 @@ import pytest
 from fakeredis import FakeAsyncRedis, FakeServer
 
 from broker.errors import BrokerUnavailableError
-from broker.port import Delivery, Lost
+from broker.maintenance.lease_renewer import LeaseRenewal
+from broker.port import Delivery, LeaseLost
 from broker.redis_broker import RedisBroker
-from broker.renewal import LeaseRenewal
-from tests.broker.rig import LAST_RESORT, ROLES, SHORT_LEASE, Rig, eventually, finish, question
+from tests.support.broker_harness import (
+    LAST_RESORT,
+    ROLES,
+    SHORT_LEASE,
+    BrokerHarness,
+    eventually,
+    finish,
+    question,
+)
 
 PATIENCE_SECONDS = 10.0
 
@@ -27,7 +35,7 @@ class CountingBroker(RedisBroker):
         self._failures = failures
         self._renewals_left = enough
 
-    async def renew(self, held: Sequence[Delivery]) -> Sequence[Lost]:
+    async def renew(self, held: Sequence[Delivery]) -> Sequence[LeaseLost]:
         if self._failures:
             self._failures -= 1
             raise BrokerUnavailableError("Redis does not answer: it is away")
@@ -44,15 +52,15 @@ def server() -> FakeServer:
 
 
 @pytest.fixture
-async def rig(server: FakeServer) -> Rig:
+async def harness(server: FakeServer) -> BrokerHarness:
     client = FakeAsyncRedis(server=server, protocol=2)
     broker = RedisBroker(client, lease_seconds=SHORT_LEASE)
     await broker.prepare(ROLES)
-    return Rig(broker, client, RedisBroker)
+    return BrokerHarness(broker, client, RedisBroker)
 
 
 @contextmanager
-def renewing(broker: CountingBroker, lost: list[Lost]) -> Iterator[LeaseRenewal]:
+def renewing(broker: CountingBroker, lost: list[LeaseLost]) -> Iterator[LeaseRenewal]:
     renewal = LeaseRenewal(lambda: broker, lease_seconds=broker.lease)
     renewal.start(lost.append)
     try:
@@ -63,42 +71,46 @@ def renewing(broker: CountingBroker, lost: list[Lost]) -> Iterator[LeaseRenewal]
 
 
 @pytest.mark.slow
-async def test_a_handler_that_blocks_its_loop_keeps_its_entry(rig: Rig, server: FakeServer) -> None:
-    lost: list[Lost] = []
+async def test_a_handler_that_blocks_its_loop_keeps_its_entry(
+    harness: BrokerHarness, server: FakeServer
+) -> None:
+    lost: list[LeaseLost] = []
     broker = CountingBroker(server, enough=12, lease=0.3)  # one that a busy machine keeps
-    await rig.submit()
-    held = await rig.take()
+    await harness.submit()
+    held = await harness.take()
 
     with renewing(broker, lost) as renewal:
         renewal.hold(held)
         # Nothing else runs on this loop meanwhile: 12 renewals are 4 leases.
         assert broker.enough.wait(PATIENCE_SECONDS)
-        stolen = await rig.take_all(consumer="w2")
+        stolen = await harness.take_all(consumer="w2")
 
     assert (stolen, lost) == ([], [])
-    assert await rig.settle(held, finish())
+    assert await harness.settle(held, finish())
 
 
-async def test_what_is_released_is_renewed_no_longer(rig: Rig, server: FakeServer) -> None:
-    lost: list[Lost] = []
-    await rig.submit()
-    held = await rig.take()
+async def test_what_is_released_is_renewed_no_longer(
+    harness: BrokerHarness, server: FakeServer
+) -> None:
+    lost: list[LeaseLost] = []
+    await harness.submit()
+    held = await harness.take()
 
     with renewing(CountingBroker(server), lost) as renewal:
         renewal.hold(held)
         renewal.release(held)
         renewal.release(held)
-        again = await rig.reclaimed()
+        again = await harness.reclaimed()
 
     assert again.starts == 2
     assert lost == []
 
 
-async def test_a_loss_is_told_once(rig: Rig, server: FakeServer) -> None:
-    lost: list[Lost] = []
-    await rig.submit()
-    held = await rig.take()
-    await rig.reclaimed()
+async def test_a_loss_is_told_once(harness: BrokerHarness, server: FakeServer) -> None:
+    lost: list[LeaseLost] = []
+    await harness.submit()
+    held = await harness.take()
+    await harness.reclaimed()
     broker = CountingBroker(server, enough=5)
 
     with renewing(broker, lost) as renewal:
@@ -109,33 +121,37 @@ async def test_a_loss_is_told_once(rig: Rig, server: FakeServer) -> None:
 
         await eventually(told)
 
-    assert lost == [Lost("manager", 0, held.entry_id, 1)]
+    assert lost == [LeaseLost("manager", 0, held.entry_id, 1)]
 
 
-async def test_one_renewal_anywhere_is_enough_for_deadlines(rig: Rig, server: FakeServer) -> None:
-    await rig.submit(deadline_seconds=0.05)
+async def test_one_renewal_anywhere_is_enough_for_deadlines(
+    harness: BrokerHarness, server: FakeServer
+) -> None:
+    await harness.submit(deadline_seconds=0.05)
 
     with renewing(CountingBroker(server), []):
 
         async def ended() -> object:
-            return await rig.broker.reply(question())
+            return await harness.broker.reply(question())
 
         assert await eventually(ended) == LAST_RESORT
 
 
 @pytest.mark.slow
-async def test_a_redis_that_was_away_is_renewed_again(rig: Rig, server: FakeServer) -> None:
+async def test_a_redis_that_was_away_is_renewed_again(
+    harness: BrokerHarness, server: FakeServer
+) -> None:
     broker = CountingBroker(server, failures=2, enough=1)
-    await rig.submit()
+    await harness.submit()
 
     with renewing(broker, []) as renewal:
-        renewal.hold(await rig.take())
+        renewal.hold(await harness.take())
 
         assert broker.enough.wait(PATIENCE_SECONDS)
         assert renewal.alive
 
 
-async def test_a_renewal_can_be_started_again(rig: Rig, server: FakeServer) -> None:
+async def test_a_renewal_can_be_started_again(harness: BrokerHarness, server: FakeServer) -> None:
     renewal = LeaseRenewal(lambda: CountingBroker(server), lease_seconds=SHORT_LEASE)
 
     for _ in range(2):

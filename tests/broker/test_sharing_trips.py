@@ -7,10 +7,10 @@ import pytest
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import NoScriptError, ResponseError
 
-from broker.connecting import connect
 from broker.redis_broker import RedisBroker
-from broker.trips import LANES
-from tests.broker.rig import eventually, question
+from broker.transport.auto_pipelining import LANES
+from broker.transport.connect import connect
+from tests.support.broker_harness import eventually, question
 
 pytestmark = pytest.mark.redis
 

@@ -5,139 +5,149 @@ from typing import Any
 
 import pytest
 
-from broker.opening import Opening
-from broker.settling import Limits
-from broker.space import Space
-from broker.sweeping import LOOKS, MOVES, Sweeping
-from tests.broker.rig import ROLES, SHORT_LEASE, Rig, eventually, finish
+from broker.consume.delivery_loader import DeliveryLoader
+from broker.context import BrokerContext
+from broker.maintenance.orphan_rescuer import LOOKS, MOVES, OrphanRescuer
+from broker.settle.batch import BrokerLimits
+from tests.support.broker_harness import ROLES, SHORT_LEASE, BrokerHarness, eventually, finish
 
 STREAM = "rd:{0}:stream:manager"
 GROUP = "workers"
 
 
-async def pending(rig: Rig, number: int, consumer: str = "w1") -> None:
+async def pending(harness: BrokerHarness, number: int, consumer: str = "w1") -> None:
     """Have so many entries delivered to a consumer."""
-    pipeline = rig.client.pipeline(transaction=False)
+    pipeline = harness.client.pipeline(transaction=False)
     for place in range(number):
         fields = {"q": f"acme/desk/c{place}/m1", "f": "x", "d": "0", "l": "", "n": "0"}
         pipeline.xadd(STREAM, fields)
     await pipeline.execute()
-    await rig.client.xreadgroup(GROUP, consumer, {STREAM: ">"}, count=number)
+    await harness.client.xreadgroup(GROUP, consumer, {STREAM: ">"}, count=number)
 
 
-async def test_one_process_sweeps_at_a_time_and_the_others_stand_by(rig: Rig) -> None:
-    rig.broker = rig.make(lease_seconds=160)
-    other = rig.make(lease_seconds=160)
+async def test_one_process_sweeps_at_a_time_and_the_others_stand_by(harness: BrokerHarness) -> None:
+    harness.broker = harness.make(lease_seconds=160)
+    other = harness.make(lease_seconds=160)
 
-    first, stands_by, again = [await broker.sweep() for broker in (rig.broker, other, rig.broker)]
+    first, stands_by, again = [
+        await broker.sweep() for broker in (harness.broker, other, harness.broker)
+    ]
 
     # Whoever stands by asks again a sixteenth of a lease or two after the sweeper's next sweep.
     assert 150 < first <= 160 < stands_by <= 181
     assert 150 < again <= 160
 
 
-async def test_who_stands_by_sweeps_when_the_sweeper_does_not(rig: Rig) -> None:
-    rig.broker, other = rig.make(lease_seconds=0.3), rig.make(lease_seconds=0.3)
-    await rig.broker.sweep()
-    await rig.submit()
-    held = await rig.take()
+async def test_who_stands_by_sweeps_when_the_sweeper_does_not(harness: BrokerHarness) -> None:
+    harness.broker, other = harness.make(lease_seconds=0.3), harness.make(lease_seconds=0.3)
+    await harness.broker.sweep()
+    await harness.submit()
+    held = await harness.take()
 
     async def taken_over() -> Any:
         await asyncio.sleep(min(await other.sweep(), 0.05))
-        return await rig.take_all(consumer="w2")
+        return await harness.take_all(consumer="w2")
 
     (again,) = await eventually(taken_over)
 
     assert again.starts == 2
-    assert not await rig.settle(held, finish())
+    assert not await harness.settle(held, finish())
 
 
-async def test_the_next_sweep_is_due_when_the_next_lease_ends(rig: Rig) -> None:
-    rig.broker = rig.make(lease_seconds=100)
-    await rig.submit()
-    held = await rig.take()
-    await rig.client.xclaim(STREAM, GROUP, "w1", 0, [held.entry_id], idle=40_000, justid=True)
+async def test_the_next_sweep_is_due_when_the_next_lease_ends(harness: BrokerHarness) -> None:
+    harness.broker = harness.make(lease_seconds=100)
+    await harness.submit()
+    held = await harness.take()
+    await harness.client.xclaim(STREAM, GROUP, "w1", 0, [held.entry_id], idle=40_000, justid=True)
 
-    assert 50 < await rig.broker.sweep() <= 61
+    assert 50 < await harness.broker.sweep() <= 61
 
 
 @pytest.mark.slow
 async def test_a_sweep_looks_at_a_bounded_number_of_entries_and_goes_on_next_time(
-    rig: Rig,
+    harness: BrokerHarness,
 ) -> None:
-    rig.broker = rig.make(lease_seconds=60)
-    await pending(rig, 2 * LOOKS + 10)
-    entries = await rig.client.xrange(STREAM)
+    harness.broker = harness.make(lease_seconds=60)
+    await pending(harness, 2 * LOOKS + 10)
+    entries = await harness.client.xrange(STREAM)
     last = entries[-1][0]
     # The answer that delivered it was lost: its consumer lives, and does not know of it.
-    await rig.client.xclaim(STREAM, GROUP, "w1", 0, [last], idle=90_000, justid=True)
+    await harness.client.xclaim(STREAM, GROUP, "w1", 0, [last], idle=90_000, justid=True)
 
-    waits = [await rig.broker.sweep() for _ in range(2)]
-    overlooked = await rig.take_all(consumer="w2")
-    await rig.broker.sweep()
+    waits = [await harness.broker.sweep() for _ in range(2)]
+    overlooked = await harness.take_all(consumer="w2")
+    await harness.broker.sweep()
 
     assert all(wait <= 60 / 16 for wait in waits)  # it goes on soon
     assert overlooked == []
-    assert (await rig.take(consumer="w2")).starts == 2
+    assert (await harness.take(consumer="w2")).starts == 2
 
 
 @pytest.mark.slow
-async def test_a_sweep_gives_back_a_bounded_number_and_the_rest_at_once(rig: Rig) -> None:
-    rig.broker = rig.make(lease_seconds=SHORT_LEASE)
-    await pending(rig, MOVES + 5)
+async def test_a_sweep_gives_back_a_bounded_number_and_the_rest_at_once(
+    harness: BrokerHarness,
+) -> None:
+    harness.broker = harness.make(lease_seconds=SHORT_LEASE)
+    await pending(harness, MOVES + 5)
 
     async def dead() -> bool:
-        return bool(await rig.client.xpending_range(STREAM, GROUP, "-", "+", 1, idle=60))
+        return bool(await harness.client.xpending_range(STREAM, GROUP, "-", "+", 1, idle=60))
 
     await eventually(dead)
-    wait = await rig.broker.sweep()
-    first = (await rig.client.xpending(STREAM, GROUP))["pending"]
-    await rig.broker.sweep()
+    wait = await harness.broker.sweep()
+    first = (await harness.client.xpending(STREAM, GROUP))["pending"]
+    await harness.broker.sweep()
 
     assert (wait < 0.01, first) == (True, 5)
-    assert (await rig.client.xpending(STREAM, GROUP))["pending"] == 0
+    assert (await harness.client.xpending(STREAM, GROUP))["pending"] == 0
 
 
-async def test_a_paused_process_dies_once_whatever_its_open_reads_take(rig: Rig) -> None:
-    await rig.submit()
-    await rig.take(consumer="paused-0")
+async def test_a_paused_process_dies_once_whatever_its_open_reads_take(
+    harness: BrokerHarness,
+) -> None:
+    await harness.submit()
+    await harness.take(consumer="paused-0")
 
-    taken = [await rig.reclaimed(consumer=f"paused-{instance}") for instance in (1, 2, 0)]
-    alive = await rig.reclaimed(consumer="other-0")
+    taken = [await harness.reclaimed(consumer=f"paused-{instance}") for instance in (1, 2, 0)]
+    alive = await harness.reclaimed(consumer="other-0")
 
     assert [each.starts for each in taken] == [2, 2, 2]
     assert (alive.starts, [death.worker for death in alive.deaths]) == (2, ["paused-0"])
-    assert await rig.settle(alive, finish())
+    assert await harness.settle(alive, finish())
 
 
-async def test_what_hangs_its_process_again_and_again_is_buried_all_the_same(rig: Rig) -> None:
-    await rig.submit()
-    await rig.take(consumer="only-0")
+async def test_what_hangs_its_process_again_and_again_is_buried_all_the_same(
+    harness: BrokerHarness,
+) -> None:
+    await harness.submit()
+    await harness.take(consumer="only-0")
     for _ in range(3):
-        await rig.reclaimed(consumer="only-0")
+        await harness.reclaimed(consumer="only-0")
 
     async def buried() -> Any:
-        await rig.broker.sweep()
-        return await rig.broker.dead_letters()
+        await harness.broker.sweep()
+        return await harness.broker.dead_letters()
 
     (letter,) = await eventually(buried)
 
     assert (letter.attempts, len(letter.deaths)) == (3, 3)
 
 
-async def test_a_sweeper_that_dies_before_burying_leaves_the_last_worker_named(rig: Rig) -> None:
+async def test_a_sweeper_that_dies_before_burying_leaves_the_last_worker_named(
+    harness: BrokerHarness,
+) -> None:
     async def dies(batch: Any) -> Any:
         raise ConnectionError("killed before it buried anything")
 
-    await rig.submit()
-    await rig.take(consumer="w1")
-    await rig.reclaimed(consumer="w2")
-    await rig.reclaimed(consumer="w3")
-    limits = Limits(
+    await harness.submit()
+    await harness.take(consumer="w1")
+    await harness.reclaimed(consumer="w2")
+    await harness.reclaimed(consumer="w3")
+    limits = BrokerLimits(
         ttl_ms=60_000, dead_letters=10, attempts=8, backoff_ms=100, longest_backoff_ms=1000
     )
-    space = Space(rig.client, 1, limits, int(SHORT_LEASE * 1000), dict.fromkeys(ROLES))
-    sweeper = Sweeping(space, dies, lambda delivery, error: None, Opening(space))
+    space = BrokerContext(harness.client, 1, limits, int(SHORT_LEASE * 1000), dict.fromkeys(ROLES))
+    sweeper = OrphanRescuer(space, dies, lambda delivery, error: None, DeliveryLoader(space))
 
     async def dead() -> bool:
         try:
@@ -147,8 +157,8 @@ async def test_a_sweeper_that_dies_before_burying_leaves_the_last_worker_named(r
         return False
 
     async def buried() -> Any:
-        await rig.broker.sweep()
-        return await rig.broker.dead_letters()
+        await harness.broker.sweep()
+        return await harness.broker.dead_letters()
 
     await eventually(dead)
     (letter,) = await eventually(buried)
@@ -157,14 +167,14 @@ async def test_a_sweeper_that_dies_before_burying_leaves_the_last_worker_named(r
     assert [death.worker for death in letter.deaths] == ["w1", "w2", "w3"]
 
 
-async def test_an_entry_that_is_none_of_ours_stops_no_sweep(rig: Rig) -> None:
-    await rig.client.xadd(STREAM, {"q": "acme/desk/c1/m1", "f": "x", "c": "many"})
-    await rig.client.xreadgroup(GROUP, "w1", {STREAM: ">"}, count=1)
+async def test_an_entry_that_is_none_of_ours_stops_no_sweep(harness: BrokerHarness) -> None:
+    await harness.client.xadd(STREAM, {"q": "acme/desk/c1/m1", "f": "x", "c": "many"})
+    await harness.client.xreadgroup(GROUP, "w1", {STREAM: ">"}, count=1)
 
     async def buried() -> Any:
-        await rig.broker.sweep()
-        assert await rig.take_all() == []
-        return await rig.broker.dead_letters()
+        await harness.broker.sweep()
+        assert await harness.take_all() == []
+        return await harness.broker.dead_letters()
 
     (letter,) = await eventually(buried)
 

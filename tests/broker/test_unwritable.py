@@ -4,9 +4,16 @@ from typing import Any
 
 import pytest
 
-from broker.port import Bury, Delivery, Finish, Forward, JournalEntry, Retry, Send
+from broker.port import Bury, Delivery, Finish, Forward, FrameSend, JournalEntry, Retry
 from envelope.memory_write import Append, Increment, MemoryWrite, SetFields
-from tests.broker.rig import LAST_RESORT, Rig, carrying, finish, forward, question
+from tests.support.broker_harness import (
+    LAST_RESORT,
+    BrokerHarness,
+    carrying,
+    finish,
+    forward,
+    question,
+)
 
 HALF = "half a pair: \ud83d"
 KEY = "rd:{0}:mem:x"
@@ -17,9 +24,9 @@ def remembering(write: MemoryWrite) -> Finish:
 
 
 UNWRITABLE: dict[str, Any] = {
-    "journal": Forward((Send("search", b"next"),), (JournalEntry("routed", {"to": HALF}),)),
-    "envelope": Forward((Send("search", carried=carrying(text=HALF)),)),
-    "last resort": Forward((Send("search", b"next"),), last_resort={"text": HALF}),
+    "journal": Forward((FrameSend("search", b"next"),), (JournalEntry("routed", {"to": HALF}),)),
+    "envelope": Forward((FrameSend("search", decoded=carrying(text=HALF)),)),
+    "last resort": Forward((FrameSend("search", b"next"),), last_resort={"text": HALF}),
     "reply": finish(HALF),
     "no JSON": finish(object()),  # type: ignore[arg-type]
     "turn": remembering(Append(key=KEY, values=(HALF,), keep=10, ttl_seconds=60)),
@@ -32,15 +39,15 @@ UNWRITABLE: dict[str, Any] = {
 
 @pytest.mark.parametrize("settlement", UNWRITABLE.values(), ids=UNWRITABLE)
 async def test_what_cannot_be_written_ends_with_its_last_resort_and_harms_nobody(
-    rig: Rig, settlement: Any
+    harness: BrokerHarness, settlement: Any
 ) -> None:
     for number in range(3):
-        await rig.submit(question(conversation=f"c{number}"))
-    one, bad, three = await rig.take_all()
+        await harness.submit(question(conversation=f"c{number}"))
+    one, bad, three = await harness.take_all()
 
-    settled = await rig.broker.settle([(one, forward()), (bad, settlement), (three, finish())])
+    settled = await harness.broker.settle([(one, forward()), (bad, settlement), (three, finish())])
 
-    (letter,) = await rig.broker.dead_letters()
+    (letter,) = await harness.broker.dead_letters()
     assert settled == [True, True, True]
     assert (letter.reason, letter.question, letter.frame) == (
         "unwritable",
@@ -48,39 +55,43 @@ async def test_what_cannot_be_written_ends_with_its_last_resort_and_harms_nobody
         b"frame",
     )
     assert letter.error.startswith("expected what JSON can say: ")
-    assert await rig.broker.reply(bad.question) == LAST_RESORT
-    assert await rig.broker.outcome(three.question, block_seconds=0.0) == finish().reply
-    assert len(await rig.take_all("search")) == 1
-    assert await rig.client.exists(KEY) == 0
+    assert await harness.broker.reply(bad.question) == LAST_RESORT
+    assert await harness.broker.outcome(three.question, block_seconds=0.0) == finish().reply
+    assert len(await harness.take_all("search")) == 1
+    assert await harness.client.exists(KEY) == 0
 
 
-async def test_what_a_run_did_before_it_said_the_unwritable_stays_in_the_journal(rig: Rig) -> None:
-    await rig.submit()
+async def test_what_a_run_did_before_it_said_the_unwritable_stays_in_the_journal(
+    harness: BrokerHarness,
+) -> None:
+    await harness.submit()
     paid = JournalEntry("model_call", {"cost_usd": "0.25"})
 
-    await rig.settle(await rig.take(), Forward((), (paid, JournalEntry("routed", {"to": HALF}))))
+    await harness.settle(
+        await harness.take(), Forward((), (paid, JournalEntry("routed", {"to": HALF})))
+    )
 
-    journal = await rig.broker.journal(question())
+    journal = await harness.broker.journal(question())
     assert [entry.kind for entry in journal] == ["accepted", "model_call", "buried", "finished"]
 
 
-async def test_the_manager_hears_of_it_where_somebody_can_tell(rig: Rig) -> None:
-    def tell(delivery: Delivery, error: str) -> Send:
-        return Send("search", f"{delivery.role}: {error}".encode())
+async def test_the_manager_hears_of_it_where_somebody_can_tell(harness: BrokerHarness) -> None:
+    def tell(delivery: Delivery, error: str) -> FrameSend:
+        return FrameSend("search", f"{delivery.role}: {error}".encode())
 
-    broker = rig.make(tell=tell)
-    await rig.submit()
+    broker = harness.make(tell=tell)
+    await harness.submit()
 
-    await broker.settle([(await rig.take(), finish(HALF))])
+    await broker.settle([(await harness.take(), finish(HALF))])
 
-    assert (await rig.take("search")).frame.startswith(b"manager: expected what JSON can say")
-    assert await rig.broker.reply(question()) is None
+    assert (await harness.take("search")).frame.startswith(b"manager: expected what JSON can say")
+    assert await harness.broker.reply(question()) is None
 
 
-async def test_whoever_waits_here_hears_what_was_written_instead(rig: Rig) -> None:
+async def test_whoever_waits_here_hears_what_was_written_instead(harness: BrokerHarness) -> None:
     asked = question()
-    async with rig.broker.expecting(asked) as expected:
-        await rig.submit(asked)
-        await rig.settle(await rig.take(), finish(HALF))
+    async with harness.broker.subscribe(asked) as expected:
+        await harness.submit(asked)
+        await harness.settle(await harness.take(), finish(HALF))
 
         assert await expected.outcome(block_seconds=5.0) == LAST_RESORT

@@ -2,67 +2,67 @@ import asyncio
 
 import pytest
 
-from broker.keys import named_key, question_keys
+from broker.keys import message_id_key, question_keys
 from broker.port import Bury, Finish, JournalEntry
-from broker.views import FOLLOWERS
+from broker.replies.queries import FOLLOWERS
 from envelope.outcome import Outcome
-from tests.broker.rig import Rig, eventually, finish, forward, question
+from tests.support.broker_harness import BrokerHarness, eventually, finish, forward, question
 
 
-async def test_the_journal_is_read_from_where_one_stopped(rig: Rig) -> None:
-    await rig.submit()
-    first = await rig.broker.journal(question())
-    await rig.settle(await rig.take(), forward())
+async def test_the_journal_is_read_from_where_one_stopped(harness: BrokerHarness) -> None:
+    await harness.submit()
+    first = await harness.broker.journal(question())
+    await harness.settle(await harness.take(), forward())
 
-    later = await rig.broker.journal(question(), after=first[-1].id)
+    later = await harness.broker.journal(question(), after=first[-1].id)
 
     assert [entry.kind for entry in first] == ["accepted"]
     assert [(entry.kind, entry.fields) for entry in later] == [("routed", {"to": "search"})]
     assert later[0].at >= first[0].at > 1_600_000_000
 
 
-async def test_the_journal_keeps_json_of_any_shape(rig: Rig) -> None:
-    await rig.submit()
+async def test_the_journal_keeps_json_of_any_shape(harness: BrokerHarness) -> None:
+    await harness.submit()
     fields = {"text": "ü \x00 你好", "list": [1, 2.5, None, {"deep": True}], "empty": {}}
     entry = JournalEntry("wrote", fields)  # type: ignore[arg-type] # invariance of dict
 
     finished = Finish(Outcome.REFUSED, {"outcome": "refused", "text": "no"}, journal=(entry,))
-    await rig.settle(await rig.take(), finished)
+    await harness.settle(await harness.take(), finished)
 
-    assert (await rig.broker.journal(question()))[1].fields == fields
+    assert (await harness.broker.journal(question()))[1].fields == fields
 
 
-async def test_a_follower_wakes_when_something_happens(rig: Rig) -> None:
-    await rig.submit()
-    (accepted,) = await rig.broker.journal(question())
-    delivery = await rig.take()
+async def test_a_follower_wakes_when_something_happens(harness: BrokerHarness) -> None:
+    await harness.submit()
+    (accepted,) = await harness.broker.journal(question())
+    delivery = await harness.take()
 
     async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
         following = tasks.create_task(
-            rig.broker.journal(question(), after=accepted.id, block_seconds=5)
+            harness.broker.journal(question(), after=accepted.id, block_seconds=5)
         )
-        await rig.client.ping()
-        await rig.settle(delivery, finish())
+        await harness.client.ping()
+        await harness.settle(delivery, finish())
 
     assert [entry.kind for entry in following.result()] == ["finished"]
 
 
-async def test_a_follower_of_a_quiet_question_returns_in_time(rig: Rig) -> None:
-    assert await rig.broker.journal(question(), block_seconds=0.02) == []
+async def test_a_follower_of_a_quiet_question_returns_in_time(harness: BrokerHarness) -> None:
+    assert await harness.broker.journal(question(), block_seconds=0.02) == []
 
 
-async def test_there_is_no_reply_before_the_outcome(rig: Rig) -> None:
-    assert await rig.broker.reply(question()) is None
+async def test_there_is_no_reply_before_the_outcome(harness: BrokerHarness) -> None:
+    assert await harness.broker.reply(question()) is None
 
-    await rig.submit()
-    await rig.settle(await rig.take(), forward())
+    await harness.submit()
+    await harness.settle(await harness.take(), forward())
 
-    assert await rig.broker.reply(question()) is None
+    assert await harness.broker.reply(question()) is None
 
 
-async def next_millisecond(rig: Rig) -> None:
+async def next_millisecond(harness: BrokerHarness) -> None:
     async def now() -> int:
-        seconds, microseconds = await rig.client.time()
+        seconds, microseconds = await harness.client.time()
         return int(seconds) * 1000 + int(microseconds) // 1000
 
     before = await now()
@@ -74,88 +74,98 @@ async def next_millisecond(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize("shards", [1, 3])
-async def test_questions_are_found_by_their_message_id_newest_first(rig: Rig, shards: int) -> None:
-    await rig.client.flushall()
-    rig.broker = rig.make(shards=shards)
-    await rig.broker.prepare(["manager"])
+async def test_questions_are_found_by_their_message_id_newest_first(
+    harness: BrokerHarness, shards: int
+) -> None:
+    await harness.client.flushall()
+    harness.broker = harness.make(shards=shards)
+    await harness.broker.prepare(["manager"])
     asked = [question("m:1", conversation=f"c{number}") for number in range(3)]
     for each in asked:
-        await rig.submit(each)
-        await next_millisecond(rig)
+        await harness.submit(each)
+        await next_millisecond(harness)
 
-    found = await rig.broker.find("m:1")
+    found = await harness.broker.find("m:1")
 
     assert found == asked[::-1]
-    assert await rig.broker.find("m:2") == []
+    assert await harness.broker.find("m:2") == []
 
 
-async def test_an_id_that_every_conversation_uses_is_kept_for_the_newest_alone(rig: Rig) -> None:
-    named = named_key("m1", 0)
-    await rig.client.zadd(named, {f"acme/desk/old{number}/m1": number for number in range(1000)})
+async def test_an_id_that_every_conversation_uses_is_kept_for_the_newest_alone(
+    harness: BrokerHarness,
+) -> None:
+    named = message_id_key("m1", 0)
+    await harness.client.zadd(
+        named, {f"acme/desk/old{number}/m1": number for number in range(1000)}
+    )
 
-    await rig.submit()
+    await harness.submit()
 
-    assert await rig.client.zcard(named) == 1000
-    assert (await rig.broker.find("m1"))[0] == question()
+    assert await harness.client.zcard(named) == 1000
+    assert (await harness.broker.find("m1"))[0] == question()
 
 
-async def test_the_status_tells_what_waits_and_what_runs(rig: Rig) -> None:
+async def test_the_status_tells_what_waits_and_what_runs(harness: BrokerHarness) -> None:
     for number in range(3):
-        await rig.submit(question(conversation=f"c{number}"))
-    await rig.broker.take("manager", "w1", places=1, block_seconds=0.0)
+        await harness.submit(question(conversation=f"c{number}"))
+    await harness.broker.take("manager", "w1", slots=1, block_seconds=0.0)
 
-    manager, unknown = await rig.broker.status(["manager", "nobody"])
+    manager, unknown = await harness.broker.status(["manager", "nobody"])
 
     assert (manager.depth, manager.in_flight, manager.consumers) == (3, 1, 1)
     assert 0 <= manager.oldest_seconds < 60
     assert (unknown.depth, unknown.in_flight, unknown.oldest_seconds) == (0, 0, 0)
 
 
-async def test_a_dead_letter_is_shown_and_dropped_by_its_id(rig: Rig) -> None:
-    await rig.submit()
-    await rig.settle(await rig.take(), Bury("failed", "no"))
-    (letter,) = await rig.broker.dead_letters()
-    (status,) = await rig.broker.status(["manager"])
+async def test_a_dead_letter_is_shown_and_dropped_by_its_id(harness: BrokerHarness) -> None:
+    await harness.submit()
+    await harness.settle(await harness.take(), Bury("failed", "no"))
+    (letter,) = await harness.broker.dead_letters()
+    (status,) = await harness.broker.status(["manager"])
 
-    found = await rig.broker.dead_letter(letter.id)
-    dropped = [await rig.broker.drop_dead_letter(letter.id) for _ in range(2)]
+    found = await harness.broker.dead_letter(letter.id)
+    dropped = [await harness.broker.drop_dead_letter(letter.id) for _ in range(2)]
 
     assert status.dead == 1
     assert found == letter
     assert dropped == [True, False]
-    assert await rig.broker.dead_letters() == []
+    assert await harness.broker.dead_letters() == []
 
 
 @pytest.mark.parametrize("name", ["", "0", "0-1", "x-1-1", "0-1-x", "9-1-1", "0-1-1-1"])
-async def test_a_dead_letter_of_a_wrong_id_is_none(rig: Rig, name: str) -> None:
-    assert await rig.broker.dead_letter(name) is None
-    assert not await rig.broker.drop_dead_letter(name)
+async def test_a_dead_letter_of_a_wrong_id_is_none(harness: BrokerHarness, name: str) -> None:
+    assert await harness.broker.dead_letter(name) is None
+    assert not await harness.broker.drop_dead_letter(name)
 
 
 @pytest.mark.slow
-async def test_more_followers_than_connections_all_see_the_end(rig: Rig) -> None:
-    await rig.submit()
-    (accepted,) = await rig.broker.journal(question())
-    delivery = await rig.take()
+async def test_more_followers_than_connections_all_see_the_end(harness: BrokerHarness) -> None:
+    await harness.submit()
+    (accepted,) = await harness.broker.journal(question())
+    delivery = await harness.take()
 
     async def followed() -> str:
         while True:
-            for entry in await rig.broker.journal(question(), after=accepted.id, block_seconds=5):
+            for entry in await harness.broker.journal(
+                question(), after=accepted.id, block_seconds=5
+            ):
                 return entry.kind
 
     async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
         following = [tasks.create_task(followed()) for _ in range(FOLLOWERS + 20)]
-        await rig.client.ping()
-        await rig.settle(delivery, finish())
+        await harness.client.ping()
+        await harness.settle(delivery, finish())
 
     assert {task.result() for task in following} == {"finished"}
 
 
-async def test_a_short_message_does_not_shorten_what_its_conversation_keeps(rig: Rig) -> None:
+async def test_a_short_message_does_not_shorten_what_its_conversation_keeps(
+    harness: BrokerHarness,
+) -> None:
     order = question_keys(question(), 0).order
-    await rig.submit(question("m1"), deadline_seconds=600)
-    before = await rig.client.pttl(order)
+    await harness.submit(question("m1"), deadline_seconds=600)
+    before = await harness.client.pttl(order)
 
-    await rig.submit(question("m2"), deadline_seconds=5)
+    await harness.submit(question("m2"), deadline_seconds=5)
 
-    assert before - 10_000 < await rig.client.pttl(order) <= before
+    assert before - 10_000 < await harness.client.pttl(order) <= before

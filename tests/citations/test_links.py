@@ -7,13 +7,15 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from citations.addresses import page_of
-from citations.links import Allowed, Page, allow, keep_links, plain_line
+from citations.links import Allowed, LinkedPage, allow, keep_links, plain_line
 from tests.citations.shapes import IDS, PAGE, SHAPES, Shape, leads_elsewhere
 
 HELD = frozenset(
     {"https://console.acme.test/settings", "help@acme.test", "https://api.acme.test/v1"}
 )
-ALLOWED = allow([Page(PAGE, "Rules"), Page("https://docs.acme.test/a_(b)", "AB")], held=HELD)
+ALLOWED = allow(
+    [LinkedPage(PAGE, "Rules"), LinkedPage("https://docs.acme.test/a_(b)", "AB")], held=HELD
+)
 PARTS = [
     "[", "]", "(", ")", "<", ">", "!", "`", "```", "\n", "\n\n", " ", "\\", ":", "//", "&#58;", "'",
     '"', "x", "1", "> ", "- ", "# ", "|", "a href=", "https://evil.test", "//evil.test", PAGE,

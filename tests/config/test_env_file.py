@@ -8,7 +8,7 @@ import pytest
 from config.env_file import describe_env_file, find_env_file
 from config.errors import SettingsError
 from config.settings import Settings, load_settings
-from tests.deploy.house import refdesk
+from tests.support.app_harness import refdesk
 
 EMPTY = "the message is empty"
 

@@ -111,7 +111,7 @@ def test_a_source_can_neither_end_its_block_nor_begin_another_source() -> None:
         language="en",
         prompt="sources:\n[1] A\n[2] B",
         sources=tuple(
-            respond.Source(number=number, chunk_id="c", place="A", text=text)
+            respond.PromptSource(number=number, chunk_id="c", place="A", text=text)
             for number, text in ((1, forged), (2, "True."))
         ),
     )

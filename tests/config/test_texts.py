@@ -5,7 +5,7 @@ import pytest
 from config.errors import TextsError
 from config.texts import load_texts
 from llm.offline.phrases import EXIT, SKIP
-from llm.offline.words import normalised
+from llm.offline.words import normalise
 
 TEXTS = load_texts()
 LANGUAGES = ("en", "de", "es", "fr", "it", "pt", "ru", "uk", "zh", "ja", "ar", "hi")
@@ -50,8 +50,8 @@ def test_a_question_can_be_ended_without_any_value(language: str, key: str) -> N
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_pressed_skip_or_cancel_is_understood_as_such(language: str) -> None:
-    assert normalised(TEXTS.text("skip", language)) in SKIP
-    assert normalised(TEXTS.text("exit_action", language)) in EXIT
+    assert normalise(TEXTS.text("skip", language)) in SKIP
+    assert normalise(TEXTS.text("exit_action", language)) in EXIT
 
 
 def test_values_are_filled_in_and_never_read_as_names() -> None:

@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 from fakeredis import FakeServer
 
-from broker.embedded import Endpoint
-from deploy.assembly import ingested
-from deploy.knowledge import Knowledge, make_embedder, make_searcher, open_index
+from broker.embedded.endpoint import Endpoint
+from deploy.assembly.knowledge import Knowledge, make_embedder, make_searcher, open_index
+from deploy.assembly.runtime import run_ingestion
 from knowledge.embedding import Embedder
 from knowledge.ingestion_report import PlainReport
 from llm.port import Model
-from tests.deploy.house import EXAMPLES, House, opened_house, settings_of
+from tests.support.app_harness import EXAMPLES, AppHarness, opened_house, settings_of
 
-OpenHouse = Callable[..., AbstractAsyncContextManager[House]]
+OpenHouse = Callable[..., AbstractAsyncContextManager[AppHarness]]
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +32,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("library")
     settings = settings_of(folder)
     quiet = PlainReport(lambda _line: None)
-    result = asyncio.run(ingested(settings, [EXAMPLES / "sms_platform"], quiet))
+    result = asyncio.run(run_ingestion(settings, [EXAMPLES / "sms_platform"], quiet))
     assert (result.failed, result.added > 30) == ((), True)
     return folder
 
@@ -68,7 +68,9 @@ async def endpoint(request: pytest.FixtureRequest) -> Endpoint:
 def open_house(library: Path, endpoint: Endpoint, knowledge: Knowledge) -> OpenHouse:
     """Opens the desk over the example documents, with a model of the test's choice."""
 
-    def opened(model: Model | None = None, **changes: object) -> AbstractAsyncContextManager[House]:
+    def opened(
+        model: Model | None = None, **changes: object
+    ) -> AbstractAsyncContextManager[AppHarness]:
         return opened_house(settings_of(library, **changes), endpoint, knowledge, model)
 
     return opened

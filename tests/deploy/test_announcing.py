@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from deploy.announcing import announcing
+from deploy.assembly.worker_announcements import announcing
 from memory.errors import MemoryUnavailableError
-from tests.broker.rig import eventually
+from tests.support.broker_harness import eventually
 
 
 class Board:

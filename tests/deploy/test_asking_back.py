@@ -4,26 +4,33 @@ import pytest
 
 from llm.tasks import essence, scope
 from tests.deploy.conftest import OpenHouse
-from tests.deploy.house import Fields, House, Talk, Understudy, keys, options
+from tests.support.app_harness import (
+    AppHarness,
+    ConversationDriver,
+    Fields,
+    PartlyScriptedModel,
+    keys,
+    options,
+)
 
 pytestmark = pytest.mark.slow
 
 VAGUE = "How do I set it up?"
 
 
-async def asked_back(house: House) -> tuple[Talk, Fields]:
-    talk = house.talk()
-    reply = await talk.say(VAGUE)
+async def asked_back(harness: AppHarness) -> tuple[ConversationDriver, Fields]:
+    driver = harness.driver()
+    reply = await driver.say(VAGUE)
     assert reply["outcome"] == "clarification"
-    return talk, reply
+    return driver, reply
 
 
 async def test_a_vague_question_is_asked_back_with_places_the_search_found(
     open_house: OpenHouse,
 ) -> None:
-    async with open_house() as house:
-        talk, reply = await asked_back(house)
-        [found] = await talk.written(reply, "search")
+    async with open_house() as harness:
+        driver, reply = await asked_back(harness)
+        [found] = await driver.written(reply, "search")
 
     titles = {result["title"] for result in found["search_results"]}
     places = {part for result in found["search_results"] for part in result["crumbs"]}
@@ -39,16 +46,16 @@ async def test_a_vague_question_is_asked_back_with_places_the_search_found(
 async def test_the_reply_to_a_question_back_leads_to_an_answer(
     open_house: OpenHouse, way: str
 ) -> None:
-    async with open_house() as house:
-        talk, asked = await asked_back(house)
+    async with open_house() as harness:
+        driver, asked = await asked_back(harness)
         chosen = options(asked).index("Set up a webhook")
         said = {
             "text": "Set up a webhook",
             "number": str(chosen + 1),
             "words": "I mean the webhook",
         }[way]
-        reply = await talk.say(said)
-        pause = await house.client.exists(keys(talk)["pause"])
+        reply = await driver.say(said)
+        pause = await harness.client.exists(keys(driver)["pause"])
 
     assert reply["outcome"] == "answered"
     assert reply["question"].startswith(VAGUE.rstrip("?"))
@@ -57,11 +64,11 @@ async def test_the_reply_to_a_question_back_leads_to_an_answer(
 
 
 async def test_a_follow_up_leans_on_what_a_chosen_option_meant(open_house: OpenHouse) -> None:
-    async with open_house() as house:
-        talk, asked = await asked_back(house)
-        await talk.say(str(options(asked).index("Set up a webhook") + 1))
-        reply = await talk.say("And which role does that need?")
-        [found] = await talk.written(reply, "essence")
+    async with open_house() as harness:
+        driver, asked = await asked_back(harness)
+        await driver.say(str(options(asked).index("Set up a webhook") + 1))
+        reply = await driver.say("And which role does that need?")
+        [found] = await driver.written(reply, "essence")
 
     assert found["context_type"] == "follow_up"
     assert found["related_history"][0].endswith("Set up a webhook")
@@ -70,10 +77,10 @@ async def test_a_follow_up_leans_on_what_a_chosen_option_meant(open_house: OpenH
 async def test_who_skips_a_question_back_gets_an_answer_that_says_what_it_assumes(
     open_house: OpenHouse,
 ) -> None:
-    async with open_house() as house:
-        talk, asked = await asked_back(house)
+    async with open_house() as harness:
+        driver, asked = await asked_back(harness)
         [skip] = [a["value"] for a in asked["suggested_actions"] if a["kind"] == "skip"]
-        reply = await talk.say(skip)
+        reply = await driver.say(skip)
 
     assert reply["outcome"] == "answered"
     assert options(asked)[0] in reply["text"].splitlines()[0]
@@ -83,12 +90,12 @@ async def test_who_skips_a_question_back_gets_an_answer_that_says_what_it_assume
 async def test_who_leaves_a_question_back_gets_the_fixed_text_and_no_search(
     open_house: OpenHouse,
 ) -> None:
-    async with open_house() as house:
-        talk, asked = await asked_back(house)
+    async with open_house() as harness:
+        driver, asked = await asked_back(harness)
         [leave] = [a["value"] for a in asked["suggested_actions"] if a["kind"] == "exit"]
-        reply = await talk.say(leave)
-        roles = await talk.roles(reply)
-        pause = await house.client.exists(keys(talk)["pause"])
+        reply = await driver.say(leave)
+        roles = await driver.roles(reply)
+        pause = await harness.client.exists(keys(driver)["pause"])
 
     assert reply["text"].startswith("All right, I have closed this question.")
     assert roles == ["lang", "translation", "essence"]
@@ -96,10 +103,10 @@ async def test_who_leaves_a_question_back_gets_the_fixed_text_and_no_search(
 
 
 async def test_another_question_closes_the_question_back(open_house: OpenHouse) -> None:
-    async with open_house() as house:
-        talk, _ = await asked_back(house)
-        reply = await talk.say("What does error 4029 mean?")
-        pause = await house.client.exists(keys(talk)["pause"])
+    async with open_house() as harness:
+        driver, _ = await asked_back(harness)
+        reply = await driver.say("What does error 4029 mean?")
+        pause = await harness.client.exists(keys(driver)["pause"])
 
     assert reply["outcome"] == "answered"
     assert {source["path"] for source in reply["sources"]} == {"api/errors.md"}
@@ -116,13 +123,13 @@ async def test_after_three_rounds_of_asking_back_the_question_is_ended(
     )
     first = essence.Output(canonical_question=VAGUE, context_type="new_topic")
     unclear = scope.Output(verdict="unclear", confidence=0.5, analysis="what is it?")
-    model = Understudy(essence=[first, again, again, again], scope=[unclear] * 4)
+    model = PartlyScriptedModel(essence=[first, again, again, again], scope=[unclear] * 4)
 
-    async with open_house(model) as house:
-        talk = house.talk()
-        replies = [await talk.say(text) for text in (VAGUE, "hm", "well", "you know")]
-        roles = await talk.roles(replies[-1])
-        pause = await house.client.exists(keys(talk)["pause"])
+    async with open_house(model) as harness:
+        driver = harness.driver()
+        replies = [await driver.say(text) for text in (VAGUE, "hm", "well", "you know")]
+        roles = await driver.roles(replies[-1])
+        pause = await harness.client.exists(keys(driver)["pause"])
 
     assert [reply["outcome"] for reply in replies] == [*["clarification"] * 3, "refused"]
     assert replies[-1]["termination_reason"] == "round_limit"

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from config.settings import Settings
-from deploy.assembly import INGESTION, connected, ingested, opened
-from deploy.knowledge import opened_knowledge
+from deploy.assembly.knowledge import open_knowledge
+from deploy.assembly.runtime import INGESTION, connect_broker, open_desk, run_ingestion
 from gateway.desk import Message
 from knowledge.ingestion_report import PlainReport
-from tests.deploy.house import settings_of
+from tests.support.app_harness import settings_of
 
 pytestmark = pytest.mark.slow
 
@@ -23,8 +23,8 @@ async def test_who_handed_a_question_over_answers_it_when_the_owner_leaves(
     settings = settings_of(library, redis_url=redis_url)
 
     async with asyncio.timeout(30), AsyncExitStack() as owner:
-        await owner.enter_async_context(opened_knowledge(settings))  # owns it, and works for nobody
-        async with opened(settings) as desk:
+        await owner.enter_async_context(open_knowledge(settings))  # owns it, and works for nobody
+        async with open_desk(settings) as desk:
             message = Message("How do I configure SMS routing rules?", "c-left", "m-left")
             await desk.submit(message)
             await owner.aclose()
@@ -42,8 +42,8 @@ async def test_who_handed_documents_over_reads_them_when_the_owner_leaves(
     quiet = PlainReport(lambda _line: None)
 
     async with asyncio.timeout(30), AsyncExitStack() as owner, asyncio.TaskGroup() as tasks:
-        await owner.enter_async_context(opened_knowledge(settings))
-        reading = tasks.create_task(ingested(settings, [tmp_path / "page.md"], quiet))
+        await owner.enter_async_context(open_knowledge(settings))
+        reading = tasks.create_task(run_ingestion(settings, [tmp_path / "page.md"], quiet))
         await _waiting(settings)
         await owner.aclose()
 
@@ -52,7 +52,7 @@ async def test_who_handed_documents_over_reads_them_when_the_owner_leaves(
 
 async def _waiting(settings: Settings) -> None:
     """Wait until documents were handed over."""
-    async with connected(settings) as broker:
+    async with connect_broker(settings) as broker:
         for _ in range(1000):
             (role,) = await broker.status([INGESTION])
             if role.depth:

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 from fakeredis import FakeServer
 
-from broker.embedded import Endpoint
-from deploy.assembly import ROLES, desk, desks, ingested, posted, staffed
-from deploy.knowledge import opened_knowledge
+from broker.embedded.endpoint import Endpoint
+from deploy.assembly.knowledge import open_knowledge
+from deploy.assembly.runtime import ROLES, connect_runtime, desk, desks, run_ingestion, run_workers
 from gateway.desk import Message
 from knowledge.errors import IndexOwned
 from knowledge.ingestion_report import PlainReport
-from tests.deploy.house import settings_of
+from tests.support.app_harness import settings_of
 
 QUESTION = "How do I reset a password?"
 PAGES = {
@@ -40,20 +40,20 @@ async def test_an_assistant_answers_from_its_own_documents_alone(tmp_path: Path)
         folder.mkdir()
         (folder / "passwords.md").write_text(page)
         own = settings.model_copy(update={"tenant": tenant, "assistant": assistant})
-        assert (await ingested(own, [folder], quiet)).added == 1
+        assert (await run_ingestion(own, [folder], quiet)).added == 1
 
     endpoint = Endpoint(url="", durable=False, played=FakeServer())
     async with (
-        posted(settings, endpoint=endpoint) as post,
-        opened_knowledge(settings) as knowledge,
-        staffed(post, ROLES, knowledge),
+        connect_runtime(settings, endpoint=endpoint) as post,
+        open_knowledge(settings) as knowledge,
+        run_workers(post, ROLES, knowledge),
     ):
         told = {
             name: await one.ask(Message(QUESTION, "c1", "m1"))
             for name, one in desks(post, "test").items()
         }
         with pytest.raises(IndexOwned):
-            async with opened_knowledge(own, alone=True):
+            async with open_knowledge(own, alone=True):
                 pass
         stranger = settings.model_copy(update={"tenant": "nobody"})
         foreign = await desk(type(post)(post.endpoint, post.broker, stranger), "test").ask(

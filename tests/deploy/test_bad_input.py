@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from qdrant_client import AsyncQdrantClient
 
-from broker.embedded import Endpoint
+from broker.embedded.endpoint import Endpoint
 from broker.keys import stream_key
 from broker.port import Accepted, Submission
-from deploy.ingestion import ingest_here
-from deploy.knowledge import Knowledge, make_searcher
+from deploy.assembly.ingestion import ingest_here
+from deploy.assembly.knowledge import Knowledge, make_searcher
 from envelope.envelope import SCHEMA_VERSION
 from gateway.desk import Message
 from gateway.errors import MessageError
@@ -29,11 +29,11 @@ from llm.scripted import gate
 from llm.tasks.translate import Output as Translation
 from tests.conftest import started_redis
 from tests.deploy.conftest import OpenHouse
-from tests.deploy.house import (
+from tests.support.app_harness import (
     EXAMPLES,
-    House,
-    Talk,
-    Understudy,
+    AppHarness,
+    ConversationDriver,
+    PartlyScriptedModel,
     opened_house,
     refdesk,
     settings_of,
@@ -76,13 +76,10 @@ def closed_port() -> int:
         return int(free.getsockname()[1])
 
 
-async def is_unharmed(house: House) -> bool:
+async def is_unharmed(harness: AppHarness) -> bool:
     """Whether the desk still answers, and has given nothing up."""
-    reply = await house.talk().say(CLEAR)
-    return reply["outcome"] == "answered" and not await house.broker.dead_letters()
-
-
-# Texts
+    reply = await harness.driver().say(CLEAR)
+    return reply["outcome"] == "answered" and not await harness.broker.dead_letters()
 
 
 @pytest.mark.parametrize(
@@ -99,11 +96,11 @@ async def is_unharmed(house: House) -> bool:
 async def test_a_text_that_is_no_message_is_turned_away_at_the_door(
     open_house: OpenHouse, text: str, told: str
 ) -> None:
-    async with open_house() as house:
-        talk = house.talk()
+    async with open_house() as harness:
+        driver = harness.driver()
         with pytest.raises(MessageError, match=told) as raised:
-            await talk.desk.submit(talk.message(text))
-        written = [key async for key in house.client.scan_iter() if b"talk-" in key]
+            await driver.desk.submit(driver.message(text))
+        written = [key async for key in harness.client.scan_iter() if b"talk-" in key]
 
     assert "\n" not in str(raised.value)
     assert written == []
@@ -121,17 +118,17 @@ async def test_a_text_that_is_no_message_is_turned_away_at_the_door(
 async def test_a_question_is_answered_without_the_characters_that_no_text_has(
     open_house: OpenHouse, text: str
 ) -> None:
-    async with open_house() as house:
-        reply = await house.talk().say(text)
+    async with open_house() as harness:
+        reply = await harness.driver().say(text)
 
     assert reply["outcome"] == "answered"
     assert reply["question"] in {CLEAR, "How do I configure[31m SMS routing rules?"}
 
 
 async def test_odd_texts_get_a_visible_outcome_each_and_harm_nobody(open_house: OpenHouse) -> None:
-    async with open_house() as house:
-        replies = {text: await house.talk().say(text) for text in ODD}
-        unharmed = await is_unharmed(house)
+    async with open_house() as harness:
+        replies = {text: await harness.driver().say(text) for text in ODD}
+        unharmed = await is_unharmed(harness)
 
     invisible = {text: r["outcome"] for text, r in replies.items() if r["outcome"] not in VISIBLE}
     assert invisible == {}
@@ -141,9 +138,9 @@ async def test_odd_texts_get_a_visible_outcome_each_and_harm_nobody(open_house: 
 
 
 async def test_a_command_nobody_knows_says_which_there_are(open_house: OpenHouse) -> None:
-    async with open_house() as house:
-        reply = await house.talk().say("/drop_database now")
-        unharmed = await is_unharmed(house)
+    async with open_house() as harness:
+        reply = await harness.driver().say("/drop_database now")
+        unharmed = await is_unharmed(harness)
 
     assert "drop_database" in reply["text"]
     assert "clear_history" in reply["text"]
@@ -151,12 +148,12 @@ async def test_a_command_nobody_knows_says_which_there_are(open_house: OpenHouse
 
 
 async def test_a_message_id_used_twice_is_answered_once(open_house: OpenHouse) -> None:
-    async with open_house() as house:
-        talk, other = house.talk(), house.talk()
-        first = await talk.desk.ask(talk.message(CLEAR, "m"))
-        second = await talk.desk.ask(talk.message("What does error 4029 mean?", "m"))
+    async with open_house() as harness:
+        driver, other = harness.driver(), harness.driver()
+        first = await driver.desk.ask(driver.message(CLEAR, "m"))
+        second = await driver.desk.ask(driver.message("What does error 4029 mean?", "m"))
         elsewhere = await other.desk.ask(other.message("What does error 4029 mean?", "m"))
-        journal = await talk.journal(talk.message(CLEAR, "m"))
+        journal = await driver.journal(driver.message(CLEAR, "m"))
 
     assert second == first
     assert [entry.kind for entry in journal].count("finished") == 1
@@ -165,29 +162,31 @@ async def test_a_message_id_used_twice_is_answered_once(open_house: OpenHouse) -
 
 
 async def test_a_message_id_sent_twice_at_once_is_answered_once(open_house: OpenHouse) -> None:
-    async with open_house() as house:
-        talk = house.talk()
-        replies = await asyncio.gather(*(talk.desk.ask(talk.message(CLEAR, "m")) for _ in range(5)))
-        journal = await talk.journal(talk.message(CLEAR, "m"))
+    async with open_house() as harness:
+        driver = harness.driver()
+        replies = await asyncio.gather(
+            *(driver.desk.ask(driver.message(CLEAR, "m")) for _ in range(5))
+        )
+        journal = await driver.journal(driver.message(CLEAR, "m"))
 
     assert all(reply == replies[0] for reply in replies)
     assert [entry.kind for entry in journal].count("finished") == 1
 
 
 async def test_an_id_that_is_none_is_turned_away(open_house: OpenHouse) -> None:
-    async with open_house() as house:
+    async with open_house() as harness:
         for name in ("", "x" * 129, "a\nb", "a\x00b", "\ud83d"):
             for message in (Message("Hello", name, "m"), Message("Hello", "c", name)):
                 with pytest.raises(MessageError, match="expected a"):
-                    await house.desk.submit(message)
+                    await harness.desk.submit(message)
 
 
 # Frames
 
 
-def submission(talk: Talk, frame: bytes) -> Submission:
+def submission(driver: ConversationDriver, frame: bytes) -> Submission:
     return Submission(
-        question=talk.desk.question(talk.message("-", "m")),
+        question=driver.desk.question(driver.message("-", "m")),
         frame=frame,
         role="manager",
         deadline_seconds=20.0,
@@ -208,13 +207,13 @@ def submission(talk: Talk, frame: bytes) -> Submission:
 async def test_a_frame_that_cannot_be_read_is_kept_aside_and_its_owner_told(
     open_house: OpenHouse, frame: bytes, told: str
 ) -> None:
-    async with open_house() as house:
-        talk = house.talk()
-        sent = submission(talk, frame)
-        assert isinstance(await house.broker.submit(sent), Accepted)
-        reply = await house.broker.outcome(sent.question, block_seconds=20.0)
-        [letter] = await house.broker.dead_letters()
-        again = await house.talk().say(CLEAR)
+    async with open_house() as harness:
+        driver = harness.driver()
+        sent = submission(driver, frame)
+        assert isinstance(await harness.broker.submit(sent), Accepted)
+        reply = await harness.broker.outcome(sent.question, block_seconds=20.0)
+        [letter] = await harness.broker.dead_letters()
+        again = await harness.driver().say(CLEAR)
 
     assert reply is not None
     assert (reply["outcome"], reply["text"]) == ("failed", "Sorry.")
@@ -225,11 +224,11 @@ async def test_a_frame_that_cannot_be_read_is_kept_aside_and_its_owner_told(
 
 @pytest.mark.parametrize("role", ["manager", "search", "command"])
 async def test_an_entry_that_no_broker_wrote_stops_nobody(open_house: OpenHouse, role: str) -> None:
-    async with open_house() as house:
+    async with open_house() as harness:
         stream = stream_key(role, 0)
-        await house.client.xadd(stream, {b"\xff": b"\x00\x01\x02"})
-        await house.client.xadd(stream, {"q": "no/question", "frame": b"\xff"})
-        replies = [await house.talk().say(text) for text in (CLEAR, "/help")]
+        await harness.client.xadd(stream, {b"\xff": b"\x00\x01\x02"})
+        await harness.client.xadd(stream, {"q": "no/question", "frame": b"\xff"})
+        replies = [await harness.driver().say(text) for text in (CLEAR, "/help")]
 
     assert [reply["outcome"] for reply in replies] == ["answered", "answered"]
 
@@ -238,7 +237,6 @@ async def test_an_entry_that_no_broker_wrote_stops_nobody(open_house: OpenHouse,
 
 
 def one_line(ended: "subprocess.CompletedProcess[str]") -> str:
-    """The one line that a command told before it gave up."""
     assert (ended.returncode, ended.stdout) == (1, "")
     [line] = ended.stderr.splitlines()
     assert line.startswith("refdesk: ")
@@ -344,15 +342,15 @@ async def test_a_qdrant_that_goes_away_is_declined_politely_and_answers_when_it_
     away = AsyncQdrantClient(url=f"http://127.0.0.1:{closed_port()}", check_compatibility=False)
     async with (
         served_knowledge(tmp_path, embedder) as (knowledge, line),
-        opened_house(settings, endpoint, knowledge) as house,
+        opened_house(settings, endpoint, knowledge) as harness,
     ):
-        talk, server = house.talk(), line.end
-        before = await talk.say(CLEAR)
+        driver, server = harness.driver(), line.end
+        before = await driver.say(CLEAR)
         line.end = away
-        during = await talk.say(CLEAR)
+        during = await driver.say(CLEAR)
         line.end = server
-        after = await talk.say(CLEAR)
-        letters = await house.broker.dead_letters()
+        after = await driver.say(CLEAR)
+        letters = await harness.broker.dead_letters()
     await away.close()
 
     outcomes = [reply["outcome"] for reply in (before, during, after)]
@@ -361,9 +359,9 @@ async def test_a_qdrant_that_goes_away_is_declined_politely_and_answers_when_it_
     assert letters == []
 
 
-async def followed(talk: Talk, message: Message) -> list[str]:
+async def followed(driver: ConversationDriver, message: Message) -> list[str]:
     """The kinds of the entries that a door sees which follows a message to its end."""
-    return [entry.kind async for entry in talk.desk.follow(talk.desk.question(message))]
+    return [entry.kind async for entry in driver.desk.follow(driver.desk.question(message))]
 
 
 @pytest.mark.redis
@@ -374,23 +372,23 @@ async def test_a_redis_that_goes_away_in_the_middle_delays_and_loses_nothing(
     options = ("--appendonly", "yes", "--appendfsync", "always")
     server = started_redis(path, *options)
     held = gate(Translation(text_eng=CLEAR, confidence=1.0))
-    model = Understudy(translate=[held, Translation(text_eng=CLEAR, confidence=1.0)])
+    model = PartlyScriptedModel(translate=[held, Translation(text_eng=CLEAR, confidence=1.0)])
     endpoint = Endpoint(url=f"unix://{path}", durable=True)
     try:
-        async with opened_house(settings_of(library), endpoint, knowledge, model) as house:
-            talk = house.talk()
-            message = talk.message(CLEAR)
+        async with opened_house(settings_of(library), endpoint, knowledge, model) as harness:
+            driver = harness.driver()
+            message = driver.message(CLEAR)
             async with asyncio.TaskGroup() as tasks:
-                waiting = tasks.create_task(talk.desk.ask(message))
+                waiting = tasks.create_task(driver.desk.ask(message))
                 await held.reached.wait()
-                following = tasks.create_task(followed(talk, message))
+                following = tasks.create_task(followed(driver, message))
                 server.kill()
                 server.wait()
                 held.opened.set()
                 server = await asyncio.to_thread(started_redis, path, *options)
             reply, kinds = waiting.result(), following.result()
-            next_one = await talk.say(CLEAR)
-            journal = await talk.journal(message)
+            next_one = await driver.say(CLEAR)
+            journal = await driver.journal(message)
     finally:
         server.kill()
         server.wait()

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tests.deploy.conftest import OpenHouse
-from tests.deploy.house import House, Talk, keys
+from tests.support.app_harness import AppHarness, ConversationDriver, keys
 
 pytestmark = pytest.mark.slow
 
@@ -13,34 +13,34 @@ CLEAR = "How do I configure SMS routing rules?"
 VAGUE = "How do I set it up?"
 
 
-async def written_about(house: House, talk: Talk) -> dict[str, str]:
+async def written_about(harness: AppHarness, driver: ConversationDriver) -> dict[str, str]:
     """Every key of Redis that names the conversation, and all that is written there."""
     kinds = {
-        "string": lambda key: house.client.get(key),
-        "hash": lambda key: house.client.hgetall(key),
-        "list": lambda key: house.client.lrange(key, 0, -1),
-        "stream": lambda key: house.client.xrange(key),
-        "zset": lambda key: house.client.zrange(key, 0, -1),
+        "string": lambda key: harness.client.get(key),
+        "hash": lambda key: harness.client.hgetall(key),
+        "list": lambda key: harness.client.lrange(key, 0, -1),
+        "stream": lambda key: harness.client.xrange(key),
+        "zset": lambda key: harness.client.zrange(key, 0, -1),
     }
     found: dict[str, str] = {}
-    for name in [key.decode() async for key in house.client.scan_iter()]:
-        if talk.conversation_id in name:
-            found[name] = str(await kinds[(await house.client.type(name)).decode()](name))
+    for name in [key.decode() async for key in harness.client.scan_iter()]:
+        if driver.conversation_id in name:
+            found[name] = str(await kinds[(await harness.client.type(name)).decode()](name))
     return found
 
 
 async def test_clear_all_leaves_nothing_of_a_conversation_and_all_of_another(
     open_house: OpenHouse,
 ) -> None:
-    async with open_house() as house:
-        mine, theirs = house.talk(), house.talk()
-        for talk in (mine, theirs):
-            await talk.say("/set_language de")
-            await talk.say(CLEAR)
-            await talk.say(VAGUE)
-        before, told = await written_about(house, theirs), await written_about(house, mine)
+    async with open_house() as harness:
+        mine, theirs = harness.driver(), harness.driver()
+        for driver in (mine, theirs):
+            await driver.say("/set_language de")
+            await driver.say(CLEAR)
+            await driver.say(VAGUE)
+        before, told = await written_about(harness, theirs), await written_about(harness, mine)
         reply = await mine.say("/clear_all")
-        left, after = await written_about(house, mine), await written_about(house, theirs)
+        left, after = await written_about(harness, mine), await written_about(harness, theirs)
 
     assert reply["outcome"] == "answered"
     assert CLEAR in str(told)
@@ -56,13 +56,13 @@ async def test_clear_all_leaves_nothing_of_a_conversation_and_all_of_another(
 async def test_clear_history_forgets_what_was_said_and_keeps_the_language(
     open_house: OpenHouse,
 ) -> None:
-    async with open_house() as house:
-        talk = house.talk()
-        await talk.say("/set_language de")
-        await talk.say(VAGUE)
-        cleared = await talk.say("/clear_history")
-        there = [await house.client.exists(key) for key in keys(talk).values()]
-        reply = await talk.say(CLEAR)
+    async with open_house() as harness:
+        driver = harness.driver()
+        await driver.say("/set_language de")
+        await driver.say(VAGUE)
+        cleared = await driver.say("/clear_history")
+        there = [await harness.client.exists(key) for key in keys(driver).values()]
+        reply = await driver.say(CLEAR)
 
     assert cleared["language"] == "de"
     assert there == [0, 0]
@@ -72,10 +72,10 @@ async def test_clear_history_forgets_what_was_said_and_keeps_the_language(
 async def test_a_chosen_language_wins_over_the_language_of_a_question(
     open_house: OpenHouse,
 ) -> None:
-    async with open_house() as house:
-        talk = house.talk()
-        chosen = await talk.say("/set_language Russian")
-        reply = await talk.say("What's the weather like today?")
+    async with open_house() as harness:
+        driver = harness.driver()
+        chosen = await driver.say("/set_language Russian")
+        reply = await driver.say("What's the weather like today?")
 
     assert "русском" in chosen["text"].lower() or "русский" in chosen["text"].lower()
     assert (reply["outcome"], reply["language"]) == ("refused", "ru")
@@ -83,12 +83,12 @@ async def test_a_chosen_language_wins_over_the_language_of_a_question(
 
 
 async def test_statistics_count_what_happened_in_this_conversation(open_house: OpenHouse) -> None:
-    async with open_house() as house:
-        talk, other = house.talk(), house.talk()
+    async with open_house() as harness:
+        driver, other = harness.driver(), harness.driver()
         await other.say(CLEAR)
-        await talk.say(CLEAR)
-        await talk.say("What's the weather like today?")
-        reply = await talk.say("/get_stats")
+        await driver.say(CLEAR)
+        await driver.say("What's the weather like today?")
+        reply = await driver.say("/get_stats")
 
     assert "- questions: 2" in reply["text"]
     assert "- answered: 1" in reply["text"]
@@ -96,9 +96,9 @@ async def test_statistics_count_what_happened_in_this_conversation(open_house: O
 
 
 async def test_help_and_an_unknown_command_list_the_commands(open_house: OpenHouse) -> None:
-    async with open_house() as house:
-        talk = house.talk()
-        replies = [await talk.say("/help"), await talk.say("/frobnicate now")]
+    async with open_house() as harness:
+        driver = harness.driver()
+        replies = [await driver.say("/help"), await driver.say("/frobnicate now")]
 
     for reply in replies:
         assert reply["outcome"] == "answered"

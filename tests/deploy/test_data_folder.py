@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from deploy.data_folder import KeyHistory, protect_data_folder
-from tests.deploy.house import refdesk
+from deploy.assembly.data_folder import KeyHistory, protect_data_folder
+from tests.support.app_harness import refdesk
 
 PAGE = "# Reset a password\n\nChoose Forgotten in the portal.\n"
 OTHERS = 0o077

@@ -6,7 +6,7 @@ import pytest
 
 from llm.tasks.translate import Output as Translation
 from tests.deploy.conftest import OpenHouse
-from tests.deploy.house import EXAMPLES, Fields, Understudy
+from tests.support.app_harness import EXAMPLES, Fields, PartlyScriptedModel
 
 pytestmark = pytest.mark.slow
 
@@ -27,8 +27,8 @@ WITHOUT_TRANSLATION = frozenset(
 
 
 async def test_the_example_questions_end_as_expected_offline(open_house: OpenHouse) -> None:
-    async with open_house() as house:
-        replies = [await house.talk().say(asked["question"]) for asked in QUESTIONS]
+    async with open_house() as harness:
+        replies = [await harness.driver().say(asked["question"]) for asked in QUESTIONS]
 
     expected = [
         {**asked, "expected": "refused"} if asked["question"] in WITHOUT_TRANSLATION else asked
@@ -40,12 +40,12 @@ async def test_the_example_questions_end_as_expected_offline(open_house: OpenHou
 async def test_the_example_questions_end_as_expected_where_they_are_translated(
     open_house: OpenHouse,
 ) -> None:
-    model = Understudy(
+    model = PartlyScriptedModel(
         translate=[Translation(text_eng=asked["english"], confidence=0.95) for asked in QUESTIONS]
     )
 
-    async with open_house(model) as house:
-        replies = [await house.talk().say(asked["question"]) for asked in QUESTIONS]
+    async with open_house(model) as harness:
+        replies = [await harness.driver().say(asked["question"]) for asked in QUESTIONS]
 
     ended = [(reply["outcome"], reply["language"]) for reply in replies]
     assert ended == [(asked["expected"], asked["language"]) for asked in QUESTIONS]

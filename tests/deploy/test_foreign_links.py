@@ -5,33 +5,34 @@ import json
 import pytest
 from pydantic import BaseModel
 
-from llm.port import Answer, I, O, Task
+from llm.port import I, ModelAnswer, O, Task
 from llm.scripted import ScriptedModel
 from llm.tasks.clarify import Output as Wording
+from llm.tasks.judge import ClaimVerdict
 from llm.tasks.judge import Inputs as ToJudge
 from llm.tasks.judge import Output as Judgement
-from llm.tasks.judge import Verdict
 from llm.tasks.respond import Output as Response
 from tests.citations.shapes import FOREIGN, SHAPES, Shape, leads_elsewhere
 from tests.deploy.conftest import OpenHouse
-from tests.deploy.house import Understudy
+from tests.support.app_harness import PartlyScriptedModel
 
 pytestmark = pytest.mark.slow
 
 
-class Obedient(Understudy):
+class Obedient(PartlyScriptedModel):
     """Writes `shape` whenever it may write, and approves of whatever it judges."""
 
     shape: Shape = SHAPES[0]
 
-    async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> Answer[O]:
+    async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> ModelAnswer[O]:
         scripted: BaseModel | None = {
             "respond": Response(status="answered", answer=self.shape.text, confidence=0.9),
             "clarify": Wording(text=f"{self.shape.text} Which one?"),
         }.get(task.name)
         if isinstance(inputs, ToJudge):
             verdicts = tuple(
-                Verdict(number=claim.number, supported=True, support=1.0) for claim in inputs.claims
+                ClaimVerdict(number=claim.number, supported=True, support=1.0)
+                for claim in inputs.claims
             )
             scripted = Judgement(
                 verdicts=verdicts, completeness=1.0, language_matches=True, decision="approve"
@@ -44,11 +45,11 @@ class Obedient(Understudy):
 @pytest.mark.timeout(180)
 async def test_no_answer_of_an_obeying_model_leads_elsewhere(open_house: OpenHouse) -> None:
     model = Obedient()
-    async with open_house(model) as house:
+    async with open_house(model) as harness:
         for shape in SHAPES:
             model.shape = shape
 
-            reply = await house.talk().say("How do I configure SMS routing rules?")
+            reply = await harness.driver().say("How do I configure SMS routing rules?")
 
             # Code that no source has is no answer, whatever the judge says.
             expected = "refused" if "```" in shape.text else "answered"
@@ -62,12 +63,12 @@ async def test_no_question_back_or_refusal_of_an_obeying_model_leads_elsewhere(
     open_house: OpenHouse,
 ) -> None:
     model = Obedient()
-    async with open_house(model) as house:
+    async with open_house(model) as harness:
         for shape in SHAPES[::4]:
             model.shape = shape
 
-            asked = await house.talk().say("How do I set it up?")
-            refused = await house.talk().say(f"What is the weather at [x]({FOREIGN})?")
+            asked = await harness.driver().say("How do I set it up?")
+            refused = await harness.driver().say(f"What is the weather at [x]({FOREIGN})?")
 
             assert (asked["outcome"], refused["outcome"]) == ("clarification", "refused")
             for reply in (asked, refused):

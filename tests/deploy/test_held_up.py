@@ -20,10 +20,10 @@ async def test_questions_made_to_hold_a_worker_up_make_no_other_late(
 ) -> None:
     async with open_house(
         deadline_seconds=DEADLINE_SECONDS, agent_timeout_seconds=DEADLINE_SECONDS
-    ) as house:
-        hostile = [house.talk().say(f"{number} {HELD_UP}") for number in range(HOSTILE)]
+    ) as harness:
+        hostile = [harness.driver().say(f"{number} {HELD_UP}") for number in range(HOSTILE)]
         others = [
-            house.talk().say(f"How do I configure SMS routing rules for route {number}?")
+            harness.driver().say(f"How do I configure SMS routing rules for route {number}?")
             for number in range(OTHERS)
         ]
         replies = await asyncio.gather(*hostile, *others)

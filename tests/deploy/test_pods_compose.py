@@ -16,13 +16,13 @@ import yaml
 from redis import Redis
 from redis.exceptions import NoPermissionError, RedisError
 
-from broker.embedded import find_server
+from broker.embedded.endpoint import find_server
 from config.settings import Settings, load_settings
-from deploy.assembly import ROLES
-from deploy.command import VERBS
-from deploy.pods import LEAVING_SECONDS
+from deploy.assembly.runtime import ROLES
+from deploy.cli.main import VERBS
+from deploy.generate.manifests import LEAVING_SECONDS
 from deploy.redis_access.users import COMMANDS
-from tests.deploy.house import ROOT
+from tests.support.app_harness import ROOT
 from worker.shutdown import GRACE_SECONDS
 
 COMPOSE = ROOT / "deploy" / "compose.yaml"
@@ -34,7 +34,7 @@ Service = dict[str, Any]
 def understood(words: list[str]) -> bool:
     """Whether the command takes these words; it ends the test where it does not."""
     parser = argparse.ArgumentParser()
-    import_module(f"deploy.commands.{words[0]}").add_arguments(parser)
+    import_module(f"deploy.cli.commands.{words[0]}").add_arguments(parser)
     parser.parse_args(words[1:])
     return words[0] in VERBS
 

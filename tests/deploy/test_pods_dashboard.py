@@ -5,9 +5,9 @@ import re
 from decimal import Decimal
 from typing import Any
 
-from tests.deploy.house import ROOT
-from worker.depths import SHOWN
-from worker.metrics import PrometheusMeter
+from tests.support.app_harness import ROOT
+from worker.monitoring.depths import SHOWN
+from worker.monitoring.metrics import PrometheusMeter
 
 DASHBOARD: dict[str, Any] = json.loads((ROOT / "deploy/dashboards/workers.json").read_text())
 DEPLOYMENT = (ROOT / "docs" / "deployment.md").read_text()
@@ -18,14 +18,14 @@ METRIC = re.compile(r"\b(?:refdesk|process)_[a-z_]+\b")
 def shown() -> dict[str, set[str]]:
     """Every metric of a worker with its labels, as its samples and its families are called."""
     meter = PrometheusMeter()
-    meter.handled("lang", "forward", 0.1)
-    meter.staffed("lang", places=1, running=lambda: 0)
-    meter.lost("lang")
-    meter.redelivered("lang")
-    meter.failed("lang", "failed")
+    meter.count_hop("lang", "forward", 0.1)
+    meter.register_role("lang", slots=1, running=lambda: 0)
+    meter.count_lost("lang")
+    meter.count_redelivery("lang")
+    meter.count_failure("lang", "failed")
     meter.fell_back("lang", "level")
-    meter.called("lang", "model", failed=False, cost_usd=None)
-    meter.called("lang", "model", failed=False, cost_usd=Decimal(1))
+    meter.count_model_call("lang", "model", failed=False, cost_usd=None)
+    meter.count_model_call("lang", "model", failed=False, cost_usd=Decimal(1))
     found = {
         sample.name: set(sample.labels)
         for family in meter.registry.collect()

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from deploy.command import VERBS
-from tests.deploy.house import ROOT
+from deploy.cli.main import VERBS
+from tests.support.app_harness import ROOT
 
 DOCKERFILE = ROOT / "deploy" / "Dockerfile"
 IGNORED = ROOT / ".dockerignore"

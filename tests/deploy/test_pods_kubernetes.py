@@ -11,14 +11,14 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from broker.embedded import Endpoint
+from broker.embedded.endpoint import Endpoint
 from broker.keys import stream_key
 from broker.port import Finish, Submission
 from broker.redis_broker import RedisBroker
 from config.settings import Settings, load_settings
-from deploy import pods
-from deploy.assembly import INGESTION, ROLES
-from deploy.pods import FOLDER, GROUPS, deployment, pages, scaled_object
+from deploy.assembly.runtime import INGESTION, ROLES
+from deploy.generate import manifests
+from deploy.generate.manifests import FOLDER, GROUPS, deployment, make_scaled_object, pages
 from deploy.redis_access.users import CHAT, GATEWAY, SCALER, WORKER
 from envelope.outcome import Outcome
 from envelope.question import Question
@@ -30,13 +30,13 @@ FOREIGN = ("keda.sh/", "monitoring.coreos.com/", "kustomize.config.k8s.io/")
 """What Kubernetes itself has no schema of."""
 
 
-def manifests() -> Iterator[tuple[str, Manifest]]:
+def read_manifests() -> Iterator[tuple[str, Manifest]]:
     for path in sorted(FOLDER.glob("*.yaml")):
         for manifest in yaml.safe_load_all(path.read_text()):
             yield f"{path.name}: {manifest['kind']}", manifest
 
 
-ALL = list(manifests())
+ALL = list(read_manifests())
 DEPLOYMENTS = [manifest for _, manifest in ALL if manifest["kind"] == "Deployment"]
 CONTAINERS = [one["spec"]["template"]["spec"]["containers"][0] for one in DEPLOYMENTS]
 
@@ -60,7 +60,9 @@ def test_kubernetes_knows_every_word(manifest: Manifest) -> None:
 
 def test_the_drawn_files_are_fresh() -> None:
     for name, text in pages().items():
-        assert (FOLDER / name).read_text() == text, f"stale: run {sys.executable} -m deploy.pods"
+        assert (FOLDER / name).read_text() == text, (
+            f"stale: run {sys.executable} -m deploy.generate.manifests"
+        )
 
 
 def test_whatever_is_applied_is_listed_and_secrets_are_not() -> None:
@@ -83,8 +85,8 @@ def test_the_groups_work_for_every_role_and_scale_on_every_stream() -> None:
 
 @pytest.mark.parametrize("shards", [1, 3])
 @pytest.mark.parametrize("group", GROUPS, ids=lambda group: group.name)
-def test_a_group_is_scaled_by_the_sum_of_its_streams(group: pods.Group, shards: int) -> None:
-    spec = scaled_object(group, shards)["spec"]
+def test_a_group_is_scaled_by_the_sum_of_its_streams(group: manifests.Group, shards: int) -> None:
+    spec = make_scaled_object(group, shards)["spec"]
     triggers = spec["triggers"]
 
     assert {trigger["metadata"]["stream"] for trigger in triggers} == {
@@ -120,7 +122,7 @@ def test_no_container_may_do_more_than_it_needs(container: Manifest) -> None:
     }
     assert {"requests", "limits"} == set(container["resources"])
     mounts = {each["mountPath"]: each.get("readOnly", False) for each in container["volumeMounts"]}
-    assert mounts == {"/data": False, "/tmp": False, pods.REDIS_CA: True}  # noqa: S108
+    assert mounts == {"/data": False, "/tmp": False, manifests.REDIS_CA: True}  # noqa: S108
 
 
 @pytest.mark.parametrize("container", CONTAINERS, ids=lambda one: " ".join(one["args"][:3]))
@@ -136,7 +138,7 @@ def test_a_pod_is_nobody_and_may_take_its_grace_time(one: Manifest) -> None:
     assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
     assert pod["automountServiceAccountToken"] is False
     assert pod["enableServiceLinks"] is False
-    assert pod["terminationGracePeriodSeconds"] >= GRACE_SECONDS + pods.LEAVING_SECONDS
+    assert pod["terminationGracePeriodSeconds"] >= GRACE_SECONDS + manifests.LEAVING_SECONDS
 
 
 @pytest.mark.parametrize("container", CONTAINERS, ids=lambda one: " ".join(one["args"][:3]))
@@ -219,7 +221,7 @@ def test_every_group_reaches_redis_over_tls_as_the_user_that_is_made_for_it() ->
             continue
         url = urlsplit(secret["stringData"]["REDIS_URL"])
         assert (url.scheme, url.username) == ("rediss", users[name].name)
-        assert url.query == f"ssl_ca_certs={pods.REDIS_CA}/ca.crt"
+        assert url.query == f"ssl_ca_certs={manifests.REDIS_CA}/ca.crt"
 
 
 def find_egress(component: str) -> set[int]:
@@ -289,13 +291,13 @@ async def test_the_length_of_a_stream_is_what_waits_and_what_runs(
             tenant="t", assistant="a", conversation_id=f"c{number}", message_id=f"m{number}"
         )
         await broker.submit(Submission(asked, b"frame", "lang", 60.0, {"outcome": "failed"}))
-    taken = await broker.take("lang", "w", places=3, block_seconds=0)
+    taken = await broker.take("lang", "w", slots=3, block_seconds=0)
     await broker.settle([(taken[0], Finish(Outcome.ANSWERED, {"outcome": "answered"}))])
 
     [trigger] = [
         each
         for group in GROUPS
-        for each in scaled_object(group, 1)["spec"]["triggers"]
+        for each in make_scaled_object(group, 1)["spec"]["triggers"]
         if each["name"] == "lang_0"
     ]
     length = await client.xlen(trigger["metadata"]["stream"])

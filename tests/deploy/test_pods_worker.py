@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from broker.connecting import connect
-from deploy.assembly import desk, posted
+from broker.transport.connect import connect
+from deploy.assembly.runtime import connect_runtime, desk
 from gateway.desk import Message
-from tests.deploy import observed
-from tests.deploy.house import eventually, settings_of
+from tests.deploy import eventful_worker
+from tests.support.app_harness import eventually, settings_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.redis, pytest.mark.timeout(180)]
 
@@ -86,13 +86,14 @@ class Pods:
         port = free_port()
         pod = Pod(None, port, self.folder / f"{port}.log")
         context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["tests.deploy.observed"])
+        context.set_forkserver_preload(["tests.deploy.eventful_worker"])
         pod.process = context.Process(
-            target=observed.main, args=(self.url, str(self.folder), ROLES, port, str(pod.log))
+            target=eventful_worker.main,
+            args=(self.url, str(self.folder), ROLES, port, str(pod.log)),
         )
         pod.process.start()
         self.started.append(pod)
-        assert await self.client.blpop(observed.READY, timeout=9) is not None
+        assert await self.client.blpop(eventful_worker.READY, timeout=9) is not None
         return pod
 
     async def submit(self, message_id: str, text: str = QUESTION) -> None:
@@ -100,14 +101,14 @@ class Pods:
         await self.desk.submit(Message(text, f"talk-{message_id}", message_id, command))
 
     async def hanging(self) -> None:
-        assert await self.client.blpop(observed.HANGING, timeout=9) is not None
+        assert await self.client.blpop(eventful_worker.HANGING, timeout=9) is not None
 
 
 @pytest.fixture
 async def running(redis_url: str, tmp_path: Path) -> AsyncIterator[Pods]:
     client: Any = connect(redis_url)
     await client.flushall()
-    async with posted(settings_of(tmp_path, redis_url=redis_url)) as post:
+    async with connect_runtime(settings_of(tmp_path, redis_url=redis_url)) as post:
         pods = Pods(redis_url, client, desk(post, "test"), tmp_path)
         try:
             yield pods
@@ -129,8 +130,8 @@ async def test_work_that_goes_well_is_counted_by_role(running: Pods) -> None:
     assert await pod.metric("refdesk_handling_seconds_count", role="essence") == 1
     calls = {"role": "essence", "model": "gpt@test"}
     assert await pod.metric("refdesk_model_calls_total", outcome="answered", **calls) == 1
-    assert await pod.metric("refdesk_model_cost_usd_total", **calls) == float(observed.COST)
-    assert await pod.metric("refdesk_places", role="essence") == 32
+    assert await pod.metric("refdesk_model_cost_usd_total", **calls) == float(eventful_worker.COST)
+    assert await pod.metric("refdesk_slots", role="essence") == 32
     assert [json.loads(pod.page(page))["status"] for page in ("/healthz", "/readyz")] == [
         "alive",
         "ready",
@@ -211,4 +212,4 @@ async def test_every_line_about_work_names_its_message_and_shows_no_secret(runni
         (f"test/talk-{name}", name) for name in names
     }
     assert "[hidden]" in pod.log.read_text()
-    assert observed.KEY not in pod.log.read_text()
+    assert eventful_worker.KEY not in pod.log.read_text()

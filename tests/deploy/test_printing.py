@@ -5,7 +5,7 @@ import re
 import pytest
 from pydantic import JsonValue
 
-from deploy.printing import reply_lines, say, say_json
+from deploy.cli.printing import print_line, reply_lines, say_json
 from tests.citations.shapes import IDS, SHAPES, SOURCE, Shape, leads_elsewhere
 
 
@@ -80,10 +80,10 @@ def test_no_shape_of_a_foreign_link_is_printed(shape: Shape) -> None:
 def test_no_control_sequence_reaches_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     hidden = "a\x1b]8;;https://evil.test\x1b\\b\x1b]8;;\x07\x1b[2J\x9b31mc\r\x08\u202ed\te"
 
-    say(hidden)
+    print_line(hidden)
     say_json({"text": hidden})
     for line in reply_lines({"text": hidden, "sources": [{**SOURCE, "title": hidden}]}):
-        say(line)
+        print_line(line)
 
     told = capsys.readouterr().out
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", told)

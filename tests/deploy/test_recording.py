@@ -5,11 +5,11 @@ import pytest
 from prometheus_client import generate_latest
 
 from broker.port import Fields, Forward
-from deploy.recording import HopCalls, fallbacks_of, journaled
+from deploy.assembly.call_recording import HopCalls, encode_model_call, fallbacks_of
 from envelope.envelope import Envelope
+from llm.call_log import record
 from llm.port import ModelCall, Usage
-from llm.recording import record
-from worker.metrics import PrometheusMeter
+from worker.monitoring.metrics import PrometheusMeter
 
 ENVELOPE = Envelope(
     tenant="acme", assistant="docs", channel="test", conversation_id="c", message_id="m",
@@ -28,7 +28,7 @@ async def test_a_hops_calls_are_journaled_and_counted() -> None:
         record(call())
         entries = calls()
 
-    assert b'"cost_usd":"0.01"' in entries[0].said()
+    assert b'"cost_usd":"0.01"' in entries[0].encode()
     shown = generate_latest(meter.registry).decode()
     labels = 'model="gpt@openai",outcome="answered",role="response"'
     assert f"refdesk_model_calls_total{{{labels}}} 1.0" in shown
@@ -65,7 +65,7 @@ async def test_a_call_of_unknown_price_is_counted_as_such() -> None:
 
 
 def test_an_unknown_cost_stays_unknown() -> None:
-    assert journaled(call(cost=None)).fields["cost_usd"] is None
+    assert encode_model_call(call(cost=None)).fields["cost_usd"] is None
 
 
 @pytest.mark.parametrize(
@@ -82,10 +82,14 @@ def test_fallbacks_are_read_from_what_a_hop_wrote(writes: Fields, told: list[str
 
 async def test_calls_of_a_hop_that_ran_in_another_process_are_counted_from_its_journal() -> None:
     meter = PrometheusMeter()
-    stored = journaled(replace(call(), from_store=True))
-    journal = (journaled(call()), journaled(call(error="RateLimited: slow down")), stored)
+    stored = encode_model_call(replace(call(), from_store=True))
+    journal = (
+        encode_model_call(call()),
+        encode_model_call(call(error="RateLimited: slow down")),
+        stored,
+    )
 
-    HopCalls(meter).heard("response", Forward(sends=(), journal=journal))
+    HopCalls(meter).count_isolated_calls("response", Forward(sends=(), journal=journal))
 
     shown = generate_latest(meter.registry).decode()
     for outcome in ("answered", "failed"):

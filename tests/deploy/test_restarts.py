@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
-from broker.connecting import connect
-from broker.embedded import answers
-from deploy.assembly import KNOWING, ROLES, desk, posted
-from memory.keys import conversation_keys
-from tests.deploy import mortal
+from broker.embedded.endpoint import answers
+from broker.transport.connect import connect
+from deploy.assembly.runtime import KNOWING, ROLES, connect_runtime, desk
+from memory.key_names import conversation_keys
+from tests.deploy import killable_worker
 from tests.deploy.conftest import OpenHouse
-from tests.deploy.house import (
-    House,
-    Talk,
+from tests.support.app_harness import (
+    AppHarness,
+    ConversationDriver,
     command,
     environment,
     eventually,
@@ -54,7 +54,7 @@ CREWS = {
 def workers() -> Any:
     """Starts processes that have everything imported already."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.deploy.mortal"])
+    context.set_forkserver_preload(["tests.deploy.killable_worker"])
     return context
 
 
@@ -63,7 +63,7 @@ def working(
     workers: Any, url: str, data: Path, roles: Sequence[str] = ROLES, *, stopping: bool = False
 ) -> Iterator[None]:
     """A worker process while inside; it is killed, never asked to stop."""
-    process = workers.Process(target=mortal.main, args=(url, str(data), roles, stopping))
+    process = workers.Process(target=killable_worker.main, args=(url, str(data), roles, stopping))
     process.start()
     try:
         yield
@@ -88,14 +88,16 @@ async def test_a_worker_killed_at_any_stage_loses_doubles_and_pays_nothing_twice
 ) -> None:
     names, processes = CREWS[crew]
     settings = settings_of(library, redis_url=redis_url)
-    async with posted(settings) as post:
+    async with connect_runtime(settings) as post:
         opened = desk(post, "test")
-        talks = {name: Talk(opened, post.broker) for name in names}
-        for name, talk in talks.items():
-            await opened.submit(talk.message(QUESTION, name))
+        talks = {name: ConversationDriver(opened, post.broker) for name in names}
+        for name, driver in talks.items():
+            await opened.submit(driver.message(QUESTION, name))
 
         async def all_stopped() -> bool:
-            return set(await client.lrange(mortal.REACHED, 0, -1)) == {n.encode() for n in names}
+            return set(await client.lrange(killable_worker.REACHED, 0, -1)) == {
+                n.encode() for n in names
+            }
 
         with ExitStack() as stack:
             for roles in processes:
@@ -103,9 +105,10 @@ async def test_a_worker_killed_at_any_stage_loses_doubles_and_pays_nothing_twice
             await eventually(all_stopped)
         with working(workers, redis_url, library):
             replies = {
-                name: await opened.ask(talk.message(QUESTION, name)) for name, talk in talks.items()
+                name: await opened.ask(driver.message(QUESTION, name))
+                for name, driver in talks.items()
             }
-        journals = {name: await talk.journal(replies[name]) for name, talk in talks.items()}
+        journals = {name: await driver.journal(replies[name]) for name, driver in talks.items()}
 
     assert {name: reply["outcome"] for name, reply in replies.items()} == dict.fromkeys(
         names, "answered"
@@ -120,12 +123,13 @@ async def test_a_worker_killed_at_any_stage_loses_doubles_and_pays_nothing_twice
     }
     assert wrote == {name: list(STAGES[1:]) for name in names}
     turns = [
-        await client.llen(conversation_keys(opened.question(talk.message("-")), 1).history)
-        for talk in talks.values()
+        await client.llen(conversation_keys(opened.question(driver.message("-")), 1).history)
+        for driver in talks.values()
     ]
     assert turns == [2] * len(names)
     asked = {
-        key.decode(): int(count) for key, count in (await client.hgetall(mortal.ASKED)).items()
+        key.decode(): int(count)
+        for key, count in (await client.hgetall(killable_worker.ASKED)).items()
     }
     # A call that was cut off in the middle was never finished: only that one is made again.
     expected = {
@@ -138,17 +142,20 @@ async def test_two_messages_of_a_conversation_take_turns_over_two_worker_process
     workers: Any, client: Any, redis_url: str, library: Path
 ) -> None:
     settings = settings_of(library, redis_url=redis_url)
-    async with posted(settings) as post:
-        talk = Talk(desk(post, "test"), post.broker)
-        messages = [talk.message(QUESTION, "first"), talk.message("How do I test them?", "second")]
+    async with connect_runtime(settings) as post:
+        driver = ConversationDriver(desk(post, "test"), post.broker)
+        messages = [
+            driver.message(QUESTION, "first"),
+            driver.message("How do I test them?", "second"),
+        ]
         for message in messages:
-            await talk.desk.submit(message)
+            await driver.desk.submit(message)
         with (
             working(workers, redis_url, library),
             working(workers, redis_url, library, [r for r in ROLES if r not in KNOWING]),
         ):
-            replies = [await talk.desk.ask(message) for message in messages]
-        journals = [await talk.journal(message) for message in messages]
+            replies = [await driver.desk.ask(message) for message in messages]
+        journals = [await driver.journal(message) for message in messages]
 
     assert [reply["outcome"] for reply in replies] == ["answered", "answered"]
     ended = next(entry.at for entry in journals[0] if entry.kind == "finished")
@@ -174,19 +181,19 @@ async def pass_days(client: Any, days: int) -> None:
             await client.pexpire(key, left - days * DAY_MILLISECONDS)
 
 
-async def paused(house: House) -> tuple[Talk, str]:
-    talk = house.talk()
-    asked = await talk.say("How do I set it up?")
+async def paused(harness: AppHarness) -> tuple[ConversationDriver, str]:
+    driver = harness.driver()
+    asked = await driver.say("How do I set it up?")
     assert asked["outcome"] == "clarification"
-    return talk, str(options(asked).index("Set up a webhook") + 1)
+    return driver, str(options(asked).index("Set up a webhook") + 1)
 
 
 async def test_a_question_back_can_be_answered_a_day_later(open_house: OpenHouse) -> None:
-    async with open_house() as house:
-        talk, choice = await paused(house)
-    async with open_house() as house:
-        await pass_days(house.client, 1)
-        resumed = Talk(house.desk, house.broker, talk.conversation_id)
+    async with open_house() as harness:
+        driver, choice = await paused(harness)
+    async with open_house() as harness:
+        await pass_days(harness.client, 1)
+        resumed = ConversationDriver(harness.desk, harness.broker, driver.conversation_id)
         reply = await resumed.say(choice)
 
     assert reply["outcome"] == "answered"
@@ -196,11 +203,11 @@ async def test_a_question_back_can_be_answered_a_day_later(open_house: OpenHouse
 async def test_a_question_back_is_forgotten_with_its_conversation_after_a_month(
     open_house: OpenHouse,
 ) -> None:
-    async with open_house() as house:
-        talk, choice = await paused(house)
-        await pass_days(house.client, 31)
-        reply = await talk.say(choice)
-        [found] = await talk.written(reply, "essence")
+    async with open_house() as harness:
+        driver, choice = await paused(harness)
+        await pass_days(harness.client, 31)
+        reply = await driver.say(choice)
+        [found] = await driver.written(reply, "essence")
 
     assert found["context_type"] == "new_topic"
     assert reply["outcome"] != "answered"

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from broker.embedded import Endpoint
-from deploy.ingestion import ingest_here
-from deploy.knowledge import opened_knowledge
+from broker.embedded.endpoint import Endpoint
+from deploy.assembly.ingestion import ingest_here
+from deploy.assembly.knowledge import open_knowledge
 from knowledge.ingestion_report import PlainReport
 from llm.offline.judge import answer as judged
 from llm.tasks import judge, respond, translate
 from tests.deploy.conftest import OpenHouse
-from tests.deploy.house import (
+from tests.support.app_harness import (
     DOMAIN,
-    Understudy,
+    PartlyScriptedModel,
     opened_house,
     settings_of,
 )
@@ -54,7 +54,7 @@ def decides(decision: Any, completeness: float = 1.0, analysis: str = "") -> Any
 
     def judgement(inputs: judge.Inputs) -> judge.Output:
         verdicts = tuple(
-            judge.Verdict(number=claim.number, supported=True, support=1.0)
+            judge.ClaimVerdict(number=claim.number, supported=True, support=1.0)
             for claim in inputs.claims
         )
         return judge.Output(
@@ -73,10 +73,10 @@ def decides(decision: Any, completeness: float = 1.0, analysis: str = "") -> Any
 
 
 async def test_a_clear_question_is_answered_with_its_sources(open_house: OpenHouse) -> None:
-    async with open_house() as house:
-        talk = house.talk()
-        reply = await talk.say(CLEAR)
-        roles = await talk.roles(reply)
+    async with open_house() as harness:
+        driver = harness.driver()
+        reply = await driver.say(CLEAR)
+        roles = await driver.roles(reply)
 
     assert reply["outcome"] == "answered"
     assert "Routing > Rules" in reply["text"]
@@ -90,14 +90,14 @@ async def test_a_russian_question_is_searched_in_english_and_answered_in_russian
     open_house: OpenHouse,
 ) -> None:
     russian = "Правило может иметь не более 8 условий. [1]"
-    model = Understudy(
+    model = PartlyScriptedModel(
         translate=[translated("How many conditions may a routing rule have?")],
         respond=[answered(russian)],
         judge=[decides("approve")],
     )
 
-    async with open_house(model) as house:
-        reply = await house.talk().say("Сколько условий может иметь правило маршрутизации?")
+    async with open_house(model) as harness:
+        reply = await harness.driver().say("Сколько условий может иметь правило маршрутизации?")
 
     asked = model.asked("respond")[0]
     assert asked.question == "How many conditions may a routing rule have?"
@@ -110,8 +110,8 @@ async def test_a_russian_question_is_searched_in_english_and_answered_in_russian
 async def test_offline_a_russian_question_is_answered_by_quotations_in_a_russian_frame(
     open_house: OpenHouse,
 ) -> None:
-    async with open_house() as house:
-        reply = await house.talk().say("Как проверить webhook signature HMAC-SHA256?")
+    async with open_house() as harness:
+        reply = await harness.driver().say("Как проверить webhook signature HMAC-SHA256?")
 
     frame, _, quoted = reply["text"].partition("\n")
     assert (reply["outcome"], reply["language"]) == ("answered", "ru")
@@ -121,11 +121,11 @@ async def test_offline_a_russian_question_is_answered_by_quotations_in_a_russian
 
 
 async def test_a_follow_up_leans_on_what_was_said(open_house: OpenHouse) -> None:
-    async with open_house() as house:
-        talk = house.talk()
-        await talk.say("How do I set up a webhook?")
-        reply = await talk.say("How often is it retried?")
-        [found] = await talk.written(reply, "essence")
+    async with open_house() as harness:
+        driver = harness.driver()
+        await driver.say("How do I set up a webhook?")
+        reply = await driver.say("How often is it retried?")
+        [found] = await driver.written(reply, "essence")
 
     assert found["context_type"] == "follow_up"
     assert found["related_history"] == ["How do I set up a webhook?"]
@@ -139,14 +139,14 @@ async def test_an_instruction_inside_a_document_is_quoted_at_most_and_never_obey
     (tmp_path / "pages").mkdir()
     (tmp_path / "pages" / "alarm.md").write_text(TRAP, encoding="utf-8")
     settings = settings_of(tmp_path)
-    async with opened_knowledge(settings) as knowledge:
+    async with open_knowledge(settings) as knowledge:
         quiet = PlainReport(lambda _line: None)
         await ingest_here(settings, knowledge, [tmp_path / "pages"], quiet)
-        async with opened_house(settings, endpoint, knowledge) as house:
-            talk = house.talk()
-            reply = await talk.say("How do I silence the alarm of the pump?")
-            [found] = await talk.written(reply, "response")
-            roles = await talk.roles(reply)
+        async with opened_house(settings, endpoint, knowledge) as harness:
+            driver = harness.driver()
+            reply = await driver.say("How do I silence the alarm of the pump?")
+            [found] = await driver.written(reply, "response")
+            roles = await driver.roles(reply)
 
     assert reply["outcome"] == "answered"
     assert "blue button" in reply["text"]
@@ -156,8 +156,8 @@ async def test_an_instruction_inside_a_document_is_quoted_at_most_and_never_obey
 
 
 async def test_a_desk_that_is_left_as_soon_as_it_is_open_closes(open_house: OpenHouse) -> None:
-    async with open_house() as house:
-        assert house.desk is not None
+    async with open_house() as harness:
+        assert harness.desk is not None
 
 
 # Declining
@@ -166,10 +166,10 @@ async def test_a_desk_that_is_left_as_soon_as_it_is_open_closes(open_house: Open
 async def test_a_question_outside_the_domain_is_declined_without_a_search(
     open_house: OpenHouse,
 ) -> None:
-    async with open_house() as house:
-        talk = house.talk()
-        reply = await talk.say("What's the weather like today?")
-        roles = await talk.roles(reply)
+    async with open_house() as harness:
+        driver = harness.driver()
+        reply = await driver.say("What's the weather like today?")
+        roles = await driver.roles(reply)
 
     assert reply["outcome"] == "refused"
     assert DOMAIN in reply["text"]
@@ -187,10 +187,10 @@ async def test_a_question_outside_the_domain_is_declined_without_a_search(
 async def test_an_injection_in_the_question_is_refused_whatever_a_model_would_say(
     open_house: OpenHouse, attack: str
 ) -> None:
-    model = Understudy(scope=[], respond=[])
+    model = PartlyScriptedModel(scope=[], respond=[])
 
-    async with open_house(model) as house:
-        reply = await house.talk().say(attack)
+    async with open_house(model) as harness:
+        reply = await harness.driver().say(attack)
 
     assert reply["outcome"] == "refused"
     assert "HACKED" not in reply["text"]
@@ -200,12 +200,12 @@ async def test_an_injection_in_the_question_is_refused_whatever_a_model_would_sa
 async def test_a_scope_that_cannot_be_judged_is_asked_for_and_never_let_through(
     open_house: OpenHouse,
 ) -> None:
-    model = Understudy(scope=[])
+    model = PartlyScriptedModel(scope=[])
 
-    async with open_house(model) as house:
-        talk = house.talk()
-        reply = await talk.say(CLEAR)
-        roles = await talk.roles(reply)
+    async with open_house(model) as harness:
+        driver = harness.driver()
+        reply = await driver.say(CLEAR)
+        roles = await driver.roles(reply)
 
     assert (reply["outcome"], reply["clarification_reason"]) == ("clarification", "scope_unclear")
     assert "search" not in roles
@@ -217,13 +217,13 @@ async def test_a_scope_that_cannot_be_judged_is_asked_for_and_never_let_through(
 async def test_a_judge_that_wants_more_has_it_searched_again_for_what_is_missing(
     open_house: OpenHouse,
 ) -> None:
-    model = Understudy(judge=[decides("research", 0.5), decides("approve")])
+    model = PartlyScriptedModel(judge=[decides("research", 0.5), decides("approve")])
 
-    async with open_house(model) as house:
-        talk = house.talk()
-        reply = await talk.say(CLEAR)
-        roles = await talk.roles(reply)
-        first, second = await talk.written(reply, "search")
+    async with open_house(model) as harness:
+        driver = harness.driver()
+        reply = await driver.say(CLEAR)
+        roles = await driver.roles(reply)
+        first, second = await driver.written(reply, "search")
 
     assert reply["outcome"] == "answered"
     assert roles == [*WAY, "quality", *WAY[4:], "quality"]
@@ -233,15 +233,15 @@ async def test_a_judge_that_wants_more_has_it_searched_again_for_what_is_missing
 
 
 async def test_a_judge_that_turns_an_answer_down_gets_another_one(open_house: OpenHouse) -> None:
-    model = Understudy(
+    model = PartlyScriptedModel(
         respond=[answered(f"{RULES} [1]"), answered("A rule may have up to 8 conditions. [1]")],
         judge=[decides("regenerate", 0.4, "too long"), decides("approve")],
     )
 
-    async with open_house(model) as house:
-        talk = house.talk()
-        reply = await talk.say("How many conditions may a routing rule have?")
-        roles = await talk.roles(reply)
+    async with open_house(model) as harness:
+        driver = harness.driver()
+        reply = await driver.say("How many conditions may a routing rule have?")
+        roles = await driver.roles(reply)
 
     again = model.asked("respond")[1]
     assert (again.attempt, "too long" in again.analysis) == (1, True)
@@ -250,12 +250,12 @@ async def test_a_judge_that_turns_an_answer_down_gets_another_one(open_house: Op
 
 
 async def test_a_judge_that_needs_the_user_has_the_user_asked(open_house: OpenHouse) -> None:
-    model = Understudy(judge=[decides("clarify", 0.3), decides("approve")])
+    model = PartlyScriptedModel(judge=[decides("clarify", 0.3), decides("approve")])
 
-    async with open_house(model) as house:
-        talk = house.talk()
-        asked = await talk.say(CLEAR)
-        reply = await talk.say("the priority")
+    async with open_house(model) as harness:
+        driver = harness.driver()
+        asked = await driver.say(CLEAR)
+        reply = await driver.say("the priority")
 
     assert asked["outcome"] == "clarification"
     assert asked["clarification_reason"] == "quality_insufficient"
@@ -266,10 +266,10 @@ async def test_what_no_source_says_is_never_sent_however_sure_the_judge_is(
     open_house: OpenHouse,
 ) -> None:
     made_up = "A rule may have up to 512 conditions. [1]"
-    model = Understudy(respond=[answered(made_up)] * 3, judge=[decides("approve")] * 3)
+    model = PartlyScriptedModel(respond=[answered(made_up)] * 3, judge=[decides("approve")] * 3)
 
-    async with open_house(model) as house:
-        reply = await house.talk().say("How many conditions may a routing rule have?")
+    async with open_house(model) as harness:
+        reply = await harness.driver().say("How many conditions may a routing rule have?")
 
     assert reply["outcome"] == "refused"
     assert "512" not in reply["text"]
@@ -280,9 +280,9 @@ async def test_a_judge_that_cannot_be_read_approves_nothing(open_house: OpenHous
     def unreadable(inputs: Any) -> judge.Output:
         return judged(inputs).model_copy(update={"verdicts": (), "decision": "approve"})
 
-    model = Understudy(judge=[unreadable] * 3)
+    model = PartlyScriptedModel(judge=[unreadable] * 3)
 
-    async with open_house(model) as house:
-        reply = await house.talk().say(CLEAR)
+    async with open_house(model) as harness:
+        reply = await harness.driver().say(CLEAR)
 
     assert reply["outcome"] == "refused"

@@ -7,7 +7,7 @@ from subprocess import DEVNULL, PIPE, Popen
 import httpx
 import pytest
 
-from tests.deploy.house import PATIENCE_SECONDS, ROOT, command, environment
+from tests.support.app_harness import PATIENCE_SECONDS, ROOT, command, environment
 
 
 @pytest.mark.slow

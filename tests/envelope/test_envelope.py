@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from envelope.envelope import SCHEMA_VERSION, Envelope, Hop, completed, decode
+from envelope.envelope import SCHEMA_VERSION, Envelope, Hop, apply_delta, decode
 from envelope.errors import DecodeError, NewerVersionError
 from envelope.payload import ATTRIBUTES, CATALOGUE
 from envelope.question import Question, shard_of
@@ -24,7 +24,7 @@ def envelope(**changes: object) -> Envelope:
         create_ts=1.5,
         update_ts=2.5,
         deadline_ts=121.5,
-    ).changed(**changes)
+    ).replace(**changes)
 
 
 def test_an_envelope_survives_the_wire() -> None:
@@ -51,29 +51,29 @@ def test_a_frame_is_made_whole_of_an_earlier_one_and_what_changed(
 ) -> None:
     base = envelope(payload=before)
     hop = Hop(role="lang", status="wrote", wrote=tuple(writes))
-    later = base.changed(hop=hop, process_count=7, payload={**before, **writes})
+    later = base.replace(hop=hop, process_count=7, payload={**before, **writes})
 
-    part = later.since(base)
+    part = later.delta_from(base)
 
     assert part is not None
-    assert decode(completed(base.encode(), part)) == decode(later.encode())
-    assert decode(completed(base.encode(), b"{}")) == decode(base.encode())
+    assert decode(apply_delta(base.encode(), part)) == decode(later.encode())
+    assert decode(apply_delta(base.encode(), b"{}")) == decode(base.encode())
 
 
 def test_what_has_lost_an_attribute_cannot_be_told_as_a_part() -> None:
-    assert envelope(payload={"a": 1}).since(envelope(payload={"a": 1, "b": 2})) is None
+    assert envelope(payload={"a": 1}).delta_from(envelope(payload={"a": 1, "b": 2})) is None
 
 
 @pytest.mark.parametrize("part", [b"", b"[]", b'{"payload": 1}', b"\xff"])
 def test_what_is_no_part_is_refused(part: bytes) -> None:
     with pytest.raises(ValueError, match=r"expected|parsing"):
-        completed(envelope().encode(), part)
+        apply_delta(envelope().encode(), part)
 
 
 def test_change_is_a_copy() -> None:
     first = envelope()
 
-    second = first.changed(target_role="lang")
+    second = first.replace(target_role="lang")
 
     assert (first.target_role, second.target_role) == ("", "lang")
 

@@ -13,12 +13,12 @@ from dataclasses import replace
 from pathlib import Path
 from shutil import rmtree
 
-from tests.faults.discovering import discovered, ends, unpassed
-from tests.faults.house import opened
+from tests.faults.deployment import opened
+from tests.faults.label_discovery import discovered, ends, unpassed
 from tests.faults.labels import ROOT, Plan
 from tests.faults.ledger import noted
-from tests.faults.page import written
 from tests.faults.progress import Goals, Progress
+from tests.faults.report_page import written
 from tests.faults.rounds import Report, Round, held
 
 POWER_CUT_EVERY = 2
@@ -56,20 +56,20 @@ async def _patient(goals: Goals) -> int:
     """Return how often a handler that takes many leases is started, with a second worker by."""
     seconds = goals.long_seconds
     with tempfile.TemporaryDirectory(prefix="faults") as folder:
-        async with opened(Path(folder)) as house:
+        async with opened(Path(folder)) as harness:
             for _ in range(2):
-                await house.workers.hire(takes_seconds=seconds, limit_seconds=2 * seconds)
-            door = house.door(deadline_seconds=3 * seconds)
+                await harness.workers.hire(takes_seconds=seconds, limit_seconds=2 * seconds)
+            door = harness.door(deadline_seconds=3 * seconds)
             await door.ask("long 1", conversation="c1")
             await door.close()
-            lines = list(noted(house.ledger.path))
+            lines = list(noted(harness.ledger.path))
     return sum(line.kind == "started" and line["role"] == "search" for line in lines)
 
 
 async def _labels(progress: Progress) -> dict[str, bool]:
     with tempfile.TemporaryDirectory(prefix="faults") as folder:
-        async with opened(Path(folder)) as house:
-            labels = await discovered(house, seed=1)
+        async with opened(Path(folder)) as harness:
+            labels = await discovered(harness, seed=1)
     missing = unpassed(labels)
     progress.labels = [label for label, innermost in labels.items() if innermost]
     progress.unpassed = [str(place) for place in missing]
@@ -104,8 +104,8 @@ def _round_of(goals: Goals, progress: Progress, plans: list[Plan]) -> Round:
 
 async def _one(size: Round, seed: int, labels: list[str]) -> Report:
     folder = Path(tempfile.mkdtemp(prefix="faults"))
-    async with opened(folder, durable=size.outages + size.power_cuts > 0) as house:
-        report = await held(house, size, seed, labels)
+    async with opened(folder, durable=size.outages + size.power_cuts > 0) as harness:
+        report = await held(harness, size, seed, labels)
     if report.findings:
         _say(f"seed {seed}: {len(report.findings)} broken promises; its ledger is in {folder}")
         for finding in report.findings[:20]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic_core import from_json
 
+from broker.entry_codec import Entry, fields_of, journal_entries_of
 from broker.keys import (
     GROUP,
     question_keys,
@@ -17,12 +18,11 @@ from broker.keys import (
     stream_key,
 )
 from broker.port import JournalEntry
-from broker.reading import Entry, fields_of, journal_entries_of
 from envelope.question import Question
-from memory.keys import conversation_keys
+from memory.key_names import conversation_keys
 from tests.faults.finding import Evidence
 from tests.faults.ledger import Noted, noted
-from tests.faults.staff import ALL_ROLES
+from tests.faults.worker_main import ALL_ROLES
 
 AT_ONCE = 500
 FIRST = 3

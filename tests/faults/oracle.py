@@ -10,9 +10,9 @@ from itertools import chain
 
 from broker.port import JournalEntry
 from tests.faults.finding import Evidence, Finding
+from tests.faults.journal_checker import problems
 from tests.faults.ledger import Noted
-from tests.faults.remembering import memory_findings
-from tests.faults.walk import problems
+from tests.faults.memory_checker import memory_findings
 
 STARTS = 3
 LATE_SECONDS = 0.25

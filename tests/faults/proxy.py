@@ -27,7 +27,7 @@ class Loss:
     left: int
 
 
-class Line:
+class ProxiedConnection:
     """One connection through the proxy, and what was asked on it."""
 
     def __init__(self, proxy: "Proxy", near: asyncio.StreamWriter, far: asyncio.StreamWriter):
@@ -86,7 +86,7 @@ class Proxy:
         self._target = target
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
-        self._lines: set[Line] = set()
+        self._lines: set[ProxiedConnection] = set()
         self._loss: Loss | None = None
         self._server: asyncio.Server | None = None
         self._port = 0
@@ -180,7 +180,7 @@ class Proxy:
         except OSError:
             near.transport.abort()
             return
-        line = Line(self, near, far)
+        line = ProxiedConnection(self, near, far)
         self._lines.add(line)
         with suppress(OSError, ExceptionGroup):
             await self._carried(line, near_reader, far_reader)
@@ -191,7 +191,7 @@ class Proxy:
                 await writer.wait_closed()
 
     async def _carried(
-        self, line: Line, near: asyncio.StreamReader, far: asyncio.StreamReader
+        self, line: ProxiedConnection, near: asyncio.StreamReader, far: asyncio.StreamReader
     ) -> None:
         """Carry until either side has hung up."""
         async with asyncio.TaskGroup() as tasks:

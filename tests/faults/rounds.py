@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.faults.door import DEADLINE_SECONDS
+from tests.faults.deployment import Deployment
+from tests.faults.desk_client import DEADLINE_SECONDS
 from tests.faults.evidence import gathered, leftovers
+from tests.faults.fault_injector import FaultCounts, FaultInjector
 from tests.faults.finding import Evidence, Finding
-from tests.faults.house import House
 from tests.faults.labels import Plan
+from tests.faults.load import KINDS, MERGE_SHARE, Load, doors_of
 from tests.faults.oracle import findings, lateness
 from tests.faults.outages import excusing
-from tests.faults.population import KINDS, MERGE_SHARE, Population, doors_of
-from tests.faults.trouble import Amount, Trouble
 
 QUIET_LEASES = 30
 """By then whatever the dead had held is taken over, thrice if need be, on a busy machine too."""
@@ -75,22 +75,26 @@ class Report:
         return [str(finding) for finding in self.findings if finding.kind != "late"]
 
 
-async def held(house: House, size: Round, seed: int, labels: Sequence[str]) -> Report:
+async def held(harness: Deployment, size: Round, seed: int, labels: Sequence[str]) -> Report:
     """Hold one round in an empty house."""
-    began, after = time.monotonic(), house.ledger.path.stat().st_size
-    amount = Amount(size.kills, size.pauses, size.cuts, size.outages, size.power_cuts, size.plans)
-    trouble = Trouble(house, seed, amount, workers=size.workers, labels=labels, hiring=size.hiring)
-    ticks_before = house.ticks()
-    dead_before = set(house.workers.died)
+    began, after = time.monotonic(), harness.ledger.path.stat().st_size
+    amount = FaultCounts(
+        size.kills, size.pauses, size.cuts, size.outages, size.power_cuts, size.plans
+    )
+    trouble = FaultInjector(
+        harness, seed, amount, workers=size.workers, labels=labels, hiring=size.hiring
+    )
+    ticks_before = harness.ticks()
+    dead_before = set(harness.workers.died)
     try:
-        quiet_after = await _lived_through(house, size, seed, trouble, after)
+        quiet_after = await _lived_through(harness, size, seed, trouble, after)
     finally:
-        killed = {pid: how for pid, how in house.workers.died.items() if pid not in dead_before}
-        await house.workers.dismiss()
-    others = house.ticks().others_since(ticks_before)
+        killed = {pid: how for pid, how in harness.workers.died.items() if pid not in dead_before}
+        await harness.workers.dismiss()
+    others = harness.ticks().others_since(ticks_before)
     evidence = await gathered(
-        house.client,
-        house.ledger.path,
+        harness.client,
+        harness.ledger.path,
         faulty=trouble.faulty | set(killed),
         after=after,
     )
@@ -108,15 +112,15 @@ async def held(house: House, size: Round, seed: int, labels: Sequence[str]) -> R
 
 
 async def _lived_through(
-    house: House, size: Round, seed: int, trouble: Trouble, after: int
+    harness: Deployment, size: Round, seed: int, trouble: FaultInjector, after: int
 ) -> float:
     """Let people ask and trouble come, until everybody was told and nothing is left.
 
     Return how long that took after both had ended.
     """
     progress = asyncio.Queue[int]()
-    async with doors_of(house, size.deadline_seconds) as doors, asyncio.TaskGroup() as tasks:
-        people = Population(
+    async with doors_of(harness, size.deadline_seconds) as doors, asyncio.TaskGroup() as tasks:
+        people = Load(
             doors,
             seed,
             questions=size.questions,
@@ -128,7 +132,7 @@ async def _lived_through(
         )
         staffing = tasks.create_task(trouble.keep_staffed())
         # A deadline is kept as long as one process lives: people come when there is one.
-        await house.noted("working", after=after)
+        await harness.noted("working", after=after)
         async with asyncio.TaskGroup() as busy:
             spreading = busy.create_task(trouble.spread(progress, size.questions))
             busy.create_task(
@@ -139,22 +143,22 @@ async def _lived_through(
                 )
             )
         began = time.monotonic()
-        await _quiet(house)
+        await _quiet(harness)
         quiet_after = time.monotonic() - began
         staffing.cancel()
     return quiet_after
 
 
-async def _quiet(house: House) -> None:
+async def _quiet(harness: Deployment) -> None:
     """Wait until nothing is left, or until nothing more can be hoped for."""
-    until = time.monotonic() + QUIET_LEASES * house.workers.staff.lease_seconds
+    until = time.monotonic() + QUIET_LEASES * harness.workers.staff.lease_seconds
     while time.monotonic() < until:
-        if not await leftovers(house.client):
+        if not await leftovers(harness.client):
             return
         await asyncio.sleep(0.1)
 
 
-def _counts(evidence: Evidence, trouble: Trouble, killed: dict[int, int]) -> dict[str, int]:
+def _counts(evidence: Evidence, trouble: FaultInjector, killed: dict[int, int]) -> dict[str, int]:
     counts: Counter[str] = Counter()
     counts["messages accepted"] = sum(1 for _ in evidence.lines("accepted"))
     counts["processes killed"] = sum(1 for how in killed.values() if how == 9)

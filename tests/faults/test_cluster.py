@@ -6,20 +6,28 @@ from typing import Any
 
 import pytest
 
-from broker.cluster import key_of
-from broker.connecting import connect
+from broker.consume.blocking_read import next_entries
+from broker.context import BrokerContext
 from broker.errors import BrokerUnavailableError, UnsuitableServerError
 from broker.keys import question_keys, shard_for
 from broker.port import Bury, Retry
 from broker.redis_broker import RedisBroker
-from broker.settling import Limits
-from broker.space import Space
-from broker.waiting import next_entries
+from broker.settle.batch import BrokerLimits
+from broker.transport.cluster import key_of
+from broker.transport.connect import connect
 from envelope.memory_write import Append
 from envelope.question import Question
 from memory.conversation import RedisMemory
-from tests.broker.rig import LAST_RESORT, ROLES, Rig, eventually, finish, forward, question
 from tests.faults.cluster import Cluster
+from tests.support.broker_harness import (
+    LAST_RESORT,
+    ROLES,
+    BrokerHarness,
+    eventually,
+    finish,
+    forward,
+    question,
+)
 
 pytestmark = [pytest.mark.redis, pytest.mark.slow]
 
@@ -33,12 +41,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 @pytest.fixture
-async def rig(cluster: Cluster) -> AsyncIterator[Rig]:
+async def harness(cluster: Cluster) -> AsyncIterator[BrokerHarness]:
     client: Any = connect(cluster.url)
     await client.flushall()
     broker = RedisBroker(client, shards=SHARDS, lease_seconds=0.05, backoff_seconds=0.001)
     await broker.prepare(ROLES)
-    yield Rig(broker, client, RedisBroker)
+    yield BrokerHarness(broker, client, RedisBroker)
     await client.aclose()
 
 
@@ -52,22 +60,24 @@ def on_every_shard() -> list[Question]:
     return list(found.values())
 
 
-async def test_the_shards_lie_on_all_three_masters(cluster: Cluster, rig: Rig) -> None:
+async def test_the_shards_lie_on_all_three_masters(
+    cluster: Cluster, harness: BrokerHarness
+) -> None:
     keys = [question_keys(asked, shard_for(asked, SHARDS)).record for asked in on_every_shard()]
 
     assert len({(await cluster.master_of(key)).port for key in keys}) == 3
 
 
-async def test_a_question_of_every_shard_goes_its_way(rig: Rig) -> None:
+async def test_a_question_of_every_shard_goes_its_way(harness: BrokerHarness) -> None:
     asked = on_every_shard()
     for each in asked:
-        await rig.submit(each, result_list="chat")
+        await harness.submit(each, result_list="chat")
 
     async def all_ended() -> bool:
-        for delivery in await rig.broker.take("manager", "m", places=99, block_seconds=0.2):
-            assert await rig.settle(delivery, forward())
-        held = await rig.broker.take("search", "s", places=99, block_seconds=0.2)
-        assert await rig.broker.renew(held) == []
+        for delivery in await harness.broker.take("manager", "m", slots=99, block_seconds=0.2):
+            assert await harness.settle(delivery, forward())
+        held = await harness.broker.take("search", "s", slots=99, block_seconds=0.2)
+        assert await harness.broker.renew(held) == []
         write = [
             Append(key=f"rd:{{{each.shard}}}:mem:x", values=("x",), keep=1, ttl_seconds=9)
             for each in held
@@ -76,82 +86,88 @@ async def test_a_question_of_every_shard_goes_its_way(rig: Rig) -> None:
             (each, finish(each.question.conversation_id, remember=[memory]))
             for each, memory in zip(held, write, strict=True)
         ]
-        assert all(await rig.broker.settle(settled))
-        return None not in [await rig.broker.reply(each) for each in asked]
+        assert all(await harness.broker.settle(settled))
+        return None not in [await harness.broker.reply(each) for each in asked]
 
     assert await eventually(all_ended)
     for each in asked:
-        reply = await rig.broker.outcome(each)
+        reply = await harness.broker.outcome(each)
         assert reply is not None
         assert reply["text"] == each.conversation_id
-    assert len(await rig.broker.find("m1")) == SHARDS
-    (status,) = await rig.broker.status(["search"])
+    assert len(await harness.broker.find("m1")) == SHARDS
+    (status,) = await harness.broker.status(["search"])
     assert (status.depth, status.in_flight) == (0, 0)
-    chat = rig.broker.result_list("chat", "w1")
-    results = await chat.take(places=9, block_seconds=1.0)
-    await chat.delivered(results)
+    chat = harness.broker.result_list("chat", "w1")
+    results = await chat.take(slots=9, block_seconds=1.0)
+    await chat.mark_delivered(results)
     assert len(results) == SHARDS
 
 
-async def test_what_ends_otherwise_ends_on_every_shard(rig: Rig) -> None:
+async def test_what_ends_otherwise_ends_on_every_shard(harness: BrokerHarness) -> None:
     asked = on_every_shard()
     for each in asked:
-        await rig.submit(each, deadline_seconds=20.0)
-        await rig.submit(each.model_copy(update={"message_id": "m2"}), deadline_seconds=0.05)
-    for held in await rig.broker.take("manager", "w1", places=99, block_seconds=1.0):
-        assert await rig.settle(held, Retry(b"again", "away"))
+        await harness.submit(each, deadline_seconds=20.0)
+        await harness.submit(each.model_copy(update={"message_id": "m2"}), deadline_seconds=0.05)
+    for held in await harness.broker.take("manager", "w1", slots=99, block_seconds=1.0):
+        assert await harness.settle(held, Retry(b"again", "away"))
 
     async def back() -> bool:
-        await rig.broker.due()
-        found = await rig.broker.take("manager", "w1", places=99, block_seconds=0.1)
-        await rig.broker.settle([(delivery, Bury("failed", "no")) for delivery in found])
-        return None not in [await rig.broker.reply(each) for each in asked]
+        await harness.broker.due()
+        found = await harness.broker.take("manager", "w1", slots=99, block_seconds=0.1)
+        await harness.broker.settle([(delivery, Bury("failed", "no")) for delivery in found])
+        return None not in [await harness.broker.reply(each) for each in asked]
 
     assert await eventually(back)
-    assert len(await rig.broker.dead_letters()) == SHARDS
+    assert len(await harness.broker.dead_letters()) == SHARDS
     for each in asked:
         late = each.model_copy(update={"message_id": "m2"})
-        assert await rig.due_reply(late) == LAST_RESORT
-        assert not await rig.broker.cancel(late, forget=True)
+        assert await harness.due_reply(late) == LAST_RESORT
+        assert not await harness.broker.cancel(late, forget=True)
 
 
 @pytest.mark.timeout(240)
-async def test_waiting_wakes_whichever_node_has_something(rig: Rig) -> None:
+async def test_waiting_wakes_whichever_node_has_something(harness: BrokerHarness) -> None:
     for each in on_every_shard():
         async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
-            waiting = tasks.create_task(_taken(rig))
-            await eventually(lambda: _blocked(rig))
-            await rig.submit(each)
-            answer = tasks.create_task(rig.broker.outcome(each, block_seconds=50.0))
+            waiting = tasks.create_task(_taken(harness))
+            await eventually(lambda: _blocked(harness))
+            await harness.submit(each)
+            answer = tasks.create_task(harness.broker.outcome(each, block_seconds=50.0))
             (found,) = await waiting
-            assert await rig.settle(found, finish())
+            assert await harness.settle(found, finish())
 
         assert found.question == each
         assert answer.result() == {"outcome": "answered", "text": "found it"}
 
 
-async def _taken(rig: Rig) -> Any:
-    return await eventually(lambda: rig.broker.take("manager", "w1", places=9, block_seconds=8.0))
+async def _taken(harness: BrokerHarness) -> Any:
+    return await eventually(
+        lambda: harness.broker.take("manager", "w1", slots=9, block_seconds=8.0)
+    )
 
 
-async def _blocked(rig: Rig) -> bool:
-    told = [await node.info("clients") for node in await rig.client.nodes()]
+async def _blocked(harness: BrokerHarness) -> bool:
+    told = [await node.info("clients") for node in await harness.client.nodes()]
     return sum(int(info["blocked_clients"]) for info in told) >= SHARDS
 
 
-async def test_who_never_prepared_the_server_hears_alarms_of_all_its_slots(rig: Rig) -> None:
-    assert await RedisBroker(rig.client, shards=SHARDS).alarm(block_seconds=0.05) is None
+async def test_who_never_prepared_the_server_hears_alarms_of_all_its_slots(
+    harness: BrokerHarness,
+) -> None:
+    assert (
+        await RedisBroker(harness.client, shards=SHARDS).wait_for_wakeup(block_seconds=0.05) is None
+    )
 
 
 async def test_one_node_that_is_away_keeps_no_other_shard_from_working(
-    cluster: Cluster, rig: Rig
+    cluster: Cluster, harness: BrokerHarness
 ) -> None:
     for each in on_every_shard():
-        await rig.submit(each)
-    held = await rig.broker.take("manager", "w1", places=99, block_seconds=2.0)
+        await harness.submit(each)
+    held = await harness.broker.take("manager", "w1", slots=99, block_seconds=2.0)
     killed = await cluster.master_of("rd:{0}:open")
     killed.kill()
-    settled = await rig.broker.settle_and_take([(each, finish()) for each in held], ())
+    settled = await harness.broker.settle_and_take([(each, finish()) for each in held], ())
     killed.start()
     await cluster.healthy()
 
@@ -163,31 +179,31 @@ async def test_one_node_that_is_away_keeps_no_other_shard_from_working(
     assert len(kept) >= SHARDS // 2
 
 
-async def test_scripts_are_known_to_every_node(rig: Rig) -> None:
+async def test_scripts_are_known_to_every_node(harness: BrokerHarness) -> None:
     for each in on_every_shard():
-        await rig.client.script_flush()
-        await rig.submit(each)
+        await harness.client.script_flush()
+        await harness.submit(each)
 
-    assert len(await rig.broker.take("manager", "w1", places=99, block_seconds=2.0)) == SHARDS
+    assert len(await harness.broker.take("manager", "w1", slots=99, block_seconds=2.0)) == SHARDS
 
 
-async def test_a_group_that_is_gone_on_one_node_is_made_again(rig: Rig) -> None:
+async def test_a_group_that_is_gone_on_one_node_is_made_again(harness: BrokerHarness) -> None:
     asked = on_every_shard()
     for each in asked:
-        await rig.submit(each)
+        await harness.submit(each)
     for shard in range(0, SHARDS, 3):
-        await rig.client.xgroup_destroy(f"rd:{{{shard}}}:stream:manager", "workers")
+        await harness.client.xgroup_destroy(f"rd:{{{shard}}}:stream:manager", "workers")
 
     async def all_taken() -> bool:
-        for delivery in await rig.broker.take("manager", "w1", places=99, block_seconds=0.2):
-            await rig.settle(delivery, finish())
-        return None not in [await rig.broker.reply(each) for each in asked]
+        for delivery in await harness.broker.take("manager", "w1", slots=99, block_seconds=0.2):
+            await harness.settle(delivery, finish())
+        return None not in [await harness.broker.reply(each) for each in asked]
 
     assert await eventually(all_taken)
 
 
-async def test_the_memory_of_every_shard_is_found(rig: Rig) -> None:
-    memory = RedisMemory(rig.client, shards=SHARDS)
+async def test_the_memory_of_every_shard_is_found(harness: BrokerHarness) -> None:
+    memory = RedisMemory(harness.client, shards=SHARDS)
 
     for each in on_every_shard():
         assert (await memory.recall(each)).history == ()
@@ -201,19 +217,21 @@ async def test_one_node_of_many_is_no_server_to_work_with(cluster: Cluster) -> N
     await client.aclose()
 
 
-async def test_one_node_that_evicts_is_one_too_many(cluster: Cluster, rig: Rig) -> None:
+async def test_one_node_that_evicts_is_one_too_many(
+    cluster: Cluster, harness: BrokerHarness
+) -> None:
     one = await cluster.master_of("rd:{0}:open")
     await one.ask("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
     try:
         with pytest.raises(UnsuitableServerError, match="noeviction"):
-            await rig.broker.prepare(ROLES)
+            await harness.broker.prepare(ROLES)
     finally:
         await one.ask("CONFIG", "SET", "maxmemory-policy", "noeviction")
 
 
-async def test_another_number_of_shards_is_refused(rig: Rig) -> None:
+async def test_another_number_of_shards_is_refused(harness: BrokerHarness) -> None:
     with pytest.raises(UnsuitableServerError, match="fixed at the first start"):
-        await RedisBroker(rig.client, shards=SHARDS + 1).prepare(ROLES)
+        await RedisBroker(harness.client, shards=SHARDS + 1).prepare(ROLES)
 
 
 async def test_a_cluster_that_is_away_is_told_by_one_error() -> None:
@@ -227,8 +245,8 @@ async def test_a_cluster_that_is_away_is_told_by_one_error() -> None:
 
 async def test_waiting_for_a_cluster_that_is_away_is_told_by_that_error_too() -> None:
     client = connect("redis+cluster://127.0.0.1:1")
-    limits = Limits(ttl_ms=1, dead_letters=1, attempts=1, backoff_ms=1, longest_backoff_ms=1)
-    space = Space(client, 2, limits, 1000, slots_apart=True)
+    limits = BrokerLimits(ttl_ms=1, dead_letters=1, attempts=1, backoff_ms=1, longest_backoff_ms=1)
+    space = BrokerContext(client, 2, limits, 1000, slots_apart=True)
 
     with pytest.raises(BrokerUnavailableError, match="does not answer"):
         await next_entries(space, {b"rd:{0}:a": b"0", b"rd:{1}:a": b"0"}, seconds=1.0, count=1)

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from broker.connecting import connect
 from broker.keys import shard_for
+from broker.transport.connect import connect
 from gateway.desk import Message
-from tests.broker.rig import eventually
 from tests.faults.cluster import NODE_TIMEOUT_MS, Cluster, Node
-from tests.faults.relay import DEADLINE_SECONDS, SHARDS, House, judged
+from tests.faults.cluster_harness import DEADLINE_SECONDS, SHARDS, ClusterHarness, judged
+from tests.support.broker_harness import eventually
 
 pytestmark = [pytest.mark.redis, pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -33,26 +33,26 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 @pytest.fixture
-async def house(cluster: Cluster) -> AsyncIterator[House]:
+async def harness(cluster: Cluster) -> AsyncIterator[ClusterHarness]:
     await cluster.healthy()
-    house = House(cluster)
-    await house.client.flushall()
-    await house.broker.prepare(["manager", "search"])
-    async with house.working():
+    harness = ClusterHarness(cluster)
+    await harness.client.flushall()
+    await harness.broker.prepare(["manager", "search"])
+    async with harness.working():
         for shard in range(SHARDS):
-            await seconds_of(house, shard)
-        yield house
+            await seconds_of(harness, shard)
+        yield harness
 
 
-async def seconds_of(house: House, shard: int) -> float:
+async def seconds_of(harness: ClusterHarness, shard: int) -> float:
     """Ask something of a shard, and return how long the answer took."""
     while True:
         name = str(next(NAMES))
         message = Message("?", f"c{name}", f"m{name}")
-        if shard_for(house.desk.question(message), SHARDS) == shard:
+        if shard_for(harness.desk.question(message), SHARDS) == shard:
             break
     began = time.monotonic()
-    house.ledger.note(message.message_id, await house.persistent(message))
+    harness.ledger.note(message.message_id, await harness.persistent(message))
     return time.monotonic() - began
 
 
@@ -66,37 +66,37 @@ async def hanging(node: Node) -> AsyncIterator[None]:
 
 
 async def test_a_master_that_hangs_is_replaced_and_keeps_nobody_else(
-    cluster: Cluster, house: House
+    cluster: Cluster, harness: ClusterHarness
 ) -> None:
     owners = [await cluster.master_of(f"rd:{{{shard}}}:open") for shard in range(SHARDS)]
     others = [shard for shard in range(SHARDS) if owners[shard] is not owners[0]]
 
     async with hanging(owners[0]):
         async with asyncio.TaskGroup() as tasks:
-            held_up = tasks.create_task(seconds_of(house, 0))
-            of_others = [await seconds_of(house, shard) for _ in range(5) for shard in others]
-        later = await seconds_of(house, 0)
+            held_up = tasks.create_task(seconds_of(harness, 0))
+            of_others = [await seconds_of(harness, shard) for _ in range(5) for shard in others]
+        later = await seconds_of(harness, 0)
 
     assert held_up.result() < NODE_TIMEOUT_MS / 1000 + ELECTION_SECONDS
     assert max(of_others) < ELECTION_SECONDS
     assert later < ELECTION_SECONDS
-    await eventually(house.quiet, patience_seconds=DEADLINE_SECONDS)
-    assert set(await judged(house)) == {"answered"}
+    await eventually(harness.quiet, patience_seconds=DEADLINE_SECONDS)
+    assert set(await judged(harness)) == {"answered"}
 
 
 async def test_a_master_that_hangs_for_a_moment_goes_on_with_what_it_was_asked(
-    cluster: Cluster, house: House
+    cluster: Cluster, harness: ClusterHarness
 ) -> None:
     owner = await cluster.master_of("rd:{0}:open")
 
     async with asyncio.TaskGroup() as tasks, hanging(owner):
-        held_up = tasks.create_task(seconds_of(house, 0))
+        held_up = tasks.create_task(seconds_of(harness, 0))
         await asyncio.sleep(SHORT_SECONDS)
 
     assert held_up.result() < SHORT_SECONDS + ELECTION_SECONDS
     assert await cluster.master_of("rd:{0}:open") is owner
-    await eventually(house.quiet, patience_seconds=DEADLINE_SECONDS)
-    assert set(await judged(house)) == {"answered"}
+    await eventually(harness.quiet, patience_seconds=DEADLINE_SECONDS)
+    assert set(await judged(harness)) == {"answered"}
 
 
 async def test_nobody_keeps_lines_to_a_node_that_holds_nothing_any_more(cluster: Cluster) -> None:

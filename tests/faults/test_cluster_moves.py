@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from redis.exceptions import TryAgainError
 
-from broker.connecting import connect
-from tests.broker.rig import eventually
+from broker.transport.connect import connect
 from tests.faults.cluster import Cluster
-from tests.faults.moving import Move, begun, move_slot
-from tests.faults.relay import DEADLINE_SECONDS, House, judged
+from tests.faults.cluster_harness import DEADLINE_SECONDS, ClusterHarness, judged
+from tests.faults.slot_migration import Move, begun, move_slot
+from tests.support.broker_harness import eventually
 
 pytestmark = [pytest.mark.redis, pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -90,18 +90,18 @@ async def test_a_script_is_told_when_its_keys_do_not_come_together(
 
 
 async def all_answered_over(cluster: Cluster, shards: list[int]) -> None:
-    house = House(cluster)
-    await house.client.flushall()
-    await house.broker.prepare(["manager", "search"])
-    async with house.working():
-        async with house.asking():
-            await house.until_answered(SOME)
+    harness = ClusterHarness(cluster)
+    await harness.client.flushall()
+    await harness.broker.prepare(["manager", "search"])
+    async with harness.working():
+        async with harness.asking():
+            await harness.until_answered(SOME)
             for shard in shards:
                 key = f"rd:{{{shard}}}:open"
                 await move_slot(cluster, key, keys=AT_ONCE, pause_seconds=PAUSE_SECONDS)
-                await house.until_answered(SOME)
-        await eventually(house.quiet, patience_seconds=DEADLINE_SECONDS)
-        reasons = await judged(house)
+                await harness.until_answered(SOME)
+        await eventually(harness.quiet, patience_seconds=DEADLINE_SECONDS)
+        reasons = await judged(harness)
 
     assert set(reasons) == {"answered"}
 

@@ -8,7 +8,7 @@ from redis.crc import key_slot
 
 from broker import keys as broker_keys
 from broker.keys import (
-    named_key,
+    message_id_key,
     question_keys,
     results_key,
     shard_for,
@@ -16,9 +16,9 @@ from broker.keys import (
     stream_key,
 )
 from envelope.role import Role
-from memory import keys as memory_keys
-from memory.keys import conversation_keys
-from tests.broker.rig import question
+from memory import key_names as memory_keys
+from memory.key_names import conversation_keys
+from tests.support.broker_harness import question
 
 SHARDS = 64
 SHARED = ("rd:shards", "rd:cache:", "rd:limit:", "rd:thread:", "rd:keys", "rd:rate:{owner}:")
@@ -39,7 +39,7 @@ def test_all_keys_of_a_conversation_stand_in_one_slot(name: str) -> None:
         *(key for key in astuple(shard_keys(shard)) if key.startswith("rd:")),
         *(stream_key(role.value, shard) for role in Role),
         results_key("chat{8}", shard),
-        named_key(asked.message_id, shard),
+        message_id_key(asked.message_id, shard),
         *conversation_keys(asked, SHARDS).all,
     ]
 

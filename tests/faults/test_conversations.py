@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.house import opened
+from tests.faults.deployment import opened
 from tests.faults.rounds import Round, held
 
 pytestmark = [pytest.mark.redis, pytest.mark.slow, pytest.mark.timeout(240)]
@@ -17,8 +17,8 @@ async def test_cancel_supersede_merge_and_forget_hold_while_processes_are_killed
 ) -> None:
     size = Round(questions=150, kills=20, workers=6, kinds=KINDS, merge_share=0.3)
 
-    async with opened(folder) as house:
-        report = await held(house, size, seed, labels=())
+    async with opened(folder) as harness:
+        report = await held(harness, size, seed, labels=())
 
     assert report.broken == []
     assert report.counts["told superseded"] > 20

@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.house import opened
+from tests.faults.deployment import opened
 from tests.faults.rounds import Report, Round, held
 
 pytestmark = [pytest.mark.redis, pytest.mark.slow, pytest.mark.timeout(240)]
 
 
 async def report_of(folder: Path, size: Round, seed: int) -> Report:
-    async with opened(folder) as house:
-        report = await held(house, size, seed, labels=())
+    async with opened(folder) as harness:
+        report = await held(harness, size, seed, labels=())
     assert report.broken == []
     return report
 

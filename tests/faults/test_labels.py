@@ -5,26 +5,26 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults import population
-from tests.faults.discovering import discovered, ends, unpassed
-from tests.faults.house import opened
+from tests.faults import load
+from tests.faults.deployment import opened
+from tests.faults.label_discovery import discovered, ends, unpassed
 from tests.faults.rounds import Round, held
 
 pytestmark = [pytest.mark.redis, pytest.mark.slow, pytest.mark.timeout(240)]
 
-KINDS = {**population.KINDS, "slow": 80}
+KINDS = {**load.KINDS, "slow": 80}
 """Enough that takes long for some of it to be in hand whenever a process is sent home."""
 FEW = 12
 """So many places are chosen by the seed; `make faults` takes them all, many times."""
 
 
 async def test_a_process_may_die_wherever_worker_or_manager_waits(folder: Path, seed: int) -> None:
-    async with opened(folder) as house:
-        labels = await discovered(house, seed)
+    async with opened(folder) as harness:
+        labels = await discovered(harness, seed)
         plans = tuple(random.Random(seed).sample(ends(labels), FEW))
         size = Round(questions=70, kills=0, cuts=10, workers=3, plans=plans, kinds=KINDS)
 
-        report = await held(house, size, seed, labels=())
+        report = await held(harness, size, seed, labels=())
 
     assert [str(place) for place in unpassed(labels)] == []
     assert report.broken == []

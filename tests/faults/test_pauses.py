@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.faults.deployment import Deployment, opened
 from tests.faults.evidence import gathered
-from tests.faults.house import House, opened
 from tests.faults.ledger import noted
 from tests.faults.oracle import findings
 
@@ -16,67 +16,67 @@ pytestmark = [pytest.mark.redis, pytest.mark.slow, pytest.mark.timeout(240)]
 LEASE_SECONDS = 0.5
 
 
-async def broken(house: House, stopped: int) -> list[str]:
+async def broken(harness: Deployment, stopped: int) -> list[str]:
     """Return what the oracle finds; what another handler still works on is no finding."""
-    evidence = await gathered(house.client, house.ledger.path, faulty=[stopped])
+    evidence = await gathered(harness.client, harness.ledger.path, faulty=[stopped])
     return [str(finding) for finding in findings(evidence) if finding.part not in ("left", "late")]
 
 
 async def test_the_result_of_a_worker_stopped_past_its_lease_is_refused_and_counted(
     folder: Path,
 ) -> None:
-    async with opened(folder, lease_seconds=LEASE_SECONDS) as house:
-        workers, door = house.workers, house.door()
+    async with opened(folder, lease_seconds=LEASE_SECONDS) as harness:
+        workers, door = harness.workers, harness.door()
         stopped = await workers.hire(takes_seconds=LEASE_SECONDS)
         async with asyncio.TaskGroup() as tasks:
             asked = tasks.create_task(door.ask("block 1", conversation="c1"))
-            await house.noted("started", pid=stopped, role="search")
+            await harness.noted("started", pid=stopped, role="search")
             workers.stop(stopped)
             await workers.hire()
             reply = await asked
             workers.go_on(stopped)
             # Its loop was blocked: it hands in what it made before it can hear of the loss.
-            await house.noted("refused", pid=stopped, role="search")
-            await house.noted("lost", pid=stopped, role="search")
+            await harness.noted("refused", pid=stopped, role="search")
+            await harness.noted("lost", pid=stopped, role="search")
 
         assert reply["outcome"] == "answered"
-        assert await broken(house, stopped) == []
+        assert await broken(harness, stopped) == []
         await door.close()
 
 
 async def test_the_handler_of_an_entry_lost_in_a_pause_is_cancelled_and_counted(
     folder: Path,
 ) -> None:
-    async with opened(folder, lease_seconds=LEASE_SECONDS) as house:
-        workers, door = house.workers, house.door()
+    async with opened(folder, lease_seconds=LEASE_SECONDS) as harness:
+        workers, door = harness.workers, harness.door()
         stopped = await workers.hire()
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(door.ask("slow 1", conversation="c1"))
             run: dict[str, Any] = {"role": "search", "name": "slow-1"}
-            await house.noted("started", pid=stopped, **run)
+            await harness.noted("started", pid=stopped, **run)
             workers.stop(stopped)
             other = await workers.hire()
-            await house.noted("started", pid=other, **run)
+            await harness.noted("started", pid=other, **run)
             workers.go_on(stopped)
-            await house.noted("cancelled", pid=stopped, **run)
-            await house.noted("lost", pid=stopped, role="search")
+            await harness.noted("cancelled", pid=stopped, **run)
+            await harness.noted("lost", pid=stopped, role="search")
             await door.cancel("slow 1", conversation="c1")
 
-        assert await broken(house, stopped) == []
+        assert await broken(harness, stopped) == []
         await door.close()
 
 
 async def test_a_handler_that_blocks_its_loop_for_ten_leases_is_started_once(folder: Path) -> None:
-    async with opened(folder, lease_seconds=LEASE_SECONDS) as house:
-        door = house.door()
+    async with opened(folder, lease_seconds=LEASE_SECONDS) as harness:
+        door = harness.door()
         for _ in range(2):
-            await house.workers.hire(takes_seconds=10 * LEASE_SECONDS)
+            await harness.workers.hire(takes_seconds=10 * LEASE_SECONDS)
 
         reply = await door.ask("block 1", conversation="c1")
 
         starts = [
             line
-            for line in noted(house.ledger.path)
+            for line in noted(harness.ledger.path)
             if line.kind == "started" and line["role"] == "search"
         ]
         assert reply["outcome"] == "answered"

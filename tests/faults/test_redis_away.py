@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from broker.connecting import connect
 from broker.redis_broker import RedisBroker
+from broker.transport.connect import connect
 from gateway.desk import Desk, Message
-from tests.broker.rig import eventually
-from tests.deploy.house import refdesk
-from tests.faults.employee import Employee
+from tests.faults.installed_worker import InstalledWorker
 from tests.faults.proxy import Proxy
 from tests.faults.servers import Server
+from tests.support.app_harness import refdesk
+from tests.support.broker_harness import eventually
 
 pytestmark = [pytest.mark.redis, pytest.mark.slow]
 
@@ -46,16 +46,16 @@ def proxy(server: Server) -> Iterator[Proxy]:
 
 
 @pytest.fixture(scope="module")
-def employee(proxy: Proxy, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Employee]:
+def employee(proxy: Proxy, tmp_path_factory: pytest.TempPathFactory) -> Iterator[InstalledWorker]:
     """One worker that lives through all of it."""
-    with Employee(tmp_path_factory.mktemp("employee"), proxy.url) as made:
+    with InstalledWorker(tmp_path_factory.mktemp("employee"), proxy.url) as made:
         yield made
         assert made.lives
         assert made.dismiss() == 0
 
 
 @pytest.fixture
-async def client(server: Server, employee: Employee) -> AsyncIterator[Any]:
+async def client(server: Server, employee: InstalledWorker) -> AsyncIterator[Any]:
     """A line to Redis that no proxy stands in."""
     made: Any = connect(server.url)
     yield made
@@ -79,7 +79,7 @@ async def answered(client: Any) -> float:
 
 
 @asynccontextmanager
-async def told_calmly(employee: Employee) -> AsyncIterator[None]:
+async def told_calmly(employee: InstalledWorker) -> AsyncIterator[None]:
     """Do something bad while inside: work goes on at once after it, and nobody is shouted at."""
     before = len(employee.complaints())
     yield
@@ -92,7 +92,7 @@ async def goes_on(client: Any) -> None:
 
 
 async def test_redis_is_killed_and_started_again(
-    server: Server, employee: Employee, client: Any
+    server: Server, employee: InstalledWorker, client: Any
 ) -> None:
     await answered(client)
     async with told_calmly(employee):
@@ -102,13 +102,13 @@ async def test_redis_is_killed_and_started_again(
         await goes_on(client)
 
 
-async def test_everything_is_flushed(employee: Employee, client: Any) -> None:
+async def test_everything_is_flushed(employee: InstalledWorker, client: Any) -> None:
     async with told_calmly(employee):
         await client.flushall()
         await goes_on(client)
 
 
-async def test_a_group_is_destroyed(employee: Employee, client: Any) -> None:
+async def test_a_group_is_destroyed(employee: InstalledWorker, client: Any) -> None:
     await answered(client)
     async with told_calmly(employee):
         for role in ("manager", "command"):
@@ -116,7 +116,7 @@ async def test_a_group_is_destroyed(employee: Employee, client: Any) -> None:
         await goes_on(client)
 
 
-async def test_a_stream_is_deleted(employee: Employee, client: Any) -> None:
+async def test_a_stream_is_deleted(employee: InstalledWorker, client: Any) -> None:
     await answered(client)
     async with told_calmly(employee):
         for role in ("manager", "command"):
@@ -124,19 +124,21 @@ async def test_a_stream_is_deleted(employee: Employee, client: Any) -> None:
         await goes_on(client)
 
 
-async def test_the_scripts_are_forgotten(employee: Employee, client: Any) -> None:
+async def test_the_scripts_are_forgotten(employee: InstalledWorker, client: Any) -> None:
     async with told_calmly(employee):
         await client.script_flush()
         await goes_on(client)
 
 
-async def test_every_line_is_reset(proxy: Proxy, employee: Employee, client: Any) -> None:
+async def test_every_line_is_reset(proxy: Proxy, employee: InstalledWorker, client: Any) -> None:
     async with told_calmly(employee):
         proxy.reset()
         await goes_on(client)
 
 
-async def test_every_line_is_half_open(proxy: Proxy, employee: Employee, client: Any) -> None:
+async def test_every_line_is_half_open(
+    proxy: Proxy, employee: InstalledWorker, client: Any
+) -> None:
     await answered(client)
     async with told_calmly(employee):
         assert proxy.freeze() > 1
@@ -145,7 +147,7 @@ async def test_every_line_is_half_open(proxy: Proxy, employee: Employee, client:
 
 @pytest.mark.timeout(120)
 async def test_a_partition_turns_readiness_red_and_work_goes_on_after_it(
-    proxy: Proxy, employee: Employee, client: Any
+    proxy: Proxy, employee: InstalledWorker, client: Any
 ) -> None:
     await answered(client)
     assert employee.unready() == ""
@@ -161,7 +163,7 @@ async def test_a_partition_turns_readiness_red_and_work_goes_on_after_it(
 @pytest.mark.faults
 @pytest.mark.timeout(180)
 async def test_a_partition_of_a_minute_is_told_calmly_and_ends(
-    proxy: Proxy, employee: Employee, client: Any
+    proxy: Proxy, employee: InstalledWorker, client: Any
 ) -> None:
     await answered(client)
     async with told_calmly(employee):
@@ -174,7 +176,7 @@ async def test_a_partition_of_a_minute_is_told_calmly_and_ends(
 @pytest.mark.faults
 @pytest.mark.timeout(120)
 async def test_a_server_that_stands_still_is_noticed_and_work_goes_on_after_it(
-    server: Server, employee: Employee, client: Any
+    server: Server, employee: InstalledWorker, client: Any
 ) -> None:
     await answered(client)
     async with told_calmly(employee):
@@ -199,7 +201,7 @@ def test_a_start_with_a_server_that_evicts_says_why(tmp_path: Path) -> None:
     assert ended.stderr.count("\n") == 1
 
 
-def _complained(employee: Employee) -> Callable[[], Any]:
+def _complained(employee: InstalledWorker) -> Callable[[], Any]:
     before = len(employee.complaints())
 
     async def look() -> bool:
@@ -208,9 +210,9 @@ def _complained(employee: Employee) -> Callable[[], Any]:
     return look
 
 
-async def _red(employee: Employee) -> bool:
+async def _red(employee: InstalledWorker) -> bool:
     return "no answer from Redis" in await asyncio.to_thread(employee.unready)
 
 
-async def _green(employee: Employee) -> bool:
+async def _green(employee: InstalledWorker) -> bool:
     return not await asyncio.to_thread(employee.unready)

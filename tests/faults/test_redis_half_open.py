@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from broker.connecting import Lines, connect
 from broker.errors import BrokerUnavailableError
-from broker.packing import GREETING_SECONDS, LATE_SECONDS
+from broker.maintenance.lease_renewer import LeaseRenewal
 from broker.redis_broker import RedisBroker
-from broker.renewal import LeaseRenewal
-from tests.broker.rig import ROLES, Rig, eventually, finish, question
+from broker.transport.connect import ServerLinks, connect
+from broker.transport.encode_command import GREETING_SECONDS, LATE_SECONDS
 from tests.faults.proxy import Proxy
 from tests.faults.servers import Server
+from tests.support.broker_harness import ROLES, BrokerHarness, eventually, finish, question
 
 pytestmark = [pytest.mark.redis, pytest.mark.slow]
 
@@ -33,23 +33,23 @@ def proxy(redis_url: str) -> Iterator[Proxy]:
 
 
 @pytest.fixture
-async def rig(proxy: Proxy, redis_url: str) -> AsyncIterator[Rig]:
+async def harness(proxy: Proxy, redis_url: str) -> AsyncIterator[BrokerHarness]:
     """A broker behind the proxy; its rig's client has a line of its own."""
     direct: Any = connect(redis_url)
     await direct.flushall()
     ours = connect(proxy.url)
     broker = RedisBroker(ours)
     await broker.prepare(ROLES)
-    yield Rig(broker, direct, RedisBroker)
+    yield BrokerHarness(broker, direct, RedisBroker)
     await ours.aclose()
     await direct.aclose()
 
 
 async def test_a_blocking_read_on_a_dead_line_is_given_up_soon_after_its_time(
-    rig: Rig, proxy: Proxy
+    harness: BrokerHarness, proxy: Proxy
 ) -> None:
     async def read() -> None:
-        await rig.broker.take("manager", "w1", places=1, block_seconds=BLOCK_SECONDS)
+        await harness.broker.take("manager", "w1", slots=1, block_seconds=BLOCK_SECONDS)
 
     await read()
     assert proxy.freeze() == 1
@@ -57,49 +57,51 @@ async def test_a_blocking_read_on_a_dead_line_is_given_up_soon_after_its_time(
     assert await _seconds_until_noticed(read()) < BLOCK_SECONDS + LATE_SECONDS + SLACK_SECONDS
 
 
-async def test_what_one_line_missed_all_others_know(rig: Rig, proxy: Proxy) -> None:
-    await rig.submit()
-    held = await rig.take()
+async def test_what_one_line_missed_all_others_know(harness: BrokerHarness, proxy: Proxy) -> None:
+    await harness.submit()
+    held = await harness.take()
     proxy.freeze()
     with pytest.raises(BrokerUnavailableError):
-        await rig.broker.take("manager", "w1", places=1, block_seconds=BLOCK_SECONDS)
+        await harness.broker.take("manager", "w1", slots=1, block_seconds=BLOCK_SECONDS)
 
     # On another line that is as dead, and was not used since.
-    assert await rig.settle(held, finish())
+    assert await harness.settle(held, finish())
 
 
-async def test_nobody_who_greets_back_is_noticed_even_sooner(rig: Rig, proxy: Proxy) -> None:
+async def test_nobody_who_greets_back_is_noticed_even_sooner(
+    harness: BrokerHarness, proxy: Proxy
+) -> None:
     proxy.part()
     with pytest.raises(BrokerUnavailableError):
-        await rig.broker.take("manager", "w1", places=1, block_seconds=BLOCK_SECONDS)
+        await harness.broker.take("manager", "w1", slots=1, block_seconds=BLOCK_SECONDS)
 
-    seconds = await _seconds_until_noticed(rig.submit())
+    seconds = await _seconds_until_noticed(harness.submit())
 
     assert seconds < GREETING_SECONDS + SLACK_SECONDS
     proxy.heal()
-    await rig.submit()
-    assert (await rig.take()).question == question()
+    await harness.submit()
+    assert (await harness.take()).question == question()
 
 
 @pytest.mark.parametrize("reader", ["a worker", "who waits for an outcome"])
 async def test_a_dead_line_is_noticed_long_before_a_read_on_it_is_over(
-    rig: Rig, proxy: Proxy, reader: str
+    harness: BrokerHarness, proxy: Proxy, reader: str
 ) -> None:
-    lines = Lines()
+    lines = ServerLinks()
     reads = RedisBroker(connect(proxy.url, lines))
     renewal = LeaseRenewal(lambda: RedisBroker(connect(proxy.url, lines)))
-    await rig.submit()
-    await rig.take()
+    await harness.submit()
+    await harness.take()
 
     async def read() -> None:
         if reader == "a worker":
-            await reads.take("manager", "w1", places=1, block_seconds=LONG_SECONDS)
+            await reads.take("manager", "w1", slots=1, block_seconds=LONG_SECONDS)
         else:
             await reads.outcome(question(), block_seconds=LONG_SECONDS)
 
     async with renewal.running(lambda _lost: None), asyncio.TaskGroup() as tasks:
         noticed = tasks.create_task(_seconds_until_noticed(read()))
-        await eventually(_waits(rig.client, "xreadgroup" if reader == "a worker" else "xread"))
+        await eventually(_waits(harness.client, "xreadgroup" if reader == "a worker" else "xread"))
         proxy.freeze()
 
         assert await noticed < LONG_SECONDS / 2
@@ -107,33 +109,33 @@ async def test_a_dead_line_is_noticed_long_before_a_read_on_it_is_over(
 
 
 async def test_a_read_outlives_a_server_that_hangs_for_a_moment(tmp_path: Path) -> None:
-    lines = Lines()
+    lines = ServerLinks()
     with Server(tmp_path) as server:
         broker = RedisBroker(connect(server.url, lines))
-        rig = Rig(broker, connect(server.url), RedisBroker)
+        harness = BrokerHarness(broker, connect(server.url), RedisBroker)
         await broker.prepare(ROLES)
         renewal = LeaseRenewal(lambda: RedisBroker(connect(server.url, lines)))
         async with renewal.running(lambda _lost: None), asyncio.TaskGroup() as tasks:
             taking = tasks.create_task(
-                broker.take("manager", "w1", places=1, block_seconds=LONG_SECONDS)
+                broker.take("manager", "w1", slots=1, block_seconds=LONG_SECONDS)
             )
-            await eventually(_waits(rig.client, "xreadgroup"))
+            await eventually(_waits(harness.client, "xreadgroup"))
             server.stop()
             await asyncio.sleep(HANGING_SECONDS)
             server.go_on()
-            await rig.submit()
+            await harness.submit()
 
             assert [taken.question for taken in await taking] == [question()]
-        await rig.client.aclose()
+        await harness.client.aclose()
         await broker.close()
 
 
-async def test_a_slow_line_is_no_dead_one(rig: Rig, proxy: Proxy) -> None:
+async def test_a_slow_line_is_no_dead_one(harness: BrokerHarness, proxy: Proxy) -> None:
     proxy.slow(0.1)
 
-    await rig.submit()
+    await harness.submit()
 
-    assert (await rig.take()).question == question()
+    assert (await harness.take()).question == question()
 
 
 async def _seconds_until_noticed(act: Any) -> float:

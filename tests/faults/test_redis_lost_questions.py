@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from broker.connecting import connect
 from broker.port import Accepted
 from broker.redis_broker import RedisBroker
+from broker.transport.connect import connect
 from gateway.desk import Desk, Message
-from tests.broker.rig import ROLES, Rig, eventually, finish, forward
 from tests.faults.servers import Server
+from tests.support.broker_harness import ROLES, BrokerHarness, eventually, finish, forward
 
 pytestmark = [pytest.mark.redis, pytest.mark.slow]
 
@@ -28,18 +28,18 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 
 @pytest.fixture
-async def rig(server: Server) -> AsyncIterator[Rig]:
+async def harness(server: Server) -> AsyncIterator[BrokerHarness]:
     client: Any = connect(server.url)
     broker = RedisBroker(client)
     await broker.prepare(ROLES)
-    yield Rig(broker, client, RedisBroker)
+    yield BrokerHarness(broker, client, RedisBroker)
     await client.aclose()
 
 
 @pytest.fixture
-def desk(rig: Rig) -> Desk:
+def desk(harness: BrokerHarness) -> Desk:
     return Desk(
-        rig.broker, tenant="acme", assistant="desk", channel="test",
+        harness.broker, tenant="acme", assistant="desk", channel="test",
         deadline_seconds=DEADLINE_SECONDS, apology=lambda language: f"sorry/{language}",
     )  # fmt: skip
 
@@ -48,33 +48,33 @@ def message(name: str) -> Message:
     return Message("How do I add a rule?", f"c-{name}", name)
 
 
-async def written(server: Server, rig: Rig) -> int:
+async def written(server: Server, harness: BrokerHarness) -> int:
     """Return how much is written down, in bytes, once all that was answered is.
 
     While its disk is busy Redis answers first, and writes up to two seconds later.
     """
 
     async def all_is() -> bool:
-        told = await rig.client.info("persistence")
+        told = await harness.client.info("persistence")
         return int(told["aof_buffer_length"]) == 0
 
     await eventually(all_is)
     return server.written()
 
 
-async def died_and_forgot(server: Server, rig: Rig, size: int) -> None:
+async def died_and_forgot(server: Server, harness: BrokerHarness, size: int) -> None:
     """Let the machine lose its power: only the first `size` bytes had reached the disk."""
     server.kill()
     server.forget_after(size)
     await asyncio.to_thread(server.start)
-    await eventually(rig.client.ping)
+    await eventually(harness.client.ping)
 
 
-async def test_a_flush_is_told_to_everybody_who_waits(rig: Rig, desk: Desk) -> None:
+async def test_a_flush_is_told_to_everybody_who_waits(harness: BrokerHarness, desk: Desk) -> None:
     async with asyncio.timeout(SOON_SECONDS), asyncio.TaskGroup() as tasks:
         asking = [tasks.create_task(desk.ask(message(f"m{number}"))) for number in range(20)]
-        await eventually(lambda: _open(rig, 20))
-        await rig.client.flushall()
+        await eventually(lambda: _open(harness, 20))
+        await harness.client.flushall()
 
     for number, task in enumerate(asking):
         reply = task.result()
@@ -82,60 +82,62 @@ async def test_a_flush_is_told_to_everybody_who_waits(rig: Rig, desk: Desk) -> N
         assert (reply["message_id"], reply["text"]) == (f"m{number}", "sorry/en")
 
 
-async def test_whoever_follows_a_lost_question_sees_its_end(rig: Rig, desk: Desk) -> None:
+async def test_whoever_follows_a_lost_question_sees_its_end(
+    harness: BrokerHarness, desk: Desk
+) -> None:
     await desk.submit(message("m1"))
     seen: list[str] = []
     async with asyncio.timeout(SOON_SECONDS):
         async for entry in desk.follow(desk.question(message("m1"))):
             seen.append(entry.kind)
             if entry.kind == "accepted":
-                await rig.client.flushall()
+                await harness.client.flushall()
 
     assert seen == ["accepted", "finished"]
 
 
 async def test_what_was_accepted_in_the_last_moment_is_reported_and_may_be_asked_again(
-    server: Server, rig: Rig, desk: Desk
+    server: Server, harness: BrokerHarness, desk: Desk
 ) -> None:
     await desk.submit(message("kept"))
-    size = await written(server, rig)
+    size = await written(server, harness)
     await desk.submit(message("gone"))
-    await died_and_forgot(server, rig, size)
+    await died_and_forgot(server, harness, size)
 
     async with asyncio.timeout(SOON_SECONDS):
         gone = await desk.outcome(desk.question(message("gone")))
 
     assert gone["termination_reason"] == "lost"
-    (kept,) = await _taken(rig)
+    (kept,) = await _taken(harness)
     assert kept.question.message_id == "kept"
-    assert await rig.settle(kept, finish())
+    assert await harness.settle(kept, finish())
     assert (await desk.outcome(kept.question))["text"] == "found it"
     assert await desk.submit(message("gone")) == Accepted()
 
 
 async def test_what_was_done_in_the_last_moment_is_done_again_and_ends_once(
-    server: Server, rig: Rig, desk: Desk
+    server: Server, harness: BrokerHarness, desk: Desk
 ) -> None:
     await desk.submit(message("m1"))
-    size = await written(server, rig)
-    (first,) = await _taken(rig)
-    assert await rig.settle(first, forward())
-    (last,) = await _taken(rig, "search")
-    await died_and_forgot(server, rig, size)
+    size = await written(server, harness)
+    (first,) = await _taken(harness)
+    assert await harness.settle(first, forward())
+    (last,) = await _taken(harness, "search")
+    await died_and_forgot(server, harness, size)
 
     # What the forgotten hop had led to changes nothing any more.
-    assert not await rig.settle(last, finish("by who was forgotten"))
-    (again,) = await _taken(rig, consumer="w2")
-    assert not await rig.settle(first, finish("by the old owner"))
-    assert await rig.settle(again, finish())
+    assert not await harness.settle(last, finish("by who was forgotten"))
+    (again,) = await _taken(harness, consumer="w2")
+    assert not await harness.settle(first, finish("by the old owner"))
+    assert await harness.settle(again, finish())
 
-    assert await rig.kinds(again.question) == ["accepted", "finished"]
+    assert await harness.kinds(again.question) == ["accepted", "finished"]
     assert (await desk.outcome(again.question))["text"] == "found it"
 
 
-async def _open(rig: Rig, number: int) -> bool:
-    return int(await rig.client.zcard("rd:{0}:deadlines")) == number
+async def _open(harness: BrokerHarness, number: int) -> bool:
+    return int(await harness.client.zcard("rd:{0}:deadlines")) == number
 
 
-async def _taken(rig: Rig, role: str = "manager", consumer: str = "w1") -> Any:
-    return await eventually(lambda: rig.broker.take(role, consumer, places=9, block_seconds=0.2))
+async def _taken(harness: BrokerHarness, role: str = "manager", consumer: str = "w1") -> Any:
+    return await eventually(lambda: harness.broker.take(role, consumer, slots=9, block_seconds=0.2))

@@ -9,15 +9,23 @@ from redis import asyncio as aioredis
 from redis.asyncio.retry import Retry as Retries
 from redis.backoff import NoBackoff
 
-from broker.connecting import connect
 from broker.errors import BrokerUnavailableError
-from broker.port import Bury, Duplicate, Retry, Send
+from broker.port import Bury, Duplicate, FrameSend, Retry
 from broker.redis_broker import RedisBroker
-from broker.scripts import CANCEL, DISCARD, DUE, LEAVE, RENEW, RETURN, SETTLE, SUBMIT
+from broker.transport.connect import connect
+from broker.transport.scripts import CANCEL, DISCARD, DUE, LEAVE, RENEW, RETURN, SETTLE, SUBMIT
 from envelope.memory_write import Increment
-from tests.broker.hands import Hands
-from tests.broker.rig import LAST_RESORT, ROLES, Rig, eventually, finish, forward, question
 from tests.faults.proxy import Proxy
+from tests.support.broker_harness import (
+    LAST_RESORT,
+    ROLES,
+    BrokerHarness,
+    eventually,
+    finish,
+    forward,
+    question,
+)
+from tests.support.local_consumer import RecordingConsumer
 
 pytestmark = pytest.mark.redis
 
@@ -32,7 +40,7 @@ def proxy(redis_url: str) -> Iterator[Proxy]:
 
 
 @pytest.fixture
-async def rig(proxy: Proxy, redis_url: str) -> AsyncIterator[Rig]:
+async def harness(proxy: Proxy, redis_url: str) -> AsyncIterator[BrokerHarness]:
     """A broker whose client repeats blindly, behind a line that loses replies."""
     direct: Any = connect(redis_url)
     await direct.flushall()
@@ -41,7 +49,7 @@ async def rig(proxy: Proxy, redis_url: str) -> AsyncIterator[Rig]:
     repeating = aioredis.Redis.from_url(proxy.url, retry=Retries(NoBackoff(), 10), protocol=2)
     broker = RedisBroker(repeating, lease_seconds=30.0, backoff_seconds=0.001)
     await broker.prepare(ROLES)
-    yield Rig(broker, direct, RedisBroker)
+    yield BrokerHarness(broker, direct, RedisBroker)
     await repeating.aclose()
     await direct.aclose()
 
@@ -60,40 +68,44 @@ def losing(proxy: Proxy) -> Callable[[Awaitable[Any]], Awaitable[Any]]:
     return lost
 
 
-async def test_a_message_whose_reply_was_lost_is_one_question(rig: Rig, losing: Any) -> None:
-    assert await losing(rig.submit()) == Duplicate()
+async def test_a_message_whose_reply_was_lost_is_one_question(
+    harness: BrokerHarness, losing: Any
+) -> None:
+    assert await losing(harness.submit()) == Duplicate()
 
-    assert len(await rig.take_all()) == 1
-    assert await rig.kinds() == ["accepted"]
-    assert await rig.client.zcard("rd:{0}:deadlines") == 1
-
-
-async def test_a_message_that_waits_for_its_turn_waits_once(rig: Rig, losing: Any) -> None:
-    await rig.submit(question("m1"))
-    assert await losing(rig.submit(question("m2"))) == Duplicate()
-
-    await rig.settle(await rig.take(), finish())
-
-    assert (await rig.take()).question == question("m2")
-    assert await rig.take_all() == []
+    assert len(await harness.take_all()) == 1
+    assert await harness.kinds() == ["accepted"]
+    assert await harness.client.zcard("rd:{0}:deadlines") == 1
 
 
-async def test_a_message_that_joins_another_joins_once(rig: Rig, losing: Any) -> None:
-    await rig.submit(question("m1"), not_before_seconds=0.05)
+async def test_a_message_that_waits_for_its_turn_waits_once(
+    harness: BrokerHarness, losing: Any
+) -> None:
+    await harness.submit(question("m1"))
+    assert await losing(harness.submit(question("m2"))) == Duplicate()
+
+    await harness.settle(await harness.take(), finish())
+
+    assert (await harness.take()).question == question("m2")
+    assert await harness.take_all() == []
+
+
+async def test_a_message_that_joins_another_joins_once(harness: BrokerHarness, losing: Any) -> None:
+    await harness.submit(question("m1"), not_before_seconds=0.05)
     again = await losing(
-        rig.submit(question("m2"), frame=b"joined", not_before_seconds=0.05, result_list="chat")
+        harness.submit(question("m2"), frame=b"joined", not_before_seconds=0.05, result_list="chat")
     )
     assert isinstance(again, Duplicate)
     assert again.reply is not None
     assert again.reply["outcome"] == "superseded"
 
     async def started() -> Any:
-        await rig.broker.due()
-        return await rig.take_all()
+        await harness.broker.due()
+        return await harness.take_all()
 
     (delivery,) = await eventually(started)
     assert delivery.merged == (b"joined",)
-    assert len(await rig.results()) == 1
+    assert len(await harness.results()) == 1
 
 
 async def test_the_asker_who_tries_again_is_told_that_it_was_accepted(
@@ -102,20 +114,20 @@ async def test_the_asker_who_tries_again_is_told_that_it_was_accepted(
     client: Any = connect(redis_url)
     await client.flushall()
     ours = connect(proxy.url)
-    rig = Rig(RedisBroker(ours), client, RedisBroker)
-    await rig.broker.prepare(ROLES)
+    harness = BrokerHarness(RedisBroker(ours), client, RedisBroker)
+    await harness.broker.prepare(ROLES)
     proxy.lose_replies(SCRIPT)
 
-    hands = Hands()
-    with rig.broker.handing_to([hands]), pytest.raises(BrokerUnavailableError):
-        await rig.submit()
+    hands = RecordingConsumer()
+    with harness.broker.local_consumers([hands]), pytest.raises(BrokerUnavailableError):
+        await harness.submit()
 
-    assert await rig.submit() == Duplicate()
+    assert await harness.submit() == Duplicate()
 
     async def back() -> Any:
         if hands.doubts:
-            await rig.broker.recover("manager", hands.consumer, [])
-        return await rig.take_all()
+            await harness.broker.recover("manager", hands.consumer, [])
+        return await harness.take_all()
 
     assert len(await eventually(back)) == 1
     assert hands.held == []
@@ -123,109 +135,111 @@ async def test_the_asker_who_tries_again_is_told_that_it_was_accepted(
     await client.aclose()
 
 
-async def test_an_entry_is_sent_on_once(rig: Rig, losing: Any) -> None:
-    await rig.submit()
+async def test_an_entry_is_sent_on_once(harness: BrokerHarness, losing: Any) -> None:
+    await harness.submit()
 
     # It is told to have been lost: what it had to change was changed the first time.
-    assert not await losing(rig.settle(await rig.take(), forward()))
+    assert not await losing(harness.settle(await harness.take(), forward()))
 
-    assert len(await rig.take_all("search")) == 1
-    assert await rig.kinds() == ["accepted", "routed"]
-
-
-async def test_a_question_ends_once(rig: Rig, losing: Any) -> None:
-    await rig.submit(result_list="chat")
-
-    await losing(rig.settle(await rig.take(), finish(remember=[COUNT])))
-
-    assert await rig.broker.reply(question()) == {"outcome": "answered", "text": "found it"}
-    assert await rig.kinds() == ["accepted", "finished"]
-    assert len(await rig.results()) == 1
-    assert await rig.client.hget(COUNT.key, "answers") == b"1"
-    assert await rig.client.hlen("rd:{0}:open") == 0
+    assert len(await harness.take_all("search")) == 1
+    assert await harness.kinds() == ["accepted", "routed"]
 
 
-async def test_an_entry_is_retried_once(rig: Rig, losing: Any) -> None:
-    await rig.submit()
+async def test_a_question_ends_once(harness: BrokerHarness, losing: Any) -> None:
+    await harness.submit(result_list="chat")
 
-    await losing(rig.settle(await rig.take(), Retry(b"again", "away")))
+    await losing(harness.settle(await harness.take(), finish(remember=[COUNT])))
 
-    assert await rig.client.zcard("rd:{0}:delayed") == 1
-    assert await rig.client.hlen("rd:{0}:parked") == 1
+    assert await harness.broker.reply(question()) == {"outcome": "answered", "text": "found it"}
+    assert await harness.kinds() == ["accepted", "finished"]
+    assert len(await harness.results()) == 1
+    assert await harness.client.hget(COUNT.key, "answers") == b"1"
+    assert await harness.client.hlen("rd:{0}:open") == 0
+
+
+async def test_an_entry_is_retried_once(harness: BrokerHarness, losing: Any) -> None:
+    await harness.submit()
+
+    await losing(harness.settle(await harness.take(), Retry(b"again", "away")))
+
+    assert await harness.client.zcard("rd:{0}:delayed") == 1
+    assert await harness.client.hlen("rd:{0}:parked") == 1
 
     async def back() -> Any:
-        await rig.broker.due()
-        return await rig.take_all()
+        await harness.broker.due()
+        return await harness.take_all()
 
     (again,) = await eventually(back)
     assert (again.frame, again.failures) == (b"again", 1)
 
 
-async def test_an_entry_is_buried_once(rig: Rig, losing: Any) -> None:
-    await rig.submit()
-    tell = Send("search", b"it was buried")
+async def test_an_entry_is_buried_once(harness: BrokerHarness, losing: Any) -> None:
+    await harness.submit()
+    tell = FrameSend("search", b"it was buried")
 
-    await losing(rig.settle(await rig.take(), Bury("failed", "no", tell)))
+    await losing(harness.settle(await harness.take(), Bury("failed", "no", tell)))
 
-    assert len(await rig.broker.dead_letters()) == 1
-    assert len(await rig.take_all("search")) == 1
+    assert len(await harness.broker.dead_letters()) == 1
+    assert len(await harness.take_all("search")) == 1
 
 
-async def test_what_is_no_frame_of_ours_is_buried_once(rig: Rig, losing: Any) -> None:
-    await rig.client.xadd("rd:{0}:stream:manager", {"what": "ever"})
+async def test_what_is_no_frame_of_ours_is_buried_once(harness: BrokerHarness, losing: Any) -> None:
+    await harness.client.xadd("rd:{0}:stream:manager", {"what": "ever"})
 
-    assert await losing(rig.take_all()) == []
+    assert await losing(harness.take_all()) == []
 
-    (letter,) = await rig.broker.dead_letters()
+    (letter,) = await harness.broker.dead_letters()
     assert letter.reason == "malformed"
 
 
-async def test_an_entry_is_given_back_once(rig: Rig, losing: Any) -> None:
-    await rig.submit()
+async def test_an_entry_is_given_back_once(harness: BrokerHarness, losing: Any) -> None:
+    await harness.submit()
 
-    await losing(rig.broker.give_back([await rig.take()]))
+    await losing(harness.broker.give_back([await harness.take()]))
 
-    again = await rig.take(consumer="w2")
+    again = await harness.take(consumer="w2")
     assert again.count == 1
-    assert await rig.take_all(consumer="w3") == []
+    assert await harness.take_all(consumer="w3") == []
 
 
-async def test_a_lease_is_kept_though_its_renewal_is_told_twice(rig: Rig, losing: Any) -> None:
-    await rig.submit()
-    held = await rig.take()
+async def test_a_lease_is_kept_though_its_renewal_is_told_twice(
+    harness: BrokerHarness, losing: Any
+) -> None:
+    await harness.submit()
+    held = await harness.take()
 
-    assert await losing(rig.broker.renew([held])) == []
+    assert await losing(harness.broker.renew([held])) == []
 
-    assert await rig.settle(held, finish())
+    assert await harness.settle(held, finish())
 
 
-async def test_a_question_is_cancelled_once(rig: Rig, losing: Any) -> None:
-    await rig.submit(result_list="chat")
+async def test_a_question_is_cancelled_once(harness: BrokerHarness, losing: Any) -> None:
+    await harness.submit(result_list="chat")
 
-    await losing(rig.broker.cancel(question()))
+    await losing(harness.broker.cancel(question()))
 
-    reply = await rig.broker.reply(question())
+    reply = await harness.broker.reply(question())
     assert reply is not None
     assert reply["outcome"] == "superseded"
-    assert await rig.kinds() == ["accepted", "finished"]
-    assert len(await rig.results()) == 1
+    assert await harness.kinds() == ["accepted", "finished"]
+    assert len(await harness.results()) == 1
 
 
-async def test_a_deadline_ends_a_question_once(rig: Rig, proxy: Proxy) -> None:
-    await rig.submit(deadline_seconds=0.01, result_list="chat")
+async def test_a_deadline_ends_a_question_once(harness: BrokerHarness, proxy: Proxy) -> None:
+    await harness.submit(deadline_seconds=0.01, result_list="chat")
     proxy.lose_replies(DUE.digest)
 
-    assert await rig.due_reply(question()) == LAST_RESORT
+    assert await harness.due_reply(question()) == LAST_RESORT
     assert proxy.lost == 1
-    assert await rig.kinds() == ["accepted", "finished"]
-    assert len(await rig.results()) == 1
+    assert await harness.kinds() == ["accepted", "finished"]
+    assert len(await harness.results()) == 1
 
 
-async def test_a_worker_leaves_once_and_loses_nothing(rig: Rig, losing: Any) -> None:
-    await rig.submit()
-    await rig.take(consumer="w1")
+async def test_a_worker_leaves_once_and_loses_nothing(harness: BrokerHarness, losing: Any) -> None:
+    await harness.submit()
+    await harness.take(consumer="w1")
 
-    await losing(rig.broker.leave("manager", "w1"))
+    await losing(harness.broker.leave("manager", "w1"))
 
-    assert (await rig.take(consumer="w2")).count == 1
-    assert await rig.take_all(consumer="w3") == []
+    assert (await harness.take(consumer="w2")).count == 1
+    assert await harness.take_all(consumer="w3") == []

@@ -11,9 +11,9 @@ from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from broker.connecting import connect
-from tests.broker.rig import eventually
+from broker.transport.connect import connect
 from tests.faults.proxy import Proxy
+from tests.support.broker_harness import eventually
 
 pytestmark = pytest.mark.redis
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.keys import origin_in
+from gateway.api_keys import origin_in
 
 
 @pytest.mark.parametrize(

@@ -2,20 +2,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.desk import parsed
+from gateway.desk import parse_command
 from gateway.errors import MessageError
-from gateway.text import LONGEST_CHARACTERS, checked_name, cleaned
+from gateway.text import LONGEST_CHARACTERS, check_name, clean_text
 
 
 @pytest.mark.parametrize("text", ["", "   \n\t ", "\x00\x07", "\ud83d"])
 def test_a_message_without_text_is_refused_in_one_clear_line(text: str) -> None:
     with pytest.raises(MessageError, match="the message is empty"):
-        cleaned(text)
+        clean_text(text)
 
 
 def test_a_megabyte_is_refused_with_its_size() -> None:
     with pytest.raises(MessageError, match=r"at most 8,000 characters, found 1,000,000"):
-        cleaned("x" * 1_000_000)
+        clean_text("x" * 1_000_000)
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_a_megabyte_is_refused_with_its_size() -> None:
     ],
 )
 def test_only_what_no_text_has_is_removed(text: str, clean: str) -> None:
-    assert cleaned(text) == clean
+    assert clean_text(text) == clean
 
 
 ASCII = st.text(st.characters(max_codepoint=127), min_size=1)
@@ -44,24 +44,24 @@ ASCII = st.text(st.characters(max_codepoint=127), min_size=1)
 def test_ascii_is_cleaned_like_any_other_text(text: str) -> None:
     with_others = f"é{text}é"
 
-    assert f"é{cleaned(f'.{text}.')[1:-1]}é" == cleaned(with_others)
+    assert f"é{clean_text(f'.{text}.')[1:-1]}é" == clean_text(with_others)
 
 
 @given(st.text(max_size=LONGEST_CHARACTERS))
 def test_what_is_accepted_can_always_be_encoded(text: str) -> None:
     try:
-        clean = cleaned(text)
+        clean = clean_text(text)
     except MessageError:
         return
 
     assert clean.encode()
-    assert cleaned(clean) == clean
+    assert clean_text(clean) == clean
 
 
 @pytest.mark.parametrize("name", ["", "x" * 129, "a\nb", "\x00"])
 def test_an_id_that_cannot_be_printed_is_refused(name: str) -> None:
     with pytest.raises(MessageError, match="1 to 128 printable characters"):
-        checked_name(name, "message id")
+        check_name(name, "message id")
 
 
 @pytest.mark.parametrize(
@@ -78,4 +78,4 @@ def test_an_id_that_cannot_be_printed_is_refused(name: str) -> None:
 def test_a_command_begins_with_a_slash_and_is_no_path(
     text: str, command: tuple[str | None, tuple[str, ...]]
 ) -> None:
-    assert parsed(text, ["help", "set_language"]) == command
+    assert parse_command(text, ["help", "set_language"]) == command

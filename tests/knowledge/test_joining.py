@@ -7,9 +7,9 @@ import pytest
 
 from knowledge import chunking
 from knowledge.document import Chunk
-from knowledge.joining import document_of, joined
-from knowledge.reading import markdown
-from knowledge.reading.page import Block, Kind
+from knowledge.documents.markup import markdown
+from knowledge.documents.page import Block, BlockKind
+from knowledge.sections import document_of, join_chunks
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = sorted((ROOT / "examples").rglob("*.md"))
@@ -23,7 +23,7 @@ def words(text: str) -> list[str]:
 def test_a_page_cut_and_joined_says_everything_once(path: Path) -> None:
     page = replace(markdown.read(path.read_bytes(), path.name), name="page")
 
-    sections = joined(chunking.cut(page, "page"))
+    sections = join_chunks(chunking.split_page(page, "page"))
 
     assert sections
     for section in sections:
@@ -40,7 +40,7 @@ def test_what_two_chunks_share_is_whole_words() -> None:
         Chunk(chunk_id="d#3", ordinal=3, text="s. Done."),
     ]
 
-    [section] = joined(chunks)
+    [section] = join_chunks(chunks)
 
     assert section.text == "Choose a rule. Save it. it works.\n\ns. Done."
     assert section.chunk_ids == {"d#0", "d#1", "d#2", "d#3"}
@@ -55,7 +55,7 @@ def _blocks_of(blocks: tuple[Block, ...], anchor: str | None) -> list[str]:
     found: list[str] = []
     inside = anchor is None
     for block in blocks:
-        if block.kind is Kind.HEADING:
+        if block.kind is BlockKind.HEADING:
             inside = block.anchor == anchor
         elif inside:
             found.append(block.text)

@@ -2,19 +2,19 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from llm.guard import forbid_real_requests
+from llm.real_request_guard import forbid_real_requests
 from llm.registry import Registry, Vendor
-from llm.retrying import Retrying
-from tests.llm.dialects import Dialect, Google, OpenAI
-from tests.llm.things import PlainPrompts
-from tests.llm.wire import Server, running_server
+from llm.vendors.transport_retries import Retrying
+from tests.llm.sample_task import PlainPrompts
+from tests.llm.vendor_dialects import Dialect, Google, OpenAI
+from tests.support.model_server import ModelServer, running_server
 
 forbid_real_requests()
 QUICK = Retrying(attempts=3, wait_initial_seconds=0.001, wait_max_seconds=0.002)
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[Server]:
+async def server() -> AsyncIterator[ModelServer]:
     async with running_server() as server:
         yield server
 
@@ -26,7 +26,7 @@ def dialect(request: pytest.FixtureRequest) -> Dialect:
 
 
 @pytest.fixture
-async def registry(server: Server, dialect: Dialect) -> AsyncIterator[Registry]:
+async def registry(server: ModelServer, dialect: Dialect) -> AsyncIterator[Registry]:
     vendor = Vendor(api_key="secret-key", base_url=dialect.base_url(server.url))
     registry = Registry(
         prompts=PlainPrompts(),

@@ -4,18 +4,18 @@ from decimal import Decimal
 import pytest
 
 from envelope.question import Question as Message
-from llm.caching import CachedModel, CacheKey
+from llm.call_log import record_calls
 from llm.call_scope import call_scope
 from llm.errors import ModelUnavailable
-from llm.port import Answer, Usage
-from llm.recording import recorded_calls
+from llm.port import ModelAnswer, Usage
 from llm.scripted import Scripted, ScriptedModel, gate
-from tests.llm.things import BLUE, COLOUR, SKY, Colour, PlainPrompts, Question
+from llm.stored_calls.shared_cache import CachedModel, CacheKey
+from tests.llm.sample_task import BLUE, COLOUR, SKY, Colour, PlainPrompts, Question
 
 GREY = Colour(name="grey")
 
 
-class Shelf:
+class FakeStore:
     """A cache in a dictionary."""
 
     def __init__(self) -> None:
@@ -31,15 +31,15 @@ class Shelf:
 
 
 @pytest.fixture
-def shelf() -> Shelf:
-    return Shelf()
+def fake_documents() -> FakeStore:
+    return FakeStore()
 
 
 def cached(
-    shelf: Shelf, *script: Scripted, cost_usd: Decimal | None = Decimal("0.25")
+    fake_documents: FakeStore, *script: Scripted, cost_usd: Decimal | None = Decimal("0.25")
 ) -> tuple[CachedModel, ScriptedModel]:
     inner = ScriptedModel(script, usage=Usage(10, 5), cost_usd=cost_usd)
-    return CachedModel(inner, shelf, prompts=PlainPrompts(), ttl_seconds=60), inner
+    return CachedModel(inner, fake_documents, prompts=PlainPrompts(), ttl_seconds=60), inner
 
 
 async def ask(
@@ -49,7 +49,7 @@ async def ask(
     tenant: str = "t",
     assistant: str = "a",
     text: str = SKY.text,
-) -> Answer[Colour]:
+) -> ModelAnswer[Colour]:
     message = Message(
         tenant=tenant, assistant=assistant, conversation_id=message_id, message_id=message_id
     )
@@ -58,12 +58,12 @@ async def ask(
 
 
 async def test_the_same_thing_asked_in_another_conversation_is_a_hit_that_costs_nothing(
-    shelf: Shelf,
+    fake_documents: FakeStore,
 ) -> None:
-    model, inner = cached(shelf, BLUE)
+    model, inner = cached(fake_documents, BLUE)
 
     await ask(model)
-    with recorded_calls() as calls:
+    with record_calls() as calls:
         again = await ask(model, message_id="other")
 
     assert len(inner.calls) == 1
@@ -73,16 +73,16 @@ async def test_the_same_thing_asked_in_another_conversation_is_a_hit_that_costs_
     ]
     assert (model.counts.hits, model.counts.misses) == (1, 1)
     assert model.counts.saved_usd == Decimal("0.25")
-    assert shelf.ttl_seconds == [60]
+    assert fake_documents.ttl_seconds == [60]
 
 
 @pytest.mark.parametrize(
     "change", [{"tenant": "other"}, {"assistant": "other"}, {"text": "And the sea?"}]
 )
 async def test_another_tenant_assistant_or_content_never_hits(
-    shelf: Shelf, change: dict[str, str]
+    fake_documents: FakeStore, change: dict[str, str]
 ) -> None:
-    model, _ = cached(shelf, BLUE, GREY)
+    model, _ = cached(fake_documents, BLUE, GREY)
 
     await ask(model)
     other = await ask(model, **change)
@@ -90,9 +90,9 @@ async def test_another_tenant_assistant_or_content_never_hits(
     assert (other.output, other.from_store) == (GREY, False)
 
 
-async def test_what_is_asked_at_the_same_time_is_asked_once(shelf: Shelf) -> None:
+async def test_what_is_asked_at_the_same_time_is_asked_once(fake_documents: FakeStore) -> None:
     closed = gate(BLUE)
-    model, inner = cached(shelf, closed)
+    model, inner = cached(fake_documents, closed)
 
     async with asyncio.TaskGroup() as group:
         asking = [group.create_task(ask(model, message_id=f"m{n}")) for n in range(5)]
@@ -104,10 +104,12 @@ async def test_what_is_asked_at_the_same_time_is_asked_once(shelf: Shelf) -> Non
     assert (model.counts.hits, model.counts.misses) == (4, 1)
 
 
-async def test_who_waits_asks_when_the_one_before_fails_or_is_cancelled(shelf: Shelf) -> None:
+async def test_who_waits_asks_when_the_one_before_fails_or_is_cancelled(
+    fake_documents: FakeStore,
+) -> None:
     closed = gate(ModelUnavailable("down"))
     never = gate(GREY)
-    model, inner = cached(shelf, closed, never, BLUE)
+    model, inner = cached(fake_documents, closed, never, BLUE)
 
     async def failing() -> None:
         with pytest.raises(ModelUnavailable):
@@ -127,9 +129,9 @@ async def test_who_waits_asks_when_the_one_before_fails_or_is_cancelled(shelf: S
     assert len(inner.calls) == 3
 
 
-async def test_different_things_do_not_wait_for_each_other(shelf: Shelf) -> None:
+async def test_different_things_do_not_wait_for_each_other(fake_documents: FakeStore) -> None:
     closed = gate(BLUE)
-    model, _ = cached(shelf, closed, GREY)
+    model, _ = cached(fake_documents, closed, GREY)
 
     async with asyncio.TaskGroup() as group:
         group.create_task(ask(model))
@@ -140,8 +142,8 @@ async def test_different_things_do_not_wait_for_each_other(shelf: Shelf) -> None
     assert other.output == GREY
 
 
-async def test_a_hit_of_unknown_price_is_counted_apart(shelf: Shelf) -> None:
-    model, _ = cached(shelf, BLUE, cost_usd=None)
+async def test_a_hit_of_unknown_price_is_counted_apart(fake_documents: FakeStore) -> None:
+    model, _ = cached(fake_documents, BLUE, cost_usd=None)
 
     await ask(model)
     await ask(model)
@@ -150,19 +152,19 @@ async def test_a_hit_of_unknown_price_is_counted_apart(shelf: Shelf) -> None:
     assert model.counts.saved_usd == 0
 
 
-async def test_without_a_known_tenant_nothing_is_cached(shelf: Shelf) -> None:
-    model, inner = cached(shelf, BLUE, GREY)
+async def test_without_a_known_tenant_nothing_is_cached(fake_documents: FakeStore) -> None:
+    model, inner = cached(fake_documents, BLUE, GREY)
 
     await model.ask(COLOUR, SKY)
     await model.ask(COLOUR, SKY)
 
-    assert (len(inner.calls), shelf.kept) == (2, {})
+    assert (len(inner.calls), fake_documents.kept) == (2, {})
 
 
 async def test_a_further_attempt_wants_another_answer_than_the_one_turned_down(
-    shelf: Shelf,
+    fake_documents: FakeStore,
 ) -> None:
-    model, _ = cached(shelf, BLUE, GREY)
+    model, _ = cached(fake_documents, BLUE, GREY)
     message = Message(tenant="t", assistant="a", conversation_id="c", message_id="m")
 
     with call_scope(message, stage="response", attempt=0):

@@ -1,5 +1,6 @@
 import pytest
 
+from llm.call_log import record_calls
 from llm.chain import Chain
 from llm.errors import (
     ChainExhausted,
@@ -13,9 +14,8 @@ from llm.errors import (
     UnknownModel,
     UnreadableOutput,
 )
-from llm.recording import recorded_calls
 from llm.scripted import ScriptedModel
-from tests.llm.things import BLUE, COLOUR, SKY
+from tests.llm.sample_task import BLUE, COLOUR, SKY
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ async def test_a_fallback_is_in_the_record_with_its_reason() -> None:
         [ScriptedModel([ModelUnavailable("down")], name="a"), ScriptedModel([BLUE], name="b")]
     )
 
-    with recorded_calls() as calls:
+    with record_calls() as calls:
         await chain.ask(COLOUR, SKY)
 
     assert [(call.model, call.error) for call in calls] == [

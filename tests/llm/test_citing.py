@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm.citing import cited
-from llm.claims import Kind, citations, cut, only_known, sentences
+from citations.citing import keep_cited
+from citations.claims import UnitKind, citations, only_known, sentences, split_units
 
 PARTS = [
     "[1]",
@@ -29,16 +29,16 @@ PARTS = [
 
 @given(st.lists(st.sampled_from(PARTS), max_size=30).map("".join))
 def test_no_unknown_citation_survives_in_any_text(text: str) -> None:
-    left = cited(text, {1, 2})
+    left = keep_cited(text, {1, 2})
 
     assert set(left.order) <= {1, 2}
-    for unit in cut(left.text):
-        if unit.kind is not Kind.CODE:
+    for unit in split_units(left.text):
+        if unit.kind is not UnitKind.CODE:
             assert set(citations(unit.text)) <= set(range(1, len(left.order) + 1))
 
 
 def test_a_claim_without_a_known_source_is_dropped_and_named() -> None:
-    left = cited("Rules have names. [2] The moon is cheese. [7] Pigs fly.", {2})
+    left = keep_cited("Rules have names. [2] The moon is cheese. [7] Pigs fly.", {2})
 
     assert left.text == "Rules have names. [1]"
     assert left.order == (2,)
@@ -46,7 +46,7 @@ def test_a_claim_without_a_known_source_is_dropped_and_named() -> None:
 
 
 def test_sources_are_numbered_as_the_reader_meets_them() -> None:
-    left = cited("B is so. [5] A is so. [2][5]", {2, 5})
+    left = keep_cited("B is so. [5] A is so. [2][5]", {2, 5})
 
     assert left.text == "B is so. [1] A is so. [2][1]"
     assert left.order == (5, 2)
@@ -78,7 +78,7 @@ def test_what_closes_up_to_a_citation_after_a_removal_is_removed_too() -> None:
 def test_code_stays_as_it_is_and_goes_with_the_source_after_it() -> None:
     fence = "```python\nprices = rates[9]  # two\n\n\nrun()\n```"
 
-    left = cited(f"Run this:\n\n{fence}\n\n[3]", {3})
+    left = keep_cited(f"Run this:\n\n{fence}\n\n[3]", {3})
 
     assert fence in left.text
     assert left.text.endswith("[1]")
@@ -86,7 +86,7 @@ def test_code_stays_as_it_is_and_goes_with_the_source_after_it() -> None:
 
 
 def test_code_without_a_source_is_dropped() -> None:
-    left = cited("It works. [1]\n\nUnrelated. [9]\n\n```\nrm -r data\n```", {1})
+    left = keep_cited("It works. [1]\n\nUnrelated. [9]\n\n```\nrm -r data\n```", {1})
 
     assert left.text == "It works. [1]"
 
@@ -94,20 +94,20 @@ def test_code_without_a_source_is_dropped() -> None:
 def test_a_table_goes_with_the_source_on_the_line_after_it() -> None:
     table = "| Code | Meaning |\n|---|---|\n| 12 | slow |"
 
-    left = cited(f"{table}\n\n[4]", {4})
+    left = keep_cited(f"{table}\n\n[4]", {4})
 
     assert left.text == f"{table}\n\n[1]"
     assert left.claims == 1
 
 
 def test_a_line_that_leads_over_to_nothing_goes_too() -> None:
-    assert cited("These are the steps:\n\n- Fly. [9]", {1}).text == ""
+    assert keep_cited("These are the steps:\n\n- Fly. [9]", {1}).text == ""
 
 
 def test_a_list_keeps_its_form() -> None:
     answer = "Do this:\n\n1. Open it. [2]\n2. Save. It takes a while. [2]"
 
-    assert cited(answer, {2}).text == answer.replace("[2]", "[1]")
+    assert keep_cited(answer, {2}).text == answer.replace("[2]", "[1]")
 
 
 def test_sentences_end_where_a_reader_ends_them() -> None:

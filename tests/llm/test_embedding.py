@@ -4,16 +4,16 @@ from math import isclose
 
 import pytest
 
+from llm.call_log import record_calls
 from llm.errors import ModelUnavailable, UnknownModel, UnreadableOutput
-from llm.port import Embedder
-from llm.recording import recorded_calls
+from llm.port import VectorModel
 from llm.registry import Registry
-from tests.llm.dialects import Dialect, OpenAI
-from tests.llm.wire import Server
+from tests.llm.vendor_dialects import Dialect, OpenAI
+from tests.support.model_server import ModelServer
 
 
 @pytest.fixture
-def embedder(registry: Registry, dialect: Dialect) -> Embedder:
+def embedder(registry: Registry, dialect: Dialect) -> VectorModel:
     return registry.embedder(f"{dialect.embedding_model}@{dialect.provider}")
 
 
@@ -22,7 +22,7 @@ def vector(dialect: Dialect, *numbers: float) -> list[float]:
 
 
 async def test_texts_become_vectors_of_length_one_in_their_order(
-    server: Server, dialect: Dialect, embedder: Embedder
+    server: ModelServer, dialect: Dialect, embedder: VectorModel
 ) -> None:
     server.will_send(dialect.vectors([vector(dialect, 3, 4), vector(dialect, 0, 0, 2)]))
 
@@ -36,7 +36,7 @@ async def test_texts_become_vectors_of_length_one_in_their_order(
 
 @pytest.mark.slow
 async def test_many_texts_go_in_batches(
-    server: Server, dialect: Dialect, embedder: Embedder
+    server: ModelServer, dialect: Dialect, embedder: VectorModel
 ) -> None:
     batch = 256 if isinstance(dialect, OpenAI) else 100
     server.will_send(
@@ -50,13 +50,13 @@ async def test_many_texts_go_in_batches(
     assert len(server.received) == 2
 
 
-async def test_no_text_asks_nobody(server: Server, embedder: Embedder) -> None:
+async def test_no_text_asks_nobody(server: ModelServer, embedder: VectorModel) -> None:
     assert list(await embedder.embed([])) == []
     assert server.received == []
 
 
 async def test_a_failure_that_passes_is_asked_again(
-    server: Server, dialect: Dialect, embedder: Embedder
+    server: ModelServer, dialect: Dialect, embedder: VectorModel
 ) -> None:
     server.will_send(dialect.failure(503), dialect.vectors([vector(dialect, 1)]))
 
@@ -64,7 +64,7 @@ async def test_a_failure_that_passes_is_asked_again(
 
 
 async def test_failures_that_stay_are_told_as_what_they_are(
-    server: Server, dialect: Dialect, embedder: Embedder
+    server: ModelServer, dialect: Dialect, embedder: VectorModel
 ) -> None:
     server.will_send(*[dialect.failure(500)] * 3, dialect.failure(404))
 
@@ -76,7 +76,7 @@ async def test_failures_that_stay_are_told_as_what_they_are(
 
 @pytest.mark.parametrize("numbers", [[[1.0, 2.0]], []], ids=["too short", "none"])
 async def test_vectors_that_do_not_fit_are_an_error(
-    server: Server, dialect: Dialect, embedder: Embedder, numbers: list[list[float]]
+    server: ModelServer, dialect: Dialect, embedder: VectorModel, numbers: list[list[float]]
 ) -> None:
     server.will_send(dialect.vectors(numbers))
 
@@ -85,11 +85,11 @@ async def test_vectors_that_do_not_fit_are_an_error(
 
 
 async def test_embedding_is_recorded_with_the_usage_that_is_known(
-    server: Server, dialect: Dialect, embedder: Embedder
+    server: ModelServer, dialect: Dialect, embedder: VectorModel
 ) -> None:
     server.will_send(dialect.vectors([vector(dialect, 1)]))
 
-    with recorded_calls() as calls:
+    with record_calls() as calls:
         await embedder.embed(["one"])
 
     tokens = 12 if isinstance(dialect, OpenAI) else 0

@@ -1,9 +1,9 @@
 from dataclasses import replace
 
-from llm.fingerprint import digest, fingerprint
 from llm.port import Task
 from llm.prompts import Prompts
-from tests.llm.things import COLOUR, SKY, Colour, PlainPrompts, Question
+from llm.stored_calls.fingerprint import digest, fingerprint
+from tests.llm.sample_task import COLOUR, SKY, Colour, PlainPrompts, Question
 
 
 class Shades(Colour, frozen=True):

@@ -1,9 +1,9 @@
 import pytest
 
 from llm.errors import RealRequestForbidden
-from llm.guard import check_allowed, forbid_real_requests
+from llm.real_request_guard import check_allowed, forbid_real_requests
 from llm.registry import Registry, Vendor
-from tests.llm.things import PlainPrompts
+from tests.llm.sample_task import PlainPrompts
 
 
 @pytest.mark.parametrize(

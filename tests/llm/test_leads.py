@@ -1,8 +1,8 @@
 import pytest
 
-from llm.citing import LONGEST_HEADING, cited, is_lead
-from llm.claims import cut
-from llm.leads import stands_in
+from citations.citing import LONGEST_HEADING, is_lead, keep_cited
+from citations.claims import split_units
+from llm.answer_checks.leads import stands_in
 
 SOURCE = """\
 How do I create a routing rule?
@@ -44,13 +44,13 @@ def test_a_lead_that_states_something_of_its_own_goes(lead: str) -> None:
     answer = f"{lead}\n\n- Open Routing > Rules. [1]"
 
     assert not stands_in(lead, SOURCE)
-    assert cited(answer, {1}, lambda text: stands_in(text, SOURCE)).text == (
+    assert keep_cited(answer, {1}, lambda text: stands_in(text, SOURCE)).text == (
         "- Open Routing > Rules. [1]"
     )
 
 
 def test_a_heading_that_is_as_long_as_a_statement_is_none() -> None:
-    [unit] = cut("# " + "rule " * (LONGEST_HEADING // 4))
+    [unit] = split_units("# " + "rule " * (LONGEST_HEADING // 4))
 
     assert not is_lead(unit)
-    assert cited(f"{unit.text}\n\nRules. [1]", {1}).text == "Rules. [1]"
+    assert keep_cited(f"{unit.text}\n\nRules. [1]", {1}).text == "Rules. [1]"

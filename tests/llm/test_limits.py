@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm.limits import InProcessLimiter, Limit
+from llm.quotas import InProcessLimiter, ModelQuota
 
 
 class Clock:
@@ -23,7 +23,7 @@ def clock() -> Clock:
 
 
 def limiter(clock: Callable[[], float], **limit: float) -> InProcessLimiter:
-    return InProcessLimiter({"m": Limit(**limit)}, clock=clock)
+    return InProcessLimiter({"m": ModelQuota(**limit)}, clock=clock)
 
 
 async def test_requests_above_the_limit_wait_until_there_is_place(clock: Clock) -> None:

@@ -2,12 +2,12 @@ from decimal import Decimal
 
 import pytest
 
+from llm.call_log import record_calls
 from llm.errors import UnknownTask
 from llm.offline.model import RULES, OfflineModel
 from llm.port import Task, Usage
-from llm.recording import recorded_calls
 from llm.tasks import scope
-from tests.llm.things import COLOUR, SKY, Colour, Question
+from tests.llm.sample_task import COLOUR, SKY, Colour, Question
 
 HERE = {"colour": "tests.llm.test_offline"}
 
@@ -20,7 +20,7 @@ def answer(inputs: Question) -> Colour:
 async def test_a_rule_answers_for_nothing_and_says_that_it_is_offline() -> None:
     model = OfflineModel(HERE)
 
-    with recorded_calls() as calls:
+    with record_calls() as calls:
         answered = await model.ask(COLOUR, SKY)
 
     assert answered.output == Colour(name="sky?")
@@ -31,7 +31,7 @@ async def test_a_rule_answers_for_nothing_and_says_that_it_is_offline() -> None:
 
 
 async def test_the_same_question_has_the_same_hash_and_another_has_another() -> None:
-    with recorded_calls() as calls:
+    with record_calls() as calls:
         for question in (SKY, SKY, Question(text="And the sea?")):
             await OfflineModel(HERE).ask(COLOUR, question)
 
@@ -40,7 +40,7 @@ async def test_the_same_question_has_the_same_hash_and_another_has_another() -> 
 
 
 async def test_a_task_without_a_rule_is_a_clear_error() -> None:
-    with recorded_calls() as calls, pytest.raises(UnknownTask, match="found 'colour': set a model"):
+    with record_calls() as calls, pytest.raises(UnknownTask, match="found 'colour': set a model"):
         await OfflineModel().ask(COLOUR, SKY)
 
     assert calls[0].error is not None

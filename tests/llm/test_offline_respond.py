@@ -2,9 +2,9 @@ import pytest
 
 from llm.offline.extracts import is_order_to_assistant
 from llm.offline.respond import answer
-from llm.tasks.respond import Inputs, Output, Source
+from llm.tasks.respond import Inputs, Output, PromptSource
 
-STEPS = Source(
+STEPS = PromptSource(
     number=1,
     chunk_id="rules#1",
     place="Routing > Rules > Create a rule",
@@ -12,14 +12,14 @@ STEPS = Source(
     text="1. Open Routing > Rules.\n2. Give the rule a name. It has up to 60 letters.\n"
     "3. Choose\n4.",
 )
-MORE_STEPS = Source(
+MORE_STEPS = PromptSource(
     number=2,
     chunk_id="rules#2",
     place="Routing > Rules > Create a rule",
     language="en",
     text="It has up to 60 letters.\n3. Choose a route, then Save.\n\n```bash\npost /rules\n```",
 )
-RULES = Source(
+RULES = PromptSource(
     number=3,
     chunk_id="rules#0",
     place="Routing > Rules",
@@ -27,14 +27,14 @@ RULES = Source(
     text="To create a rule, open Routing > Rules. A rule is a list of conditions with a route. "
     "An account has at most 50 rules.",
 )
-OLD_RULES = Source(
+OLD_RULES = PromptSource(
     number=4,
     chunk_id="old/rules#0",
     place="Version 1 > Rules",
     language="en",
     text="A rule is a list of conditions with one route. Rules had no names.",
 )
-ERRORS = Source(
+ERRORS = PromptSource(
     number=5,
     chunk_id="errors#0",
     place="API > Errors",
@@ -45,7 +45,7 @@ ALL = (STEPS, MORE_STEPS, RULES, OLD_RULES, ERRORS)
 
 
 def asked(
-    question: str, *sources: Source, language: str = "en", avoid: tuple[str, ...] = ()
+    question: str, *sources: PromptSource, language: str = "en", avoid: tuple[str, ...] = ()
 ) -> Output:
     return answer(
         Inputs(
@@ -184,7 +184,7 @@ def test_an_instruction_to_the_reader_is_no_order_to_whoever_answers(text: str) 
     ],
 )
 def test_every_script_finds_its_sentence(question: str, text: str, language: str) -> None:
-    source = Source(number=1, chunk_id="x#0", place="x", language=language, text=text)
+    source = PromptSource(number=1, chunk_id="x#0", place="x", language=language, text=text)
     wanted = text.replace("。", "。 ").replace(". ", ".\n").replace("。 ", "。\n").split("\n")[1]
 
     assert asked(question, source, language=language).answer.startswith(f"{wanted} [1]")
@@ -196,7 +196,7 @@ def test_the_same_inputs_give_the_same_answer() -> None:
 
 def test_a_schedule_is_quoted_whole_and_not_by_its_first_rows() -> None:
     rows = "\n".join(f"| {number} | {number} hours |" for number in range(1, 9))
-    schedule = Source(
+    schedule = PromptSource(
         number=1,
         chunk_id="retries#0",
         place="Webhooks > Retry schedule",
@@ -210,7 +210,7 @@ def test_a_schedule_is_quoted_whole_and_not_by_its_first_rows() -> None:
 
 
 def test_what_the_first_column_of_a_table_lists_is_told_by_the_table() -> None:
-    file = Source(
+    file = PromptSource(
         number=1,
         chunk_id="import#1",
         place="Rates > Import > The file",

@@ -10,15 +10,15 @@ import stamina.instrumentation
 from stamina.instrumentation import RetryDetails
 
 from envelope.question import Question as Message
+from llm.call_log import record_calls
 from llm.call_scope import call_scope, remaining_seconds
 from llm.errors import ModelTimeout, ModelUnavailable, RateLimited
-from llm.recording import recorded_calls
 from llm.registry import Registry, Vendor
-from llm.retrying import Retrying
-from llm.status import retry_after_seconds
-from tests.llm.dialects import OpenAI
-from tests.llm.things import BLUE, COLOUR, SKY, PlainPrompts
-from tests.llm.wire import Response, Server
+from llm.vendors.http_status import retry_after_seconds
+from llm.vendors.transport_retries import Retrying
+from tests.llm.sample_task import BLUE, COLOUR, SKY, PlainPrompts
+from tests.llm.vendor_dialects import OpenAI
+from tests.support.model_server import ModelServer, Response
 
 MESSAGE = Message(tenant="t", assistant="a", conversation_id="c", message_id="m")
 NAME = "gpt-4@openai"
@@ -37,7 +37,7 @@ class Places:
         return self._waits.pop(0) if self._waits else 0.0
 
 
-def made(server: Server, *waits: float) -> tuple[Registry, Places]:
+def made(server: ModelServer, *waits: float) -> tuple[Registry, Places]:
     places = Places(*waits)
     registry = Registry(
         prompts=PlainPrompts(),
@@ -49,7 +49,7 @@ def made(server: Server, *waits: float) -> tuple[Registry, Places]:
 
 
 @pytest.fixture
-async def registry(server: Server) -> AsyncIterator[Registry]:
+async def registry(server: ModelServer) -> AsyncIterator[Registry]:
     registry, _ = made(server)
     yield registry
     await registry.close()
@@ -70,7 +70,7 @@ def waits() -> Iterator[list[float]]:
 
 
 async def test_a_retry_waits_exactly_as_long_as_the_vendor_says(
-    server: Server, registry: Registry, waits: list[float]
+    server: ModelServer, registry: Registry, waits: list[float]
 ) -> None:
     vendor = OpenAI()
     server.will_send(
@@ -85,7 +85,7 @@ async def test_a_retry_waits_exactly_as_long_as_the_vendor_says(
 
 
 async def test_a_hop_without_time_left_does_not_wait_for_a_retry(
-    server: Server, registry: Registry
+    server: ModelServer, registry: Registry
 ) -> None:
     server.will_send(OpenAI().failure(429, retry_after="5"))
 
@@ -99,7 +99,7 @@ async def test_a_hop_without_time_left_does_not_wait_for_a_retry(
 
 
 async def test_a_request_takes_no_longer_than_the_hop_has_left(
-    server: Server, registry: Registry
+    server: ModelServer, registry: Registry
 ) -> None:
     server.will_send(Response(ends="never"))
 
@@ -122,10 +122,10 @@ async def test_the_time_left_is_the_smaller_of_limit_and_hop() -> None:
     assert (inside[1], late) == (1, 0)
 
 
-async def test_a_cancelled_call_is_in_the_record(server: Server, registry: Registry) -> None:
+async def test_a_cancelled_call_is_in_the_record(server: ModelServer, registry: Registry) -> None:
     server.will_send(Response(ends="never"))
 
-    with recorded_calls() as calls:
+    with record_calls() as calls:
         async with asyncio.TaskGroup() as group:
             asking = group.create_task(registry.model(NAME).ask(COLOUR, SKY))
             async with asyncio.timeout(5):
@@ -136,7 +136,7 @@ async def test_a_cancelled_call_is_in_the_record(server: Server, registry: Regis
     assert [call.error for call in calls] == ["cancelled before the answer came"]
 
 
-async def test_a_place_within_the_limits_is_waited_for(server: Server) -> None:
+async def test_a_place_within_the_limits_is_waited_for(server: ModelServer) -> None:
     registry, places = made(server, 0.001, 0.001)
     server.will_send(ANSWER)
 
@@ -147,7 +147,7 @@ async def test_a_place_within_the_limits_is_waited_for(server: Server) -> None:
     await registry.close()
 
 
-async def test_a_place_that_is_too_far_away_is_told_as_a_limit(server: Server) -> None:
+async def test_a_place_that_is_too_far_away_is_told_as_a_limit(server: ModelServer) -> None:
     registry, _ = made(server, *[120.0] * 3)
 
     with pytest.raises(RateLimited, match="limits of 'gpt-4@openai'") as caught:

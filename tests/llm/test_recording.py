@@ -2,17 +2,17 @@ import asyncio
 
 import pytest
 
+from llm.call_log import record_calls
 from llm.errors import ModelUnavailable
 from llm.port import ModelCall
-from llm.recording import recorded_calls
 from llm.scripted import ScriptedModel
-from tests.llm.things import BLUE, COLOUR, SKY
+from tests.llm.sample_task import BLUE, COLOUR, SKY
 
 
 async def test_calls_of_tasks_started_inside_are_recorded() -> None:
     model = ScriptedModel([BLUE, BLUE])
 
-    with recorded_calls() as calls:
+    with record_calls() as calls:
         async with asyncio.TaskGroup() as group:
             group.create_task(model.ask(COLOUR, SKY))
             group.create_task(model.ask(COLOUR, SKY))
@@ -22,12 +22,12 @@ async def test_calls_of_tasks_started_inside_are_recorded() -> None:
 
 async def test_blocks_beside_each_other_do_not_see_each_other_and_blocks_around_see_all() -> None:
     async def ask(number: int) -> int:
-        with recorded_calls() as calls:
+        with record_calls() as calls:
             for _ in range(number):
                 await ScriptedModel([BLUE]).ask(COLOUR, SKY)
         return len(calls)
 
-    with recorded_calls() as outer:
+    with record_calls() as outer:
         counts = await asyncio.gather(ask(1), ask(3))
 
     assert tuple(counts) == (1, 3)
@@ -39,7 +39,7 @@ async def test_what_was_recorded_survives_the_error_that_ended_the_block() -> No
     kept: list[list[ModelCall]] = []
 
     async def ask_twice() -> None:
-        with recorded_calls() as calls:
+        with record_calls() as calls:
             kept.append(calls)
             await model.ask(COLOUR, SKY)
             await model.ask(COLOUR, SKY)
@@ -53,7 +53,7 @@ async def test_what_was_recorded_survives_the_error_that_ended_the_block() -> No
 async def test_without_a_block_nothing_is_kept() -> None:
     await ScriptedModel([BLUE]).ask(COLOUR, SKY)
 
-    with recorded_calls() as calls:
+    with record_calls() as calls:
         pass
 
     assert calls == []

@@ -6,7 +6,7 @@ import pytest
 from llm.errors import MissingKey, UnknownModel, UnknownProvider
 from llm.registry import ModelName, Registry, Vendor, parse
 from llm.scripted import ScriptedModel
-from tests.llm.things import PlainPrompts
+from tests.llm.sample_task import PlainPrompts
 
 LOCAL = "http://127.0.0.1:9/v1"
 
@@ -102,7 +102,8 @@ def test_the_clients_of_vendors_are_imported_only_when_somebody_asks_them() -> N
     program = (
         "import sys\n"
         "from llm.registry import Registry\n"
-        "import llm.chain, llm.scripted, llm.stored, llm.caching, llm.embedding, llm.vendor\n"
+        "import llm.chain, llm.scripted, llm.stored_calls.replay\n"
+        "import llm.stored_calls.shared_cache, llm.vendors.embeddings, llm.vendors.vendor_model\n"
         "Registry().model('offline')\n"
         "vendors = {'openai', 'google.genai', 'genai_prices', 'httpx2'}\n"
         "print(sorted(vendors & set(sys.modules)))\n"

@@ -6,7 +6,7 @@ from pydantic import BaseModel
 from llm.errors import ModelTimeout, ScriptError
 from llm.port import Task
 from llm.scripted import ScriptedModel, gate
-from tests.llm.things import BLUE, COLOUR, SKY, Colour, Question
+from tests.llm.sample_task import BLUE, COLOUR, SKY, Colour, Question
 
 OTHER = Task(name="other", inputs=Question, output=Colour)
 

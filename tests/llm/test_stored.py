@@ -4,14 +4,14 @@ from decimal import Decimal
 import pytest
 
 from envelope.question import Question as Message
+from llm.call_log import record_calls
 from llm.call_scope import call_scope
 from llm.chain import Chain
 from llm.errors import ModelUnavailable
 from llm.port import Model, Usage
-from llm.recording import recorded_calls
 from llm.scripted import Scripted, ScriptedModel
-from llm.stored import CallKey, StoredModel
-from tests.llm.things import BLUE, COLOUR, SKY, Colour, PlainPrompts, Question
+from llm.stored_calls.replay import CallKey, StoredModel
+from tests.llm.sample_task import BLUE, COLOUR, SKY, Colour, PlainPrompts, Question
 
 GREY = Colour(name="grey")
 PAID = Usage(10, 5, 2)
@@ -21,7 +21,7 @@ def message(message_id: str = "m") -> Message:
     return Message(tenant="t", assistant="a", conversation_id="c", message_id=message_id)
 
 
-class Shelf:
+class FakeCallStore:
     """A call store in a dictionary."""
 
     def __init__(self) -> None:
@@ -35,25 +35,27 @@ class Shelf:
 
 
 @pytest.fixture
-def shelf() -> Shelf:
-    return Shelf()
+def fake_documents() -> FakeCallStore:
+    return FakeCallStore()
 
 
 def paid(*script: Scripted, name: str = "m@openai") -> ScriptedModel:
     return ScriptedModel(script, name=name, usage=PAID, cost_usd=Decimal("0.25"))
 
 
-def stored(model: Model, shelf: Shelf) -> StoredModel:
-    return StoredModel(model, shelf, prompts=PlainPrompts())
+def stored(model: Model, fake_documents: FakeCallStore) -> StoredModel:
+    return StoredModel(model, fake_documents, prompts=PlainPrompts())
 
 
-async def test_a_redelivered_hop_finds_the_answer_that_was_paid(shelf: Shelf) -> None:
+async def test_a_redelivered_hop_finds_the_answer_that_was_paid(
+    fake_documents: FakeCallStore,
+) -> None:
     inner = paid(BLUE)
 
     with call_scope(message(), stage="essence", attempt=0):
-        first = await stored(inner, shelf).ask(COLOUR, SKY)
+        first = await stored(inner, fake_documents).ask(COLOUR, SKY)
     with call_scope(message(), stage="essence", attempt=0):
-        again = await stored(inner, shelf).ask(COLOUR, SKY)
+        again = await stored(inner, fake_documents).ask(COLOUR, SKY)
 
     assert len(inner.calls) == 1
     assert (first.from_store, again.from_store) == (False, True)
@@ -62,14 +64,14 @@ async def test_a_redelivered_hop_finds_the_answer_that_was_paid(shelf: Shelf) ->
 
 
 async def test_the_calls_behind_a_found_answer_are_recorded_again_and_marked(
-    shelf: Shelf,
+    fake_documents: FakeCallStore,
 ) -> None:
     chain = Chain([paid(ModelUnavailable("down"), name="a"), paid(BLUE, name="b")])
 
     with call_scope(message(), stage="essence", attempt=0):
-        await stored(chain, shelf).ask(COLOUR, SKY)
-        with recorded_calls() as calls:
-            await stored(chain, shelf).ask(COLOUR, SKY)
+        await stored(chain, fake_documents).ask(COLOUR, SKY)
+        with record_calls() as calls:
+            await stored(chain, fake_documents).ask(COLOUR, SKY)
 
     assert [(call.model, call.from_store, call.cost_usd) for call in calls] == [
         ("a", True, Decimal("0.25")),
@@ -89,10 +91,10 @@ def variations() -> Iterator[tuple[str, dict[str, object]]]:
     "change", [change for _, change in variations()], ids=[name for name, _ in variations()]
 )
 async def test_what_differs_in_anything_is_asked_anew(
-    shelf: Shelf, change: dict[str, object]
+    fake_documents: FakeCallStore, change: dict[str, object]
 ) -> None:
     inner = paid(BLUE, GREY)
-    model = stored(inner, shelf)
+    model = stored(inner, fake_documents)
 
     async def ask(
         question: Message = message(),  # noqa: B008 - frozen
@@ -110,9 +112,9 @@ async def test_what_differs_in_anything_is_asked_anew(
     assert (first, second) == (BLUE, GREY)
 
 
-async def test_a_failure_is_not_stored(shelf: Shelf) -> None:
+async def test_a_failure_is_not_stored(fake_documents: FakeCallStore) -> None:
     inner = paid(ModelUnavailable("down"), BLUE)
-    model = stored(inner, shelf)
+    model = stored(inner, fake_documents)
 
     with call_scope(message(), stage="essence", attempt=0):
         with pytest.raises(ModelUnavailable):
@@ -124,21 +126,21 @@ async def test_a_failure_is_not_stored(shelf: Shelf) -> None:
 
 @pytest.mark.parametrize("frame", [b"", b"{}", b"\xff", b"null"])
 async def test_a_stored_answer_that_cannot_be_read_is_asked_anew(
-    shelf: Shelf, frame: bytes
+    fake_documents: FakeCallStore, frame: bytes
 ) -> None:
     inner = paid(BLUE, GREY)
-    model = stored(inner, shelf)
+    model = stored(inner, fake_documents)
 
     with call_scope(message(), stage="essence", attempt=0):
         await model.ask(COLOUR, SKY)
-        shelf.kept = dict.fromkeys(shelf.kept, frame)
+        fake_documents.kept = dict.fromkeys(fake_documents.kept, frame)
         answer = await model.ask(COLOUR, SKY)
 
     assert answer.output == GREY
 
 
-async def test_an_unknown_price_stays_unknown_in_the_store(shelf: Shelf) -> None:
-    model = stored(ScriptedModel([BLUE], cost_usd=None), shelf)
+async def test_an_unknown_price_stays_unknown_in_the_store(fake_documents: FakeCallStore) -> None:
+    model = stored(ScriptedModel([BLUE], cost_usd=None), fake_documents)
 
     with call_scope(message(), stage="essence", attempt=0):
         await model.ask(COLOUR, SKY)
@@ -147,10 +149,10 @@ async def test_an_unknown_price_stays_unknown_in_the_store(shelf: Shelf) -> None
     assert (again.from_store, again.cost_usd) == (True, None)
 
 
-async def test_outside_of_a_hop_nothing_is_stored(shelf: Shelf) -> None:
+async def test_outside_of_a_hop_nothing_is_stored(fake_documents: FakeCallStore) -> None:
     inner = paid(BLUE, GREY)
 
-    await stored(inner, shelf).ask(COLOUR, SKY)
-    await stored(inner, shelf).ask(COLOUR, SKY)
+    await stored(inner, fake_documents).ask(COLOUR, SKY)
+    await stored(inner, fake_documents).ask(COLOUR, SKY)
 
-    assert (len(inner.calls), shelf.kept) == (2, {})
+    assert (len(inner.calls), fake_documents.kept) == (2, {})

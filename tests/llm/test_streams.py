@@ -2,14 +2,14 @@
 
 import pytest
 
+from llm.call_log import record_calls
 from llm.errors import ModelUnavailable, RateLimited
 from llm.port import ModelCall, Usage
-from llm.recording import recorded_calls
 from llm.registry import Registry
-from llm.vendor import VendorModel
-from tests.llm.dialects import Dialect
-from tests.llm.things import COLOUR, SKY
-from tests.llm.wire import Response, Server
+from llm.vendors.vendor_model import VendorModel
+from tests.llm.sample_task import COLOUR, SKY
+from tests.llm.vendor_dialects import Dialect
+from tests.support.model_server import ModelServer, Response
 
 PIECES = ('{"name": ', '"blue"', "}")
 
@@ -25,7 +25,7 @@ class Streamed:
         self._model = model
 
     async def run(self) -> None:
-        with recorded_calls() as self.calls:
+        with record_calls() as self.calls:
             async for piece in self._model.stream(COLOUR, SKY):
                 self.pieces.append(piece)
 
@@ -36,7 +36,7 @@ def streamed(registry: Registry, dialect: Dialect) -> Streamed:
 
 
 async def test_a_stream_yields_the_pieces_and_records_what_it_took(
-    server: Server, dialect: Dialect, streamed: Streamed
+    server: ModelServer, dialect: Dialect, streamed: Streamed
 ) -> None:
     server.will_send(dialect.stream(*PIECES))
 
@@ -47,7 +47,7 @@ async def test_a_stream_yields_the_pieces_and_records_what_it_took(
 
 
 async def test_a_stream_without_an_end_is_an_error_after_its_pieces(
-    server: Server, dialect: Dialect, streamed: Streamed
+    server: ModelServer, dialect: Dialect, streamed: Streamed
 ) -> None:
     server.will_send(dialect.stream(*PIECES[:2], finished=False))
 
@@ -59,7 +59,7 @@ async def test_a_stream_without_an_end_is_an_error_after_its_pieces(
 
 
 async def test_a_stream_whose_connection_breaks_is_an_error_after_its_pieces(
-    server: Server, dialect: Dialect, streamed: Streamed
+    server: ModelServer, dialect: Dialect, streamed: Streamed
 ) -> None:
     whole = dialect.stream(*PIECES[:2], finished=False)
     server.will_send(Response(body=whole.body, content_type=whole.content_type, ends="cut"))
@@ -72,7 +72,7 @@ async def test_a_stream_whose_connection_breaks_is_an_error_after_its_pieces(
 
 
 async def test_a_stream_that_is_refused_at_the_door_is_told_as_such(
-    server: Server, dialect: Dialect, streamed: Streamed
+    server: ModelServer, dialect: Dialect, streamed: Streamed
 ) -> None:
     server.will_send(dialect.failure(429, retry_after="7"))
 
@@ -83,13 +83,13 @@ async def test_a_stream_that_is_refused_at_the_door_is_told_as_such(
 
 
 async def test_a_stream_may_be_left_before_its_end(
-    server: Server, dialect: Dialect, registry: Registry
+    server: ModelServer, dialect: Dialect, registry: Registry
 ) -> None:
     server.will_send(dialect.stream(*PIECES))
     model = registry.model(f"{dialect.model}@{dialect.provider}")
     assert isinstance(model, VendorModel)
 
-    with recorded_calls() as calls:
+    with record_calls() as calls:
         stream = model.stream(COLOUR, SKY)
         first = await anext(stream)
         await stream.aclose()

@@ -7,14 +7,14 @@ import pytest
 
 from config.prompts import PromptFiles
 from llm.errors import MissingKey, ModelError, QuotaExhausted, RateLimited, Refused, UnknownModel
-from llm.google_model import thoughts
-from llm.openai_model import sampling
 from llm.prompts import OWN_PROMPTS
 from llm.registry import Registry, Vendor
-from llm.wire import Request
-from tests.llm.dialects import Google, OpenAI
-from tests.llm.things import BLUE, COLOUR, SKY, PlainPrompts, Question, Written
-from tests.llm.wire import Response, Server
+from llm.vendors.google import thoughts
+from llm.vendors.openai import sampling
+from llm.vendors.wire import Request
+from tests.llm.sample_task import BLUE, COLOUR, SKY, PlainPrompts, Question, Written
+from tests.llm.vendor_dialects import Google, OpenAI
+from tests.support.model_server import ModelServer, Response
 
 
 class PromptsWithOurOwn(PlainPrompts):
@@ -31,7 +31,7 @@ class PromptsWithOurOwn(PlainPrompts):
 
 
 @pytest.fixture
-async def registry(server: Server) -> AsyncIterator[Registry]:
+async def registry(server: ModelServer) -> AsyncIterator[Registry]:
     registry = Registry(
         prompts=PromptsWithOurOwn(),
         openai=Vendor(base_url=f"{server.url}/v1", json_object=True),
@@ -55,7 +55,7 @@ def failure(http_status: int, **error: object) -> Response:
     ids=["quota", "model", "filter"],
 )
 async def test_openai_tells_in_a_code_what_its_status_does_not(
-    server: Server, registry: Registry, response: Response, expected: type[ModelError]
+    server: ModelServer, registry: Registry, response: Response, expected: type[ModelError]
 ) -> None:
     server.will_send(response)
 
@@ -66,7 +66,7 @@ async def test_openai_tells_in_a_code_what_its_status_does_not(
 
 
 async def test_google_tells_a_wrong_key_as_a_bad_request(
-    server: Server, registry: Registry
+    server: ModelServer, registry: Registry
 ) -> None:
     details = [{"@type": "ErrorInfo", "reason": "API_KEY_INVALID"}]
     server.will_send(failure(400, code=400, message="m", status="INVALID", details=details))
@@ -76,7 +76,7 @@ async def test_google_tells_a_wrong_key_as_a_bad_request(
 
 
 async def test_google_tells_when_to_come_back_in_the_body(
-    server: Server, registry: Registry
+    server: ModelServer, registry: Registry
 ) -> None:
     details = [{"@type": "Help"}, {"@type": "RetryInfo", "retryDelay": "34.5s"}]
     server.will_send(failure(429, code=429, message="m", status="EXHAUSTED", details=details))
@@ -87,7 +87,7 @@ async def test_google_tells_when_to_come_back_in_the_body(
     assert caught.value.retry_after_seconds == 34.5
 
 
-async def test_google_stops_an_answer_as_a_refusal(server: Server, registry: Registry) -> None:
+async def test_google_stops_an_answer_as_a_refusal(server: ModelServer, registry: Registry) -> None:
     stopped = {"candidates": [{"finishReason": "SAFETY"}]}
     server.will_send(Response(body=json.dumps(stopped).encode()))
 
@@ -96,7 +96,7 @@ async def test_google_stops_an_answer_as_a_refusal(server: Server, registry: Reg
 
 
 async def test_the_thoughts_of_google_are_paid_but_not_part_of_the_answer(
-    server: Server, registry: Registry
+    server: ModelServer, registry: Registry
 ) -> None:
     server.will_send(Google().answer(BLUE.model_dump_json()))
 
@@ -120,7 +120,7 @@ def test_models_of_google_that_think_get_room_for_it(model: str, *, thinks: bool
 
 
 async def test_openai_may_stop_an_answer_by_its_content_filter(
-    server: Server, registry: Registry
+    server: ModelServer, registry: Registry
 ) -> None:
     body = OpenAI().answer("").body.replace(b'"stop"', b'"content_filter"')
     server.will_send(Response(body=body))
@@ -130,7 +130,7 @@ async def test_openai_may_stop_an_answer_by_its_content_filter(
 
 
 async def test_a_server_without_json_schema_is_told_the_schema_in_the_prompt(
-    server: Server, registry: Registry
+    server: ModelServer, registry: Registry
 ) -> None:
     server.will_send(OpenAI().answer(BLUE.model_dump_json()))
 
@@ -144,7 +144,7 @@ async def test_a_server_without_json_schema_is_told_the_schema_in_the_prompt(
 
 
 async def test_a_server_that_does_not_count_has_an_unknown_price(
-    server: Server, registry: Registry
+    server: ModelServer, registry: Registry
 ) -> None:
     body = json.loads(OpenAI().answer(BLUE.model_dump_json()).body)
     del body["usage"]

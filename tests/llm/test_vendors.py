@@ -2,6 +2,7 @@
 
 import pytest
 
+from llm.call_log import record_calls
 from llm.errors import (
     MissingKey,
     ModelError,
@@ -13,28 +14,27 @@ from llm.errors import (
     UnknownModel,
     UnreadableOutput,
 )
-from llm.port import Answer, Usage
-from llm.recording import recorded_calls
+from llm.port import ModelAnswer, Usage
 from llm.registry import Registry, Vendor
-from llm.retrying import Retrying
-from tests.llm.dialects import Dialect
-from tests.llm.things import BLUE, COLOUR, SKY, Colour, PlainPrompts
-from tests.llm.wire import Response, Server
+from llm.vendors.transport_retries import Retrying
+from tests.llm.sample_task import BLUE, COLOUR, SKY, Colour, PlainPrompts
+from tests.llm.vendor_dialects import Dialect
+from tests.support.model_server import ModelServer, Response
 
 ANSWER = BLUE.model_dump_json()
 USAGE = Usage(input_tokens=100, output_tokens=20, cached_input_tokens=40)
 
 
-async def ask(registry: Registry, dialect: Dialect) -> Answer[Colour]:
+async def ask(registry: Registry, dialect: Dialect) -> ModelAnswer[Colour]:
     return await registry.model(f"{dialect.model}@{dialect.provider}").ask(COLOUR, SKY)
 
 
 async def test_an_answer_is_typed_and_tells_what_it_took(
-    server: Server, dialect: Dialect, registry: Registry
+    server: ModelServer, dialect: Dialect, registry: Registry
 ) -> None:
     server.will_send(dialect.answer(ANSWER))
 
-    with recorded_calls() as calls:
+    with record_calls() as calls:
         answer = await ask(registry, dialect)
 
     assert (answer.output, answer.usage) == (BLUE, USAGE)
@@ -44,7 +44,7 @@ async def test_an_answer_is_typed_and_tells_what_it_took(
 
 
 async def test_the_vendor_is_sent_prompt_key_and_strict_schema(
-    server: Server, dialect: Dialect, registry: Registry
+    server: ModelServer, dialect: Dialect, registry: Registry
 ) -> None:
     server.will_send(dialect.answer(ANSWER))
 
@@ -59,7 +59,7 @@ async def test_the_vendor_is_sent_prompt_key_and_strict_schema(
 
 @pytest.mark.parametrize("status", [500, 502, 503, 429, 408])
 async def test_a_failure_that_passes_is_asked_again(
-    server: Server, dialect: Dialect, registry: Registry, status: int
+    server: ModelServer, dialect: Dialect, registry: Registry, status: int
 ) -> None:
     server.will_send(dialect.failure(status), dialect.answer(ANSWER))
 
@@ -81,7 +81,7 @@ async def test_a_failure_that_passes_is_asked_again(
     ],
 )
 async def test_a_failure_that_stays_is_told_as_what_it_is(
-    server: Server,
+    server: ModelServer,
     dialect: Dialect,
     registry: Registry,
     status: int,
@@ -90,7 +90,7 @@ async def test_a_failure_that_stays_is_told_as_what_it_is(
 ) -> None:
     server.will_send(*[dialect.failure(status)] * 5)
 
-    with recorded_calls() as calls, pytest.raises(expected) as caught:
+    with record_calls() as calls, pytest.raises(expected) as caught:
         await ask(registry, dialect)
 
     assert type(caught.value) is expected
@@ -101,7 +101,7 @@ async def test_a_failure_that_stays_is_told_as_what_it_is(
 
 
 async def test_a_short_retry_after_is_waited_for(
-    server: Server, dialect: Dialect, registry: Registry
+    server: ModelServer, dialect: Dialect, registry: Registry
 ) -> None:
     server.will_send(dialect.failure(429, retry_after="0.01"), dialect.answer(ANSWER))
 
@@ -109,7 +109,7 @@ async def test_a_short_retry_after_is_waited_for(
 
 
 async def test_a_long_retry_after_is_handed_on_instead_of_waited_for(
-    server: Server, dialect: Dialect, registry: Registry
+    server: ModelServer, dialect: Dialect, registry: Registry
 ) -> None:
     server.will_send(dialect.failure(429, retry_after="3600"))
 
@@ -121,7 +121,7 @@ async def test_a_long_retry_after_is_handed_on_instead_of_waited_for(
 
 
 async def test_a_server_that_never_answers_is_not_waited_for_longer_than_allowed(
-    server: Server, dialect: Dialect
+    server: ModelServer, dialect: Dialect
 ) -> None:
     vendor = Vendor(api_key="k", base_url=dialect.base_url(server.url))
     registry = Registry(prompts=PlainPrompts(), openai=vendor, google=vendor, timeout_seconds=0.2)
@@ -135,7 +135,7 @@ async def test_a_server_that_never_answers_is_not_waited_for_longer_than_allowed
 
 
 async def test_a_response_that_is_cut_is_asked_for_again(
-    server: Server, dialect: Dialect, registry: Registry
+    server: ModelServer, dialect: Dialect, registry: Registry
 ) -> None:
     whole = dialect.answer(ANSWER)
     server.will_send(Response(body=whole.body[:40], ends="cut"), whole)
@@ -147,7 +147,7 @@ async def test_a_response_that_is_cut_is_asked_for_again(
 
 
 async def test_a_response_that_is_no_json_is_the_servers_failure(
-    server: Server, dialect: Dialect, registry: Registry
+    server: ModelServer, dialect: Dialect, registry: Registry
 ) -> None:
     server.will_send(*[Response(body=b"<html>busy")] * 3)
 
@@ -179,11 +179,11 @@ async def test_nobody_at_the_address_is_told_as_unavailable(dialect: Dialect) ->
     ],
 )
 async def test_an_answer_that_cannot_be_read_is_repaired_once(
-    server: Server, dialect: Dialect, registry: Registry, broken: str, problem: str
+    server: ModelServer, dialect: Dialect, registry: Registry, broken: str, problem: str
 ) -> None:
     server.will_send(dialect.answer(broken), dialect.answer(ANSWER))
 
-    with recorded_calls() as calls:
+    with record_calls() as calls:
         answer = await ask(registry, dialect)
 
     (_, _, (speaker, said), (_, told)) = dialect.said(server.received[1])
@@ -194,7 +194,7 @@ async def test_an_answer_that_cannot_be_read_is_repaired_once(
 
 
 async def test_an_empty_answer_is_repaired_without_repeating_it(
-    server: Server, dialect: Dialect, registry: Registry
+    server: ModelServer, dialect: Dialect, registry: Registry
 ) -> None:
     server.will_send(dialect.answer(""), dialect.answer(ANSWER))
 
@@ -209,7 +209,7 @@ async def test_an_empty_answer_is_repaired_without_repeating_it(
 
 
 async def test_an_answer_that_is_unreadable_twice_is_an_error_that_was_paid(
-    server: Server, dialect: Dialect, registry: Registry
+    server: ModelServer, dialect: Dialect, registry: Registry
 ) -> None:
     server.will_send(dialect.answer("blue"), dialect.answer("still blue"))
 
@@ -221,7 +221,7 @@ async def test_an_answer_that_is_unreadable_twice_is_an_error_that_was_paid(
 
 
 async def test_an_answer_inside_a_markdown_fence_is_read(
-    server: Server, dialect: Dialect, registry: Registry
+    server: ModelServer, dialect: Dialect, registry: Registry
 ) -> None:
     server.will_send(dialect.answer(f"```json\n{ANSWER}\n```"))
 
@@ -229,7 +229,7 @@ async def test_an_answer_inside_a_markdown_fence_is_read(
 
 
 async def test_a_refusal_is_told_as_one_and_not_asked_again(
-    server: Server, dialect: Dialect, registry: Registry
+    server: ModelServer, dialect: Dialect, registry: Registry
 ) -> None:
     server.will_send(dialect.refusal())
 
@@ -241,7 +241,7 @@ async def test_a_refusal_is_told_as_one_and_not_asked_again(
 
 
 async def test_an_answer_without_room_is_not_repaired(
-    server: Server, dialect: Dialect, registry: Registry
+    server: ModelServer, dialect: Dialect, registry: Registry
 ) -> None:
     server.will_send(dialect.cut_off('{"name": "bl'))
 
@@ -252,13 +252,13 @@ async def test_an_answer_without_room_is_not_repaired(
 
 
 async def test_the_next_model_of_the_chain_answers_when_the_first_is_down(
-    server: Server, dialect: Dialect, registry: Registry
+    server: ModelServer, dialect: Dialect, registry: Registry
 ) -> None:
     second = f"other@{dialect.provider}"
     chain = registry.model(f"{dialect.model}@{dialect.provider},{second}")
     server.will_send(*[dialect.failure(500)] * 3, dialect.answer(ANSWER))
 
-    with recorded_calls() as calls:
+    with record_calls() as calls:
         answer = await chain.ask(COLOUR, SKY)
 
     assert answer.model == second

@@ -1,8 +1,8 @@
 import pytest
 
 from envelope.conversation import ClarificationReason
+from llm.answer_checks.wording import LONGEST_CHARACTERS, fault_of
 from llm.tasks.clarify import Inputs
-from llm.wording import LONGEST_CHARACTERS, fault_of
 
 INPUTS = Inputs(
     reason=ClarificationReason.AMBIGUOUS_QUERY,

@@ -5,7 +5,7 @@ from pydantic import JsonValue
 
 from envelope.conversation import ClarificationReason, Preferences
 from envelope.envelope import Envelope
-from manager import ending
+from manager import replies
 from manager.flow import Ending
 from manager.machine import Decision, End
 
@@ -37,19 +37,22 @@ def judged(score: float, *, grounded: bool = True, **more: JsonValue) -> Payload
 
 
 def test_the_better_scored_answer_is_kept() -> None:
-    worse, better = ending.best_answer(judged(0.5, best_answer=BEST)), judged(0.7, best_answer=BEST)
+    worse, better = (
+        replies.best_answer(judged(0.5, best_answer=BEST)),
+        judged(0.7, best_answer=BEST),
+    )
 
     assert worse == BEST
-    assert (ending.best_answer(better) or {})["text"] == "new"
+    assert (replies.best_answer(better) or {})["text"] == "new"
 
 
 def test_an_ungrounded_answer_never_becomes_the_best() -> None:
-    assert ending.best_answer(judged(0.99, grounded=False)) is None
-    assert ending.best_answer(judged(0.99, grounded=False, best_answer=BEST)) == BEST
+    assert replies.best_answer(judged(0.99, grounded=False)) is None
+    assert replies.best_answer(judged(0.99, grounded=False, best_answer=BEST)) == BEST
 
 
 def test_the_last_resort_is_the_best_answer_so_far() -> None:
-    reply = ending.last_resort(envelope(best_answer=BEST, language="de"), Words())
+    reply = replies.last_resort(envelope(best_answer=BEST, language="de"), Words())
 
     assert reply is not None
     assert (reply["outcome"], reply["text"]) == ("answered", "the best")
@@ -57,8 +60,8 @@ def test_the_last_resort_is_the_best_answer_so_far() -> None:
 
 
 def test_the_last_resort_is_an_apology_in_the_users_language() -> None:
-    known = ending.last_resort(envelope(language="de"), Words())
-    guessed = ending.last_resort(envelope(preferences={"language": "uk"}), Words())
+    known = replies.last_resort(envelope(language="de"), Words())
+    guessed = replies.last_resort(envelope(preferences={"language": "uk"}), Words())
 
     assert known is not None
     assert guessed is not None
@@ -67,8 +70,8 @@ def test_the_last_resort_is_an_apology_in_the_users_language() -> None:
 
 
 def test_the_doors_apology_stays_the_last_resort_until_the_users_language_is_known() -> None:
-    assert ending.last_resort(envelope(), Words()) is None
-    assert ending.last_resort(envelope(preferences={"language": None}), Words()) is None
+    assert replies.last_resort(envelope(), Words()) is None
+    assert replies.last_resort(envelope(preferences={"language": None}), Words()) is None
 
 
 def test_choosing_a_language_is_confirmed_in_it() -> None:
@@ -79,7 +82,7 @@ def test_choosing_a_language_is_confirmed_in_it() -> None:
         remember_preferences={"language": "de", "explicit": True},
     )
 
-    reply = ending.end_reply(chosen, Decision("r", (), {}), End(Ending.REPLY, None), Words())
+    reply = replies.end_reply(chosen, Decision("r", (), {}), End(Ending.REPLY, None), Words())
 
     assert reply["language"] == "de"
 
@@ -90,7 +93,7 @@ def test_a_clarification_leaves_a_pause_with_its_options_and_the_next_round() ->
         clarification_reason="ambiguous_query",
         counters={"round": 1},
     )
-    reply: ending.Reply = {
+    reply: replies.Reply = {
         "outcome": "clarification",
         "text": "Which one?",
         "suggested_actions": [
@@ -99,7 +102,7 @@ def test_a_clarification_leaves_a_pause_with_its_options_and_the_next_round() ->
         ],
     }
 
-    pause = ending.remember(asked, reply).pause
+    pause = replies.remember(asked, reply).pause
 
     assert pause is not None
     assert (pause.round, pause.options) == (2, ("A",))
@@ -108,13 +111,13 @@ def test_a_clarification_leaves_a_pause_with_its_options_and_the_next_round() ->
 
 @pytest.mark.parametrize("outcome", ["answered", "refused"])
 def test_any_other_end_closes_the_open_pause(outcome: str) -> None:
-    ended = ending.remember(envelope(open_pause={"pause_id": "p"}), reply(outcome))
+    ended = replies.remember(envelope(open_pause={"pause_id": "p"}), reply(outcome))
 
     assert (ended.pause, ended.close_pause) == (None, True)
 
 
 def test_a_failure_leaves_the_pause_and_the_history_as_they_were() -> None:
-    ended = ending.remember(envelope(open_pause={"pause_id": "p"}), reply("failed"))
+    ended = replies.remember(envelope(open_pause={"pause_id": "p"}), reply("failed"))
 
     assert (ended.turns, ended.close_pause) == ((), False)
 
@@ -133,10 +136,10 @@ def test_a_language_heard_clearly_is_remembered_unless_one_was_chosen(
 ) -> None:
     heard = envelope(language="de", confidence=confidence, preferences=preferences)
 
-    assert ending.remember(heard, reply("answered")).preferences == remembered
+    assert replies.remember(heard, reply("answered")).preferences == remembered
 
 
-def reply(outcome: str) -> ending.Reply:
+def reply(outcome: str) -> replies.Reply:
     return {"outcome": outcome, "text": "text"}
 
 
@@ -153,4 +156,4 @@ def test_what_a_turn_that_goes_on_stood_for_is_remembered(
 ) -> None:
     asked = envelope(context_type=context, canonical_question=canonical)
 
-    assert ending.remember(asked, reply("answered")).turns[0].meant == meant
+    assert replies.remember(asked, reply("answered")).turns[0].meant == meant

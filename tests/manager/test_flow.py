@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from envelope.conversation import ClarificationReason
 from envelope.role import Role
-from manager.flow import ASSISTANT, Counter, Did, Final, Flow, FlowError, Row, Stage
-from manager.judging import POSSIBLE
-from manager.machine import Counters, Decision, End, Facts, Limits, Send, decide
+from manager.classify import POSSIBLE
+from manager.flow import ASSISTANT, Counter, Final, Flow, FlowError, Row, Stage, StageEvent
+from manager.machine import Context, Counters, Decision, End, Limits, Send, decide
 
 FLOW = Flow(ASSISTANT)
 LIMITS = Limits()
@@ -25,7 +25,7 @@ def test_every_stage_answers_every_outcome_it_can_have() -> None:
 
 
 def test_every_stage_answers_failure() -> None:
-    assert all(Did.FAILED in POSSIBLE[stage] for stage in Stage)
+    assert all(StageEvent.FAILED in POSSIBLE[stage] for stage in Stage)
 
 
 def test_no_stage_answers_an_outcome_twice() -> None:
@@ -35,7 +35,7 @@ def test_no_stage_answers_an_outcome_twice() -> None:
 
 
 def test_a_table_that_answers_an_outcome_twice_is_refused() -> None:
-    row = Row(Stage.LANG, Did.DONE, Role.TRANSLATION)
+    row = Row(Stage.LANG, StageEvent.DONE, Role.TRANSLATION)
 
     with pytest.raises(FlowError, match="found two"):
         Flow([row, row])
@@ -87,7 +87,7 @@ def test_every_stage_can_come_to_an_end() -> None:
     assert ending == set(Stage)
 
 
-def run(outcomes: list[int], facts: Facts) -> tuple[int, Decision, Counters]:
+def run(outcomes: list[int], facts: Context) -> tuple[int, Decision, Counters]:
     """Walk the flow, choosing each hop's outcome by the given numbers, until it ends."""
     stage, hops = Stage.START, 0
     counters: Counters = {}
@@ -110,7 +110,7 @@ REASONS = st.one_of(st.none(), st.sampled_from(ClarificationReason))
 def test_every_run_ends_whatever_the_hops_bring(
     outcomes: list[int], best: bool, reason: ClarificationReason | None
 ) -> None:
-    hops, decision, counters = run(outcomes, Facts(has_best_answer=best, reason=reason))
+    hops, decision, counters = run(outcomes, Context(has_best_answer=best, reason=reason))
 
     assert hops <= LIMITS.process_count
     assert isinstance(decision.actions[-1], End)
@@ -121,7 +121,7 @@ def test_every_run_ends_whatever_the_hops_bring(
 def test_a_decision_sends_to_one_role_or_ends(stage: Stage, data: st.DataObject) -> None:
     did = data.draw(st.sampled_from(sorted(POSSIBLE[stage])))
     counters = data.draw(st.dictionaries(st.sampled_from(Counter), st.integers(0, 5)))
-    facts = Facts(
+    facts = Context(
         process_count=data.draw(st.integers(0, 100)),
         total_seconds=data.draw(st.floats(0, 200)),
         remaining_seconds=data.draw(st.floats(0, 200)),

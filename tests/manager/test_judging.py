@@ -6,25 +6,29 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from envelope.envelope import Hop
-from manager.flow import Did, Stage
-from manager.judging import POSSIBLE, judge
+from manager.classify import POSSIBLE, classify_result
+from manager.flow import Stage, StageEvent
 
 Payload = dict[str, JsonValue]
 
 
-def judged(stage: Stage, writes: Payload, left: Payload | None = None) -> Did:
+def judged(stage: Stage, writes: Payload, left: Payload | None = None) -> StageEvent:
     hop = Hop(role=stage.value, status="wrote", wrote=tuple(writes))
     before = left if left is not None else {}
-    return judge(stage, hop, {**before, **writes}, quality_threshold=0.7)
+    return classify_result(stage, hop, {**before, **writes}, quality_threshold=0.7)
 
 
 @pytest.mark.parametrize(
     ("stage", "writes", "did"),
     [
-        (Stage.ESSENCE, {"clarification_result": "exit", "needs_clarification": True}, Did.EXIT),
-        (Stage.ESSENCE, {"canonical_question": "?", "needs_clarification": True}, Did.ASKS),
-        (Stage.GUARDRAILS, {"within_scope": True}, Did.WITHIN),
-        (Stage.GUARDRAILS, {"within_scope": False}, Did.OUTSIDE),
+        (
+            Stage.ESSENCE,
+            {"clarification_result": "exit", "needs_clarification": True},
+            StageEvent.EXIT,
+        ),
+        (Stage.ESSENCE, {"canonical_question": "?", "needs_clarification": True}, StageEvent.ASKS),
+        (Stage.GUARDRAILS, {"within_scope": True}, StageEvent.WITHIN),
+        (Stage.GUARDRAILS, {"within_scope": False}, StageEvent.OUTSIDE),
         (
             Stage.GUARDRAILS,
             {
@@ -32,16 +36,16 @@ def judged(stage: Stage, writes: Payload, left: Payload | None = None) -> Did:
                 "needs_clarification": True,
                 "clarification_reason": "out_of_scope",
             },
-            Did.OUTSIDE,
+            StageEvent.OUTSIDE,
         ),
         (
             Stage.GUARDRAILS,
             {"needs_clarification": True, "clarification_reason": "scope_unclear"},
-            Did.ASKS,
+            StageEvent.ASKS,
         ),
-        (Stage.SEARCH, {"search_quality": "good"}, Did.FOUND),
-        (Stage.SEARCH, {"search_quality": "poor"}, Did.NOTHING),
-        (Stage.SEARCH, {"search_quality": "good", "search_error": "no index"}, Did.NOTHING),
+        (Stage.SEARCH, {"search_quality": "good"}, StageEvent.FOUND),
+        (Stage.SEARCH, {"search_quality": "poor"}, StageEvent.NOTHING),
+        (Stage.SEARCH, {"search_quality": "good", "search_error": "no index"}, StageEvent.NOTHING),
         (
             Stage.SEARCH,
             {
@@ -49,13 +53,13 @@ def judged(stage: Stage, writes: Payload, left: Payload | None = None) -> Did:
                 "needs_clarification": True,
                 "clarification_reason": "ambiguous_query",
             },
-            Did.MANY,
+            StageEvent.MANY,
         ),
-        (Stage.RESPONSE, {"response": "a", "generation_error": "b"}, Did.GENERATION_ERROR),
-        (Stage.RESPONSE, {"response": ""}, Did.FAILED),
-        (Stage.QUALITY, {"quality_decision": "approve", "quality_score": 0.7}, Did.APPROVED),
-        (Stage.QUALITY, {"quality_decision": "approve", "quality_score": 0.69}, Did.LOW),
-        (Stage.QUALITY, {"quality_decision": "approve"}, Did.LOW),
+        (Stage.RESPONSE, {"response": "a", "generation_error": "b"}, StageEvent.GENERATION_ERROR),
+        (Stage.RESPONSE, {"response": ""}, StageEvent.FAILED),
+        (Stage.QUALITY, {"quality_decision": "approve", "quality_score": 0.7}, StageEvent.APPROVED),
+        (Stage.QUALITY, {"quality_decision": "approve", "quality_score": 0.69}, StageEvent.LOW),
+        (Stage.QUALITY, {"quality_decision": "approve"}, StageEvent.LOW),
         (
             Stage.QUALITY,
             {
@@ -63,34 +67,37 @@ def judged(stage: Stage, writes: Payload, left: Payload | None = None) -> Did:
                 "quality_score": 1.0,
                 "validation_result": {"grounded": False},
             },
-            Did.LOW,
+            StageEvent.LOW,
         ),
-        (Stage.QUALITY, {"quality_decision": "whatever"}, Did.FAILED),
+        (Stage.QUALITY, {"quality_decision": "whatever"}, StageEvent.FAILED),
     ],
 )
-def test_a_hop_is_judged_by_its_writes(stage: Stage, writes: Payload, did: Did) -> None:
+def test_a_hop_is_judged_by_its_writes(stage: Stage, writes: Payload, did: StageEvent) -> None:
     assert judged(stage, writes) is did
 
 
 def test_what_an_earlier_hop_left_is_never_judged() -> None:
     left: Payload = {"needs_clarification": True, "generation_error": "old", "response": "old"}
 
-    assert judged(Stage.RESPONSE, {"response": "new"}, left) is Did.DONE
+    assert judged(Stage.RESPONSE, {"response": "new"}, left) is StageEvent.DONE
 
 
 def test_a_hop_of_another_role_is_a_failure() -> None:
     hop = Hop(role="lang", status="wrote", wrote=("response",))
 
-    did = judge(Stage.RESPONSE, hop, {"response": "forged"}, quality_threshold=0.7)
+    did = classify_result(Stage.RESPONSE, hop, {"response": "forged"}, quality_threshold=0.7)
 
-    assert did is Did.FAILED
+    assert did is StageEvent.FAILED
 
 
 @pytest.mark.parametrize("status", ["gave_up", "failed"])
 def test_giving_up_is_a_failure_whatever_was_written(status: Literal["gave_up", "failed"]) -> None:
     hop = Hop(role="response", status=status, wrote=("response",))
 
-    assert judge(Stage.RESPONSE, hop, {"response": "x"}, quality_threshold=0.7) is Did.FAILED
+    assert (
+        classify_result(Stage.RESPONSE, hop, {"response": "x"}, quality_threshold=0.7)
+        is StageEvent.FAILED
+    )
 
 
 VALUES = st.one_of(

@@ -3,14 +3,14 @@ import pytest
 from envelope.conversation import ClarificationReason as Reason
 from envelope.outcome import Outcome
 from envelope.role import Role
-from manager.flow import ASSISTANT, Counter, Did, Ending, Flow, Stage
-from manager.machine import Counters, Decision, End, Facts, Limits, Send, decide
+from manager.flow import ASSISTANT, Counter, Ending, Flow, Stage, StageEvent
+from manager.machine import Context, Counters, Decision, End, Limits, Send, decide
 
 FLOW = Flow(ASSISTANT)
 
 
 def decided(
-    stage: Stage, did: Did, counters: Counters | None = None, facts: Facts | None = None
+    stage: Stage, did: StageEvent, counters: Counters | None = None, facts: Context | None = None
 ) -> Decision:
     return decide(
         FLOW,
@@ -18,53 +18,56 @@ def decided(
         did,
         counters if counters is not None else {},
         Limits(),
-        facts if facts is not None else Facts(),
+        facts if facts is not None else Context(),
     )
 
 
 def test_an_approved_answer_goes_out() -> None:
-    decision = decided(Stage.QUALITY, Did.APPROVED)
+    decision = decided(Stage.QUALITY, StageEvent.APPROVED)
 
     assert decision.actions == (End(Ending.ANSWER, Outcome.ANSWERED),)
 
 
 def test_research_is_counted_and_goes_back_to_search() -> None:
-    decision = decided(Stage.QUALITY, Did.RESEARCH, {Counter.RESEARCH: 1})
+    decision = decided(Stage.QUALITY, StageEvent.RESEARCH, {Counter.RESEARCH: 1})
 
     assert decision.actions == (Send(Role.SEARCH),)
     assert decision.counters == {Counter.RESEARCH: 2}
 
 
 @pytest.mark.parametrize(
-    ("did", "counter"), [(Did.RESEARCH, Counter.RESEARCH), (Did.LOW, Counter.REGENERATE)]
+    ("did", "counter"),
+    [(StageEvent.RESEARCH, Counter.RESEARCH), (StageEvent.LOW, Counter.REGENERATE)],
 )
-def test_a_loop_at_its_limit_ends_with_the_best_scored_answer(did: Did, counter: Counter) -> None:
-    decision = decided(Stage.QUALITY, did, {counter: 2}, Facts(has_best_answer=True))
+def test_a_loop_at_its_limit_ends_with_the_best_scored_answer(
+    did: StageEvent, counter: Counter
+) -> None:
+    decision = decided(Stage.QUALITY, did, {counter: 2}, Context(has_best_answer=True))
 
     assert decision.actions == (End(Ending.BEST, Outcome.ANSWERED),)
     assert decision.termination_reason == f"{counter}_limit"
 
 
 def test_a_loop_at_its_limit_without_a_scored_answer_declines_politely() -> None:
-    decision = decided(Stage.QUALITY, Did.REGENERATE, {Counter.REGENERATE: 2})
+    decision = decided(Stage.QUALITY, StageEvent.REGENERATE, {Counter.REGENERATE: 2})
 
     assert decision.actions == (Send(Role.CLARIFICATION),)
     assert decision.reason is Reason.INSUFFICIENT_CONTEXT
 
 
 def test_a_generation_error_tries_the_next_model_once() -> None:
-    first = decided(Stage.RESPONSE, Did.GENERATION_ERROR)
-    second = decided(Stage.RESPONSE, Did.GENERATION_ERROR, first.counters)
+    first = decided(Stage.RESPONSE, StageEvent.GENERATION_ERROR)
+    second = decided(Stage.RESPONSE, StageEvent.GENERATION_ERROR, first.counters)
 
     assert first.actions == (Send(Role.RESPONSE),)
     assert second.actions == (End(Ending.BEST, None),)
 
 
 def test_the_fourth_question_back_becomes_a_refusal() -> None:
-    asked = Facts(reason=Reason.AMBIGUOUS_QUERY)
+    asked = Context(reason=Reason.AMBIGUOUS_QUERY)
 
-    third = decided(Stage.SEARCH, Did.MANY, {Counter.ROUND: 2}, asked)
-    fourth = decided(Stage.SEARCH, Did.MANY, {Counter.ROUND: 3}, asked)
+    third = decided(Stage.SEARCH, StageEvent.MANY, {Counter.ROUND: 2}, asked)
+    fourth = decided(Stage.SEARCH, StageEvent.MANY, {Counter.ROUND: 3}, asked)
 
     assert third.reason is Reason.AMBIGUOUS_QUERY
     assert fourth.actions == (Send(Role.CLARIFICATION),)
@@ -73,28 +76,30 @@ def test_the_fourth_question_back_becomes_a_refusal() -> None:
 
 
 def test_out_of_scope_is_a_refusal_and_no_round() -> None:
-    sent = decided(Stage.GUARDRAILS, Did.OUTSIDE, {Counter.ROUND: 3})
-    ended = decided(Stage.CLARIFICATION, Did.DONE, facts=Facts(reason=sent.reason))
+    sent = decided(Stage.GUARDRAILS, StageEvent.OUTSIDE, {Counter.ROUND: 3})
+    ended = decided(Stage.CLARIFICATION, StageEvent.DONE, facts=Context(reason=sent.reason))
 
     assert sent.actions == (Send(Role.CLARIFICATION),)
     assert ended.actions == (End(Ending.REPLY, Outcome.REFUSED),)
 
 
 def test_a_question_back_ends_the_message_as_a_clarification() -> None:
-    ended = decided(Stage.CLARIFICATION, Did.DONE, facts=Facts(reason=Reason.AMBIGUOUS_QUERY))
+    ended = decided(
+        Stage.CLARIFICATION, StageEvent.DONE, facts=Context(reason=Reason.AMBIGUOUS_QUERY)
+    )
 
     assert ended.actions == (End(Ending.REPLY, Outcome.CLARIFICATION),)
 
 
 def test_guardrails_that_cannot_decide_ask_and_never_let_through() -> None:
-    decision = decided(Stage.GUARDRAILS, Did.FAILED)
+    decision = decided(Stage.GUARDRAILS, StageEvent.FAILED)
 
     assert decision.actions == (Send(Role.CLARIFICATION),)
     assert decision.reason is Reason.SCOPE_UNCLEAR
 
 
 def test_a_judge_that_fails_is_no_approval() -> None:
-    decision = decided(Stage.QUALITY, Did.FAILED)
+    decision = decided(Stage.QUALITY, StageEvent.FAILED)
 
     assert decision.actions == (Send(Role.RESPONSE),)
 
@@ -102,19 +107,19 @@ def test_a_judge_that_fails_is_no_approval() -> None:
 @pytest.mark.parametrize(
     ("facts", "reason"),
     [
-        (Facts(process_count=60), "process_count"),
-        (Facts(total_seconds=110), "total_time"),
-        (Facts(remaining_seconds=0.5), "deadline"),
+        (Context(process_count=60), "process_count"),
+        (Context(total_seconds=110), "total_time"),
+        (Context(remaining_seconds=0.5), "deadline"),
     ],
 )
-def test_a_limit_ends_the_question_with_the_best_there_is(facts: Facts, reason: str) -> None:
-    decision = decided(Stage.SEARCH, Did.FOUND, facts=facts)
+def test_a_limit_ends_the_question_with_the_best_there_is(facts: Context, reason: str) -> None:
+    decision = decided(Stage.SEARCH, StageEvent.FOUND, facts=facts)
 
     assert decision.actions == (End(Ending.BEST, None),)
     assert decision.termination_reason == reason
 
 
 def test_a_finished_answer_is_not_thrown_away_at_a_limit() -> None:
-    decision = decided(Stage.QUALITY, Did.APPROVED, facts=Facts(process_count=99))
+    decision = decided(Stage.QUALITY, StageEvent.APPROVED, facts=Context(process_count=99))
 
     assert decision.actions == (End(Ending.ANSWER, Outcome.ANSWERED),)

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 from fakeredis import FakeAsyncRedis
 
-from broker.connecting import connect
+from broker.transport.connect import connect
 
 
 @pytest.fixture(params=["played", pytest.param("real", marks=pytest.mark.redis)])

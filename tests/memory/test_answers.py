@@ -6,8 +6,8 @@ from fakeredis import FakeAsyncRedis
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from envelope.question import Question
-from memory.answers import WAITS_SECONDS, RedisCallStore
 from memory.errors import MemoryUnavailableError, QuestionEndedError
+from memory.model_calls import WAITS_SECONDS, RedisCallStore
 
 QUESTION = Question(tenant="acme", assistant="desk", conversation_id="c1", message_id="m1")
 

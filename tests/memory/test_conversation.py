@@ -6,9 +6,9 @@ from broker.keys import record_of
 from envelope.conversation import ClarificationReason, Pause, Preferences, Turn
 from envelope.memory_write import Append, Delete, Increment, MemoryWrite, SetFields
 from envelope.question import Question
-from memory.answers import MOST_SHARED, RedisCacheStore, RedisCallStore
 from memory.conversation import RedisMemory
 from memory.errors import MemoryUnavailableError
+from memory.model_calls import MOST_SHARED, RedisCacheStore, RedisCallStore
 from memory.port import Ended
 
 QUESTION = Question(tenant="acme", assistant="docs", conversation_id="c/1:x", message_id="m")
@@ -188,7 +188,7 @@ async def test_a_client_that_keeps_the_conversation_leaves_its_question_back_for
 
 
 async def test_redis_away_is_one_clear_error() -> None:
-    from broker.connecting import connect
+    from broker.transport.connect import connect
 
     away = connect("unix:///nowhere/at/all.sock")
 

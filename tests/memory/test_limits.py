@@ -2,7 +2,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any
 
-from memory.limits import RedisLimiter
+from memory.rate_limits import RedisLimiter
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,9 @@
 import asyncio
 from typing import Any
 
-from memory.keys import workers_key
+from memory.key_names import workers_key
 from memory.presence import LivingWorker, RedisPresence
-from tests.broker.rig import eventually
+from tests.support.broker_harness import eventually
 
 ROLES = ("lang", "search")
 

@@ -6,15 +6,15 @@ from time import thread_time
 
 import pytest
 
-from gateway.pushing.marking import marked
+from citations.citing import keep_cited
+from citations.claims import citations, only_known, split_units
+from gateway.chat.formatting.marked_text import parse_marked
 from gateway.slack.blocks import messages as slack_messages
 from gateway.slack.mrkdwn import mrkdwn
-from gateway.slack.mrkdwn import said as slack_said
+from gateway.slack.mrkdwn import parse_text as slack_said
 from gateway.telegram.rendering import messages as telegram_messages
 from knowledge.language.cleaning import code_spans, natural
-from llm.citing import cited
-from llm.claims import citations, cut, only_known
-from llm.offline.injection import attack_in
+from llm.offline.attacks.injection import attack_in
 from llm.offline.support import support
 
 pytestmark = pytest.mark.slow
@@ -26,15 +26,15 @@ SECONDS_ENOUGH = 0.1
 """What takes less for the larger text is not looked at more closely."""
 
 FUNCTIONS: dict[str, Callable[[str], object]] = {
-    "cut": cut,
+    "cut": split_units,
     "citations": citations,
     "only_known": lambda text: only_known(text, (1,)),
-    "cited": lambda text: cited(text, {1}),
+    "cited": lambda text: keep_cited(text, {1}),
     "support": lambda text: support(text, text),
     "attack_in": attack_in,
     "natural": natural,
     "code_spans": lambda text: list(code_spans(text)),
-    "marked": marked,
+    "marked": parse_marked,
     "slack_said": lambda text: slack_said(text, without="U1"),
     "slack": lambda text: slack_messages(text, (), (), title="Sources"),
     "telegram": lambda text: telegram_messages(text, (), title="Sources"),
@@ -107,7 +107,7 @@ def _seconds(function: Callable[[str], object], text: str) -> float:
 
 
 def test_emphasis_within_emphasis_is_written_to_a_depth_and_shown_beyond_it() -> None:
-    written = mrkdwn(marked("*" * 4_000 + "a" + "*" * 4_000))
+    written = mrkdwn(parse_marked("*" * 4_000 + "a" + "*" * 4_000))
 
     assert "a" in written
     assert len(written) < 100

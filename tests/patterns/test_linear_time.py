@@ -75,14 +75,22 @@ def test_a_pattern_that_never_ends_is_killed_and_named() -> None:
 
 
 def test_the_places_where_patterns_stand_are_found_by_themselves() -> None:
-    found = {pattern.place.rpartition(":")[0] for pattern in find_patterns("llm")}
+    found = {
+        pattern.place.rpartition(":")[0]
+        for package in ("citations", "llm")
+        for pattern in find_patterns(package)
+    }
 
-    assert {"llm/claims.py", "llm/offline/support.py", "llm/offline/injection.toml"} <= found
-    assert {"gateway/keys.py"} <= {p.place.rpartition(":")[0] for p in find_patterns("gateway")}
+    assert {
+        "citations/claims.py",
+        "llm/offline/support.py",
+        "llm/offline/attacks/injection.toml",
+    } <= found
+    assert {"gateway/api_keys.py"} <= {p.place.rpartition(":")[0] for p in find_patterns("gateway")}
 
 
 def test_a_pattern_is_measured_by_the_methods_that_it_is_used_by() -> None:
-    by_source = {pattern.source: pattern.methods for pattern in find_patterns("llm")}
+    by_source = {pattern.source: pattern.methods for pattern in find_patterns("citations")}
 
     assert by_source[r"\s*(`{3,}|~{3,})"] == {"match"}
 

@@ -8,11 +8,11 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
 from tests.simulation.clock import SimulatedClock, simulated
-from tests.simulation.graph import Visited, visit
+from tests.simulation.exploration import BrokenPromiseError, Tally, interleave
 from tests.simulation.report import page
 from tests.simulation.scenario import Play
 from tests.simulation.scenarios import SMALL
-from tests.simulation.tree import BrokenPromiseError, Tally, interleave
+from tests.simulation.state_graph import Visited, visit
 
 PER_TASK = 1000
 

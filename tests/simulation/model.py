@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
-from broker.carrying import LONG_FRAME
+from broker.encodable import LONG_FRAME
 from broker.keys import name_of
 from broker.port import (
     Accepted,
@@ -25,7 +25,7 @@ from broker.port import (
 )
 from envelope.memory_write import Append
 from envelope.question import Question
-from tests.simulation.holdings import (
+from tests.simulation.expected_state import (
     ROLES,
     STARTS,
     Entry,
@@ -104,7 +104,7 @@ class Model:
         """Keep a long frame that its own submission took."""
         name, is_long = name_of(submission.question), len(submission.frame) >= LONG_FRAME
         for entry in taken:
-            if entry.name == name and submission.carried is not None and is_long:
+            if entry.name == name and submission.decoded is not None and is_long:
                 entry.part = self.messages[name].keeps_a_frame = True
 
     def settle(self, delivery: Delivery, settlement: Settlement, wanted: str = "") -> bool:
@@ -321,7 +321,7 @@ class Model:
         if forward.last_resort is not None:
             message.resort = forward.last_resort
         for send in forward.sends:
-            part = send.carried is not None and send.role == wanted
+            part = send.decoded is not None and send.role == wanted
             message.keeps_a_frame |= part
             self.streams[send.role].append(Entry(entry.name, send.whole(), part=part))
 
@@ -346,8 +346,8 @@ class Model:
         self.buried += 1
         letter = Letter(self.buried, entry.name, entry.frame, delivery.role, bury.reason)
         self.dead.append(letter)
-        if bury.tell is not None:
-            self._forward(entry, message, Forward((bury.tell,)), "")
+        if bury.poison_notice is not None:
+            self._forward(entry, message, Forward((bury.poison_notice,)), "")
         else:
             self._close(entry.name, message.resort)
 

@@ -6,7 +6,7 @@ A mutation changes the text that the played Redis is handed; the files stay as t
 import sys
 from dataclasses import dataclass
 
-from tests.simulation.tree import BrokenPromiseError, interleave
+from tests.simulation.exploration import BrokenPromiseError, interleave
 
 ORDERS = 20
 """How many interleavings of a scenario are tried."""

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from tests.simulation.graph import Visited
-from tests.simulation.tree import Tally
+from tests.simulation.exploration import Tally
+from tests.simulation.state_graph import Visited
 
 HEAD = """# The broker under a simulated clock
 

@@ -11,29 +11,29 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from broker.carrying import LONG_FRAME
+from broker.encodable import LONG_FRAME
 from broker.port import (
     Bury,
+    ConsumerDemand,
     Delivery,
     Fields,
     Finish,
     Forward,
+    FrameSend,
     JournalEntry,
     Retry,
-    Send,
     Settlement,
     Submission,
-    Want,
 )
 from envelope.encoding import to_json
 from envelope.memory_write import Append
 from envelope.outcome import Outcome
 from envelope.question import Question
-from tests.broker.hands import Hands
 from tests.simulation.clock import SimulatedClock
-from tests.simulation.holdings import MANAGER, SEARCH, Rules
-from tests.simulation.played import Edit
-from tests.simulation.trial import PROCESSES, Half, Trial
+from tests.simulation.comparison import PROCESSES, Half, Trial
+from tests.simulation.expected_state import MANAGER, SEARCH, Rules
+from tests.simulation.simulated_redis import Edit
+from tests.support.local_consumer import RecordingConsumer
 
 Move = tuple[str | int, ...]
 
@@ -60,7 +60,7 @@ class Scenario:
     long: bool = False
     handed: bool = False
     processes: tuple[str, ...] = PROCESSES[:1]
-    places: int = 1
+    slots: int = 1
     rules: Rules = field(default_factory=Rules)
 
 
@@ -93,7 +93,7 @@ class Long:
     def encode(self) -> bytes:
         return to_json({"word": self.word, "payload": {"text": PADDING}})
 
-    def since(self, _base: "Long") -> bytes:
+    def delta_from(self, _base: "Long") -> bytes:
         return to_json({"word": self.word, "payload": {}})
 
 
@@ -170,7 +170,7 @@ class Play:
 
     def make_take(self, actor: str) -> None:
         role = self.scenario.actors[actor]
-        self.hands[actor] += self.trial.take(role, actor, self.scenario.places)
+        self.hands[actor] += self.trial.take(role, actor, self.scenario.slots)
 
     def make_settle(self, actor: str, kind: str) -> None:
         self._spend(kind)
@@ -273,28 +273,28 @@ class Play:
         known = [delivery.entry_id for delivery in held]
         if self.left.get("recover") and model.unknown(role, actor, known):
             found.append(("recover", actor))
-        if len(held) < self.scenario.places and model.has_new(role):
+        if len(held) < self.scenario.slots and model.has_new(role):
             found.append(("take", actor))
         return found
 
-    def _asked(self) -> Hands | None:
+    def _asked(self) -> RecordingConsumer | None:
         submission = self.scenario.submissions[self.asked]
         if self.scenario.long:
             asked = Long(submission.frame.decode())
-            submission = replace(submission, frame=asked.encode(), carried=asked)
+            submission = replace(submission, frame=asked.encode(), decoded=asked)
         self.asked += 1
         taker = self._taker()
         self.trial.submit(submission, taker)
         return taker
 
-    def _taker(self) -> Hands | None:
+    def _taker(self) -> RecordingConsumer | None:
         """Return the first manager with room, where the door hands over."""
         rooms = (
-            Hands(role, actor, room=self.scenario.places - len(self.hands[actor]))
+            RecordingConsumer(role, actor, free_slots=self.scenario.slots - len(self.hands[actor]))
             for actor, role in self.scenario.actors.items()
             if role == MANAGER and self.scenario.handed
         )
-        return next((hands for hands in rooms if hands.room > 0), None)
+        return next((hands for hands in rooms if hands.free_slots > 0), None)
 
     def _moves_of_process(self, process: str) -> list[Move]:
         model = self.trial.model
@@ -348,19 +348,25 @@ class Play:
             return Forward((self._send(SEARCH, "look"),), last_resort=BETTER_RESORT)
         return self._finish(delivery)
 
-    def _send(self, role: str, word: str) -> Send:
-        return Send(role, carried=Long(word)) if self.scenario.long else Send(role, word.encode())
+    def _send(self, role: str, word: str) -> FrameSend:
+        return (
+            FrameSend(role, decoded=Long(word))
+            if self.scenario.long
+            else FrameSend(role, word.encode())
+        )
 
-    def _want(self, delivery: Delivery, settlement: Settlement, actor: str) -> Want | None:
+    def _want(
+        self, delivery: Delivery, settlement: Settlement, actor: str
+    ) -> ConsumerDemand | None:
         """Return who takes on the way: who settles, or somebody with room for what is sent."""
         if not self.scenario.long:
-            return Want(delivery.role, actor, 1) if self.scenario.fused else None
+            return ConsumerDemand(delivery.role, actor, 1) if self.scenario.fused else None
         if not isinstance(settlement, Forward):
             return None
         role = settlement.sends[0].role
         for other, of in self.scenario.actors.items():
-            if of == role and len(self.hands[other]) < self.scenario.places:
-                return Want(role, other, 1)
+            if of == role and len(self.hands[other]) < self.scenario.slots:
+                return ConsumerDemand(role, other, 1)
         return None
 
     def _finish(self, delivery: Delivery) -> Finish:
@@ -378,6 +384,6 @@ class Play:
 _RARE: dict[str, Settlement] = {
     "retry": Retry(b"look again", "busy", seconds=1.0),
     "fail": Retry(b"look again", "broken"),
-    "bury": Bury("gave_up", "cannot read it", tell=Send(MANAGER, b"poison")),
+    "bury": Bury("gave_up", "cannot read it", poison_notice=FrameSend(MANAGER, b"poison")),
     "bury_alone": Bury("gave_up", "cannot read it"),
 }

@@ -3,9 +3,9 @@
 import random
 from dataclasses import replace
 
-from tests.simulation.holdings import MANAGER, SEARCH, Rules
+from tests.simulation.comparison import PROCESSES
+from tests.simulation.expected_state import MANAGER, SEARCH, Rules
 from tests.simulation.scenario import Scenario, ask, question
-from tests.simulation.trial import PROCESSES
 
 HOUSE = {"A": SEARCH, "B": SEARCH, "M": MANAGER}
 """Two workers and a manager; the timer and the sweeper are always there."""
@@ -112,7 +112,7 @@ def drawn(seed: str) -> Scenario:
         processes=PROCESSES[: rng.choice((1, 2))],
         forgets=rng.random() < 0.2,
         fused=rng.random() < 0.5,
-        places=rng.choice((1, 1, 2)),
+        slots=rng.choice((1, 1, 2)),
         rules=Rules(quota=rng.choice((2, 4, 8)), longest_queue=rng.choice((1, 3))),
         long=rng.random() < 0.4,
     )

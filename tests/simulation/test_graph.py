@@ -1,9 +1,9 @@
 import pytest
 
 from tests.simulation.clock import SimulatedClock, simulated
-from tests.simulation.graph import Visited, visit
 from tests.simulation.scenario import Play, Scenario
 from tests.simulation.scenarios import CANCELLED, ORDERED
+from tests.simulation.state_graph import Visited, visit
 
 
 def visited(scenario: Scenario) -> Visited:

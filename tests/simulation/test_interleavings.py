@@ -1,6 +1,6 @@
 import pytest
 
-from tests.simulation.tree import interleave
+from tests.simulation.exploration import interleave
 
 
 @pytest.mark.slow

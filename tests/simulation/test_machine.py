@@ -7,9 +7,9 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_s
 
 from envelope.question import Question
 from tests.simulation.clock import SimulatedClock, simulated
-from tests.simulation.holdings import MANAGER, SEARCH
+from tests.simulation.comparison import PROCESSES
+from tests.simulation.expected_state import MANAGER, SEARCH
 from tests.simulation.scenario import Play, Scenario, ask, question
-from tests.simulation.trial import PROCESSES
 
 ACTORS = {"A": SEARCH, "B": SEARCH, "M": MANAGER, "N": MANAGER}
 LEASE_MS = 15_000
@@ -24,7 +24,7 @@ questions = st.builds(
 )
 
 
-class House(RuleBasedStateMachine):
+class BrokerMachine(RuleBasedStateMachine):
     """Every operation of the broker, by anybody, at any time; compared after each."""
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class House(RuleBasedStateMachine):
         self.clock = SimulatedClock()
         self.time = ExitStack()
         self.time.enter_context(simulated(self.clock))
-        scenario = Scenario(submissions=(), actors=ACTORS, times={}, processes=PROCESSES, places=3)
+        scenario = Scenario(submissions=(), actors=ACTORS, times={}, processes=PROCESSES, slots=3)
         self.play = Play(scenario, self.clock)
 
     @rule(
@@ -87,7 +87,7 @@ class House(RuleBasedStateMachine):
 @pytest.mark.timeout(300)
 def test_long_runs_of_every_operation_in_any_order_keep_every_promise() -> None:
     run_state_machine_as_test(
-        House,
+        BrokerMachine,
         settings=settings(
             max_examples=50,
             stateful_step_count=50,

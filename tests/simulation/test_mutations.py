@@ -1,7 +1,7 @@
 import pytest
 
-from broker import scripts
-from broker.scripts import Script
+from broker.transport import scripts
+from broker.transport.scripts import LuaScript
 from tests.simulation.mutations import MUTATIONS, Mutation
 
 EACH = pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.breaks)
@@ -14,7 +14,7 @@ def test_a_broken_script_is_noticed(mutation: Mutation) -> None:
 
 @EACH
 def test_what_is_broken_stands_in_the_scripts(mutation: Mutation) -> None:
-    texts = [each.text for each in vars(scripts).values() if isinstance(each, Script)]
+    texts = [each.text for each in vars(scripts).values() if isinstance(each, LuaScript)]
 
     assert any(mutation.old in text for text in texts)
 

@@ -4,14 +4,14 @@ from typing import Any
 import pytest
 from fakeredis import FakeAsyncRedis, FakeServer
 
-from broker.connecting import connect
-from tests.worker.cast import House
+from broker.transport.connect import connect
+from tests.support.worker_harness import WorkerHarness
 
 
 @pytest.fixture(params=["played", pytest.param("real", marks=pytest.mark.redis)])
-async def house(request: pytest.FixtureRequest) -> AsyncIterator[House]:
+async def harness(request: pytest.FixtureRequest) -> AsyncIterator[WorkerHarness]:
     """A desk on an empty Redis: played in the process, and a real one."""
-    made = House(_clients(request), played=request.param == "played")
+    made = WorkerHarness(_clients(request), played=request.param == "played")
     await made.client.flushall()
     yield made
     await made.close()

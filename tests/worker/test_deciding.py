@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from broker.journaling import Note
+from broker.journal_events import JournalEvent
 from broker.port import Delivery, Finish, Forward
 from envelope.envelope import Envelope
 from envelope.role import Role
 from gateway.desk import Message
 from manager.manager import Manager
-from tests.worker.cast import House
+from tests.support.worker_harness import WorkerHarness
 from worker.port import SilentMeter
 from worker.process import WorkerProcess
 
@@ -28,10 +28,10 @@ class CountingMeter(SilentMeter):
     def __init__(self) -> None:
         self.counted: list[tuple[str, str]] = []
 
-    def handled(self, role: str, outcome: str, seconds: float) -> None:
+    def count_hop(self, role: str, outcome: str, seconds: float) -> None:
         self.counted.append((role, outcome))
 
-    def failed(self, role: str, error: str) -> None:
+    def count_failure(self, role: str, error: str) -> None:
         self.counted.append((role, error))
 
 
@@ -45,7 +45,7 @@ class ForgetfulManager(Manager):
         delivery: Delivery,
         envelope: Envelope,
         remaining_seconds: float,
-        journal: Sequence[Note] = (),
+        journal: Sequence[JournalEvent] = (),
     ) -> Forward | Finish:
         if envelope.payload.get("stage") == "search":
             self.asked += 1
@@ -54,20 +54,20 @@ class ForgetfulManager(Manager):
         return await super().decide(delivery, envelope, remaining_seconds, journal)
 
 
-async def journal_of(house: House, process: WorkerProcess) -> list[Any]:
+async def journal_of(harness: WorkerHarness, process: WorkerProcess) -> list[Any]:
     async with process.running():
-        desk = house.desk()
+        desk = harness.desk()
         reply = await desk.ask(MESSAGE)
         assert reply["outcome"] == "answered"
-        return list(await house.broker.journal(desk.question(MESSAGE)))
+        return list(await harness.broker.journal(desk.question(MESSAGE)))
 
 
 @pytest.mark.parametrize("on_the_spot", [True, False])
 async def test_the_same_is_journaled_whether_the_manager_decides_here_or_over_its_stream(
-    house: House, on_the_spot: bool
+    harness: WorkerHarness, on_the_spot: bool
 ) -> None:
     meter = CountingMeter()
-    journal = await journal_of(house, house.process(on_the_spot=on_the_spot, meter=meter))
+    journal = await journal_of(harness, harness.process(on_the_spot=on_the_spot, meter=meter))
 
     told = [(e.kind, e.fields.get("after") or e.fields.get("role")) for e in journal[1:-1]]
     wrote = [("wrote", stage) for stage in STAGES[1:]]
@@ -80,11 +80,11 @@ async def test_the_same_is_journaled_whether_the_manager_decides_here_or_over_it
 
 
 async def test_a_manager_that_fails_on_the_spot_is_asked_again_over_its_stream(
-    house: House,
+    harness: WorkerHarness,
 ) -> None:
     meter = CountingMeter()
-    manager = house.manager(ForgetfulManager)
-    journal = await journal_of(house, house.process(meter=meter, manager=manager))
+    manager = harness.manager(ForgetfulManager)
+    journal = await journal_of(harness, harness.process(meter=meter, manager=manager))
 
     [note] = [entry for entry in journal if entry.kind == "decided_elsewhere"]
     assert note.fields == {"role": "manager", "reason": "RuntimeError: lost the table"}

@@ -8,10 +8,10 @@ from prometheus_client import CollectorRegistry
 
 from broker.errors import BrokerUnavailableError
 from broker.port import Broker, RoleStatus
-from tests.broker.rig import eventually
-from tests.worker.cast import House
-from worker import depths
-from worker.depths import Depths
+from tests.support.broker_harness import eventually
+from tests.support.worker_harness import WorkerHarness
+from worker.monitoring import depths
+from worker.monitoring.depths import Depths
 
 
 class ToldBroker:
@@ -69,11 +69,11 @@ async def test_a_scrape_shows_what_redis_says() -> None:
         }
 
 
-async def test_the_depths_that_metrics_show_are_those_of_redis(house: House) -> None:
-    await house.broker.prepare(["lang"])
-    await house.client.xadd("rd:{0}:stream:lang", {"f": "frame"})
+async def test_the_depths_that_metrics_show_are_those_of_redis(harness: WorkerHarness) -> None:
+    await harness.broker.prepare(["lang"])
+    await harness.client.xadd("rd:{0}:stream:lang", {"f": "frame"})
 
-    async with shown(house.broker) as registry:
+    async with shown(harness.broker) as registry:
         assert (await scrape(registry))["refdesk_depth"] == 1
 
 

@@ -7,7 +7,7 @@ import pytest
 from envelope.outcome import GaveUp, RetryAfter
 from envelope.role import Role
 from gateway.desk import Message
-from tests.worker.cast import House
+from tests.support.worker_harness import WorkerHarness
 
 
 def message(
@@ -16,10 +16,10 @@ def message(
     return Message(text, conversation, name)
 
 
-async def test_a_question_passes_every_agent_and_is_answered(house: House) -> None:
-    async with house.open() as desk:
+async def test_a_question_passes_every_agent_and_is_answered(harness: WorkerHarness) -> None:
+    async with harness.open() as desk:
         reply = await desk.ask(message())
-        journal = await house.broker.journal(desk.question(message()))
+        journal = await harness.broker.journal(desk.question(message()))
 
     assert reply["outcome"] == "answered"
     assert reply["text"] == "Open Routing [1]."
@@ -34,54 +34,58 @@ async def test_a_question_passes_every_agent_and_is_answered(house: House) -> No
 
 @pytest.mark.parametrize("foreign", ["target_role", "stage", "counters", "canonical_question"])
 async def test_an_agent_that_writes_what_is_not_its_own_has_failed(
-    house: House, foreign: str
+    harness: WorkerHarness, foreign: str
 ) -> None:
-    house.script.next(Role.LANG, *[{foreign: "quality"}] * 3)
+    harness.script.next(Role.LANG, *[{foreign: "quality"}] * 3)
 
-    async with house.open() as desk:
+    async with harness.open() as desk:
         reply = await desk.ask(message())
-        letters = await house.broker.dead_letters()
+        letters = await harness.broker.dead_letters()
 
     assert reply["outcome"] == "failed"
     assert f"lang wrote what is not its own: {foreign}" in letters[0].error
 
 
-async def test_a_command_goes_to_the_command_agent_alone(house: House) -> None:
-    async with house.open() as desk:
+async def test_a_command_goes_to_the_command_agent_alone(harness: WorkerHarness) -> None:
+    async with harness.open() as desk:
         reply = await desk.ask(Message("/help", "c1", "m1", "help"))
 
     assert (reply["outcome"], reply["text"]) == ("answered", "Done.")
-    assert set(house.script.seen) == {Role.COMMAND}
+    assert set(harness.script.seen) == {Role.COMMAND}
 
 
-async def test_a_duplicate_message_gets_the_reply_of_the_first(house: House) -> None:
-    async with house.open() as desk:
+async def test_a_duplicate_message_gets_the_reply_of_the_first(harness: WorkerHarness) -> None:
+    async with harness.open() as desk:
         first = await desk.ask(message())
         second = await desk.ask(message())
 
     assert second == first
-    assert len(house.script.seen[Role.RESPONSE]) == 1
+    assert len(harness.script.seen[Role.RESPONSE]) == 1
 
 
-async def test_two_messages_sent_at_once_are_answered_one_after_the_other(house: House) -> None:
-    async with house.open() as desk:
+async def test_two_messages_sent_at_once_are_answered_one_after_the_other(
+    harness: WorkerHarness,
+) -> None:
+    async with harness.open() as desk:
         replies = await asyncio.gather(
             desk.ask(message("m1", text="first")), desk.ask(message("m2", text="second"))
         )
 
     assert [reply["outcome"] for reply in replies] == ["answered", "answered"]
     # A process that gets no processor for a lease may start the same message twice.
-    first, *_, second = house.script.seen[Role.LANG]
+    first, *_, second = harness.script.seen[Role.LANG]
     assert len(first["history"]) == 0
     assert [turn["text"] for turn in second["history"]] == [first["text"], "Open Routing [1]."]
 
 
-async def test_a_failing_agent_is_tried_again_and_its_failure_journaled(house: House) -> None:
-    house.script.next(Role.SEARCH, ValueError("no luck"))
+async def test_a_failing_agent_is_tried_again_and_its_failure_journaled(
+    harness: WorkerHarness,
+) -> None:
+    harness.script.next(Role.SEARCH, ValueError("no luck"))
 
-    async with house.open() as desk:
+    async with harness.open() as desk:
         reply = await desk.ask(message())
-        journal = await house.broker.journal(desk.question(message()))
+        journal = await harness.broker.journal(desk.question(message()))
 
     assert reply["outcome"] == "answered"
     retried = [entry for entry in journal if entry.kind == "retried"]
@@ -90,114 +94,116 @@ async def test_a_failing_agent_is_tried_again_and_its_failure_journaled(house: H
 
 
 async def test_an_agent_that_always_fails_is_buried_and_the_user_gets_an_apology(
-    house: House,
+    harness: WorkerHarness,
 ) -> None:
-    house.script.next(Role.SEARCH, *[ValueError("broken")] * 3)
+    harness.script.next(Role.SEARCH, *[ValueError("broken")] * 3)
 
-    async with house.open() as desk:
+    async with harness.open() as desk:
         reply = await desk.ask(message())
-        letters = await house.broker.dead_letters()
+        letters = await harness.broker.dead_letters()
 
     assert (reply["outcome"], reply["text"]) == ("failed", "apology/en")
     assert [(letter.role, letter.reason) for letter in letters] == [("search", "failed")]
-    assert len(house.script.seen[Role.SEARCH]) == 3
+    assert len(harness.script.seen[Role.SEARCH]) == 3
 
 
 @pytest.mark.parametrize("nonsense", [None, 42, "done", [1]])
-async def test_an_agent_that_returns_nonsense_has_failed(house: House, nonsense: object) -> None:
-    house.script.next(Role.AUGMENTATION, *[lambda _reads: nonsense] * 3)
+async def test_an_agent_that_returns_nonsense_has_failed(
+    harness: WorkerHarness, nonsense: object
+) -> None:
+    harness.script.next(Role.AUGMENTATION, *[lambda _reads: nonsense] * 3)
 
-    async with house.open() as desk:
+    async with harness.open() as desk:
         reply = await desk.ask(message())
 
     assert reply["outcome"] == "failed"
 
 
-async def test_giving_up_is_decided_by_the_table_at_once(house: House) -> None:
-    house.script.next(Role.QUALITY, GaveUp("cannot judge"))
+async def test_giving_up_is_decided_by_the_table_at_once(harness: WorkerHarness) -> None:
+    harness.script.next(Role.QUALITY, GaveUp("cannot judge"))
 
-    async with house.open() as desk:
+    async with harness.open() as desk:
         reply = await desk.ask(message())
 
     assert reply["outcome"] == "answered"
-    assert len(house.script.seen[Role.RESPONSE]) == 2
+    assert len(harness.script.seen[Role.RESPONSE]) == 2
 
 
-async def test_an_agent_may_ask_to_be_tried_later(house: House) -> None:
-    house.script.next(Role.RESPONSE, RetryAfter(0.05, "rate limited"))
+async def test_an_agent_may_ask_to_be_tried_later(harness: WorkerHarness) -> None:
+    harness.script.next(Role.RESPONSE, RetryAfter(0.05, "rate limited"))
 
-    async with house.open() as desk:
+    async with harness.open() as desk:
         reply = await desk.ask(message())
 
     assert reply["outcome"] == "answered"
-    assert len(house.script.seen[Role.RESPONSE]) == 2
+    assert len(harness.script.seen[Role.RESPONSE]) == 2
 
 
-async def test_a_hanging_agent_is_stopped_at_its_limit(house: House) -> None:
-    house.script.next(Role.SEARCH, *[lambda _reads: asyncio.Event().wait()] * 3)
+async def test_a_hanging_agent_is_stopped_at_its_limit(harness: WorkerHarness) -> None:
+    harness.script.next(Role.SEARCH, *[lambda _reads: asyncio.Event().wait()] * 3)
 
-    async with house.open(limit_seconds=0.1) as desk:
+    async with harness.open(limit_seconds=0.1) as desk:
         reply = await desk.ask(message())
 
     assert reply["outcome"] == "failed"
 
 
-async def test_a_loop_sees_what_the_judge_said(house: House) -> None:
-    house.script.next(
+async def test_a_loop_sees_what_the_judge_said(harness: WorkerHarness) -> None:
+    harness.script.next(
         Role.QUALITY,
         {"quality_decision": "regenerate", "quality_score": 0.4, "quality_analysis": "too short"},
     )
 
-    async with house.open() as desk:
+    async with harness.open() as desk:
         reply = await desk.ask(message())
 
     assert reply["outcome"] == "answered"
-    again = house.script.seen[Role.RESPONSE][1]
+    again = harness.script.seen[Role.RESPONSE][1]
     assert (again["attempt"], again["quality_analysis"]) == (1, "too short")
 
 
-async def test_loops_end_with_the_best_scored_answer(house: House) -> None:
-    house.script.next(Role.RESPONSE, *({"response": f"answer {n}"} for n in range(3)))
-    house.script.next(
+async def test_loops_end_with_the_best_scored_answer(harness: WorkerHarness) -> None:
+    harness.script.next(Role.RESPONSE, *({"response": f"answer {n}"} for n in range(3)))
+    harness.script.next(
         Role.QUALITY,
         *({"quality_decision": "regenerate", "quality_score": s} for s in (0.3, 0.6, 0.5)),
     )
 
-    async with house.open() as desk:
+    async with harness.open() as desk:
         reply = await desk.ask(message())
 
     assert (reply["outcome"], reply["text"]) == ("answered", "answer 1")
     assert reply["termination_reason"] == "regenerate_limit"
 
 
-async def test_an_answer_judged_ungrounded_is_never_sent(house: House) -> None:
+async def test_an_answer_judged_ungrounded_is_never_sent(harness: WorkerHarness) -> None:
     ungrounded = {
         "quality_decision": "approve",
         "quality_score": 0.99,
         "validation_result": {"grounded": False},
     }
-    house.script.next(Role.QUALITY, *[ungrounded] * 3)
+    harness.script.next(Role.QUALITY, *[ungrounded] * 3)
 
-    async with house.open() as desk:
+    async with harness.open() as desk:
         reply = await desk.ask(message())
 
     assert reply["outcome"] == "refused"
     assert reply["text"] == "Which one do you mean?"
 
 
-async def test_a_reply_for_a_push_channel_is_delivered_once(house: House) -> None:
-    async with house.open():
-        desk = house.desk(result_list="slack")
+async def test_a_reply_for_a_push_channel_is_delivered_once(harness: WorkerHarness) -> None:
+    async with harness.open():
+        desk = harness.desk(result_list="slack")
         await desk.ask(message())
         await desk.ask(message())
 
-    assert await house.client.xlen("rd:{0}:results:slack") == 1
+    assert await harness.client.xlen("rd:{0}:results:slack") == 1
 
 
-async def test_nothing_is_left_over_when_a_question_has_ended(house: House) -> None:
-    async with house.open() as desk:
+async def test_nothing_is_left_over_when_a_question_has_ended(harness: WorkerHarness) -> None:
+    async with harness.open() as desk:
         await desk.ask(message())
-        status = await house.broker.status([role.value for role in WRITTEN])
+        status = await harness.broker.status([role.value for role in WRITTEN])
 
     assert [(role.depth, role.in_flight) for role in status] == [(0, 0)] * len(WRITTEN)
 

@@ -10,13 +10,13 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.broker.rig import eventually
-from tests.worker.cast import House
+from tests.support.broker_harness import eventually
+from tests.support.worker_harness import WorkerHarness
 from worker.errors import HealthPortError
-from worker.health import serving
-from worker.metrics import PrometheusMeter
+from worker.monitoring.health import serving
+from worker.monitoring.metrics import PrometheusMeter
+from worker.monitoring.readiness import DEAF_SECONDS, Readiness
 from worker.process import WorkerProcess
-from worker.readiness import DEAF_SECONDS, Readiness
 
 
 def get(port: int, path: str) -> tuple[int, str]:
@@ -58,15 +58,15 @@ def test_readiness_names_what_is_missing(reason: str, status: int, said: str) ->
 
 def test_metrics_tell_what_was_handled_and_what_runs() -> None:
     meter = PrometheusMeter()
-    meter.staffed("lang", places=16, running=lambda: 2)
-    meter.handled("lang", "forward", 0.01)
+    meter.register_role("lang", slots=16, running=lambda: 2)
+    meter.count_hop("lang", "forward", 0.01)
 
     with served(meter) as port:
         page = get(port, "/metrics")[1]
 
     assert 'refdesk_handled_total{outcome="forward",role="lang"} 1.0' in page
     assert 'refdesk_running{role="lang"} 2.0' in page
-    assert 'refdesk_places{role="lang"} 16.0' in page
+    assert 'refdesk_slots{role="lang"} 16.0' in page
     assert 'refdesk_leases_lost_total{role="lang"} 0.0' in page
 
 
@@ -103,8 +103,10 @@ def test_the_port_is_free_again_afterwards() -> None:
         get(port, "/healthz")
 
 
-async def test_a_worker_that_reads_is_ready_and_a_deaf_one_names_its_role(house: House) -> None:
-    process = house.process()
+async def test_a_worker_that_reads_is_ready_and_a_deaf_one_names_its_role(
+    harness: WorkerHarness,
+) -> None:
+    process = harness.process()
     readiness = Readiness(process, lambda: True)
 
     assert readiness.unready() == ""
@@ -114,22 +116,22 @@ async def test_a_worker_that_reads_is_ready_and_a_deaf_one_names_its_role(house:
     assert readiness.unready() == "no answer from Redis for search"
 
 
-async def test_a_worker_with_no_room_is_not_called_deaf(house: House) -> None:
-    process = house.process(places=0)
+async def test_a_worker_with_no_room_is_not_called_deaf(harness: WorkerHarness) -> None:
+    process = harness.process(slots=0)
     _last_heard(process, "search", seconds_ago=DEAF_SECONDS + 1)
 
     assert Readiness(process, lambda: True).unready() == ""
 
 
-async def test_without_the_renewal_of_leases_nothing_is_ready(house: House) -> None:
-    readiness = Readiness(house.process(), lambda: False)
+async def test_without_the_renewal_of_leases_nothing_is_ready(harness: WorkerHarness) -> None:
+    readiness = Readiness(harness.process(), lambda: False)
 
     assert readiness.unready() == "the renewal of leases has ended"
 
 
-async def test_a_process_whose_renewal_has_ended_is_started_again(house: House) -> None:
+async def test_a_process_whose_renewal_has_ended_is_started_again(harness: WorkerHarness) -> None:
     alive = [False]
-    readiness = Readiness(house.process(), lambda: alive[0])
+    readiness = Readiness(harness.process(), lambda: alive[0])
 
     assert readiness.dead() == ""  # it has not begun yet
     alive[0] = True
@@ -138,8 +140,10 @@ async def test_a_process_whose_renewal_has_ended_is_started_again(house: House) 
     assert readiness.dead() == "the renewal of leases has ended"
 
 
-async def test_a_loop_that_has_not_turned_for_long_is_taken_for_dead(house: House) -> None:
-    readiness = Readiness(house.process(), lambda: True, stuck_seconds=60)
+async def test_a_loop_that_has_not_turned_for_long_is_taken_for_dead(
+    harness: WorkerHarness,
+) -> None:
+    readiness = Readiness(harness.process(), lambda: True, stuck_seconds=60)
 
     assert readiness.dead() == ""
 
@@ -148,8 +152,8 @@ async def test_a_loop_that_has_not_turned_for_long_is_taken_for_dead(house: Hous
     assert readiness.dead() == "the event loop has stood still for 61 s"
 
 
-async def test_a_turning_loop_is_noted(house: House) -> None:
-    readiness = Readiness(house.process(), lambda: True, stuck_seconds=60)
+async def test_a_turning_loop_is_noted(harness: WorkerHarness) -> None:
+    readiness = Readiness(harness.process(), lambda: True, stuck_seconds=60)
     readiness.last_turn -= 61
 
     async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:

@@ -10,9 +10,9 @@ from broker import keys as broker_keys
 from envelope.outcome import GaveUp, RetryAfter
 from envelope.role import Role
 from gateway.desk import Message
-from memory import keys as memory_keys
-from tests.broker.rig import eventually
-from tests.worker.cast import House
+from memory import key_names as memory_keys
+from tests.support.broker_harness import eventually
+from tests.support.worker_harness import WorkerHarness
 
 ROW = re.compile(r"^\| (rd:.+?) +\| (\w+) +\|.+\| (.+?) +\|$", re.MULTILINE)
 ENDS_WITH_WORK = ("members:", "fields:")
@@ -54,36 +54,42 @@ def row_of(key: Key) -> Row:
     return found[0]
 
 
-async def keys_of(house: House) -> list[Key]:
+async def keys_of(harness: WorkerHarness) -> list[Key]:
     return [
-        Key(name.decode(), (await house.client.type(name)).decode(), await house.client.pttl(name))
-        for name in await house.client.keys("*")
+        Key(
+            name.decode(),
+            (await harness.client.type(name)).decode(),
+            await harness.client.pttl(name),
+        )
+        for name in await harness.client.keys("*")
     ]
 
 
-async def nothing_open(house: House) -> bool:
-    return not await house.client.exists("rd:{0}:deadlines")
+async def nothing_open(harness: WorkerHarness) -> bool:
+    return not await harness.client.exists("rd:{0}:deadlines")
 
 
 @pytest.fixture
-async def worked(house: House) -> House:
+async def worked(harness: WorkerHarness) -> WorkerHarness:
     """A desk that has answered, asked back, failed, waited, forgotten, and is idle now."""
-    house.script.next(Role.LANG, RetryAfter(0.01, "away"))
-    house.script.next(Role.ESSENCE, {}, {}, ValueError("broken"))
-    house.script.next(Role.SEARCH, {"search_quality": "poor"})
-    house.script.next(Role.RESPONSE, GaveUp("no words"))
+    harness.script.next(Role.LANG, RetryAfter(0.01, "away"))
+    harness.script.next(Role.ESSENCE, {}, {}, ValueError("broken"))
+    harness.script.next(Role.SEARCH, {"search_quality": "poor"})
+    harness.script.next(Role.RESPONSE, GaveUp("no words"))
     texts = ["How do I add a rule?"] * 5
-    async with house.open():
-        pushing = house.desk(result_list="chat")
+    async with harness.open():
+        pushing = harness.desk(result_list="chat")
         async with asyncio.TaskGroup() as tasks:
             for number, text in enumerate(texts):
                 tasks.create_task(pushing.ask(Message(text, f"c{number % 3}", f"m{number}")))
         await pushing.ask(Message("/clear_all", "c1", "m9", "clear_all"))
-        await eventually(lambda: nothing_open(house))
-    return house
+        await eventually(lambda: nothing_open(harness))
+    return harness
 
 
-async def test_every_key_that_a_desk_leaves_stands_in_a_table_with_its_type(worked: House) -> None:
+async def test_every_key_that_a_desk_leaves_stands_in_a_table_with_its_type(
+    worked: WorkerHarness,
+) -> None:
     found = await keys_of(worked)
 
     assert [key for key in found if row_of(key).kind != key.kind] == []
@@ -91,7 +97,7 @@ async def test_every_key_that_a_desk_leaves_stands_in_a_table_with_its_type(work
 
 
 async def test_every_key_that_a_desk_leaves_ends_unless_it_is_a_stream_or_made_once(
-    worked: House,
+    worked: WorkerHarness,
 ) -> None:
     found = await keys_of(worked)
 
@@ -99,13 +105,15 @@ async def test_every_key_that_a_desk_leaves_ends_unless_it_is_a_stream_or_made_o
     assert endless == {key.name for key in found if STAYS.match(row_of(key).dies)}
 
 
-async def test_what_has_no_end_of_its_own_is_gone_when_nothing_is_open(worked: House) -> None:
+async def test_what_has_no_end_of_its_own_is_gone_when_nothing_is_open(
+    worked: WorkerHarness,
+) -> None:
     found = await keys_of(worked)
 
     assert [key for key in found if row_of(key).dies.startswith(ENDS_WITH_WORK)] == []
 
 
-async def test_workers_that_left_leave_no_consumer_behind(worked: House) -> None:
+async def test_workers_that_left_leave_no_consumer_behind(worked: WorkerHarness) -> None:
     streams = [key.name for key in await keys_of(worked) if ":stream:" in key.name]
 
     left = [await worked.client.xinfo_consumers(stream, broker_keys.GROUP) for stream in streams]

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from worker.limiting import limited
+from worker.timeouts import run_with_timeout
 
 
 async def quick() -> str:
@@ -19,19 +19,19 @@ async def in_turns(gate: asyncio.Event) -> str:
 
 
 async def test_who_never_waits_is_done_at_once() -> None:
-    assert await limited(quick(), 0.0) == "done"
+    assert await run_with_timeout(quick(), 0.0) == "done"
 
 
 async def test_who_waits_in_turns_gets_every_answer() -> None:
     gate = asyncio.Event()
     asyncio.get_running_loop().call_soon(gate.set)
 
-    assert await limited(in_turns(gate), 5.0) == "done"
+    assert await run_with_timeout(in_turns(gate), 5.0) == "done"
 
 
 async def test_who_waits_too_long_is_ended() -> None:
     with pytest.raises(TimeoutError):
-        await limited(in_turns(asyncio.Event()), 0.01)
+        await run_with_timeout(in_turns(asyncio.Event()), 0.01)
 
 
 @pytest.mark.parametrize("waits", [False, True])
@@ -42,7 +42,7 @@ async def test_an_error_comes_out_as_it_is(waits: bool) -> None:
         raise LookupError("nowhere")
 
     with pytest.raises(LookupError, match="nowhere"):
-        await limited(fails(), 5.0)
+        await run_with_timeout(fails(), 5.0)
 
 
 async def test_a_limit_inside_a_limit_ends_only_what_is_inside() -> None:
@@ -55,7 +55,7 @@ async def test_a_limit_inside_a_limit_ends_only_what_is_inside() -> None:
             return "went on"
         return "never"
 
-    assert await limited(patient(), 5.0) == "went on"
+    assert await run_with_timeout(patient(), 5.0) == "went on"
 
 
 async def test_a_cancellation_reaches_the_one_who_waits_and_can_clean_up() -> None:
@@ -71,7 +71,7 @@ async def test_a_cancellation_reaches_the_one_who_waits_and_can_clean_up() -> No
             cleaned.set()
 
     async with asyncio.TaskGroup() as group:
-        task = group.create_task(limited(careful(), 5.0))
+        task = group.create_task(run_with_timeout(careful(), 5.0))
         await begun.wait()
         task.cancel()
 
@@ -85,4 +85,4 @@ async def test_groups_of_tasks_work_inside() -> None:
             tasks = [group.create_task(asyncio.sleep(0, n)) for n in range(3)]
         return sum(task.result() for task in tasks)
 
-    assert await limited(many(), 5.0) == 3
+    assert await run_with_timeout(many(), 5.0) == 3

@@ -4,15 +4,15 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from broker.port import Delivery, Lost, Settled, Settlement, Want
+from broker.port import ConsumerDemand, Delivery, LeaseLost, Settled, Settlement
 from broker.redis_broker import RedisBroker
 from envelope.envelope import Envelope
 from envelope.role import Role
 from gateway.desk import Message
 from manager.manager import Manager
 from memory.errors import MemoryUnavailableError, QuestionEndedError
-from tests.broker.rig import eventually
-from tests.worker.cast import House
+from tests.support.broker_harness import eventually
+from tests.support.worker_harness import WorkerHarness
 from worker.port import SilentMeter
 
 
@@ -23,7 +23,7 @@ class LateAnswers(RedisBroker):
     gate: asyncio.Event
 
     async def settle_and_take(
-        self, settlements: Sequence[tuple[Delivery, Settlement]], wants: Sequence[Want]
+        self, settlements: Sequence[tuple[Delivery, Settlement]], wants: Sequence[ConsumerDemand]
     ) -> Settled:
         answer = await super().settle_and_take(settlements, wants)
         if not self.gate.is_set():
@@ -32,17 +32,19 @@ class LateAnswers(RedisBroker):
         return answer
 
 
-async def test_an_entry_that_is_gone_because_it_is_settled_is_not_lost(house: House) -> None:
-    broker: Any = LateAnswers(house.client, lease_seconds=60.0)
+async def test_an_entry_that_is_gone_because_it_is_settled_is_not_lost(
+    harness: WorkerHarness,
+) -> None:
+    broker: Any = LateAnswers(harness.client, lease_seconds=60.0)
     broker.settled, broker.gate = asyncio.Queue(), asyncio.Event()
-    house.broker = broker
+    harness.broker = broker
 
-    process = house.process()
+    process = harness.process()
     async with process.running(), asyncio.TaskGroup() as tasks:
-        reply = tasks.create_task(house.desk().ask(Message("How?", "c1", "m1")))
+        reply = tasks.create_task(harness.desk().ask(Message("How?", "c1", "m1")))
         entry = await broker.settled.get()
         worker = next(each for each in process.workers if each.role == entry.role)
-        worker.lost(Lost(entry.role, entry.shard, entry.entry_id, entry.count))
+        worker.cancel_lost(LeaseLost(entry.role, entry.shard, entry.entry_id, entry.count))
         broker.gate.set()
 
         # What was taken on the way of that settlement goes on at once, not after its lease.
@@ -51,37 +53,39 @@ async def test_an_entry_that_is_gone_because_it_is_settled_is_not_lost(house: Ho
 
 
 async def test_an_agent_whose_memory_is_away_runs_again_without_spending_an_attempt(
-    house: House,
+    harness: WorkerHarness,
 ) -> None:
-    house.script.next(Role.SEARCH, *(MemoryUnavailableError("away") for _ in range(4)))
+    harness.script.next(Role.SEARCH, *(MemoryUnavailableError("away") for _ in range(4)))
 
-    async with house.open() as desk:
+    async with harness.open() as desk:
         message = Message("How?", "c1", "m1")
         reply = await desk.ask(message)
 
-        kinds = [each.kind for each in await house.broker.journal(desk.question(message))]
+        kinds = [each.kind for each in await harness.broker.journal(desk.question(message))]
     assert reply["outcome"] == "answered"
-    assert len(house.script.seen[Role.SEARCH]) == 5
+    assert len(harness.script.seen[Role.SEARCH]) == 5
     assert "retried" not in kinds
 
 
-async def test_an_agent_that_hears_of_its_questions_end_has_not_failed(house: House) -> None:
+async def test_an_agent_that_hears_of_its_questions_end_has_not_failed(
+    harness: WorkerHarness,
+) -> None:
     message = Message("How?", "c1", "m1")
-    question = house.desk().question(message)
+    question = harness.desk().question(message)
 
     async def ended(_reads: object) -> Exception:
-        await house.broker.cancel(question)
+        await harness.broker.cancel(question)
         return QuestionEndedError("ended")
 
-    house.script.next(Role.SEARCH, ended)
+    harness.script.next(Role.SEARCH, ended)
     meter = Failures()
 
-    async with house.open(meter=meter) as desk:
+    async with harness.open(meter=meter) as desk:
         reply = await desk.ask(message)
-        await eventually(lambda: _nothing_waits(house, Role.SEARCH.value))
+        await eventually(lambda: _nothing_waits(harness, Role.SEARCH.value))
 
     assert reply["outcome"] == "superseded"
-    assert len(house.script.seen[Role.SEARCH]) == 1
+    assert len(harness.script.seen[Role.SEARCH]) == 1
     assert meter.told == []
 
 
@@ -91,36 +95,36 @@ class Failures(SilentMeter):
     def __init__(self) -> None:
         self.told: list[tuple[str, str]] = []
 
-    def failed(self, role: str, error: str) -> None:
+    def count_failure(self, role: str, error: str) -> None:
         self.told.append((role, error))
 
 
 async def test_what_its_worker_left_is_not_run_again_once_the_question_has_ended(
-    house: House,
+    harness: WorkerHarness,
 ) -> None:
     message = Message("How?", "c1", "m1")
-    desk = house.desk()
+    desk = harness.desk()
     question = desk.question(message)
-    dead = house.make_broker(lease_seconds=0.1)
+    dead = harness.make_broker(lease_seconds=0.1)
     await desk.submit(message)
     await dead.prepare(["manager"])
-    [held] = await dead.take("manager", "dead-0", places=1, block_seconds=1.0)
-    assert await house.broker.cancel(question)
+    [held] = await dead.take("manager", "dead-0", slots=1, block_seconds=1.0)
+    assert await harness.broker.cancel(question)
 
     async def swept() -> bool:
         await dead.sweep()
-        return (await house.broker.status(["manager"]))[0].in_flight == 0
+        return (await harness.broker.status(["manager"]))[0].in_flight == 0
 
     await eventually(swept)
     await dead.close()
-    manager = house.manager(CountingManager)
-    async with house.process(manager=manager).running():
-        await eventually(lambda: _nothing_waits(house))
+    manager = harness.manager(CountingManager)
+    async with harness.process(manager=manager).running():
+        await eventually(lambda: _nothing_waits(harness))
 
     assert held.starts == 1
     assert isinstance(manager, CountingManager)
     assert manager.asked == 0
-    kinds = [each.kind for each in await house.broker.journal(question)]
+    kinds = [each.kind for each in await harness.broker.journal(question)]
     assert kinds == ["accepted", "finished"]
 
 
@@ -134,6 +138,6 @@ class CountingManager(Manager):
         return await super().handle(delivery, envelope)
 
 
-async def _nothing_waits(house: House, role: str = "manager") -> bool:
-    [status] = await house.broker.status([role])
+async def _nothing_waits(harness: WorkerHarness, role: str = "manager") -> bool:
+    [status] = await harness.broker.status([role])
     return status.depth == 0

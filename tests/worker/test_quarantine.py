@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from broker.port import Bury, Death, Delivery, Finish, Send, Settlement
+from broker.port import Bury, Death, Delivery, Finish, FrameSend, Settlement
 from envelope.envelope import Envelope
 from memory.errors import MemoryUnavailableError
-from tests.broker.rig import eventually, question
-from tests.worker import suspects
+from tests.support.broker_harness import eventually, question
+from tests.worker import crashing_handlers
 from worker.errors import HandlerTimeoutError, SuspectFailedError
-from worker.quarantine import CHILDREN, Quarantine, Quarantined
+from worker.isolation import CHILDREN, IsolatedHandler, Quarantine
 
 HANGING_SECONDS = 5.0
 WAITED_SECONDS = 0.5
@@ -51,8 +51,8 @@ def delivery_of(text: str, *, starts: int = 2, remaining_seconds: float = 60.0) 
     )
 
 
-def told(_delivery: Delivery, error: str) -> Send:
-    return Send("manager", error.encode())
+def told(_delivery: Delivery, error: str) -> FrameSend:
+    return FrameSend("manager", error.encode())
 
 
 class Desk:
@@ -60,11 +60,13 @@ class Desk:
 
     def __init__(self, notes: Path) -> None:
         self.notes = notes
-        make = partial(suspects.suspect, str(notes))
-        self.quarantine = Quarantine(make, ["search"], told, preload=["tests.worker.suspects"])
+        make = partial(crashing_handlers.suspect, str(notes))
+        self.quarantine = Quarantine(
+            make, ["search"], told, preload=["tests.worker.crashing_handlers"]
+        )
 
     async def run(self, text: str, *, starts: int = 2, seconds: float = 60.0) -> Settlement:
-        here = Quarantined(suspects.Suspect(str(self.notes)), self.quarantine)
+        here = IsolatedHandler(crashing_handlers.Suspect(str(self.notes)), self.quarantine)
         delivery = delivery_of(text, starts=starts, remaining_seconds=seconds)
         return await here.handle(delivery, envelope_of(text))
 
@@ -98,7 +100,7 @@ async def test_poison_is_buried_after_its_third_start_and_kills_nobody(
     assert settlement.reason == "poison"
     assert how in settlement.error
     assert [death.worker for death in settlement.deaths] == ["w1", "w9", "w9"]
-    assert settlement.tell == Send("manager", settlement.error.encode())
+    assert settlement.poison_notice == FrameSend("manager", settlement.error.encode())
     assert len(desk.started_in) == 2  # the first start killed another worker
 
 
@@ -130,7 +132,7 @@ async def test_a_suspect_that_cannot_reach_memory_says_so(desk: Desk) -> None:
 
 
 async def test_a_suspect_that_cannot_be_put_together_is_a_failure_and_no_death() -> None:
-    quarantine = Quarantine(suspects.nobody, ["search"], told)
+    quarantine = Quarantine(crashing_handlers.nobody, ["search"], told)
 
     with pytest.raises(SuspectFailedError, match="expected an open index"):
         await quarantine.run(delivery_of("fine"))

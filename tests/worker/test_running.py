@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from broker.port import Delivery, Lost
+from broker.port import Delivery, LeaseLost
 from envelope.question import Question
-from tests.broker.rig import eventually
-from worker.running import Run, Runs
+from tests.support.broker_harness import eventually
+from worker.executor import Execution, Executor
 
 
 class Held:
@@ -28,16 +28,16 @@ class Held:
 class Stage:
     """Works on each run as told: until its gate opens, or at once where it has none."""
 
-    def __init__(self, places: int = 4) -> None:
+    def __init__(self, slots: int = 4) -> None:
         self.leases = Held()
         self.gates: dict[str, asyncio.Event] = {}
         self.begun: list[str] = []
         self.ended: list[str] = []
         self.called_off: list[str] = []
         self.tasks: set[asyncio.Task[object] | None] = set()
-        self.runs = Runs(self._work, places=places, leases=self.leases)
+        self.runs = Executor(self._work, slots=slots, leases=self.leases)
 
-    async def _work(self, run: Run) -> None:
+    async def _work(self, run: Execution) -> None:
         name = run.delivery.entry_id
         self.begun.append(name)
         self.tasks.add(asyncio.current_task())
@@ -82,7 +82,7 @@ def delivery(name: str) -> Delivery:
 
 
 async def test_handlers_that_never_wait_share_one_task() -> None:
-    stage = Stage(places=64)
+    stage = Stage(slots=64)
     async with stage.open():
         for number in range(50):
             stage.runs.start(delivery(f"{number}"))
@@ -93,15 +93,15 @@ async def test_handlers_that_never_wait_share_one_task() -> None:
     assert stage.leases.entries == []
 
 
-async def test_handlers_that_wait_run_beside_each_other_up_to_the_places() -> None:
-    stage = Stage(places=3)
+async def test_handlers_that_wait_run_beside_each_other_up_to_the_slots() -> None:
+    stage = Stage(slots=3)
     names = [f"{number}" for number in range(5)]
     stage.wait_at_gates(*names)
     async with stage.open():
         for name in names:
             stage.runs.start(delivery(name))
         await stage.has_begun("0", "1", "2")
-        assert stage.runs.room == 0
+        assert stage.runs.free_slots == 0
 
         stage.gates["1"].set()
         await stage.has_begun("0", "1", "2", "3")
@@ -113,7 +113,7 @@ async def test_handlers_that_wait_run_beside_each_other_up_to_the_places() -> No
 
 
 async def test_a_place_that_becomes_free_is_told() -> None:
-    stage = Stage(places=1)
+    stage = Stage(slots=1)
     stage.wait_at_gates("0")
     async with stage.open(), asyncio.TaskGroup() as others:
         stage.runs.start(delivery("0"))
@@ -130,7 +130,7 @@ async def test_a_run_that_is_called_off_takes_nobody_with_it() -> None:
         stage.runs.start(delivery("lost"))
         await stage.has_begun("lost")
 
-        assert stage.runs.lost(Lost("search", 0, "lost", 1))
+        assert stage.runs.cancel_lost(LeaseLost("search", 0, "lost", 1))
         # It has not heard of it yet when the next comes.
         stage.runs.start(delivery("next"))
         await stage.runs.empty()
@@ -141,13 +141,13 @@ async def test_a_run_that_is_called_off_takes_nobody_with_it() -> None:
 
 
 async def test_a_runner_whose_run_was_called_off_goes_on_with_what_waits() -> None:
-    stage = Stage(places=1)
+    stage = Stage(slots=1)
     stage.wait_at_gates("lost", "next")
     async with stage.open():
         stage.runs.start(delivery("lost"))
         stage.runs.start(delivery("next"))
         await stage.has_begun("lost")
-        stage.runs.lost(Lost("search", 0, "lost", 1))
+        stage.runs.cancel_lost(LeaseLost("search", 0, "lost", 1))
 
         await stage.has_begun("lost", "next")
         # A time limit inside the next run still measures that run alone.
@@ -157,13 +157,13 @@ async def test_a_runner_whose_run_was_called_off_goes_on_with_what_waits() -> No
 
 
 async def test_what_is_called_off_while_it_waits_is_never_begun() -> None:
-    stage = Stage(places=1)
+    stage = Stage(slots=1)
     stage.wait_at_gates("first")
     async with stage.open():
         stage.runs.start(delivery("first"))
         stage.runs.start(delivery("lost"))
         await stage.has_begun("first")
-        assert stage.runs.lost(Lost("search", 0, "lost", 1))
+        assert stage.runs.cancel_lost(LeaseLost("search", 0, "lost", 1))
         assert stage.leases.entries == ["first"]
         stage.gates["first"].set()
         await stage.runs.empty()
@@ -189,14 +189,14 @@ async def test_an_entry_that_is_being_settled_is_not_called_off() -> None:
         stage.runs.start(delivery("0"))
         await stage.has_begun("0")
         next(iter(stage.runs.by_key.values())).settling = True
-        assert not stage.runs.lost(Lost("search", 0, "0", 1))
+        assert not stage.runs.cancel_lost(LeaseLost("search", 0, "0", 1))
         stage.gates["0"].set()
         await stage.runs.empty()
     assert stage.ended == ["0"]
 
 
 async def test_at_the_end_everything_can_be_called_off_at_once() -> None:
-    stage = Stage(places=2)
+    stage = Stage(slots=2)
     names = ["0", "1", "2"]
     stage.wait_at_gates(*names)
     async with stage.open():
@@ -213,10 +213,10 @@ async def test_at_the_end_everything_can_be_called_off_at_once() -> None:
 async def test_what_breaks_in_a_run_ends_the_group_and_its_lease() -> None:
     leases = Held()
 
-    async def breaks(_run: Run) -> None:
+    async def breaks(_run: Execution) -> None:
         raise ValueError("no run was meant to raise")
 
-    runs = Runs(breaks, places=1, leases=leases)
+    runs = Executor(breaks, slots=1, leases=leases)
 
     async def one_run() -> None:
         async with asyncio.TaskGroup() as group:
@@ -230,13 +230,13 @@ async def test_what_breaks_in_a_run_ends_the_group_and_its_lease() -> None:
 
 
 async def test_runs_need_a_group_to_work_in() -> None:
-    runs = Runs(lambda _run: asyncio.sleep(0), places=1, leases=Held())
+    runs = Executor(lambda _run: asyncio.sleep(0), slots=1, leases=Held())
     with pytest.raises(RuntimeError, match="`work_in` comes first"):
         runs.start(delivery("0"))
 
 
 async def test_a_runner_ends_with_its_group_although_its_run_was_called_off_too() -> None:
-    stage = Stage(places=1)
+    stage = Stage(slots=1)
     stage.wait_at_gates("lost", "next")
 
     async def breaks_down() -> None:
@@ -244,7 +244,7 @@ async def test_a_runner_ends_with_its_group_although_its_run_was_called_off_too(
             stage.runs.start(delivery("lost"))
             stage.runs.start(delivery("next"))
             await stage.has_begun("lost")
-            stage.runs.lost(Lost("search", 0, "lost", 1))
+            stage.runs.cancel_lost(LeaseLost("search", 0, "lost", 1))
             raise ValueError("the process breaks down")
 
     with pytest.raises(ExceptionGroup):

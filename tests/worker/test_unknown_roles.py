@@ -1,14 +1,14 @@
 """What is sent to a role that nobody is ends on first sight, instead of at its deadline."""
 
-from broker.port import Delivery, Forward, Send, Settlement
-from broker.renewal import LeaseRenewal, PlayedRenewal
+from broker.maintenance.lease_renewer import InLoopRenewal, LeaseRenewal
+from broker.port import Delivery, Forward, FrameSend, Settlement
 from envelope.envelope import Envelope
 from envelope.role import Role
 from gateway.desk import Message
-from tests.broker.rig import eventually
-from tests.worker.cast import House
+from tests.support.broker_harness import eventually
+from tests.support.worker_harness import WorkerHarness
 from worker.port import SilentMeter
-from worker.process import Staffing, WorkerProcess
+from worker.process import WorkerProcess, WorkerSpec
 
 
 class Astray:
@@ -17,31 +17,31 @@ class Astray:
     role = Role.MANAGER
 
     async def handle(self, delivery: Delivery, envelope: Envelope) -> Settlement:
-        return Forward((Send("nobody", envelope.encode()),))
+        return Forward((FrameSend("nobody", envelope.encode()),))
 
 
 async def test_an_envelope_for_an_unknown_role_is_a_dead_letter_on_first_sight(
-    house: House,
+    harness: WorkerHarness,
 ) -> None:
-    played = "Fake" in type(house.client).__name__
-    kind = PlayedRenewal if played else LeaseRenewal
+    played = "Fake" in type(harness.client).__name__
+    kind = InLoopRenewal if played else LeaseRenewal
     process = WorkerProcess(
-        house.broker,
-        [Staffing(Astray(), 1)],
-        renewal=kind(house.make_broker),
+        harness.broker,
+        [WorkerSpec(Astray(), 1)],
+        renewal=kind(harness.make_broker),
         meter=SilentMeter(),
     )
     async with process.running():
-        desk = house.desk()
+        desk = harness.desk()
         message = Message("How do I add a rule?", "c1", "m1")
         await desk.submit(message)
 
         async def ended() -> object:
-            return await house.broker.reply(desk.question(message))
+            return await harness.broker.reply(desk.question(message))
 
         reply = await eventually(ended)
 
-    (letter,) = await house.broker.dead_letters()
+    (letter,) = await harness.broker.dead_letters()
     assert reply["text"] == "apology/en"
     assert (letter.reason, letter.attempts) == ("unknown_role", 1)
     assert "'nobody'" in letter.error

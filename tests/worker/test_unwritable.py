@@ -8,7 +8,7 @@ import pytest
 from envelope.outcome import GaveUp, RetryAfter
 from envelope.role import Role
 from gateway.desk import Message
-from tests.worker.cast import House
+from tests.support.worker_harness import WorkerHarness
 
 HALF = "half a pair: \ud83d"
 
@@ -25,15 +25,15 @@ HALF = "half a pair: \ud83d"
     ids=["writes", "raises", "waits", "gives up"],
 )
 async def test_half_a_surrogate_from_an_agent_harms_nobody(
-    house: House, act: Any, kind: str, *, on_the_spot: bool
+    harness: WorkerHarness, act: Any, kind: str, *, on_the_spot: bool
 ) -> None:
-    house.script.next(Role.TRANSLATION, act)
+    harness.script.next(Role.TRANSLATION, act)
     messages = Message("How?", "c1", "m1"), Message("How?", "c2", "m1")
 
-    async with house.open(on_the_spot=on_the_spot) as desk:
+    async with harness.open(on_the_spot=on_the_spot) as desk:
         replies = await asyncio.gather(*(desk.ask(message) for message in messages))
 
-    journals = [await house.broker.journal(desk.question(message)) for message in messages]
+    journals = [await harness.broker.journal(desk.question(message)) for message in messages]
     told = [
         entry.kind
         for entry in (*journals[0], *journals[1])
@@ -41,15 +41,15 @@ async def test_half_a_surrogate_from_an_agent_harms_nobody(
     ]
     assert [reply["outcome"] for reply in replies] == ["answered", "answered"]
     assert set(told) - {"wrote"} == {kind}
-    assert await house.broker.dead_letters() == []
+    assert await harness.broker.dead_letters() == []
 
 
 async def test_half_a_surrogate_in_the_argument_of_a_command_is_told_with_escapes(
-    house: House,
+    harness: WorkerHarness,
 ) -> None:
     asked = Message("/language x", "c1", "m1", command="language", arguments=(HALF,))
 
-    async with house.open() as desk:
+    async with harness.open() as desk:
         reply = await desk.ask(asked)
 
     assert reply["outcome"] == "answered"

@@ -6,9 +6,9 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from broker.errors import BrokerUnavailableError
+from gateway.http.access import Guard
+from gateway.http.error_responses import away, failure
 from gateway.http.errors import HttpError
-from gateway.http.failures import away, failure
-from gateway.http.guard import Guard
 
 BODILESS = frozenset({"GET", "HEAD", "OPTIONS"})
 

@@ -9,8 +9,8 @@ from gateway.connections.errors import (
     BodyTooSlowError,
     CallerGoneError,
 )
+from gateway.http.error_responses import failure
 from gateway.http.errors import HttpError, InvalidRequestError, UnavailableError
-from gateway.http.failures import failure
 from gateway.http.middleware.authentication import BODILESS
 from gateway.http.middleware.strict_json import check_json
 
@@ -34,14 +34,14 @@ class BodyLimit:
             except CallerGoneError:
                 return
             except BodyError as error:
-                await _refuse(_told(error), scope, receive, send)
+                await _refuse(_translate_error(error), scope, receive, send)
             except HttpError as error:
                 await _refuse(error, scope, receive, send)
             else:
                 await self._app(scope, _replay(body, receive), send)
 
 
-def _told(error: BodyError) -> HttpError:
+def _translate_error(error: BodyError) -> HttpError:
     if isinstance(error, BodyTooLargeError):
         return InvalidRequestError(str(error), code="too_large", status=413)
     if isinstance(error, BodyTooSlowError):

@@ -10,8 +10,8 @@ import pytest
 import trustme
 
 from broker.errors import BrokerUnavailableError
-from deploy.assembly import ROLES, connected
-from tests.deploy.house import settings_of
+from deploy.assembly.runtime import ROLES, connect_broker
+from tests.support.app_harness import settings_of
 
 pytestmark = pytest.mark.redis
 
@@ -66,7 +66,7 @@ async def test_the_desk_reaches_redis_over_tls_with_the_authority_that_its_addre
     made, path = authority
     async with serve_tls(redis_url.removeprefix("unix://"), made, "localhost") as port:
         url = f"rediss://localhost:{port}/0?ssl_ca_certs={path}"
-        async with connected(settings_of(tmp_path, redis_url=url)) as broker:
+        async with connect_broker(settings_of(tmp_path, redis_url=url)) as broker:
             assert len(await broker.status(ROLES)) == len(ROLES)
 
 
@@ -79,5 +79,5 @@ async def test_a_redis_with_another_certificate_is_not_spoken_to(
     async with serve_tls(redis_url.removeprefix("unix://"), signer, host) as port:
         url = f"rediss://localhost:{port}/0?ssl_ca_certs={path}"
         with pytest.raises(BrokerUnavailableError, match="certificate"):
-            async with connected(settings_of(tmp_path, redis_url=url)):
+            async with connect_broker(settings_of(tmp_path, redis_url=url)):
                 pass

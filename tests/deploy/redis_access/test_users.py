@@ -11,10 +11,10 @@ from redis.asyncio import Redis
 from redis.exceptions import AuthenticationError, NoPermissionError, ResponseError
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from broker.embedded import Endpoint
-from deploy.assembly import ROLES, desk, keeping_time, posted, staffed
-from deploy.doors import StoredKeys, StoredRates
-from deploy.knowledge import Knowledge
+from broker.embedded.endpoint import Endpoint
+from deploy.assembly.gateways.http_gateway import StoredKeys, StoredRates
+from deploy.assembly.knowledge import Knowledge
+from deploy.assembly.runtime import ROLES, connect_runtime, desk, run_maintenance, run_workers
 from deploy.redis_access.users import (
     CHAT,
     COMMANDS,
@@ -28,9 +28,9 @@ from deploy.redis_access.users import (
     draw_users,
 )
 from gateway.desk import Message
-from memory.duty import RedisDuty
+from memory.leader_lock import RedisDuty
 from tests.conftest import started_redis
-from tests.deploy.house import ROOT, settings_of
+from tests.support.app_harness import ROOT, settings_of
 
 pytestmark = pytest.mark.redis
 
@@ -97,11 +97,11 @@ async def test_a_question_is_answered_by_users_who_may_do_no_harm(
     settings = settings_of(tmp_path)
     worker, gateway, operator = map(guarded.endpoint, (WORKER, GATEWAY, OPERATOR))
     async with (
-        posted(settings, endpoint=worker) as working,
-        staffed(working, ROLES, knowledge),
-        posted(settings, endpoint=gateway) as serving,
-        keeping_time(serving),
-        posted(settings, endpoint=operator) as operating,
+        connect_runtime(settings, endpoint=worker) as working,
+        run_workers(working, ROLES, knowledge),
+        connect_runtime(settings, endpoint=gateway) as serving,
+        run_maintenance(serving),
+        connect_runtime(settings, endpoint=operator) as operating,
     ):
         asking = desk(serving, "http")
         answer = await asking.ask(Message(CLEAR, "c", "m1"))

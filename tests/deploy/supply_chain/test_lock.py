@@ -154,7 +154,7 @@ def find_users_of_private_parts() -> set[str]:
 def test_private_parts_are_used_in_one_module_and_are_where_it_looks_for_them() -> None:
     connection = Connection(parser_class=_AsyncHiredisParser)
 
-    assert find_users_of_private_parts() == {"broker/packing.py"}
+    assert find_users_of_private_parts() == {"broker/transport/encode_command.py"}
     assert all(hasattr(connection, name) for name in PRIVATE_PARTS["redis"])
     assert hasattr(_AsyncHiredisParser(socket_read_size=1), "_reader")
     assert NOT_ENOUGH_DATA is not None

@@ -5,13 +5,13 @@ import pytest
 from benchmarks.endurance import overload, poison, rolling
 from benchmarks.endurance.overload import Overload
 from benchmarks.endurance.poison import Poison
+from benchmarks.endurance.results import RunResult
 from benchmarks.endurance.rolling import Rolling
-from benchmarks.endurance.told import Told
 
 pytestmark = [pytest.mark.redis, pytest.mark.slow]
 
 
-def found(told: Told) -> dict[str, float]:
+def found(told: RunResult) -> dict[str, float]:
     return {check.name: check.found for check in told.checks}
 
 

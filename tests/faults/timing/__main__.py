@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from broker.keys import shard_keys
+from broker.maintenance.orphan_rescuer import MOVES
 from broker.redis_broker import RedisBroker
-from broker.sweeping import MOVES
 from tests.conftest import started_redis
-from tests.faults.timing import member
-from tests.faults.timing.crew import Crew, crew
+from tests.faults.timing import scripted_process
+from tests.faults.timing.process_group import ProcessGroup, crew
 
 SEED = 2026
 KILLS = 60
@@ -51,7 +51,7 @@ async def recovery(url: str) -> None:
             await system.ask("wait")
             started = await system.start()
             await asyncio.sleep(chance.uniform(0.0, LEASE_SECONDS))
-            killed_at = await member.redis_time(system.client)
+            killed_at = await scripted_process.redis_time(system.client)
             await system.kill(started["pid"])
             again = await system.start()
             figures.append((again["at"] - killed_at) / LEASE_SECONDS)
@@ -135,7 +135,7 @@ async def _latencies(url: str, kind: str) -> list[float]:
         return figures
 
 
-async def _replace(system: Crew) -> None:
+async def _replace(system: ProcessGroup) -> None:
     while True:
         await asyncio.sleep(0.2)
         await system.replace_the_dead()
@@ -147,9 +147,9 @@ def _told(letters: Sequence[Any]) -> list[tuple[str, int]]:
 
 async def sweep(url: str) -> None:
     """The time of Redis for one sweep beside a million entries that living workers hold."""
-    system = Crew(url, 3600.0)
+    system = ProcessGroup(url, 3600.0)
     await system.client.flushall()
-    await system.broker.prepare([member.ROLE.value])
+    await system.broker.prepare([scripted_process.ROLE.value])
     stream = "rd:{0}:stream:search"
     for _ in range(PENDING // 10_000):
         pipeline = system.client.pipeline(transaction=False)
@@ -163,7 +163,7 @@ async def sweep(url: str) -> None:
     row(f"a sweep beside {PENDING} pending", figures, "ms", 1000)
     # With a short lease all of it is what a dead worker held; nobody else is to sweep.
     await system.client.delete(shard_keys(0).duty)
-    figures = await _sweeps(member.broker_of(url, 0.001), system.client)
+    figures = await _sweeps(scripted_process.broker_of(url, 0.001), system.client)
     row(f"a sweep that gives back {MOVES} of {PENDING}", figures, "ms", 1000)
     await system.client.flushall()
     await system.broker.close()

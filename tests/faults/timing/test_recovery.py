@@ -7,8 +7,8 @@ import signal
 import pytest
 
 from broker.keys import question_keys
-from tests.broker.rig import LAST_RESORT, eventually
-from tests.faults.timing.crew import crew
+from tests.faults.timing.process_group import crew
+from tests.support.broker_harness import LAST_RESORT, eventually
 
 pytestmark = [pytest.mark.redis, pytest.mark.slow]
 

@@ -8,12 +8,12 @@ from structlog.testing import capture_logs
 
 from gateway.connections.addresses import TrustedNetworks, group_address
 from gateway.connections.limits import LINGER_BYTES, ConnectionLimits
-from tests.gateway.connections.line import (
+from tests.gateway.connections.raw_connection import (
     GET,
     HOST,
     PATIENCE_SECONDS,
-    Line,
     LineServer,
+    RawConnection,
     line_server,
 )
 
@@ -294,7 +294,7 @@ def test_connections_leave_files_to_the_rest_of_the_process() -> None:
     assert ConnectionLimits(connections=10).within(1024).connections == 10
 
 
-async def at_work(server: LineServer, count: int, source: str) -> list[Line]:
+async def at_work(server: LineServer, count: int, source: str) -> list[RawConnection]:
     """Open connections whose requests wait for the gate."""
     lines = [await server.line(source=source) for _ in range(count)]
     for line in lines:

@@ -20,7 +20,7 @@ async def test_a_process_without_descriptors_logs_it_once_and_recovers(tmp_path:
     log = tmp_path / "server.log"
     with log.open("wb") as errors:
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "tests.gateway.connections.starving",
+            sys.executable, "-m", "tests.gateway.connections.exhausted_server",
             cwd=ROOT, stdout=subprocess.PIPE, stderr=errors,
         )  # fmt: skip
     try:

@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 from uvicorn.protocols.http import httptools_impl
 
 from gateway.connections.protocol import BoundedHttpProtocol
-from tests.gateway.connections.line import GET, HOST, line_server
+from tests.gateway.connections.raw_connection import GET, HOST, line_server
 
 KB = 1024
 

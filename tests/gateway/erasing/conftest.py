@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from broker.connecting import connect
+from broker.maintenance.file_rewriting import Rewriting
 from broker.redis_broker import RedisBroker
-from broker.rewriting import Rewriting
+from broker.transport.connect import connect
 from deploy.logging_setup import configure_logging
 from tests.conftest import started_redis
-from tests.worker.cast import House
+from tests.support.worker_harness import WorkerHarness
 
 SOON = Rewriting(after_seconds=0.2, every_seconds=0.0)
 
 
-class WritingHouse(House):
+class RewritingHarness(WorkerHarness):
     """A desk on a server whose file is written anew a moment after something was erased."""
 
     def make_broker(self, **options: Any) -> RedisBroker:
@@ -53,10 +53,10 @@ def server(folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
 
 
 @pytest.fixture
-async def house(server: object, folder: Path) -> AsyncIterator[WritingHouse]:
+async def harness(server: object, folder: Path) -> AsyncIterator[RewritingHarness]:
     """A desk on this server, whose log tells everything."""
     configure_logging("debug")
     url = f"unix://{folder / 'r.sock'}"
-    made = WritingHouse(lambda: connect(url), played=False, lease_seconds=1.0)
+    made = RewritingHarness(lambda: connect(url), played=False, lease_seconds=1.0)
     yield made
     await made.close()

@@ -8,30 +8,30 @@ from typing import Any
 import openai
 import pytest
 
-from broker.connecting import connect
+from broker.maintenance.file_rewriting import Rewriting
 from broker.redis_broker import RedisBroker
-from broker.rewriting import Rewriting
-from deploy.doors import StoredConversations
+from broker.transport.connect import connect
+from deploy.assembly.gateways.http_gateway import StoredConversations
 from envelope.role import Role
-from gateway.erasing import erase
-from gateway.pushing.buttons import Choice
-from gateway.pushing.errors import NeverError
+from gateway.chat.buttons import Choice
+from gateway.chat.errors import NeverError
+from gateway.conversation_erasure import erase
 from memory.conversation import RedisMemory
 from tests.gateway.erasing.canary import files_with, keys_with, made_canary
-from tests.gateway.erasing.conftest import WritingHouse
-from tests.gateway.http.rig import eventually, open_booth
-from tests.gateway.pushing.rig import ANSWER, TEXTS, acknowledged, push_door_of, until
-from tests.gateway.pushing.wall import Wall, said
-from tests.worker.cast import House
+from tests.gateway.erasing.conftest import RewritingHarness
+from tests.support.chat_harness import ANSWER, TEXTS, acknowledged, push_door_of, until
+from tests.support.fake_channel import FakeChannel, said
+from tests.support.http_server import eventually, open_booth
+from tests.support.worker_harness import WorkerHarness
 
 pytestmark = [pytest.mark.slow, pytest.mark.redis]
 
 ASKS_BACK = {"needs_clarification": True, "clarification_reason": "ambiguous_query"}
 
 
-async def is_gone(house: House, folder: Path, word: str) -> None:
+async def is_gone(harness: WorkerHarness, folder: Path, word: str) -> None:
     """Check that a word is in no key now, and soon in no file."""
-    assert await keys_with(house.client, word) == []
+    assert await keys_with(harness.client, word) == []
 
     async def written_anew() -> bool:
         return files_with(folder, word) == []
@@ -41,53 +41,57 @@ async def is_gone(house: House, folder: Path, word: str) -> None:
 
 @pytest.mark.parametrize("name", ["slack", "telegram"])
 async def test_a_chat_that_is_cleared_leaves_no_word(
-    name: str, house: WritingHouse, folder: Path
+    name: str, harness: RewritingHarness, folder: Path
 ) -> None:
-    wall, word = Wall(name=name), made_canary()
-    async with house.open(), push_door_of(house, wall) as door:
-        asked = door.named("c", "1")
-        house.script.next(Role.RESPONSE, {"response": f"Open {word} [1]."})
+    fake_channel, word = FakeChannel(name=name), made_canary()
+    async with harness.open(), push_door_of(harness, fake_channel) as door:
+        asked = door.name_question("c", "1")
+        harness.script.next(Role.RESPONSE, {"response": f"Open {word} [1]."})
         await door.intake.accept(said(asked, f"How do I add {word}?", 1.0))
-        await acknowledged(house, name)
-        await door.buttons.kept(Choice(question=asked, number="0", label=word, ask=word))
-        await door.intake.accept(said(door.named("c", "1:2"), f"or {word}", 1.5, edits="1"))
-        await acknowledged(house, name)
-        assert await keys_with(house.client, word)
+        await acknowledged(harness, name)
+        await door.buttons.store(Choice(question=asked, number="0", label=word, ask=word))
+        await door.intake.accept(said(door.name_question("c", "1:2"), f"or {word}", 1.5, edits="1"))
+        await acknowledged(harness, name)
+        assert await keys_with(harness.client, word)
 
-        house.script.next(Role.COMMAND, {"forget": "all"})
-        await door.intake.accept(said(door.named("c", "2"), "/clear_all", 2.0, command="clear_all"))
-        await until(lambda: "Done." in wall.posts.values())
-        await acknowledged(house, name)
+        harness.script.next(Role.COMMAND, {"forget": "all"})
+        await door.intake.accept(
+            said(door.name_question("c", "2"), "/clear_all", 2.0, command="clear_all")
+        )
+        await until(lambda: "Done." in fake_channel.posts.values())
+        await acknowledged(harness, name)
 
-        await is_gone(house, folder, word)
+        await is_gone(harness, folder, word)
 
 
 async def test_a_chat_is_cleared_also_when_nobody_can_be_told_so(
-    house: WritingHouse, folder: Path
+    harness: RewritingHarness, folder: Path
 ) -> None:
-    wall, word = Wall(name="slack"), made_canary()
-    async with house.open(), push_door_of(house, wall) as door:
-        await door.intake.accept(said(door.named("c", "1"), f"How do I add {word}?", 1.0))
-        await until(lambda: ANSWER in wall.posts.values())
-        await acknowledged(house, "slack")
+    fake_channel, word = FakeChannel(name="slack"), made_canary()
+    async with harness.open(), push_door_of(harness, fake_channel) as door:
+        await door.intake.accept(said(door.name_question("c", "1"), f"How do I add {word}?", 1.0))
+        await until(lambda: ANSWER in fake_channel.posts.values())
+        await acknowledged(harness, "slack")
 
-        wall.refusals["edit"] = [NeverError("the bot was removed")]
-        house.script.next(Role.COMMAND, {"forget": "all"})
-        await door.intake.accept(said(door.named("c", "2"), "/clear_all", 2.0, command="clear_all"))
-        await until(lambda: not wall.refusals["edit"])
-        await acknowledged(house, "slack")
+        fake_channel.refusals["edit"] = [NeverError("the bot was removed")]
+        harness.script.next(Role.COMMAND, {"forget": "all"})
+        await door.intake.accept(
+            said(door.name_question("c", "2"), "/clear_all", 2.0, command="clear_all")
+        )
+        await until(lambda: not fake_channel.refusals["edit"])
+        await acknowledged(harness, "slack")
 
-        await is_gone(house, folder, word)
+        await is_gone(harness, folder, word)
 
 
 async def test_an_operator_forgets_a_chat_with_all_that_its_door_keeps(
-    house: WritingHouse, folder: Path
+    harness: RewritingHarness, folder: Path
 ) -> None:
-    wall, word = Wall(name="slack"), made_canary()
-    async with house.open(), push_door_of(house, wall) as door:
-        await door.intake.accept(said(door.named("c", "1"), f"How do I add {word}?", 1.0))
-        await until(lambda: ANSWER in wall.posts.values())
-        await acknowledged(house, "slack")
+    fake_channel, word = FakeChannel(name="slack"), made_canary()
+    async with harness.open(), push_door_of(harness, fake_channel) as door:
+        await door.intake.accept(said(door.name_question("c", "1"), f"How do I add {word}?", 1.0))
+        await until(lambda: ANSWER in fake_channel.posts.values())
+        await acknowledged(harness, "slack")
         reached, goes_on = asyncio.Event(), asyncio.Event()
 
         async def hold(_reads: Any) -> dict[str, Any]:
@@ -95,31 +99,31 @@ async def test_an_operator_forgets_a_chat_with_all_that_its_door_keeps(
             await goes_on.wait()
             return {"canonical_question": word}
 
-        house.script.next(Role.ESSENCE, hold)
-        await door.intake.accept(said(door.named("c", "2"), f"And {word}?", 2.0))
+        harness.script.next(Role.ESSENCE, hold)
+        await door.intake.accept(said(door.name_question("c", "2"), f"And {word}?", 2.0))
         await reached.wait()
 
-        stored = StoredConversations(house.client, shards=1, ttl_seconds=60)
-        erased = await erase(house.broker, stored, door.named("c", "-"))
+        stored = StoredConversations(harness.client, shards=1, ttl_seconds=60)
+        erased = await erase(harness.broker, stored, door.name_question("c", "-"))
         goes_on.set()
 
         assert (erased.messages, erased.ended) == (2, 1)
         superseded = TEXTS.text("superseded", "en")
-        await until(lambda: superseded in wall.posts.values())
-        await is_gone(house, folder, word)
+        await until(lambda: superseded in fake_channel.posts.values())
+        await is_gone(harness, folder, word)
 
 
 async def test_what_a_client_keeps_itself_is_kept_for_no_longer_than_it_is_needed(
-    house: WritingHouse, folder: Path
+    harness: RewritingHarness, folder: Path
 ) -> None:
     word = made_canary()
-    async with house.open(), open_booth(house) as booth:
-        token = await booth.key(scopes=("ask", "read", "forget"))
+    async with harness.open(), open_booth(harness) as http_server:
+        token = await http_server.key(scopes=("ask", "read", "forget"))
         async with openai.AsyncOpenAI(
-            base_url=f"{booth.url}/v1", api_key=token, max_retries=0
+            base_url=f"{http_server.url}/v1", api_key=token, max_retries=0
         ) as client:
-            house.script.next(Role.ESSENCE, {**ASKS_BACK, "canonical_question": word})
-            house.script.next(Role.CLARIFICATION, {"response": f"Which {word}?"})
+            harness.script.next(Role.ESSENCE, {**ASKS_BACK, "canonical_question": word})
+            harness.script.next(Role.CLARIFICATION, {"response": f"Which {word}?"})
             told: Any = await client.chat.completions.create(
                 model="docs", messages=[{"role": "user", "content": f"How do I add {word}?"}]
             )
@@ -127,12 +131,12 @@ async def test_what_a_client_keeps_itself_is_kept_for_no_longer_than_it_is_neede
                 model="docs", messages=[{"role": "user", "content": f"How do I drop {word}?"}]
             )
 
-        remembered = [key for key in await keys_with(house.client, word) if ":mem:" in key]
+        remembered = [key for key in await keys_with(harness.client, word) if ":mem:" in key]
         assert [key.rpartition(":")[2] for key in remembered] == ["pause"]
-        assert await house.client.ttl(remembered[0]) <= 86_400
-        [thread] = await house.client.keys("rd:thread:*")
+        assert await harness.client.ttl(remembered[0]) <= 86_400
+        [thread] = await harness.client.keys("rd:thread:*")
 
-        forgets = booth.client(token)
+        forgets = http_server.client(token)
         for one in (told, again):
             name = one.id.removeprefix("chatcmpl-")
             assert (
@@ -141,11 +145,11 @@ async def test_what_a_client_keeps_itself_is_kept_for_no_longer_than_it_is_neede
                 )
             ).status_code == 204
 
-        assert not await house.client.exists(thread)
-        await is_gone(house, folder, word)
+        assert not await harness.client.exists(thread)
+        await is_gone(harness, folder, word)
 
 
-class FleetingHouse(WritingHouse):
+class FleetingHouse(RewritingHarness):
     """A desk that keeps everything for a moment."""
 
     def make_broker(self, **options: Any) -> RedisBroker:
@@ -170,8 +174,8 @@ async def test_what_has_had_its_time_is_found_nowhere(
     fleeting: FleetingHouse, folder: Path
 ) -> None:
     word = made_canary()
-    async with fleeting.open(), open_booth(fleeting) as booth:
-        client = await booth.secret(scopes=("ask", "read"))
+    async with fleeting.open(), open_booth(fleeting) as http_server:
+        client = await http_server.secret(scopes=("ask", "read"))
         fleeting.script.next(Role.SEARCH, {}, *[ValueError(word)] * 3)
         fleeting.script.next(Role.RESPONSE, {"response": f"Open {word} [1]."})
         for number in range(2):

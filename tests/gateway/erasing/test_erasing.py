@@ -10,18 +10,18 @@ from typing import Any
 import httpx
 import pytest
 
-from broker.connecting import connect
 from broker.keys import record_of
-from deploy.doors import StoredConversations
+from broker.transport.connect import connect
+from deploy.assembly.gateways.http_gateway import StoredConversations
 from envelope.outcome import RetryAfter
 from envelope.question import Question
 from envelope.role import Role
+from gateway.conversation_erasure import erase
 from gateway.desk import Desk, Message
-from gateway.erasing import erase
-from memory.answers import RedisCacheStore
+from memory.model_calls import RedisCacheStore
 from tests.gateway.erasing.canary import files_with, keys_with, made_canary
-from tests.gateway.erasing.conftest import WritingHouse, restarted
-from tests.gateway.http.rig import Booth, eventually, open_booth
+from tests.gateway.erasing.conftest import RewritingHarness, restarted
+from tests.support.http_server import HttpServerFixture, eventually, open_booth
 
 pytestmark = [pytest.mark.slow, pytest.mark.redis]
 
@@ -31,11 +31,11 @@ LONG_AGO = 3_600
 
 
 @dataclass
-class Talk:
+class ErasureDriver:
     """A conversation about one word, in which everything happens that leaves something."""
 
-    house: WritingHouse
-    booth: Booth
+    harness: RewritingHarness
+    http_server: HttpServerFixture
     client: httpx.AsyncClient
     word: str = field(default_factory=made_canary)
     goes_on: asyncio.Event = field(default_factory=asyncio.Event)
@@ -46,7 +46,7 @@ class Talk:
 
     async def ended(self) -> None:
         """Leave an answer, a question back, a thumb with a reason and a dead letter."""
-        script, word = self.house.script, self.word
+        script, word = self.harness.script, self.word
         script.next(Role.RESPONSE, {"response": f"Open {word} [1]."})
         assert (await self.ask(f"How do I add {word}?", "m1")).json()["outcome"] == "answered"
         rated = {"thumb": "down", "reason": f"no {word}"}
@@ -56,7 +56,7 @@ class Talk:
         assert (await self.ask(f"And {word}?", "m2")).json()["outcome"] == "clarification"
         script.next(Role.SEARCH, *[ValueError(f"broken by {word}")] * 3)
         assert (await self.ask(f"Again {word}?", "m3")).json()["outcome"] == "failed"
-        assert len(await self.house.broker.dead_letters()) > 0
+        assert len(await self.harness.broker.dead_letters()) > 0
 
     async def under_way(self, tasks: asyncio.TaskGroup) -> None:
         """Have a question worked on, with a paid answer that others share, and one behind it."""
@@ -67,21 +67,21 @@ class Talk:
             await self.goes_on.wait()
             return {"canonical_question": f"late {self.word}"}
 
-        self.house.script.next(Role.ESSENCE, hold)
+        self.harness.script.next(Role.ESSENCE, hold)
         tasks.create_task(self.ask(f"Now {self.word}?", "m4"))
         await reached.wait()
         await self.share("m4")
         tasks.create_task(self.ask(f"And then {self.word}?", "m5"))
-        await eventually(lambda: self.house.client.exists("rd:{0}:conversation:acme/docs/c1"))
+        await eventually(lambda: self.harness.client.exists("rd:{0}:conversation:acme/docs/c1"))
 
     async def share(self, message_id: str) -> None:
         """Share what a model answered, as an agent does."""
-        store = RedisCacheStore(self.house.client, shards=1, record_of=record_of(1))
+        store = RedisCacheStore(self.harness.client, shards=1, record_of=record_of(1))
         await store.put(Shared(named(message_id)), self.word.encode(), ttl_seconds=LONG_AGO)
 
     async def is_gone(self) -> None:
         """Check that the word is nowhere, and gets nowhere again."""
-        assert await keys_with(self.house.client, self.word) == []
+        assert await keys_with(self.harness.client, self.word) == []
 
 
 @dataclass
@@ -98,25 +98,25 @@ def named(message_id: str, conversation_id: str = "c1") -> Question:
     )
 
 
-async def by_http(talk: Talk) -> None:
-    assert (await talk.client.delete(PATH)).status_code == 204
+async def by_http(driver: ErasureDriver) -> None:
+    assert (await driver.client.delete(PATH)).status_code == 204
 
 
-async def by_operator(talk: Talk) -> None:
-    stored = StoredConversations(talk.house.client, shards=1, ttl_seconds=60)
-    assert (await erase(talk.house.broker, stored, named("-"))).found
+async def by_operator(driver: ErasureDriver) -> None:
+    stored = StoredConversations(driver.harness.client, shards=1, ttl_seconds=60)
+    assert (await erase(driver.harness.broker, stored, named("-"))).found
 
 
-async def by_command(talk: Talk) -> None:
-    talk.goes_on.set()
-    talk.house.script.next(Role.COMMAND, {"forget": "all"})
-    told = await talk.ask("/clear_all", "m9")
+async def by_command(driver: ErasureDriver) -> None:
+    driver.goes_on.set()
+    driver.harness.script.next(Role.COMMAND, {"forget": "all"})
+    told = await driver.ask("/clear_all", "m9")
     assert told.json()["outcome"] == "answered"
 
 
-async def by_operator_of(house: WritingHouse) -> None:
-    stored = StoredConversations(house.client, shards=1, ttl_seconds=60)
-    assert (await erase(house.broker, stored, named("-"))).messages == 2_300
+async def by_operator_of(harness: RewritingHarness) -> None:
+    stored = StoredConversations(harness.client, shards=1, ttl_seconds=60)
+    assert (await erase(harness.broker, stored, named("-"))).messages == 2_300
 
 
 async def _submitted(desk: Desk, message: Message) -> Question:
@@ -124,36 +124,40 @@ async def _submitted(desk: Desk, message: Message) -> Question:
     return desk.question(message)
 
 
-Way = Callable[[Talk], Awaitable[None]]
+Way = Callable[[ErasureDriver], Awaitable[None]]
 
 
 @pytest.mark.parametrize("way", [by_http, by_operator, by_command])
 async def test_a_word_is_found_nowhere_once_its_conversation_is_forgotten(
-    way: Way, house: WritingHouse, folder: Path, capsys: pytest.CaptureFixture[str]
+    way: Way, harness: RewritingHarness, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async with house.open(), open_booth(house) as booth:
-        talk = Talk(house, booth, await booth.secret(scopes=("ask", "read", "feedback", "forget")))
-        await talk.ended()
+    async with harness.open(), open_booth(harness) as http_server:
+        driver = ErasureDriver(
+            harness,
+            http_server,
+            await http_server.secret(scopes=("ask", "read", "feedback", "forget")),
+        )
+        await driver.ended()
         async with asyncio.TaskGroup() as tasks:
-            await talk.under_way(tasks)
-            kinds = {key.split(":")[2] for key in await keys_with(house.client, talk.word)}
+            await driver.under_way(tasks)
+            kinds = {key.split(":")[2] for key in await keys_with(harness.client, driver.word)}
             assert kinds >= {"journal", "letters", "mem", "conversation", "frames"}, kinds
-            assert files_with(folder, talk.word)
+            assert files_with(folder, driver.word)
 
-            await way(talk)
-            await talk.is_gone()
-            talk.goes_on.set()
-        await eventually(lambda: _is_idle(house))
+            await way(driver)
+            await driver.is_gone()
+            driver.goes_on.set()
+        await eventually(lambda: _is_idle(harness))
 
-        await talk.is_gone()
-        await eventually(lambda: _is_written_anew(folder, talk.word))
+        await driver.is_gone()
+        await eventually(lambda: _is_written_anew(folder, driver.word))
         log = capsys.readouterr().err
-    assert talk.word not in log
+    assert driver.word not in log
     assert "hop_failed" in log
 
 
-async def _is_idle(house: WritingHouse) -> bool:
-    return not await house.client.exists("rd:{0}:deadlines")
+async def _is_idle(harness: RewritingHarness) -> bool:
+    return not await harness.client.exists("rd:{0}:deadlines")
 
 
 async def _is_written_anew(folder: Path, word: str) -> bool:
@@ -161,22 +165,24 @@ async def _is_written_anew(folder: Path, word: str) -> bool:
 
 
 async def test_what_waits_for_workers_that_are_gone_is_forgotten_too(
-    house: WritingHouse, folder: Path
+    harness: RewritingHarness, folder: Path
 ) -> None:
-    async with open_booth(house) as booth:
-        talk = Talk(house, booth, await booth.secret(scopes=("ask", "read", "forget")))
+    async with open_booth(harness) as http_server:
+        driver = ErasureDriver(
+            harness, http_server, await http_server.secret(scopes=("ask", "read", "forget"))
+        )
         async with asyncio.TaskGroup() as tasks:
-            async with house.open():
-                house.script.next(Role.ESSENCE, RetryAfter(15.0, f"away for {talk.word}"))
-                parked = tasks.create_task(talk.ask(f"Parked {talk.word}?", "m1"))
-                await eventually(lambda: house.client.exists("rd:{0}:parked"))
-            other = tasks.create_task(talk.ask(f"Waiting {talk.word}?", "m2"))
-            await eventually(lambda: house.client.exists("rd:{0}:conversation:acme/docs/c1"))
-            assert await keys_with(house.client, talk.word)
+            async with harness.open():
+                harness.script.next(Role.ESSENCE, RetryAfter(15.0, f"away for {driver.word}"))
+                parked = tasks.create_task(driver.ask(f"Parked {driver.word}?", "m1"))
+                await eventually(lambda: harness.client.exists("rd:{0}:parked"))
+            other = tasks.create_task(driver.ask(f"Waiting {driver.word}?", "m2"))
+            await eventually(lambda: harness.client.exists("rd:{0}:conversation:acme/docs/c1"))
+            assert await keys_with(harness.client, driver.word)
 
-            await by_http(talk)
+            await by_http(driver)
 
-            await talk.is_gone()
+            await driver.is_gone()
         assert [told.json()["outcome"] for told in (await parked, await other)] == [
             "superseded",
             "superseded",
@@ -184,49 +190,53 @@ async def test_what_waits_for_workers_that_are_gone_is_forgotten_too(
 
 
 async def test_two_who_forget_at_once_and_one_who_forgets_again_all_succeed(
-    house: WritingHouse,
+    harness: RewritingHarness,
 ) -> None:
-    async with house.open(), open_booth(house) as booth:
-        talk = Talk(house, booth, await booth.secret(scopes=("ask", "feedback", "forget")))
-        await talk.ended()
+    async with harness.open(), open_booth(harness) as http_server:
+        driver = ErasureDriver(
+            harness, http_server, await http_server.secret(scopes=("ask", "feedback", "forget"))
+        )
+        await driver.ended()
 
         async with asyncio.TaskGroup() as tasks:
-            both = [tasks.create_task(talk.client.delete(PATH)) for _ in range(2)]
-        again = await talk.client.delete(PATH)
+            both = [tasks.create_task(driver.client.delete(PATH)) for _ in range(2)]
+        again = await driver.client.delete(PATH)
 
         assert [told.status_code for told in (*[await one for one in both], again)] == [204] * 3
-        await talk.is_gone()
-        told = await talk.ask("And now?", "m6")
+        await driver.is_gone()
+        told = await driver.ask("And now?", "m6")
         assert told.json()["outcome"] == "answered"
 
 
 async def test_a_conversation_of_thousands_of_messages_leaves_no_journal(
-    house: WritingHouse,
+    harness: RewritingHarness,
 ) -> None:
     word = made_canary()
     async with asyncio.TaskGroup() as tasks:
-        desk = house.desk(deadline_seconds=60.0)
+        desk = harness.desk(deadline_seconds=60.0)
         for number in range(2_300):
             message = Message(f"Number {number} of {word}?", "c1", f"m{number}")
-            tasks.create_task(house.broker.cancel(await _submitted(desk, message)))
+            tasks.create_task(harness.broker.cancel(await _submitted(desk, message)))
 
-    await by_operator_of(house)
+    await by_operator_of(harness)
 
-    assert await keys_with(house.client, word) == []
+    assert await keys_with(harness.client, word) == []
 
 
 async def test_what_was_acknowledged_stays_gone_when_redis_is_killed_and_comes_back(
-    house: WritingHouse, server: "subprocess.Popen[bytes]", folder: Path
+    harness: RewritingHarness, server: "subprocess.Popen[bytes]", folder: Path
 ) -> None:
-    async with house.open(), open_booth(house) as booth:
-        talk = Talk(house, booth, await booth.secret(scopes=("ask", "feedback", "forget")))
-        await talk.ended()
-        await by_http(talk)
+    async with harness.open(), open_booth(harness) as http_server:
+        driver = ErasureDriver(
+            harness, http_server, await http_server.secret(scopes=("ask", "feedback", "forget"))
+        )
+        await driver.ended()
+        await by_http(driver)
 
     server.kill()
     server.wait()
     with restarted(folder):
         fresh = connect(f"unix://{folder / 'r.sock'}")
-        left = await keys_with(fresh, talk.word)
+        left = await keys_with(fresh, driver.word)
         await fresh.aclose()
     assert left == []

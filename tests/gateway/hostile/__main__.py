@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from tests.gateway.hostile.wire import CANARY, send_all
-from tests.gateway.http.served import WORD, served
+from tests.gateway.http.server_process import WORD, served
 
 REQUESTS = 20_000
 SEED = 2026

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from redis import Redis
 
-from tests.deploy.house import command, environment, refdesk
+from tests.support.app_harness import command, environment, refdesk
 
 PAGE = "# Reset a password\n\nChoose Forgotten in the portal, and wait for the letter.\n"
 STOP_SECONDS = 40

@@ -8,9 +8,9 @@ import pytest
 
 from broker.port import JournalEntry
 from envelope.role import Role
-from gateway.http.completion_form import usage_of
-from tests.gateway.http.rig import WEBSITE, Booth, open_booth
-from tests.worker.cast import House
+from gateway.http.routes.completion_form import usage_of
+from tests.support.http_server import WEBSITE, HttpServerFixture, open_booth
+from tests.support.worker_harness import WorkerHarness
 
 QUESTION: Any = {"role": "user", "content": "How do I add a rule?"}
 SOURCE = {
@@ -28,30 +28,30 @@ OPTIONS = [
 
 
 @pytest.fixture
-async def desk(booth: Booth) -> AsyncIterator[openai.AsyncOpenAI]:
+async def desk(http_server: HttpServerFixture) -> AsyncIterator[openai.AsyncOpenAI]:
     """The official client."""
-    token = await booth.key()
+    token = await http_server.key()
     async with openai.AsyncOpenAI(
-        base_url=f"{booth.url}/v1", api_key=token, max_retries=0
+        base_url=f"{http_server.url}/v1", api_key=token, max_retries=0
     ) as client:
         yield client
 
 
-def asks_back(booth: Booth) -> None:
-    booth.house.script.next(
+def asks_back(http_server: HttpServerFixture) -> None:
+    http_server.harness.script.next(
         Role.ESSENCE,
         {"needs_clarification": True, "clarification_reason": "ambiguous_query",
          "canonical_question": "How do I set it up?"},
     )  # fmt: skip
-    booth.house.script.next(
+    http_server.harness.script.next(
         Role.CLARIFICATION, {"response": "Which one?", "suggested_actions": OPTIONS}
     )
 
 
 async def test_the_official_client_gets_an_answer_with_its_sources(
-    booth: Booth, desk: openai.AsyncOpenAI
+    http_server: HttpServerFixture, desk: openai.AsyncOpenAI
 ) -> None:
-    booth.house.script.next(Role.RESPONSE, {"sources_used": [SOURCE]})
+    http_server.harness.script.next(Role.RESPONSE, {"sources_used": [SOURCE]})
 
     told: Any = await desk.chat.completions.create(model="docs", messages=[QUESTION])
 
@@ -63,7 +63,7 @@ async def test_the_official_client_gets_an_answer_with_its_sources(
     cited = note.url_citation
     assert choice.message.content[cited.start_index : cited.end_index] == "[1]"
     assert (cited.title, cited.url) == ("Rules", told.sources[0]["link"])
-    assert cited.url.startswith(f"{booth.url}/v1/documents/")
+    assert cited.url.startswith(f"{http_server.url}/v1/documents/")
     assert cited.url.endswith("#add")
     assert told.sources[0]["title"] == "Rules"
     assert told.refdesk["outcome"] == "answered"
@@ -71,9 +71,11 @@ async def test_the_official_client_gets_an_answer_with_its_sources(
     assert told.id.startswith("chatcmpl-")
 
 
-async def test_the_official_client_gets_a_stream(booth: Booth, desk: openai.AsyncOpenAI) -> None:
+async def test_the_official_client_gets_a_stream(
+    http_server: HttpServerFixture, desk: openai.AsyncOpenAI
+) -> None:
     text = "One word after the other makes a long answer, cited [1]. " * 5
-    booth.house.script.next(Role.RESPONSE, {"response": text, "sources_used": [SOURCE]})
+    http_server.harness.script.next(Role.RESPONSE, {"response": text, "sources_used": [SOURCE]})
 
     stream = await desk.chat.completions.create(
         model="docs", messages=[QUESTION], stream=True, stream_options={"include_usage": True}
@@ -92,7 +94,9 @@ async def test_the_official_client_gets_a_stream(booth: Booth, desk: openai.Asyn
     assert (chunks[-1].choices, chunks[-1].usage.total_tokens) == ([], 0)
 
 
-async def test_assistants_are_models(booth: Booth, desk: openai.AsyncOpenAI) -> None:
+async def test_assistants_are_models(
+    http_server: HttpServerFixture, desk: openai.AsyncOpenAI
+) -> None:
     models = [model.id async for model in desk.models.list()]
 
     assert models == ["docs", "api"]
@@ -103,7 +107,9 @@ async def test_assistants_are_models(booth: Booth, desk: openai.AsyncOpenAI) -> 
     assert raised.value.code == "model_not_found"
 
 
-async def test_the_history_is_what_the_request_says(booth: Booth, desk: openai.AsyncOpenAI) -> None:
+async def test_the_history_is_what_the_request_says(
+    http_server: HttpServerFixture, desk: openai.AsyncOpenAI
+) -> None:
     messages: Any = [
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": "What is a rule?"},
@@ -114,7 +120,7 @@ async def test_the_history_is_what_the_request_says(booth: Booth, desk: openai.A
     await desk.chat.completions.create(model="docs", messages=messages)
     await desk.chat.completions.create(model="docs", messages=[QUESTION])
 
-    first, second = booth.house.script.seen[Role.ESSENCE]
+    first, second = http_server.harness.script.seen[Role.ESSENCE]
     assert first["text"] == "How do I add it?"
     assert [turn["text"] for turn in first["history"]] == ["What is a rule?", "A way."]
     assert second["history"] == ()
@@ -122,10 +128,10 @@ async def test_the_history_is_what_the_request_says(booth: Booth, desk: openai.A
 
 @pytest.mark.parametrize("streams", [False, True])
 async def test_a_reply_to_a_question_back_is_recognised(
-    booth: Booth, desk: openai.AsyncOpenAI, streams: bool
+    http_server: HttpServerFixture, desk: openai.AsyncOpenAI, streams: bool
 ) -> None:
     vague: Any = {"role": "user", "content": "How do I set it up?"}
-    asks_back(booth)
+    asks_back(http_server)
 
     asked = await _content(desk, [vague], streams=streams)
 
@@ -133,28 +139,28 @@ async def test_a_reply_to_a_question_back_is_recognised(
     reply: Any = [vague, {"role": "assistant", "content": asked}, {"role": "user", "content": "1"}]
     await _content(desk, reply, streams=streams)
     await _content(desk, [*reply[:2], {"role": "user", "content": "2"}], streams=streams)
-    _, first, second = booth.house.script.seen[Role.ESSENCE]
+    _, first, second = http_server.harness.script.seen[Role.ESSENCE]
     for seen in (first, second):
         assert seen["open_pause"]["original_question"] == "How do I set it up?"
         assert seen["open_pause"]["options"] == ("Set up a webhook", "Set up an account")
 
 
 async def test_another_key_is_not_taken_for_who_was_asked_back(
-    booth: Booth, desk: openai.AsyncOpenAI
+    http_server: HttpServerFixture, desk: openai.AsyncOpenAI
 ) -> None:
     vague: Any = {"role": "user", "content": "How do I set it up?"}
-    asks_back(booth)
+    asks_back(http_server)
     asked = await _content(desk, [vague], streams=False)
-    other = desk.with_options(api_key=await booth.key())
+    other = desk.with_options(api_key=await http_server.key())
 
     reply: Any = [vague, {"role": "assistant", "content": asked}, {"role": "user", "content": "1"}]
     await _content(other, reply, streams=False)
 
-    assert booth.house.script.seen[Role.ESSENCE][-1]["open_pause"] is None
+    assert http_server.harness.script.seen[Role.ESSENCE][-1]["open_pause"] is None
 
 
 async def test_a_conversation_may_be_remembered_by_the_desk(
-    booth: Booth, desk: openai.AsyncOpenAI
+    http_server: HttpServerFixture, desk: openai.AsyncOpenAI
 ) -> None:
     for text in ("What is a rule?", "How do I add it?"):
         messages: Any = [{"role": "user", "content": text}]
@@ -162,11 +168,13 @@ async def test_a_conversation_may_be_remembered_by_the_desk(
             model="docs", messages=messages, extra_body={"conversation_id": "c1"}
         )
 
-    said = [turn["text"] for turn in booth.house.script.seen[Role.ESSENCE][-1]["history"]]
+    said = [turn["text"] for turn in http_server.harness.script.seen[Role.ESSENCE][-1]["history"]]
     assert said == ["What is a rule?", "Open Routing [1]."]
 
 
-async def test_errors_are_those_the_client_knows(booth: Booth, desk: openai.AsyncOpenAI) -> None:
+async def test_errors_are_those_the_client_knows(
+    http_server: HttpServerFixture, desk: openai.AsyncOpenAI
+) -> None:
     picture: Any = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}
     answer: Any = {"role": "assistant", "content": "Hello."}
     for messages in ([picture], [answer], []):
@@ -176,7 +184,7 @@ async def test_errors_are_those_the_client_knows(booth: Booth, desk: openai.Asyn
         assert raised.value.param is not None
     with pytest.raises(openai.AuthenticationError):
         await desk.with_options(api_key="sk-x").models.list()
-    limited = desk.with_options(api_key=await booth.key(questions_per_day=1))
+    limited = desk.with_options(api_key=await http_server.key(questions_per_day=1))
     await limited.chat.completions.create(model="docs", messages=[QUESTION])
     with pytest.raises(openai.RateLimitError) as refused:
         await limited.chat.completions.create(model="docs", messages=[QUESTION])
@@ -184,7 +192,7 @@ async def test_errors_are_those_the_client_knows(booth: Booth, desk: openai.Asyn
 
 
 async def test_an_idempotency_key_names_one_completion(
-    booth: Booth, desk: openai.AsyncOpenAI
+    http_server: HttpServerFixture, desk: openai.AsyncOpenAI
 ) -> None:
     named = {"Idempotency-Key": "order 1"}
 
@@ -197,13 +205,15 @@ async def test_an_idempotency_key_names_one_completion(
         await desk.chat.completions.create(model="docs", messages=[other], extra_headers=named)
 
     assert first.id == again.id
-    assert len(booth.house.script.seen[Role.RESPONSE]) == 1
+    assert len(http_server.harness.script.seen[Role.RESPONSE]) == 1
 
 
-async def test_two_keys_of_a_tenant_may_use_the_same_idempotency_key(booth: Booth) -> None:
+async def test_two_keys_of_a_tenant_may_use_the_same_idempotency_key(
+    http_server: HttpServerFixture,
+) -> None:
     named = {"Idempotency-Key": "order 1"}
     answers = [
-        await (await booth.secret()).post(
+        await (await http_server.secret()).post(
             "/v1/chat/completions",
             json={"model": "docs", "messages": [{"role": "user", "content": text}]},
             headers=named,
@@ -217,13 +227,13 @@ async def test_two_keys_of_a_tenant_may_use_the_same_idempotency_key(booth: Boot
 
 @pytest.mark.parametrize("streams", [False, True])
 async def test_an_apology_is_in_the_language_that_the_client_reads(
-    house: House, streams: bool
+    harness: WorkerHarness, streams: bool
 ) -> None:
     async with (
-        open_booth(house, deadline_seconds=1.0) as booth,
+        open_booth(harness, deadline_seconds=1.0) as http_server,
         openai.AsyncOpenAI(
-            base_url=f"{booth.url}/v1",
-            api_key=await booth.key(),
+            base_url=f"{http_server.url}/v1",
+            api_key=await http_server.key(),
             max_retries=0,
             default_headers={"Accept-Language": "de-AT, en;q=0.5"},
         ) as desk,
@@ -233,11 +243,11 @@ async def test_an_apology_is_in_the_language_that_the_client_reads(
     assert told == "apology/de"
 
 
-async def test_a_public_key_completes_nothing(booth: Booth) -> None:
-    public = await booth.public()
+async def test_a_public_key_completes_nothing(http_server: HttpServerFixture) -> None:
+    public = await http_server.public()
     browser = {"Origin": WEBSITE}
     async with openai.AsyncOpenAI(
-        base_url=f"{booth.url}/v1", api_key=public, max_retries=0, default_headers=browser
+        base_url=f"{http_server.url}/v1", api_key=public, max_retries=0, default_headers=browser
     ) as desk:
         with pytest.raises(openai.PermissionDeniedError) as refused:
             await desk.chat.completions.create(

@@ -4,16 +4,18 @@ import asyncio
 from typing import Any
 
 from envelope.role import Role
-from tests.gateway.http.rig import Booth, events, eventually, open_booth
-from tests.worker.cast import House
+from tests.support.http_server import HttpServerFixture, events, eventually, open_booth
+from tests.support.worker_harness import WorkerHarness
 
 CONVERSATION = "/v1/conversations/c1"
 MESSAGES = f"{CONVERSATION}/messages"
 QUESTION = {"text": "How do I add a rule?"}
 
 
-async def test_a_conversation_tells_what_was_said_with_its_answers(booth: Booth) -> None:
-    client = booth.client()
+async def test_a_conversation_tells_what_was_said_with_its_answers(
+    http_server: HttpServerFixture,
+) -> None:
+    client = http_server.client()
     first = await client.post(MESSAGES, json={**QUESTION, "message_id": "m1"})
     second = await client.post(MESSAGES, json={"text": "And delete it?", "message_id": "m2"})
 
@@ -25,12 +27,12 @@ async def test_a_conversation_tells_what_was_said_with_its_answers(booth: Booth)
     assert told["earlier"] == []
 
 
-async def test_turns_outlive_their_journals(booth: Booth) -> None:
-    client = booth.client()
+async def test_turns_outlive_their_journals(http_server: HttpServerFixture) -> None:
+    client = http_server.client()
     await client.post(MESSAGES, json={**QUESTION, "message_id": "m1"})
     await client.post(MESSAGES, json={"text": "And delete it?", "message_id": "m2"})
-    journals = [key async for key in booth.house.client.scan_iter("rd:*:journal:*m1")]
-    await booth.house.client.delete(*journals)
+    journals = [key async for key in http_server.harness.client.scan_iter("rd:*:journal:*m1")]
+    await http_server.harness.client.delete(*journals)
 
     told = (await client.get(CONVERSATION)).json()
 
@@ -38,13 +40,15 @@ async def test_turns_outlive_their_journals(booth: Booth) -> None:
     assert [message["message_id"] for message in told["messages"]] == ["m2"]
 
 
-async def test_a_message_under_way_is_told_as_running_and_can_be_followed(booth: Booth) -> None:
+async def test_a_message_under_way_is_told_as_running_and_can_be_followed(
+    http_server: HttpServerFixture,
+) -> None:
     gate = asyncio.Event()
-    booth.house.script.next(Role.ESSENCE, lambda _reads: _after(gate))
-    client = booth.client()
+    http_server.harness.script.next(Role.ESSENCE, lambda _reads: _after(gate))
+    client = http_server.client()
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(client.post(MESSAGES, json={**QUESTION, "message_id": "m1"}))
-        running = await eventually(lambda: _read(booth, client))
+        running = await eventually(lambda: _read(http_server, client))
         assert [message["status"] for message in running["messages"]] == ["running"]
         following = tasks.create_task(events(client, "GET", f"{MESSAGES}/m1/events"))
         gate.set()
@@ -52,34 +56,36 @@ async def test_a_message_under_way_is_told_as_running_and_can_be_followed(booth:
     assert following.result()[-1].name == "done"
 
 
-async def test_a_forgotten_conversation_leaves_no_word_behind(booth: Booth) -> None:
-    client = booth.client()
+async def test_a_forgotten_conversation_leaves_no_word_behind(
+    http_server: HttpServerFixture,
+) -> None:
+    client = http_server.client()
     word = "xylophone"
-    booth.house.script.next(Role.COMMAND, {"forget": "all"})
+    http_server.harness.script.next(Role.COMMAND, {"forget": "all"})
     await client.post(MESSAGES, json={"text": f"What is a {word}?", "message_id": "m1"})
     await client.post(f"{MESSAGES}/m1/feedback", json={"thumb": "down", "reason": word})
-    assert await _words(booth.house, word)
+    assert await _words(http_server.harness, word)
 
     answer = await client.delete(CONVERSATION)
 
     assert (answer.status_code, answer.content) == (204, b"")
-    assert await _words(booth.house, word) == []
+    assert await _words(http_server.harness, word) == []
     assert (await client.get(CONVERSATION)).status_code == 404
     assert (await client.get(f"{MESSAGES}/m1/events")).status_code == 404
     again = await client.post(MESSAGES, json={"text": f"What is a {word}?", "message_id": "m1"})
     assert (again.status_code, again.json()["error"]["code"]) == (410, "message_forgotten")
 
 
-async def test_forgetting_ends_what_is_under_way(booth: Booth) -> None:
+async def test_forgetting_ends_what_is_under_way(http_server: HttpServerFixture) -> None:
     gate = asyncio.Event()
-    booth.house.script.next(Role.ESSENCE, lambda _reads: _after(gate))
-    client = booth.client()
+    http_server.harness.script.next(Role.ESSENCE, lambda _reads: _after(gate))
+    client = http_server.client()
     async with asyncio.TaskGroup() as tasks:
         asked = tasks.create_task(client.post(MESSAGES, json={**QUESTION, "message_id": "m1"}))
         following = tasks.create_task(
             events(client, "POST", MESSAGES, json={"text": "And?", "message_id": "m2"})
         )
-        await eventually(lambda: _read(booth, client, 2))
+        await eventually(lambda: _read(http_server, client, 2))
         forgetting = tasks.create_task(client.delete(CONVERSATION))
         answer = await asked
         gate.set()
@@ -91,32 +97,32 @@ async def test_forgetting_ends_what_is_under_way(booth: Booth) -> None:
 
 
 async def test_who_deletes_a_conversation_at_once_with_another_succeeds_too(
-    any_house: House,
+    any_harness: WorkerHarness,
 ) -> None:
-    async with any_house.open(), open_booth(any_house) as one, open_booth(any_house) as other:
+    async with any_harness.open(), open_booth(any_harness) as one, open_booth(any_harness) as other:
         clients = [one.client(), other.client()]
         for turn in range(5):
             sent = {"text": "What is a xylophone?", "message_id": f"m{turn}"}
             assert (await clients[0].post(MESSAGES, json=sent)).status_code == 200
-            any_house.script.next(Role.COMMAND, *[{"forget": "all"}] * 4)
+            any_harness.script.next(Role.COMMAND, *[{"forget": "all"}] * 4)
             async with asyncio.TaskGroup() as tasks:
                 deleting = [
                     tasks.create_task(client.delete(CONVERSATION)) for client in clients * 2
                 ]
-            any_house.script.acts[Role.COMMAND].clear()
+            any_harness.script.acts[Role.COMMAND].clear()
 
             assert [task.result().status_code for task in deleting] == [204] * 4
             assert (await clients[0].get(CONVERSATION)).status_code == 404
 
 
-async def test_two_deletions_at_once_end_what_is_under_way(booth: Booth) -> None:
+async def test_two_deletions_at_once_end_what_is_under_way(http_server: HttpServerFixture) -> None:
     gate = asyncio.Event()
-    booth.house.script.next(Role.ESSENCE, lambda _reads: _after(gate))
-    booth.house.script.next(Role.COMMAND, {"forget": "all"}, {"forget": "all"})
-    client = booth.client()
+    http_server.harness.script.next(Role.ESSENCE, lambda _reads: _after(gate))
+    http_server.harness.script.next(Role.COMMAND, {"forget": "all"}, {"forget": "all"})
+    client = http_server.client()
     async with asyncio.TaskGroup() as tasks:
         asked = tasks.create_task(client.post(MESSAGES, json={**QUESTION, "message_id": "m1"}))
-        await eventually(lambda: _read(booth, client))
+        await eventually(lambda: _read(http_server, client))
         deleting = [tasks.create_task(client.delete(CONVERSATION)) for _ in range(2)]
         ended = await asked
         gate.set()
@@ -125,8 +131,8 @@ async def test_two_deletions_at_once_end_what_is_under_way(booth: Booth) -> None
     assert [task.result().status_code for task in deleting] == [204, 204]
 
 
-async def test_the_last_thumb_given_counts(booth: Booth) -> None:
-    client = booth.client()
+async def test_the_last_thumb_given_counts(http_server: HttpServerFixture) -> None:
+    client = http_server.client()
     await client.post(MESSAGES, json={**QUESTION, "message_id": "m1"})
 
     for thumb, reason in (("up", ""), ("down", "It misses a step.")):
@@ -140,8 +146,8 @@ async def test_the_last_thumb_given_counts(booth: Booth) -> None:
     assert message["feedback"]["reason"] == "It misses a step."
 
 
-async def test_what_was_not_answered_cannot_be_rated(booth: Booth) -> None:
-    answer = await booth.client().post(f"{MESSAGES}/m1/feedback", json={"thumb": "up"})
+async def test_what_was_not_answered_cannot_be_rated(http_server: HttpServerFixture) -> None:
+    answer = await http_server.client().post(f"{MESSAGES}/m1/feedback", json={"thumb": "up"})
 
     assert answer.status_code == 404
 
@@ -151,13 +157,15 @@ async def _after(gate: asyncio.Event) -> dict[str, object]:
     return {}
 
 
-async def _read(booth: Booth, client: Any, messages: int = 1) -> Any:
+async def _read(http_server: HttpServerFixture, client: Any, messages: int = 1) -> Any:
     answer = await client.get(CONVERSATION)
     told = answer.json()
     return told if len(told.get("messages", ())) == messages else None
 
 
-async def _words(house: House, word: str) -> list[str]:
+async def _words(harness: WorkerHarness, word: str) -> list[str]:
     """The keys under which a word stands anywhere in Redis."""
-    keys = [key async for key in house.client.scan_iter("*")]
-    return [key.decode() for key in keys if word.encode() in (await house.client.dump(key) or b"")]
+    keys = [key async for key in harness.client.scan_iter("*")]
+    return [
+        key.decode() for key in keys if word.encode() in (await harness.client.dump(key) or b"")
+    ]

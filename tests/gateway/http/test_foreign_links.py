@@ -7,7 +7,7 @@ import openai
 
 from envelope.role import Role
 from tests.citations.shapes import FOREIGN, PAGE, SHAPES, SOURCE, leads_elsewhere
-from tests.gateway.http.rig import Booth, events, text_of
+from tests.support.http_server import HttpServerFixture, events, text_of
 
 ASKS_BACK = {
     "needs_clarification": True,
@@ -17,25 +17,29 @@ ASKS_BACK = {
 PATH = "/v1/conversations/c-1"
 
 
-def answers(booth: Booth, text: str, **source: Any) -> None:
-    booth.house.script.next(
+def answers(http_server: HttpServerFixture, text: str, **source: Any) -> None:
+    http_server.harness.script.next(
         Role.RESPONSE, {"response": text, "sources_used": [{**SOURCE, **source}]}
     )
 
 
-def asks_back(booth: Booth, text: str) -> None:
+def asks_back(http_server: HttpServerFixture, text: str) -> None:
     actions = [
         {"label": text, "value": "A rule", "kind": "option"},
         {"label": text, "value": "A page", "kind": "source", "url": "//evil.test/login"},
     ]
-    booth.house.script.next(Role.ESSENCE, ASKS_BACK | {"canonical_question": "How?"})
-    booth.house.script.next(Role.CLARIFICATION, {"response": text, "suggested_actions": actions})
+    http_server.harness.script.next(Role.ESSENCE, ASKS_BACK | {"canonical_question": "How?"})
+    http_server.harness.script.next(
+        Role.CLARIFICATION, {"response": text, "suggested_actions": actions}
+    )
 
 
-async def test_no_answer_leads_elsewhere_whole_streamed_or_read_again(booth: Booth) -> None:
-    client = await booth.secret()
+async def test_no_answer_leads_elsewhere_whole_streamed_or_read_again(
+    http_server: HttpServerFixture,
+) -> None:
+    client = await http_server.secret()
     for number, shape in enumerate(SHAPES):
-        answers(booth, shape.text)
+        answers(http_server, shape.text)
         path = f"{PATH}{number}/messages"
 
         whole = await client.post(path, json={"text": "How?", "message_id": "m"})
@@ -49,13 +53,17 @@ async def test_no_answer_leads_elsewhere_whole_streamed_or_read_again(booth: Boo
         assert not leads_elsewhere((await client.get(f"{PATH}{number}")).text), shape.name
 
 
-async def test_no_completion_leads_elsewhere_whole_or_streamed(booth: Booth) -> None:
+async def test_no_completion_leads_elsewhere_whole_or_streamed(
+    http_server: HttpServerFixture,
+) -> None:
     question: Any = {"role": "user", "content": "How do I add a rule?"}
-    async with openai.AsyncOpenAI(base_url=f"{booth.url}/v1", api_key=await booth.key()) as client:
+    async with openai.AsyncOpenAI(
+        base_url=f"{http_server.url}/v1", api_key=await http_server.key()
+    ) as client:
         for shape in SHAPES:
-            answers(booth, shape.text)
+            answers(http_server, shape.text)
             whole = await client.chat.completions.create(model="docs", messages=[question])
-            answers(booth, shape.text)
+            answers(http_server, shape.text)
             streamed = await client.chat.completions.create(
                 model="docs", messages=[question], stream=True
             )
@@ -66,10 +74,10 @@ async def test_no_completion_leads_elsewhere_whole_or_streamed(booth: Booth) -> 
             assert not leads_elsewhere("".join(chunks)), shape.name
 
 
-async def test_no_question_back_leads_elsewhere(booth: Booth) -> None:
-    client = await booth.secret()
+async def test_no_question_back_leads_elsewhere(http_server: HttpServerFixture) -> None:
+    client = await http_server.secret()
     for number, shape in enumerate(SHAPES):
-        asks_back(booth, shape.text)
+        asks_back(http_server, shape.text)
 
         told = await client.post(f"{PATH}{number}/messages", json={"text": "How?"})
 
@@ -78,7 +86,9 @@ async def test_no_question_back_leads_elsewhere(booth: Booth) -> None:
         assert [action["value"] for action in told.json()["suggested_actions"]]
 
 
-async def test_sources_name_only_addresses_of_the_web_and_plain_words(booth: Booth) -> None:
+async def test_sources_name_only_addresses_of_the_web_and_plain_words(
+    http_server: HttpServerFixture,
+) -> None:
     hidden = f"[Rules]({FOREIGN}) \u202e\x1b]8;;{FOREIGN}\x07"
     for url in (
         "javascript:alert(1)",
@@ -86,9 +96,14 @@ async def test_sources_name_only_addresses_of_the_web_and_plain_words(booth: Boo
         f"https://docs.acme.test@{FOREIGN[8:]}",
     ):
         answers(
-            booth, "Open it. [1]", url=url, title=hidden, heading_path=[hidden], crumbs=[hidden]
+            http_server,
+            "Open it. [1]",
+            url=url,
+            title=hidden,
+            heading_path=[hidden],
+            crumbs=[hidden],
         )
-    client = await booth.secret()
+    client = await http_server.secret()
 
     for number in range(3):
         told = await client.post(f"{PATH}{number}/messages", json={"text": "How?"})
@@ -102,12 +117,12 @@ async def test_sources_name_only_addresses_of_the_web_and_plain_words(booth: Boo
 
 
 async def test_an_address_that_a_source_holds_is_shown_as_code_and_other_ones_are_not(
-    booth: Booth,
+    http_server: HttpServerFixture,
 ) -> None:
     held = "https://console.acme.test/settings"
     text = f"Open {held}, not {held}/x; see [the page]({PAGE}#a). [1]"
-    answers(booth, text, addresses=[held])
-    client = await booth.secret()
+    answers(http_server, text, addresses=[held])
+    client = await http_server.secret()
 
     told = await client.post(f"{PATH}/messages", json={"text": "How?"})
 

@@ -21,7 +21,7 @@ from schemathesis.checks import CHECKS, load_all_checks
 from schemathesis.generation import GenerationMode
 
 from tests.gateway.hostile.wire import send_all
-from tests.gateway.http.served import WORD, Served, served
+from tests.gateway.http.server_process import WORD, ServerProcess, served
 
 REQUESTS = int(os.environ.get("REFDESK_HOSTILE_REQUESTS", "160"))
 SEED = 2026
@@ -47,7 +47,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600 if REQUESTS > 1000 else
 @pytest.fixture(scope="module")
 def door(
     tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
-) -> Iterator[Served]:
+) -> Iterator[ServerProcess]:
     """One door for all of them: it must live through everything."""
     url = request.getfixturevalue("redis_url") if REQUESTS > 1000 else ""
     with served(tmp_path_factory.mktemp("door"), url) as opened:
@@ -60,7 +60,9 @@ def door(
         assert WORD not in log
 
 
-def test_generated_requests_never_break_the_door_nor_show_what_is_anothers(door: Served) -> None:
+def test_generated_requests_never_break_the_door_nor_show_what_is_anothers(
+    door: ServerProcess,
+) -> None:
     schema = schemathesis.openapi.from_url(f"{door.url}/openapi.json")
     operations = [cast("Any", result).ok() for result in schema.get_all_operations()]
     assert len(operations) >= 12
@@ -75,7 +77,7 @@ def test_generated_requests_never_break_the_door_nor_show_what_is_anothers(door:
 
 @pytest.mark.parametrize("seed_", [1, 2])
 def test_bent_requests_on_the_wire_never_break_the_door_nor_show_what_is_anothers(
-    door: Served, seed_: int
+    door: ServerProcess, seed_: int
 ) -> None:
     port = urlsplit(door.url).port
     assert port is not None
@@ -89,7 +91,9 @@ def test_bent_requests_on_the_wire_never_break_the_door_nor_show_what_is_another
     assert {200, 400, 401, 404, 405} <= set(verdict.statuses)
 
 
-def _send(door: Served, operation: Any, mode: GenerationMode, share: int, sent: list[int]) -> None:
+def _send(
+    door: ServerProcess, operation: Any, mode: GenerationMode, share: int, sent: list[int]
+) -> None:
     headers = {"Authorization": f"Bearer {door.token}"}
     right = mode is GenerationMode.POSITIVE
     # Made-up names lead nowhere: right requests are about what is there.
@@ -192,7 +196,7 @@ HOSTILE: list[tuple[str, str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("method", "path", "options"), HOSTILE)
 def test_a_hostile_request_is_refused_or_answered_and_nothing_more(
-    door: Served, method: str, path: str, options: dict[str, Any]
+    door: ServerProcess, method: str, path: str, options: dict[str, Any]
 ) -> None:
     headers = {"Authorization": f"Bearer {door.token}", **options.get("headers", {})}
     options = {name: value for name, value in options.items() if name != "headers"}

@@ -8,22 +8,24 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from envelope.role import Role
-from gateway.http.hosts import AllowedHosts
-from gateway.pushing.webhook import webhook
-from tests.gateway.http.rig import Booth, Shelf, open_booth
+from gateway.chat.webhook import webhook
+from gateway.http.allowed_hosts import AllowedHosts
 from tests.gateway.http.test_keys import call, every_route
 from tests.gateway.http.test_sources import MESSAGES, QUESTION, SOURCE
-from tests.worker.cast import House
+from tests.support.http_server import FakeDocuments, HttpServerFixture, open_booth
+from tests.support.worker_harness import WorkerHarness
 
 FORGED = "evil.test"
 PLACES = ("", "/", "//", "/%2e%2e/")
 """What an attacker adds to an address so that it is almost one of the door's."""
 
 
-async def test_no_answer_redirects_to_the_host_that_a_request_names(booth: Booth) -> None:
-    client = await booth.secret()
+async def test_no_answer_redirects_to_the_host_that_a_request_names(
+    http_server: HttpServerFixture,
+) -> None:
+    client = await http_server.secret()
     client.headers["Host"] = FORGED
-    for method, path in every_route(booth):
+    for method, path in every_route(http_server):
         for place in PLACES:
             answer = await call(client, method, f"{path}{place}")
 
@@ -47,39 +49,44 @@ async def test_no_webhook_redirects_to_the_host_that_a_request_names() -> None:
     assert [(answer.status_code, answer.is_redirect) for answer in answers] == [(404, False)] * 2
 
 
-async def test_a_host_that_one_caller_forges_shows_in_nobody_elses_links(booth: Booth) -> None:
-    booth.house.script.next(Role.RESPONSE, {"sources_used": [SOURCE]})
-    token = await booth.key()
-    forged = booth.client(token, Host=FORGED)
+async def test_a_host_that_one_caller_forges_shows_in_nobody_elses_links(
+    http_server: HttpServerFixture,
+) -> None:
+    http_server.harness.script.next(Role.RESPONSE, {"sources_used": [SOURCE]})
+    token = await http_server.key()
+    forged = http_server.client(token, Host=FORGED)
     answer = await forged.post(MESSAGES, json=QUESTION)
 
-    read = await booth.client(token).get("/v1/conversations/c1")
+    read = await http_server.client(token).get("/v1/conversations/c1")
     [message] = read.json()["messages"]
-    keys = [key async for key in booth.house.client.scan_iter("*")]
-    stored = [await booth.house.client.dump(key) for key in keys]
+    keys = [key async for key in http_server.harness.client.scan_iter("*")]
+    stored = [await http_server.harness.client.dump(key) for key in keys]
 
     assert answer.headers["cache-control"] == "no-store"
-    assert message["answer"]["sources"][0]["link"].startswith(f"{booth.url}/v1/documents/")
+    assert message["answer"]["sources"][0]["link"].startswith(f"{http_server.url}/v1/documents/")
     assert [key for key, kept in zip(keys, stored, strict=True) if FORGED.encode() in kept] == []
 
 
-async def test_streams_are_kept_in_no_cache(booth: Booth) -> None:
-    client = booth.client(Accept="text/event-stream")
+async def test_streams_are_kept_in_no_cache(http_server: HttpServerFixture) -> None:
+    client = http_server.client(Accept="text/event-stream")
 
     answer = await client.post(MESSAGES, json=QUESTION)
 
     assert "no-store" in answer.headers["cache-control"]
 
 
-async def test_a_door_with_allowed_hosts_answers_under_no_other(house: House) -> None:
+async def test_a_door_with_allowed_hosts_answers_under_no_other(harness: WorkerHarness) -> None:
     hosts = AllowedHosts(["desk.acme.test"])
-    async with house.open(), open_booth(house, hosts=hosts, documents=Shelf()) as booth:
-        token = await booth.key()
-        for method, path in every_route(booth):
-            answer = await call(booth.client(token, Host=FORGED), method, path)
+    async with (
+        harness.open(),
+        open_booth(harness, hosts=hosts, documents=FakeDocuments()) as http_server,
+    ):
+        token = await http_server.key()
+        for method, path in every_route(http_server):
+            answer = await call(http_server.client(token, Host=FORGED), method, path)
             assert (answer.status_code, code_of(answer)) == (403, "host_not_allowed"), path
-        good = await booth.client(token, Host="desk.acme.test:8080").get("/v1/models")
-        alive = await booth.client(Host="10.0.0.9:8080").get("/healthz")
+        good = await http_server.client(token, Host="desk.acme.test:8080").get("/v1/models")
+        alive = await http_server.client(Host="10.0.0.9:8080").get("/healthz")
 
     assert (good.status_code, alive.status_code) == (200, 200)
 

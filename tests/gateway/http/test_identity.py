@@ -11,16 +11,22 @@ import pytest
 
 from envelope.question import Question
 from envelope.role import Role
+from gateway.api_keys import Scope
 from gateway.desk import Message
-from gateway.keys import Scope
-from tests.gateway.http.rig import Booth, Shelf, events, eventually, open_booth
 from tests.gateway.http.test_keys import call, every_route
-from tests.gateway.pushing.rig import memory_of
-from tests.gateway.slack.api import BOT, slack_api
-from tests.gateway.slack.rig import slack_desk
-from tests.gateway.telegram.api import bot_api
-from tests.gateway.telegram.rig import telegram_desk
-from tests.worker.cast import House
+from tests.support.chat_harness import memory_of
+from tests.support.fake_slack import BOT, slack_api
+from tests.support.fake_telegram import bot_api
+from tests.support.http_server import (
+    FakeDocuments,
+    HttpServerFixture,
+    events,
+    eventually,
+    open_booth,
+)
+from tests.support.slack_harness import slack_desk
+from tests.support.telegram_harness import telegram_desk
+from tests.support.worker_harness import WorkerHarness
 
 WORD = "xylophone"
 """What the private chat is about: no answer may ever hold it."""
@@ -31,15 +37,15 @@ COMPLETIONS = "/v1/chat/completions"
 
 
 @asynccontextmanager
-async def telegram_chat(house: House) -> AsyncIterator[None]:
-    async with bot_api() as api, telegram_desk(house, api) as desk:
+async def telegram_chat(harness: WorkerHarness) -> AsyncIterator[None]:
+    async with bot_api() as api, telegram_desk(harness, api) as desk:
         await desk.say(SENT["text"], id_=1)
         yield
 
 
 @asynccontextmanager
-async def slack_chat(house: House) -> AsyncIterator[None]:
-    async with slack_api() as api, slack_desk(house, api) as desk:
+async def slack_chat(harness: WorkerHarness) -> AsyncIterator[None]:
+    async with slack_api() as api, slack_desk(harness, api) as desk:
         await desk.say(f"<@{BOT}> {SENT['text']}", channel="D1", channel_type="im")
         yield
 
@@ -74,10 +80,10 @@ def spellings(channel: str, name: str) -> list[str]:
     ]
 
 
-async def answered(house: House, message_id: str) -> Question:
+async def answered(harness: WorkerHarness, message_id: str) -> Question:
     """Return the question of a message once it has its outcome."""
-    question: Question = (await eventually(lambda: house.broker.find(message_id)))[0]
-    assert await house.broker.outcome(question, block_seconds=20)
+    question: Question = (await eventually(lambda: harness.broker.find(message_id)))[0]
+    assert await harness.broker.outcome(question, block_seconds=20)
     return question
 
 
@@ -89,10 +95,13 @@ def plain(answer: httpx.Response) -> tuple[int, str]:
     return answer.status_code, json.dumps(error)
 
 
-async def attack(client: httpx.AsyncClient, booth: Booth, name: str, message_id: str) -> list[Any]:
+async def attack(
+    client: httpx.AsyncClient, http_server: HttpServerFixture, name: str, message_id: str
+) -> list[Any]:
     """Return what every route tells of a conversation and a message; what changes it comes last."""
     routes = sorted(
-        every_route(booth), key=lambda route: (route[0] == "DELETE", route[1].endswith("/messages"))
+        every_route(http_server),
+        key=lambda route: (route[0] == "DELETE", route[1].endswith("/messages")),
     )
     answers = [
         await call(client, method, path, conversation_id=name, message_id=message_id)
@@ -108,36 +117,42 @@ async def attack(client: httpx.AsyncClient, booth: Booth, name: str, message_id:
 
 
 @pytest.mark.parametrize("channel", CHATS)
-async def test_no_http_key_reaches_a_chat_of_another_channel(house: House, channel: str) -> None:
+async def test_no_http_key_reaches_a_chat_of_another_channel(
+    harness: WorkerHarness, channel: str
+) -> None:
     chat, name, unknown, message_id = CHATS[channel]
-    async with house.open(), chat(house), open_booth(house, documents=Shelf()) as booth:
-        question = await answered(house, message_id)
-        client = await booth.secret(scopes=frozenset(Scope))
+    async with (
+        harness.open(),
+        chat(harness),
+        open_booth(harness, documents=FakeDocuments()) as http_server,
+    ):
+        question = await answered(harness, message_id)
+        client = await http_server.secret(scopes=frozenset(Scope))
         for spelled, none in zip(
             spellings(channel, name), spellings(channel, unknown), strict=True
         ):
-            told = await attack(client, booth, spelled, message_id)
-            assert told == await attack(client, booth, none, message_id), spelled
+            told = await attack(client, http_server, spelled, message_id)
+            assert told == await attack(client, http_server, none, message_id), spelled
 
         assert question.conversation_id == f"{channel}/{name}"
-        assert (await house.memory.recall(question)).history[0].text == SENT["text"]
-        seen = house.script.seen[Role.LANG]
+        assert (await harness.memory.recall(question)).history[0].text == SENT["text"]
+        seen = harness.script.seen[Role.LANG]
     assert [one["history"] for one in seen if WORD in str(one["history"])] == []
 
 
 @pytest.mark.parametrize("channel", CHATS)
 async def test_a_chat_stored_before_ids_named_their_channel_is_out_of_reach(
-    house: House, channel: str
+    harness: WorkerHarness, channel: str
 ) -> None:
     _, name, unknown, message_id = CHATS[channel]
-    async with house.open(), open_booth(house, documents=Shelf()) as booth:
+    async with harness.open(), open_booth(harness, documents=FakeDocuments()) as http_server:
         # As doors of chat services stored it: the bare id, and what the channel knows of it.
-        await house.desk().ask(Message(str(SENT["text"]), name, message_id))
-        question = await answered(house, message_id)
-        await memory_of(house, channel).note_about(question, language="en")
-        client = await booth.secret(scopes=frozenset(Scope))
+        await harness.desk().ask(Message(str(SENT["text"]), name, message_id))
+        question = await answered(harness, message_id)
+        await memory_of(harness, channel).note_about(question, language="en")
+        client = await http_server.secret(scopes=frozenset(Scope))
 
-        for method, path in every_route(booth):
+        for method, path in every_route(http_server):
             if "{conversation_id}" in path:
                 told = await call(client, method, path, conversation_id=name, message_id=message_id)
                 assert told.status_code == 404, path
@@ -150,37 +165,44 @@ async def test_a_chat_stored_before_ids_named_their_channel_is_out_of_reach(
     assert own.status_code == 200
 
 
-async def test_the_same_id_names_two_conversations_in_two_channels(house: House) -> None:
-    async with house.open(), open_booth(house) as booth:
-        client = await booth.secret()
+async def test_the_same_id_names_two_conversations_in_two_channels(harness: WorkerHarness) -> None:
+    async with harness.open(), open_booth(harness) as http_server:
+        client = await http_server.secret()
         await client.post("/v1/conversations/7:0/messages", json=SENT)
 
-        async with bot_api() as api, telegram_desk(house, api) as desk:
+        async with bot_api() as api, telegram_desk(harness, api) as desk:
             await desk.say("And mine?", id_=1)
-            question = await answered(house, "1")
+            question = await answered(harness, "1")
 
-        assert (await house.memory.recall(question)).history[0].text == "And mine?"
+        assert (await harness.memory.recall(question)).history[0].text == "And mine?"
         [message] = (await client.get("/v1/conversations/7:0")).json()["messages"]
     assert message["text"] == SENT["text"]
 
 
-async def test_a_tenant_learns_nothing_of_anothers_conversations(booth: Booth) -> None:
-    owner, stranger = await booth.secret(), await booth.secret("other", scopes=frozenset(Scope))
+async def test_a_tenant_learns_nothing_of_anothers_conversations(
+    http_server: HttpServerFixture,
+) -> None:
+    owner, stranger = (
+        await http_server.secret(),
+        await http_server.secret("other", scopes=frozenset(Scope)),
+    )
     await owner.post(MESSAGES, json=SENT)
 
-    told = await attack(stranger, booth, "c1", "m1")
+    told = await attack(stranger, http_server, "c1", "m1")
 
-    assert told == await attack(stranger, booth, "c9", "m9")
+    assert told == await attack(stranger, http_server, "c9", "m9")
     [message] = (await owner.get("/v1/conversations/c1")).json()["messages"]
     assert message["text"] == SENT["text"]
 
 
-async def test_a_key_of_one_assistant_reaches_no_route_of_another(booth: Booth) -> None:
-    owner = await booth.secret()
-    bound = await booth.secret(assistants=("api",), scopes=frozenset(Scope))
+async def test_a_key_of_one_assistant_reaches_no_route_of_another(
+    http_server: HttpServerFixture,
+) -> None:
+    owner = await http_server.secret()
+    bound = await http_server.secret(assistants=("api",), scopes=frozenset(Scope))
     await owner.post(f"{MESSAGES}?assistant=docs", json=SENT)
 
-    for method, path in every_route(booth):
+    for method, path in every_route(http_server):
         if "{conversation_id}" in path or "{model}" in path:
             answer = await call(bound, method, f"{path}?assistant=docs")
             assert answer.status_code == 404, path
@@ -223,9 +245,9 @@ ECHOES: list[tuple[str, str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("method", "path", "options"), ECHOES)
 async def test_no_error_repeats_what_was_sent(
-    booth: Booth, method: str, path: str, options: dict[str, Any]
+    http_server: HttpServerFixture, method: str, path: str, options: dict[str, Any]
 ) -> None:
-    client = await booth.secret()
+    client = await http_server.secret()
     await client.post(MESSAGES, json=SENT)
 
     answer = await client.request(method, path, **options)
@@ -236,8 +258,10 @@ async def test_no_error_repeats_what_was_sent(
         assert sent not in str(answer.headers)
 
 
-async def test_who_may_ask_alone_follows_and_stops_no_message_of_another_key(booth: Booth) -> None:
-    owner, stranger = await booth.secret(), await booth.secret(scopes=ASK_ALONE)
+async def test_who_may_ask_alone_follows_and_stops_no_message_of_another_key(
+    http_server: HttpServerFixture,
+) -> None:
+    owner, stranger = await http_server.secret(), await http_server.secret(scopes=ASK_ALONE)
     await owner.post(MESSAGES, json=SENT)
     told = [
         await stranger.get(f"{MESSAGES}/m1/events"),
@@ -253,14 +277,14 @@ async def test_who_may_ask_alone_follows_and_stops_no_message_of_another_key(boo
 
 
 async def test_who_may_ask_alone_stops_nothing_that_another_key_has_under_way(
-    booth: Booth,
+    http_server: HttpServerFixture,
 ) -> None:
     gate = asyncio.Event()
-    booth.house.script.next(Role.ESSENCE, lambda _reads: opened(gate))
-    owner, stranger = await booth.secret(), await booth.secret(scopes=ASK_ALONE)
+    http_server.harness.script.next(Role.ESSENCE, lambda _reads: opened(gate))
+    owner, stranger = await http_server.secret(), await http_server.secret(scopes=ASK_ALONE)
     async with asyncio.TaskGroup() as tasks:
         asked = tasks.create_task(owner.post(MESSAGES, json=SENT))
-        await eventually(lambda: booth.house.broker.find("m1"))
+        await eventually(lambda: http_server.harness.broker.find("m1"))
         refused = await stranger.post(f"{MESSAGES}/m1/cancel")
         gate.set()
 
@@ -269,9 +293,9 @@ async def test_who_may_ask_alone_stops_nothing_that_another_key_has_under_way(
 
 
 async def test_who_may_ask_alone_gets_no_stored_answer_for_an_id_and_a_guessed_text(
-    booth: Booth,
+    http_server: HttpServerFixture,
 ) -> None:
-    owner, stranger = await booth.secret(), await booth.secret(scopes=ASK_ALONE)
+    owner, stranger = await http_server.secret(), await http_server.secret(scopes=ASK_ALONE)
     await owner.post(MESSAGES, json=SENT)
 
     guessed = await stranger.post(MESSAGES, json=SENT)
@@ -283,9 +307,13 @@ async def test_who_may_ask_alone_gets_no_stored_answer_for_an_id_and_a_guessed_t
 
 
 async def test_who_may_ask_alone_goes_on_with_an_own_message_at_another_process(
-    any_house: House,
+    any_harness: WorkerHarness,
 ) -> None:
-    async with any_house.open(), open_booth(any_house) as first, open_booth(any_house) as second:
+    async with (
+        any_harness.open(),
+        open_booth(any_harness) as first,
+        open_booth(any_harness) as second,
+    ):
         token = await first.key(scopes=ASK_ALONE)
         one, other = first.client(token), second.client(token)
 
@@ -304,8 +332,8 @@ async def test_who_may_ask_alone_goes_on_with_an_own_message_at_another_process(
     assert named[0].json() == named[1].json()
 
 
-async def test_who_may_read_follows_what_another_key_asked(booth: Booth) -> None:
-    asks, reads = await booth.secret(scopes=ASK_ALONE), await booth.secret()
+async def test_who_may_read_follows_what_another_key_asked(http_server: HttpServerFixture) -> None:
+    asks, reads = await http_server.secret(scopes=ASK_ALONE), await http_server.secret()
     asked = await asks.post(MESSAGES, json=SENT)
 
     followed = await events(reads, "GET", f"{MESSAGES}/m1/events")

@@ -9,9 +9,9 @@ import pytest
 from fastapi.routing import APIRoute
 
 from envelope.role import Role
-from gateway.keys import DEFAULT_SCOPES, Scope
-from tests.gateway.http.rig import WEBSITE, Booth, Shelf, open_booth
-from tests.worker.cast import House
+from gateway.api_keys import DEFAULT_SCOPES, Scope
+from tests.support.http_server import WEBSITE, FakeDocuments, HttpServerFixture, open_booth
+from tests.support.worker_harness import WorkerHarness
 
 MESSAGES = "/v1/conversations/c1/messages"
 QUESTION = {"text": "How do I add a rule?"}
@@ -24,11 +24,11 @@ BODIES: dict[str, object] = {
 }
 
 
-def every_route(booth: Booth) -> list[tuple[str, str]]:
+def every_route(http_server: HttpServerFixture) -> list[tuple[str, str]]:
     """Method and path of every route of the application but the open ones."""
     found = [
         (method, route.path)
-        for route in booth.routes
+        for route in http_server.routes
         if isinstance(route, APIRoute) and route.path not in OPEN
         for method in sorted(route.methods or ())
     ]
@@ -43,47 +43,53 @@ async def call(client: httpx.AsyncClient, method: str, path: str, **names: str) 
     return await client.request(method, path.format(**names), json=body)
 
 
-async def test_no_route_answers_without_a_key_once_there_is_one(booth: Booth) -> None:
-    await booth.key()
-    for client in (booth.client(), booth.client("nonsense"), booth.client("refdesk_secret_x_y")):
-        for method, path in every_route(booth):
+async def test_no_route_answers_without_a_key_once_there_is_one(
+    http_server: HttpServerFixture,
+) -> None:
+    await http_server.key()
+    for client in (
+        http_server.client(),
+        http_server.client("nonsense"),
+        http_server.client("refdesk_secret_x_y"),
+    ):
+        for method, path in every_route(http_server):
             answer = await call(client, method, path)
 
             assert answer.status_code == 401, (method, path)
             assert answer.headers["www-authenticate"] == "Bearer"
 
 
-async def test_a_revoked_key_and_a_forged_one_open_nothing(booth: Booth) -> None:
-    token = await booth.key()
-    [key] = await booth.keys.all()
-    assert (await booth.client(token).post(MESSAGES, json=QUESTION)).status_code == 200
+async def test_a_revoked_key_and_a_forged_one_open_nothing(http_server: HttpServerFixture) -> None:
+    token = await http_server.key()
+    [key] = await http_server.keys.all()
+    assert (await http_server.client(token).post(MESSAGES, json=QUESTION)).status_code == 200
 
-    forged = await booth.client(f"{token[:-1]}{'A' if token[-1] != 'A' else 'B'}").get(
+    forged = await http_server.client(f"{token[:-1]}{'A' if token[-1] != 'A' else 'B'}").get(
         MESSAGES[:19]
     )
-    await booth.keys.put(key.model_copy(update={"revoked_at": 1.0}))
-    revoked = await booth.client(token).post(MESSAGES, json=QUESTION)
-    await booth.keys.put(key.model_copy(update={"expires_at": 1.0}))
-    expired = await booth.client(token).post(MESSAGES, json=QUESTION)
+    await http_server.keys.put(key.model_copy(update={"revoked_at": 1.0}))
+    revoked = await http_server.client(token).post(MESSAGES, json=QUESTION)
+    await http_server.keys.put(key.model_copy(update={"expires_at": 1.0}))
+    expired = await http_server.client(token).post(MESSAGES, json=QUESTION)
 
     assert [forged.status_code, revoked.status_code, expired.status_code] == [401] * 3
 
 
-async def test_only_a_hash_of_a_key_is_stored(booth: Booth) -> None:
-    token = await booth.key()
+async def test_only_a_hash_of_a_key_is_stored(http_server: HttpServerFixture) -> None:
+    token = await http_server.key()
 
-    stored = await booth.house.client.hgetall("rd:keys")
+    stored = await http_server.harness.client.hgetall("rd:keys")
 
     secret = token.split("_", 3)[3]
     assert len(secret) > 20
     assert secret not in str(stored)
 
 
-async def test_only_a_hash_of_a_visitors_token_is_stored(booth: Booth) -> None:
-    visitor = await booth.visitor(await booth.public())
+async def test_only_a_hash_of_a_visitors_token_is_stored(http_server: HttpServerFixture) -> None:
+    visitor = await http_server.visitor(await http_server.public())
 
-    kept = [key async for key in booth.house.client.scan_iter("rd:*:visit")]
-    stored = await booth.house.client.mget(kept)
+    kept = [key async for key in http_server.harness.client.scan_iter("rd:*:visit")]
+    stored = await http_server.harness.client.mget(kept)
 
     assert len(kept) == 1
     assert visitor.client.headers["X-Conversation-Token"] not in str([*kept, *stored])
@@ -91,12 +97,14 @@ async def test_only_a_hash_of_a_visitors_token_is_stored(booth: Booth) -> None:
 
 
 @pytest.mark.parametrize("scope", sorted(DEFAULT_SCOPES))
-async def test_a_key_without_a_scope_cannot_use_its_routes(booth: Booth, scope: Scope) -> None:
-    client = await booth.secret(scopes=frozenset(Scope) - {scope})
+async def test_a_key_without_a_scope_cannot_use_its_routes(
+    http_server: HttpServerFixture, scope: Scope
+) -> None:
+    client = await http_server.secret(scopes=frozenset(Scope) - {scope})
 
     refused = [
         answer.json()["error"]["code"]
-        for method, path in every_route(booth)
+        for method, path in every_route(http_server)
         if (answer := await call(client, method, path)).status_code == 403
     ]
 
@@ -104,15 +112,15 @@ async def test_a_key_without_a_scope_cannot_use_its_routes(booth: Booth, scope: 
     assert set(refused) == {"missing_scope"}
 
 
-async def test_no_route_shows_a_tenant_what_is_anothers(booth: Booth) -> None:
+async def test_no_route_shows_a_tenant_what_is_anothers(http_server: HttpServerFixture) -> None:
     word = "xylophone"
-    owner, stranger = await booth.secret("acme"), await booth.secret("other")
+    owner, stranger = await http_server.secret("acme"), await http_server.secret("other")
     sent = {"text": f"What is a {word}?", "message_id": "m1"}
     await owner.post(MESSAGES, json=sent)
     await owner.post(f"{MESSAGES}/m1/feedback", json={"thumb": "up", "reason": word})
     before = (await owner.get("/v1/conversations/c1")).json()
 
-    for method, path in every_route(booth):
+    for method, path in every_route(http_server):
         answer = await call(stranger, method, path)
 
         assert word not in answer.text, (method, path)
@@ -120,8 +128,8 @@ async def test_no_route_shows_a_tenant_what_is_anothers(booth: Booth) -> None:
     assert (await owner.get("/v1/conversations/c1")).json() == before
 
 
-async def test_a_key_reaches_only_its_own_assistants(booth: Booth) -> None:
-    client = await booth.secret(assistants=("api",))
+async def test_a_key_reaches_only_its_own_assistants(http_server: HttpServerFixture) -> None:
+    client = await http_server.secret(assistants=("api",))
 
     own = await client.post(MESSAGES, json={**QUESTION, "message_id": "m1"})
     other = await client.post(f"{MESSAGES}?assistant=docs", json=QUESTION)
@@ -129,22 +137,24 @@ async def test_a_key_reaches_only_its_own_assistants(booth: Booth) -> None:
 
     assert own.status_code == 200
     assert (other.status_code, elsewhere.status_code) == (404, 404)
-    [question] = await booth.house.broker.find("m1")
+    [question] = await http_server.harness.broker.find("m1")
     assert (question.tenant, question.assistant) == ("acme", "api")
 
 
-async def test_two_visitors_of_one_widget_see_nothing_of_each_other(booth: Booth) -> None:
-    token = await booth.public()
-    ann, ben = await booth.visitor(token), await booth.visitor(token)
+async def test_two_visitors_of_one_widget_see_nothing_of_each_other(
+    http_server: HttpServerFixture,
+) -> None:
+    token = await http_server.public()
+    ann, ben = await http_server.visitor(token), await http_server.visitor(token)
     sent = {"text": "What is a xylophone?", "message_id": "m1"}
     assert (await ann.client.post(f"{ann.path}/messages", json=sent)).status_code == 200
 
-    for method, path in every_route(booth):
+    for method, path in every_route(http_server):
         if "{conversation_id}" not in path:
             continue
         answer = await call(ben.client, method, path, conversation_id=ann.conversation_id)
         assert answer.status_code == 404, (method, path)
-        tokenless = booth.client(token, Origin=WEBSITE)
+        tokenless = http_server.client(token, Origin=WEBSITE)
         without = await call(tokenless, method, path, conversation_id=ann.conversation_id)
         assert (without.status_code, without.json()["error"]["code"]) == (
             403,
@@ -156,18 +166,20 @@ async def test_two_visitors_of_one_widget_see_nothing_of_each_other(booth: Booth
     assert (await ben.client.get(ben.path)).json()["messages"] == []
 
 
-async def test_a_public_key_opens_no_conversation_of_a_secret_one(booth: Booth) -> None:
-    owner = await booth.secret()
+async def test_a_public_key_opens_no_conversation_of_a_secret_one(
+    http_server: HttpServerFixture,
+) -> None:
+    owner = await http_server.secret()
     await owner.post(MESSAGES, json=QUESTION)
-    visitor = await booth.visitor(await booth.public())
+    visitor = await http_server.visitor(await http_server.public())
 
     answer = await visitor.client.get("/v1/conversations/c1")
 
     assert answer.status_code == 404
 
 
-async def test_a_forgotten_visit_is_over(booth: Booth) -> None:
-    visitor = await booth.visitor(await booth.public())
+async def test_a_forgotten_visit_is_over(http_server: HttpServerFixture) -> None:
+    visitor = await http_server.visitor(await http_server.public())
     await visitor.client.post(f"{visitor.path}/messages", json=QUESTION)
 
     forgotten = await visitor.client.delete(visitor.path)
@@ -179,10 +191,14 @@ async def test_a_forgotten_visit_is_over(booth: Booth) -> None:
 @pytest.mark.parametrize(
     "origin", ["https://evil.test", "http://www.acme.test", f"{WEBSITE}.evil.test", "null", None]
 )
-async def test_a_public_key_works_from_its_websites_alone(booth: Booth, origin: str | None) -> None:
+async def test_a_public_key_works_from_its_websites_alone(
+    http_server: HttpServerFixture, origin: str | None
+) -> None:
     headers = {} if origin is None else {"Origin": origin}
 
-    answer = await booth.client(await booth.public(), **headers).post("/v1/conversations")
+    answer = await http_server.client(await http_server.public(), **headers).post(
+        "/v1/conversations"
+    )
 
     assert (answer.status_code, answer.json()["error"]["code"]) == (403, "origin_not_allowed")
     # The page may read why, and nothing that it says is a secret.
@@ -191,15 +207,17 @@ async def test_a_public_key_works_from_its_websites_alone(booth: Booth, origin: 
 
 
 async def test_browsers_may_read_answers_on_the_websites_of_public_keys_alone(
-    booth: Booth,
+    http_server: HttpServerFixture,
 ) -> None:
-    await booth.public()
+    await http_server.public()
     asked = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "x"}
 
-    allowed = await booth.client(Origin=WEBSITE, **asked).options(MESSAGES)
-    foreign = await booth.client(Origin="https://evil.test", **asked).options(MESSAGES)
-    opened = await booth.client(await booth.public(), Origin=WEBSITE).post("/v1/conversations")
-    owner = booth.client(await booth.key(), Origin="https://evil.test")
+    allowed = await http_server.client(Origin=WEBSITE, **asked).options(MESSAGES)
+    foreign = await http_server.client(Origin="https://evil.test", **asked).options(MESSAGES)
+    opened = await http_server.client(await http_server.public(), Origin=WEBSITE).post(
+        "/v1/conversations"
+    )
+    owner = http_server.client(await http_server.key(), Origin="https://evil.test")
     secret = await owner.post(MESSAGES, json=QUESTION)
     unknown = await owner.get("/v1/conversations/nobodys")
 
@@ -212,8 +230,12 @@ async def test_browsers_may_read_answers_on_the_websites_of_public_keys_alone(
     assert "access-control-allow-origin" not in {*secret.headers, *unknown.headers}
 
 
-async def test_a_limit_holds_over_two_processes(any_house: House) -> None:
-    async with any_house.open(), open_booth(any_house) as first, open_booth(any_house) as second:
+async def test_a_limit_holds_over_two_processes(any_harness: WorkerHarness) -> None:
+    async with (
+        any_harness.open(),
+        open_booth(any_harness) as first,
+        open_booth(any_harness) as second,
+    ):
         token = await first.key(requests_per_minute=4)
         clients = [first.client(token), second.client(token)]
 
@@ -224,9 +246,11 @@ async def test_a_limit_holds_over_two_processes(any_house: House) -> None:
     assert answers[-1].json()["error"]["type"] == "rate_limit_error"
 
 
-async def test_one_visitor_cannot_use_up_a_widgets_questions(booth: Booth) -> None:
-    token = await booth.public(visitor_questions_per_day=2, questions_per_day=3)
-    ann = await booth.visitor(token)
+async def test_one_visitor_cannot_use_up_a_widgets_questions(
+    http_server: HttpServerFixture,
+) -> None:
+    token = await http_server.public(visitor_questions_per_day=2, questions_per_day=3)
+    ann = await http_server.visitor(token)
 
     answers = [await ann.client.post(f"{ann.path}/messages", json=QUESTION) for _ in range(3)]
 
@@ -244,11 +268,11 @@ async def test_one_visitor_cannot_use_up_a_widgets_questions(booth: Booth) -> No
     ],
 )
 async def test_visitors_behind_a_trusted_proxy_have_limits_of_their_own(
-    house: House, proxies: tuple[str, ...], statuses: list[int]
+    harness: WorkerHarness, proxies: tuple[str, ...], statuses: list[int]
 ) -> None:
     told = ["203.0.113.1", "203.0.113.2", "203.0.113.1", "198.51.100.9, 203.0.113.2"]
-    async with house.open(), open_booth(house, trusted_proxies=proxies) as booth:
-        visitor = await booth.visitor(await booth.public(visitor_questions_per_day=1))
+    async with harness.open(), open_booth(harness, trusted_proxies=proxies) as http_server:
+        visitor = await http_server.visitor(await http_server.public(visitor_questions_per_day=1))
 
         answers = [
             await visitor.client.post(
@@ -263,13 +287,13 @@ async def test_visitors_behind_a_trusted_proxy_have_limits_of_their_own(
 
 @pytest.mark.parametrize(("proxies", "scheme"), [((), "http"), (("127.0.0.1",), "https")])
 async def test_links_have_the_scheme_that_a_trusted_proxy_tells(
-    house: House, proxies: tuple[str, ...], scheme: str
+    harness: WorkerHarness, proxies: tuple[str, ...], scheme: str
 ) -> None:
     cited = {"number": 1, "chunk_id": "rules#1", "title": "Rules"}
-    house.script.next(Role.RESPONSE, {"sources_used": [cited]})
-    door = open_booth(house, trusted_proxies=proxies, documents=Shelf())
-    async with house.open(), door as booth:
-        client = await booth.secret()
+    harness.script.next(Role.RESPONSE, {"sources_used": [cited]})
+    door = open_booth(harness, trusted_proxies=proxies, documents=FakeDocuments())
+    async with harness.open(), door as http_server:
+        client = await http_server.secret()
         forwarded = {"X-Forwarded-Proto": "https", "Host": "desk.acme.test"}
         answer = await client.post(MESSAGES, json=QUESTION, headers=forwarded)
 
@@ -277,7 +301,9 @@ async def test_links_have_the_scheme_that_a_trusted_proxy_tells(
     assert link.startswith(f"{scheme}://desk.acme.test/v1/documents/")
 
 
-async def test_without_keys_the_machine_itself_is_let_in_and_no_website(booth: Booth) -> None:
+async def test_without_keys_the_machine_itself_is_let_in_and_no_website(
+    http_server: HttpServerFixture,
+) -> None:
     for headers in (
         {"Host": "evil.test"},
         {"Origin": "https://evil.test"},
@@ -285,42 +311,44 @@ async def test_without_keys_the_machine_itself_is_let_in_and_no_website(booth: B
         {"Host": "127.0.0.1.evil.test"},
         {"X-Forwarded-For": "203.0.113.7"},
     ):
-        answer = await booth.client(**headers).post(MESSAGES, json=QUESTION)
+        answer = await http_server.client(**headers).post(MESSAGES, json=QUESTION)
 
         assert (answer.status_code, answer.json()["error"]["code"]) == (403, "not_local")
-    assert (await booth.client().post(MESSAGES, json=QUESTION)).status_code == 200
+    assert (await http_server.client().post(MESSAGES, json=QUESTION)).status_code == 200
 
 
-async def test_a_door_that_had_a_key_needs_one_after_redis_forgot_it(booth: Booth) -> None:
-    await booth.key()
-    assert (await booth.client().post(MESSAGES, json=QUESTION)).status_code == 401
+async def test_a_door_that_had_a_key_needs_one_after_redis_forgot_it(
+    http_server: HttpServerFixture,
+) -> None:
+    await http_server.key()
+    assert (await http_server.client().post(MESSAGES, json=QUESTION)).status_code == 401
 
-    await booth.house.client.flushall()
+    await http_server.harness.client.flushall()
 
-    for method, path in every_route(booth):
-        answer = await call(booth.client(), method, path)
+    for method, path in every_route(http_server):
+        answer = await call(http_server.client(), method, path)
         assert answer.status_code == 401, (method, path)
 
 
-async def test_a_door_to_the_network_lets_nobody_in_without_a_key(house: House) -> None:
-    async with open_booth(house, open_tenant=None) as booth:
-        for method, path in every_route(booth):
-            answer = await call(booth.client(), method, path)
+async def test_a_door_to_the_network_lets_nobody_in_without_a_key(harness: WorkerHarness) -> None:
+    async with open_booth(harness, open_tenant=None) as http_server:
+        for method, path in every_route(http_server):
+            answer = await call(http_server.client(), method, path)
 
             assert answer.status_code == 401, (method, path)
 
 
 async def test_no_log_line_names_a_key_a_token_or_a_text(
-    booth: Booth, capsys: pytest.CaptureFixture[str]
+    http_server: HttpServerFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    token = await booth.public()
-    ann = await booth.visitor(token)
+    token = await http_server.public()
+    ann = await http_server.visitor(token)
     sent = {"text": "What is a xylophone?", "message_id": "m1"}
     capsys.readouterr()
 
     await ann.client.post(f"{ann.path}/messages?assistant=docs&x=marimba", json=sent)
-    await booth.client("refdesk_secret_marimba").get("/v1/conversations/marimba")
-    await booth.client(token, Origin="https://marimba.test").get("/marimba")
+    await http_server.client("refdesk_secret_marimba").get("/v1/conversations/marimba")
+    await http_server.client(token, Origin="https://marimba.test").get("/marimba")
 
     said = capsys.readouterr()
     logged = said.out + said.err
@@ -329,8 +357,8 @@ async def test_no_log_line_names_a_key_a_token_or_a_text(
         assert word not in logged
 
 
-async def test_every_answer_has_a_request_id(booth: Booth) -> None:
-    client = booth.client()
+async def test_every_answer_has_a_request_id(http_server: HttpServerFixture) -> None:
+    client = http_server.client()
 
     given = await client.get("/v1/conversations/c1", headers={"X-Request-Id": "abc-1"})
     odd = await client.get("/nowhere", headers={"X-Request-Id": "a b"})
@@ -339,18 +367,18 @@ async def test_every_answer_has_a_request_id(booth: Booth) -> None:
     assert re.fullmatch(r"[0-9a-f]{32}", odd.headers["x-request-id"])
 
 
-async def test_the_journal_names_the_request(booth: Booth) -> None:
-    client = booth.client(**{"X-Request-Id": "abc-1"})
+async def test_the_journal_names_the_request(http_server: HttpServerFixture) -> None:
+    client = http_server.client(**{"X-Request-Id": "abc-1"})
     await client.post(MESSAGES, json={**QUESTION, "message_id": "m1"})
 
-    [question] = await booth.house.broker.find("m1")
-    [first, *_] = await booth.house.broker.journal(question)
+    [question] = await http_server.harness.broker.find("m1")
+    [first, *_] = await http_server.harness.broker.journal(question)
 
     assert first.fields["request_id"] == "abc-1"
 
 
-async def test_a_body_that_is_too_large_is_not_even_read(booth: Booth) -> None:
-    client = booth.client()
+async def test_a_body_that_is_too_large_is_not_even_read(http_server: HttpServerFixture) -> None:
+    client = http_server.client()
 
     async def endless() -> Any:
         for _ in range(20):

@@ -5,24 +5,24 @@ import asyncio
 import pytest
 
 from envelope.role import Role
-from tests.gateway.http.rig import (
-    Booth,
-    Seen,
+from tests.support.http_server import (
+    HttpServerFixture,
+    RecordedRequests,
     events,
     eventually,
     open_booth,
     read_events,
     text_of,
 )
-from tests.worker.cast import House
+from tests.support.worker_harness import WorkerHarness
 
 MESSAGES = "/v1/conversations/c1/messages"
 QUESTION = {"text": "How do I add a rule?"}
 LONG = "One word after the other makes an answer that is long enough for pieces. " * 5
 
 
-async def test_a_message_gets_its_answer_as_json(booth: Booth) -> None:
-    answer = await booth.client().post(MESSAGES, json={**QUESTION, "message_id": "m1"})
+async def test_a_message_gets_its_answer_as_json(http_server: HttpServerFixture) -> None:
+    answer = await http_server.client().post(MESSAGES, json={**QUESTION, "message_id": "m1"})
 
     assert answer.status_code == 200
     assert answer.headers["x-message-id"] == "m1"
@@ -31,10 +31,12 @@ async def test_a_message_gets_its_answer_as_json(booth: Booth) -> None:
     assert (told["conversation_id"], told["message_id"]) == ("c1", "m1")
 
 
-async def test_a_message_gets_its_stages_and_its_answer_as_events(booth: Booth) -> None:
-    booth.house.script.next(Role.RESPONSE, {"response": LONG})
+async def test_a_message_gets_its_stages_and_its_answer_as_events(
+    http_server: HttpServerFixture,
+) -> None:
+    http_server.harness.script.next(Role.RESPONSE, {"response": LONG})
 
-    seen = await events(booth.client(), "POST", MESSAGES, json=QUESTION)
+    seen = await events(http_server.client(), "POST", MESSAGES, json=QUESTION)
 
     names = list(dict.fromkeys(event.name for event in seen))
     stages = [event.data["stage"] for event in seen if event.name == "stage"]
@@ -47,16 +49,18 @@ async def test_a_message_gets_its_stages_and_its_answer_as_events(booth: Booth) 
     assert len({event.id for event in seen}) == len(seen)
 
 
-async def test_nothing_of_an_answer_is_sent_before_it_was_checked(booth: Booth) -> None:
+async def test_nothing_of_an_answer_is_sent_before_it_was_checked(
+    http_server: HttpServerFixture,
+) -> None:
     gate = asyncio.Event()
 
     async def judge_late() -> dict[str, object]:
         await gate.wait()
         return {}
 
-    booth.house.script.next(Role.QUALITY, lambda _reads: judge_late())
-    client = booth.client()
-    seen: list[Seen] = []
+    http_server.harness.script.next(Role.QUALITY, lambda _reads: judge_late())
+    client = http_server.client()
+    seen: list[RecordedRequests] = []
     headers = {"Accept": "text/event-stream"}
     async with client.stream("POST", MESSAGES, json=QUESTION, headers=headers) as answer:
         async for event in read_events(answer):
@@ -68,12 +72,12 @@ async def test_nothing_of_an_answer_is_sent_before_it_was_checked(booth: Booth) 
     assert seen[-1].data["text"] == "Open Routing [1]."
 
 
-async def test_events_show_only_what_is_meant_to_be_seen(booth: Booth) -> None:
-    booth.house.script.next(
+async def test_events_show_only_what_is_meant_to_be_seen(http_server: HttpServerFixture) -> None:
+    http_server.harness.script.next(
         Role.SEARCH, {"search_context": "of nobody's business", "search_quality": "good"}
     )
 
-    seen = await events(booth.client(), "POST", MESSAGES, json=QUESTION)
+    seen = await events(http_server.client(), "POST", MESSAGES, json=QUESTION)
 
     fields = {name for event in seen for name in event.data}
     assert "nobody" not in str([event.data for event in seen])
@@ -84,9 +88,11 @@ async def test_events_show_only_what_is_meant_to_be_seen(booth: Booth) -> None:
     }  # fmt: skip
 
 
-async def test_a_stream_says_that_no_proxy_may_hold_it_back(booth: Booth) -> None:
+async def test_a_stream_says_that_no_proxy_may_hold_it_back(http_server: HttpServerFixture) -> None:
     headers = {"Accept": "text/event-stream"}
-    async with booth.client().stream("POST", MESSAGES, json=QUESTION, headers=headers) as answer:
+    async with http_server.client().stream(
+        "POST", MESSAGES, json=QUESTION, headers=headers
+    ) as answer:
         assert answer.headers["content-type"].startswith("text/event-stream")
         assert answer.headers["cache-control"] == "no-store, no-transform"
         assert answer.headers["x-accel-buffering"] == "no"
@@ -110,13 +116,13 @@ async def test_a_stream_says_that_no_proxy_may_hold_it_back(booth: Booth) -> Non
     ],
 )
 async def test_a_silent_stream_says_that_it_is_still_there(
-    house: House, path: str, body: dict[str, object]
+    harness: WorkerHarness, path: str, body: dict[str, object]
 ) -> None:
     said = 0
     headers = {"Accept": "text/event-stream"}
     async with (
-        open_booth(house, heartbeat_seconds=0.1) as booth,
-        booth.client().stream("POST", path, json=body, headers=headers) as answer,
+        open_booth(harness, heartbeat_seconds=0.1) as http_server,
+        http_server.client().stream("POST", path, json=body, headers=headers) as answer,
     ):
         async for line in answer.aiter_lines():
             said += line == ": still here"
@@ -126,9 +132,15 @@ async def test_a_silent_stream_says_that_it_is_still_there(
     assert said == 2
 
 
-async def test_a_reader_goes_on_after_any_event_also_at_another_process(any_house: House) -> None:
-    any_house.script.next(Role.RESPONSE, {"response": LONG})
-    async with any_house.open(), open_booth(any_house) as first, open_booth(any_house) as second:
+async def test_a_reader_goes_on_after_any_event_also_at_another_process(
+    any_harness: WorkerHarness,
+) -> None:
+    any_harness.script.next(Role.RESPONSE, {"response": LONG})
+    async with (
+        any_harness.open(),
+        open_booth(any_harness) as first,
+        open_booth(any_harness) as second,
+    ):
         sent = {**QUESTION, "message_id": "m1"}
         every = await events(first.client(), "POST", MESSAGES, json=sent)
         other = second.client()
@@ -142,8 +154,8 @@ async def test_a_reader_goes_on_after_any_event_also_at_another_process(any_hous
         assert await events(other, "GET", f"{MESSAGES}/m1/events") == every
 
 
-async def test_a_reader_who_has_everything_is_told_to_stop(booth: Booth) -> None:
-    client = booth.client()
+async def test_a_reader_who_has_everything_is_told_to_stop(http_server: HttpServerFixture) -> None:
+    client = http_server.client()
     seen = await events(client, "POST", MESSAGES, json={**QUESTION, "message_id": "m1"})
 
     again = await client.get(f"{MESSAGES}/m1/events", headers={"Last-Event-ID": seen[-1].id})
@@ -156,9 +168,9 @@ async def test_a_reader_who_has_everything_is_told_to_stop(booth: Booth) -> None
     [("nonsense", 400), ("9999999999999-0.0", 400), ("1-1.99999999999", 400), ("0-0.0", 200)],
 )
 async def test_a_place_that_does_not_exist_is_refused(
-    booth: Booth, event_id: str, status: int
+    http_server: HttpServerFixture, event_id: str, status: int
 ) -> None:
-    client = booth.client()
+    client = http_server.client()
     await client.post(MESSAGES, json={**QUESTION, "message_id": "m1"})
 
     answer = await client.get(f"{MESSAGES}/m1/events", headers={"Last-Event-ID": event_id})
@@ -166,18 +178,20 @@ async def test_a_place_that_does_not_exist_is_refused(
     assert answer.status_code == status
 
 
-async def test_the_same_message_sent_twice_is_answered_once(booth: Booth) -> None:
-    client = booth.client()
+async def test_the_same_message_sent_twice_is_answered_once(http_server: HttpServerFixture) -> None:
+    client = http_server.client()
     sent = {**QUESTION, "message_id": "m1"}
 
     answers = await asyncio.gather(*(client.post(MESSAGES, json=sent) for _ in range(3)))
 
     assert [answer.json() for answer in answers] == [answers[0].json()] * 3
-    assert len(booth.house.script.seen[Role.RESPONSE]) == 1
+    assert len(http_server.harness.script.seen[Role.RESPONSE]) == 1
 
 
-async def test_an_idempotency_key_names_one_message_of_its_conversation(booth: Booth) -> None:
-    client = booth.client()
+async def test_an_idempotency_key_names_one_message_of_its_conversation(
+    http_server: HttpServerFixture,
+) -> None:
+    client = http_server.client()
     client.headers["Idempotency-Key"] = "order 1/x"
 
     first = await client.post(MESSAGES, json=QUESTION)
@@ -186,11 +200,11 @@ async def test_an_idempotency_key_names_one_message_of_its_conversation(booth: B
 
     assert first.json() == again.json()
     assert other.json()["conversation_id"] == "c2"
-    assert len(booth.house.script.seen[Role.RESPONSE]) == 2
+    assert len(http_server.harness.script.seen[Role.RESPONSE]) == 2
 
 
-async def test_another_text_under_a_used_id_is_refused(booth: Booth) -> None:
-    client = booth.client()
+async def test_another_text_under_a_used_id_is_refused(http_server: HttpServerFixture) -> None:
+    client = http_server.client()
     await client.post(MESSAGES, json={**QUESTION, "message_id": "m1"})
 
     answer = await client.post(MESSAGES, json={"text": "Another.", "message_id": "m1"})
@@ -199,9 +213,9 @@ async def test_another_text_under_a_used_id_is_refused(booth: Booth) -> None:
     assert answer.json()["error"]["code"] == "message_id_reused"
 
 
-async def test_a_question_that_nobody_works_on_ends_with_an_apology(house: House) -> None:
-    async with open_booth(house, deadline_seconds=1.0) as booth:
-        client = booth.client()
+async def test_a_question_that_nobody_works_on_ends_with_an_apology(harness: WorkerHarness) -> None:
+    async with open_booth(harness, deadline_seconds=1.0) as http_server:
+        client = http_server.client()
         sent = {**QUESTION, "language": "de"}
 
         seen, answer = await asyncio.gather(
@@ -213,10 +227,10 @@ async def test_a_question_that_nobody_works_on_ends_with_an_apology(house: House
     assert text_of(seen) == answer.json()["text"] == "apology/de"
 
 
-async def test_what_waits_ends_when_the_process_stops(any_house: House) -> None:
-    async with open_booth(any_house) as booth:
-        client = booth.client()
-        seen: list[Seen] = []
+async def test_what_waits_ends_when_the_process_stops(any_harness: WorkerHarness) -> None:
+    async with open_booth(any_harness) as http_server:
+        client = http_server.client()
+        seen: list[RecordedRequests] = []
         headers = {"Accept": "text/event-stream"}
 
         async def follow() -> None:
@@ -227,8 +241,8 @@ async def test_what_waits_ends_when_the_process_stops(any_house: House) -> None:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(follow())
             asked = tasks.create_task(waiting)
-            await eventually(lambda: both_wait(any_house))
-            booth.stopping.set()
+            await eventually(lambda: both_wait(any_harness))
+            http_server.stopping.set()
 
     assert [event.name for event in seen] in (["accepted"], [])
     assert asked.result().status_code == 503
@@ -236,17 +250,21 @@ async def test_what_waits_ends_when_the_process_stops(any_house: House) -> None:
     assert asked.result().headers["retry-after"] == "1"
 
 
-async def test_who_comes_to_a_full_desk_waits_in_front_of_it(house: House) -> None:
+async def test_who_comes_to_a_full_desk_waits_in_front_of_it(harness: WorkerHarness) -> None:
     gate = asyncio.Event()
-    house.script.next(Role.ESSENCE, lambda _reads: after(gate))
-    async with house.open(), open_booth(house, quota=1) as booth, asyncio.TaskGroup() as tasks:
-        client = booth.client()
+    harness.script.next(Role.ESSENCE, lambda _reads: after(gate))
+    async with (
+        harness.open(),
+        open_booth(harness, quota=1) as http_server,
+        asyncio.TaskGroup() as tasks,
+    ):
+        client = http_server.client()
         first = tasks.create_task(client.post(MESSAGES, json=QUESTION))
-        await eventually(lambda: is_at(house, Role.ESSENCE))
+        await eventually(lambda: is_at(harness, Role.ESSENCE))
         third = tasks.create_task(client.post("/v1/conversations/c3/messages", json=QUESTION))
         headers = {"Accept": "text/event-stream"}
         path = "/v1/conversations/c2/messages"
-        seen: list[Seen] = []
+        seen: list[RecordedRequests] = []
         async with client.stream("POST", path, json=QUESTION, headers=headers) as answer:
             async for event in read_events(answer):
                 seen.append(event)
@@ -258,17 +276,17 @@ async def test_who_comes_to_a_full_desk_waits_in_front_of_it(house: House) -> No
     assert first.result().json()["outcome"] == third.result().json()["outcome"] == "answered"
 
 
-async def test_a_desk_that_stays_full_says_so(house: House) -> None:
-    async with open_booth(house, quota=1, patience_seconds=0.3) as booth:
-        client = booth.client()
+async def test_a_desk_that_stays_full_says_so(harness: WorkerHarness) -> None:
+    async with open_booth(harness, quota=1, patience_seconds=0.3) as http_server:
+        client = http_server.client()
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(client.post(MESSAGES, json=QUESTION))
-            await eventually(lambda: is_at(house, Role.MANAGER))
+            await eventually(lambda: is_at(harness, Role.MANAGER))
             path = "/v1/conversations/c2/messages"
 
             answer = await client.post(path, json=QUESTION)
             seen = await events(client, "POST", path, json=QUESTION)
-            booth.stopping.set()
+            http_server.stopping.set()
 
     assert (answer.status_code, answer.json()["error"]["code"]) == (429, "busy")
     assert int(answer.headers["retry-after"]) >= 1
@@ -281,27 +299,29 @@ async def after(gate: asyncio.Event) -> dict[str, object]:
     return {}
 
 
-async def is_at(house: House, role: Role) -> bool:
-    return (await house.broker.status([role.value]))[0].depth > 0
+async def is_at(harness: WorkerHarness, role: Role) -> bool:
+    return (await harness.broker.status([role.value]))[0].depth > 0
 
 
-async def both_wait(house: House) -> bool:
-    return (await house.broker.status([Role.MANAGER.value]))[0].depth == 2
+async def both_wait(harness: WorkerHarness) -> bool:
+    return (await harness.broker.status([Role.MANAGER.value]))[0].depth == 2
 
 
-async def test_a_message_that_is_stopped_ends_once_for_everybody(booth: Booth) -> None:
+async def test_a_message_that_is_stopped_ends_once_for_everybody(
+    http_server: HttpServerFixture,
+) -> None:
     gate = asyncio.Event()
 
     async def work(_reads: object) -> dict[str, object]:
         await gate.wait()
         return {}
 
-    booth.house.script.next(Role.RESPONSE, work)
-    client = await booth.secret()
+    http_server.harness.script.next(Role.RESPONSE, work)
+    client = await http_server.secret()
     sent = {"text": "How do I add a rule?", "message_id": "m1"}
     async with asyncio.TaskGroup() as tasks:
         reader = tasks.create_task(events(client, "POST", MESSAGES, json=sent))
-        await eventually(lambda: booth.house.broker.find("m1"))
+        await eventually(lambda: http_server.harness.broker.find("m1"))
         told = {"Accept-Language": "de"}
         first = await client.post(f"{MESSAGES}/m1/cancel", headers=told)
         second = await client.post(f"{MESSAGES}/m1/cancel", headers=told)
@@ -319,8 +339,8 @@ async def test_a_message_that_is_stopped_ends_once_for_everybody(booth: Booth) -
     assert [one["answer"]["outcome"] for one in read["messages"]] == ["superseded"]
 
 
-async def test_a_message_that_has_its_outcome_keeps_it(booth: Booth) -> None:
-    client = await booth.secret()
+async def test_a_message_that_has_its_outcome_keeps_it(http_server: HttpServerFixture) -> None:
+    client = await http_server.secret()
     sent = {"text": "How do I add a rule?", "message_id": "m1"}
     answered = (await client.post(MESSAGES, json=sent)).json()
 
@@ -331,22 +351,22 @@ async def test_a_message_that_has_its_outcome_keeps_it(booth: Booth) -> None:
     assert unknown.status_code == 404
 
 
-async def test_nobody_stops_what_is_anothers(booth: Booth) -> None:
+async def test_nobody_stops_what_is_anothers(http_server: HttpServerFixture) -> None:
     gate = asyncio.Event()
 
     async def work(_reads: object) -> dict[str, object]:
         await gate.wait()
         return {}
 
-    booth.house.script.next(Role.RESPONSE, work)
-    public = await booth.public()
-    ann, ben = await booth.visitor(public), await booth.visitor(public)
-    strangers = [ben.client, await booth.secret("other"), booth.client(public)]
+    http_server.harness.script.next(Role.RESPONSE, work)
+    public = await http_server.public()
+    ann, ben = await http_server.visitor(public), await http_server.visitor(public)
+    strangers = [ben.client, await http_server.secret("other"), http_server.client(public)]
     path = f"{ann.path}/messages"
     sent = {"text": "How do I add a rule?", "message_id": "m1"}
     async with asyncio.TaskGroup() as tasks:
         reader = tasks.create_task(events(ann.client, "POST", path, json=sent))
-        await eventually(lambda: booth.house.broker.find("m1"))
+        await eventually(lambda: http_server.harness.broker.find("m1"))
         refused = [(await one.post(f"{path}/m1/cancel")).status_code for one in strangers]
         gate.set()
 

@@ -4,16 +4,18 @@ from fakeredis import FakeAsyncRedis, FakeServer
 from structlog.testing import capture_logs
 
 from envelope.role import Role
-from gateway.keys import Scope
-from tests.gateway.http.rig import Booth, open_booth
-from tests.worker.cast import House
+from gateway.api_keys import Scope
+from tests.support.http_server import HttpServerFixture, open_booth
+from tests.support.worker_harness import WorkerHarness
 
 MESSAGES = "/v1/conversations/c1/messages"
 
 
-async def test_a_door_tells_that_it_lives_and_can_take_messages(booth: Booth) -> None:
-    await booth.key()
-    client = booth.client()
+async def test_a_door_tells_that_it_lives_and_can_take_messages(
+    http_server: HttpServerFixture,
+) -> None:
+    await http_server.key()
+    client = http_server.client()
 
     alive, ready = await client.get("/healthz"), await client.get("/readyz")
 
@@ -21,26 +23,26 @@ async def test_a_door_tells_that_it_lives_and_can_take_messages(booth: Booth) ->
     assert (ready.status_code, ready.json()) == (200, {"status": "ready"})
 
 
-async def test_a_door_that_stops_is_not_ready_any_more(house: House) -> None:
-    async with open_booth(house) as booth:
-        booth.stopping.set()
+async def test_a_door_that_stops_is_not_ready_any_more(harness: WorkerHarness) -> None:
+    async with open_booth(harness) as http_server:
+        http_server.stopping.set()
 
-        ready = await booth.client().get("/readyz")
+        ready = await http_server.client().get("/readyz")
 
     assert (ready.status_code, ready.json()) == (503, {"status": "stopping"})
 
 
 async def test_a_door_without_its_redis_is_alive_and_not_ready() -> None:
     server = FakeServer()
-    house = House(lambda: FakeAsyncRedis(server=server, protocol=2), played=True)
-    async with open_booth(house) as booth:
-        client = booth.client()
+    harness = WorkerHarness(lambda: FakeAsyncRedis(server=server, protocol=2), played=True)
+    async with open_booth(harness) as http_server:
+        client = http_server.client()
         server.connected = False
         alive, away = await client.get("/healthz"), await client.get("/readyz")
         refused = await client.post(MESSAGES, json={"text": "How do I add a rule?"})
         server.connected = True
         back = await client.get("/readyz")
-    await house.close()
+    await harness.close()
 
     assert [one.status_code for one in (alive, away, back)] == [200, 503, 200]
     assert away.json() == {"status": "Redis does not answer"}
@@ -48,13 +50,15 @@ async def test_a_door_without_its_redis_is_alive_and_not_ready() -> None:
     assert int(refused.headers["retry-after"]) >= 1
 
 
-async def test_metrics_count_what_was_shown_for_keys_that_may_see_it(booth: Booth) -> None:
-    client = await booth.secret(scopes=frozenset(Scope))
+async def test_metrics_count_what_was_shown_for_keys_that_may_see_it(
+    http_server: HttpServerFixture,
+) -> None:
+    client = await http_server.secret(scopes=frozenset(Scope))
     await client.post(MESSAGES, json={"text": "How do I add a rule?", "message_id": "m1"})
     await client.post(f"{MESSAGES}/m1/feedback", json={"thumb": "down"})
 
     told = (await client.get("/metrics")).text
-    refused = await (await booth.secret()).get("/metrics")
+    refused = await (await http_server.secret()).get("/metrics")
 
     assert 'refdesk_http_outcomes_total{outcome="answered"} 1.0' in told
     assert 'refdesk_feedback_total{thumb="down"} 1.0' in told
@@ -65,11 +69,13 @@ async def test_metrics_count_what_was_shown_for_keys_that_may_see_it(booth: Boot
     assert refused.status_code == 403
 
 
-async def test_the_description_shows_every_route_with_an_example(booth: Booth) -> None:
-    told = (await booth.client().get("/openapi.json")).json()
+async def test_the_description_shows_every_route_with_an_example(
+    http_server: HttpServerFixture,
+) -> None:
+    told = (await http_server.client().get("/openapi.json")).json()
 
     paths = set(told["paths"])
-    assert paths == {route.path for route in booth.routes if hasattr(route, "path")}
+    assert paths == {route.path for route in http_server.routes if hasattr(route, "path")}
     for path, operations in told["paths"].items():
         for operation in operations.values():
             assert "422" not in operation["responses"], path
@@ -80,12 +86,12 @@ async def test_the_description_shows_every_route_with_an_example(booth: Booth) -
     assert "HTTPValidationError" not in schemas
 
 
-async def test_a_failure_of_ours_tells_the_caller_nothing_of_it(house: House) -> None:
+async def test_a_failure_of_ours_tells_the_caller_nothing_of_it(harness: WorkerHarness) -> None:
     with capture_logs() as logged:
-        async with open_booth(house) as booth:
-            await house.client.set("rd:{0}:asked:acme/docs/c1", b"not a list")
+        async with open_booth(harness) as http_server:
+            await harness.client.set("rd:{0}:asked:acme/docs/c1", b"not a list")
 
-            answer = await booth.client().get("/v1/conversations/c1")
+            answer = await http_server.client().get("/v1/conversations/c1")
 
     assert [line["event"] for line in logged] == ["request_failed", "request"]
     assert answer.status_code == 500
@@ -93,9 +99,11 @@ async def test_a_failure_of_ours_tells_the_caller_nothing_of_it(house: House) ->
     assert "WRONGTYPE" not in answer.text
 
 
-async def test_every_answer_tells_browsers_not_to_guess_keep_or_pass_on(booth: Booth) -> None:
-    told = await booth.secret()
-    stranger = booth.client()
+async def test_every_answer_tells_browsers_not_to_guess_keep_or_pass_on(
+    http_server: HttpServerFixture,
+) -> None:
+    told = await http_server.secret()
+    stranger = http_server.client()
 
     answers = [
         await told.post(MESSAGES, json={"text": "How do I add a rule?"}),
@@ -114,9 +122,9 @@ async def test_every_answer_tells_browsers_not_to_guess_keep_or_pass_on(booth: B
         assert answer.headers["cache-control"] == "no-store"
 
 
-async def test_a_busy_desk_says_when_to_come_back(house: House) -> None:
-    async with open_booth(house) as booth:
-        client = booth.client()
+async def test_a_busy_desk_says_when_to_come_back(harness: WorkerHarness) -> None:
+    async with open_booth(harness) as http_server:
+        client = http_server.client()
         headers = {"Accept": "text/event-stream"}
         refused = None
         for number in range(30):
@@ -129,4 +137,4 @@ async def test_a_busy_desk_says_when_to_come_back(house: House) -> None:
         assert refused is not None
         assert refused.status_code == 429
         assert int(refused.headers["retry-after"]) >= 1
-        assert (await house.broker.status([Role.MANAGER.value]))[0].depth == 1
+        assert (await harness.broker.status([Role.MANAGER.value]))[0].depth == 1

@@ -9,9 +9,9 @@ import pytest
 from broker.port import Broker, Duplicate
 from gateway.desk import Desk, Message
 from gateway.errors import BusyError
-from gateway.http.patience import ANYBODY, Party, Patience, Room
-from tests.gateway.pushing.rig import until
-from tests.worker.cast import House
+from gateway.http.admission_queue import ANYBODY, AdmissionQueue, Party, Room
+from tests.support.chat_harness import until
+from tests.support.worker_harness import WorkerHarness
 
 
 @dataclass
@@ -20,7 +20,7 @@ class Front:
 
     broker: Broker
     desk: Desk
-    patience: Patience
+    patience: AdmissionQueue
     tasks: asyncio.TaskGroup
     told: list[str] = field(default_factory=list)
 
@@ -54,9 +54,9 @@ def asked(name: str) -> Message:
 
 
 @asynccontextmanager
-async def full_desk(house: House, *, most: int = 100) -> AsyncIterator[Front]:
+async def full_desk(harness: WorkerHarness, *, most: int = 100) -> AsyncIterator[Front]:
     """Stand before a desk that a question fills."""
-    broker = house.make_broker(quota=1, retry_after_seconds=0.05)
+    broker = harness.make_broker(quota=1, retry_after_seconds=0.05)
     desk = Desk(
         broker,
         tenant="acme",
@@ -65,7 +65,7 @@ async def full_desk(house: House, *, most: int = 100) -> AsyncIterator[Front]:
         deadline_seconds=30.0,
         apology=lambda language: language,
     )
-    patience = Patience(asyncio.Event(), most=most, most_of_visitor=3, front=1)
+    patience = AdmissionQueue(asyncio.Event(), most=most, most_of_visitor=3, front=1)
     try:
         async with asyncio.TaskGroup() as tasks:
             front = Front(broker, desk, patience, tasks)
@@ -75,8 +75,8 @@ async def full_desk(house: House, *, most: int = 100) -> AsyncIterator[Front]:
         await broker.close()
 
 
-async def test_before_a_full_desk_it_is_first_come_first_served(house: House) -> None:
-    async with full_desk(house) as front:
+async def test_before_a_full_desk_it_is_first_come_first_served(harness: WorkerHarness) -> None:
+    async with full_desk(harness) as front:
         for name in ("a", "b", "c"):
             await front.come(name)
 
@@ -89,8 +89,8 @@ async def test_before_a_full_desk_it_is_first_come_first_served(house: House) ->
     assert front.patience.waiting == 0
 
 
-async def test_who_gives_up_lets_the_next_one_come_to_the_front(house: House) -> None:
-    async with full_desk(house) as front:
+async def test_who_gives_up_lets_the_next_one_come_to_the_front(harness: WorkerHarness) -> None:
+    async with full_desk(harness) as front:
         first_goes = await front.come("a")
         await front.come("b")
         last_goes = await front.come("c")
@@ -103,8 +103,10 @@ async def test_who_gives_up_lets_the_next_one_come_to_the_front(house: House) ->
     assert front.patience.waiting == 0
 
 
-async def test_nobody_passes_those_who_wait_but_who_was_accepted_before(house: House) -> None:
-    async with full_desk(house) as front:
+async def test_nobody_passes_those_who_wait_but_who_was_accepted_before(
+    harness: WorkerHarness,
+) -> None:
+    async with full_desk(harness) as front:
         goes = await front.come("a")
 
         with pytest.raises(BusyError):
@@ -114,8 +116,8 @@ async def test_nobody_passes_those_who_wait_but_who_was_accepted_before(house: H
         await goes()
 
 
-async def test_too_long_a_queue_sends_people_away(house: House) -> None:
-    async with full_desk(house, most=1) as front:
+async def test_too_long_a_queue_sends_people_away(harness: WorkerHarness) -> None:
+    async with full_desk(harness, most=1) as front:
         goes = await front.come("a")
 
         with pytest.raises(BusyError):
@@ -123,9 +125,9 @@ async def test_too_long_a_queue_sends_people_away(house: House) -> None:
         await goes()
 
 
-async def test_keys_come_to_the_front_by_turns_whoever_has_a_crowd(house: House) -> None:
+async def test_keys_come_to_the_front_by_turns_whoever_has_a_crowd(harness: WorkerHarness) -> None:
     shop, other = Party("shop"), Party("other")
-    async with full_desk(house) as front:
+    async with full_desk(harness) as front:
         for name, party in (("s1", shop), ("s2", shop), ("s3", shop), ("o1", other)):
             await front.come(name, party)
 
@@ -137,9 +139,9 @@ async def test_keys_come_to_the_front_by_turns_whoever_has_a_crowd(house: House)
     assert front.told == ["first", "s1", "s2", "o1", "s3"]
 
 
-async def test_one_visitor_fills_no_queue(house: House) -> None:
+async def test_one_visitor_fills_no_queue(harness: WorkerHarness) -> None:
     crowd, other = Party("shop", "crowd"), Party("shop", "other")
-    async with full_desk(house) as front:
+    async with full_desk(harness) as front:
         gone = [await front.come(f"s{number}", crowd) for number in range(3)]
 
         with pytest.raises(BusyError):
@@ -151,8 +153,10 @@ async def test_one_visitor_fills_no_queue(house: House) -> None:
     assert front.patience.waiting == 0
 
 
-async def test_a_tenant_with_a_thousand_waiters_leaves_room_for_another(house: House) -> None:
-    async with full_desk(house, most=1_000) as front:
+async def test_a_tenant_with_a_thousand_waiters_leaves_room_for_another(
+    harness: WorkerHarness,
+) -> None:
+    async with full_desk(harness, most=1_000) as front:
         other = Desk(
             front.broker,
             tenant="other",
@@ -181,7 +185,7 @@ async def test_a_tenant_with_a_thousand_waiters_leaves_room_for_another(house: H
     assert front.patience.waiting == 0
 
 
-async def attempt(patience: Patience, desk: Desk, name: str) -> None:
+async def attempt(patience: AdmissionQueue, desk: Desk, name: str) -> None:
     with suppress(BusyError):
         await patience.submit(desk, asked(name))
 

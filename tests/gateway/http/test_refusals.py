@@ -10,9 +10,9 @@ import pytest
 from fakeredis import FakeAsyncRedis, FakeServer
 
 from gateway.connections.bodies import BUFFERED_BYTES_PER_ADDRESS
-from tests.gateway.connections.line import Line
-from tests.gateway.http.rig import WEBSITE, Booth, open_booth
-from tests.worker.cast import House
+from tests.gateway.connections.raw_connection import RawConnection
+from tests.support.http_server import WEBSITE, HttpServerFixture, open_booth
+from tests.support.worker_harness import WorkerHarness
 
 MESSAGES = "/v1/conversations/c1/messages"
 COMPLETIONS = "/v1/chat/completions"
@@ -20,9 +20,9 @@ CANARY = "marimba"
 BODY_BYTES = 500_000
 
 
-async def connect(booth: Booth) -> Line:
-    port = urlsplit(booth.url).port
-    return Line(*await asyncio.open_connection("127.0.0.1", port))
+async def connect(http_server: HttpServerFixture) -> RawConnection:
+    port = urlsplit(http_server.url).port
+    return RawConnection(*await asyncio.open_connection("127.0.0.1", port))
 
 
 def begun(path: str, *headers: str, length: int = BODY_BYTES) -> bytes:
@@ -43,10 +43,10 @@ def begun(path: str, *headers: str, length: int = BODY_BYTES) -> bytes:
 )
 @pytest.mark.parametrize("path", [MESSAGES, COMPLETIONS, "/v1/conversations", "/nowhere"])
 async def test_who_has_no_key_is_refused_before_the_body_is_read(
-    booth: Booth, path: str, headers: tuple[str, ...], status: int
+    http_server: HttpServerFixture, path: str, headers: tuple[str, ...], status: int
 ) -> None:
-    public = await booth.public()
-    line = await connect(booth)
+    public = await http_server.public()
+    line = await connect(http_server)
     await line.send(begun(path, *(one.format(public=public) for one in headers)))
 
     head = await line.head()
@@ -57,24 +57,24 @@ async def test_who_has_no_key_is_refused_before_the_body_is_read(
 
 
 async def test_a_website_is_kept_out_before_its_body_is_read_where_no_key_is_needed(
-    booth: Booth,
+    http_server: HttpServerFixture,
 ) -> None:
-    line = await connect(booth)
+    line = await connect(http_server)
     await line.send(begun(MESSAGES, "Origin: https://evil.test"))
 
     assert await line.status() == 403
     line.close()
 
 
-async def test_a_key_is_looked_up_once_for_a_request(booth: Booth) -> None:
-    client, looked, get = await booth.secret(), 0, booth.keys.get
+async def test_a_key_is_looked_up_once_for_a_request(http_server: HttpServerFixture) -> None:
+    client, looked, get = await http_server.secret(), 0, http_server.keys.get
 
     async def counted(key_id: str) -> Any:
         nonlocal looked
         looked += 1
         return await get(key_id)
 
-    booth.keys.get = counted  # type: ignore[method-assign] # counts what it passes on
+    http_server.keys.get = counted  # type: ignore[method-assign] # counts what it passes on
     answer = await client.post(MESSAGES, json={"text": "How?"})
 
     assert answer.status_code == 200
@@ -82,19 +82,19 @@ async def test_a_key_is_looked_up_once_for_a_request(booth: Booth) -> None:
 
 
 async def test_a_body_is_refused_when_its_address_holds_enough_and_room_is_given_back(
-    booth: Booth,
+    http_server: HttpServerFixture,
 ) -> None:
-    token = await booth.key()
+    token = await http_server.key()
     key = f"Authorization: Bearer {token}"
     holding = []
     for _ in range(BUFFERED_BYTES_PER_ADDRESS // BODY_BYTES):
-        line = await connect(booth)
+        line = await connect(http_server)
         await line.send(begun(MESSAGES, key) + b" " * (BODY_BYTES - 1))
         holding.append(line)
     async with asyncio.timeout(20):
-        while not (head := await refused_at_once(booth, key)):
+        while not (head := await refused_at_once(http_server, key)):
             continue
-    usual = await booth.client(token).post(MESSAGES, json={"text": "How?"})
+    usual = await http_server.client(token).post(MESSAGES, json={"text": "How?"})
     for line in holding:
         line.close()
 
@@ -104,7 +104,7 @@ async def test_a_body_is_refused_when_its_address_holds_enough_and_room_is_given
 
     async with asyncio.timeout(20):
         while True:
-            large = await booth.client(token).post(
+            large = await http_server.client(token).post(
                 MESSAGES, content=b'{"text": "How?"' + b" " * 400_000 + b"}",
                 headers={"Content-Type": "application/json"},
             )  # fmt: skip
@@ -112,9 +112,9 @@ async def test_a_body_is_refused_when_its_address_holds_enough_and_room_is_given
                 break
 
 
-async def refused_at_once(booth: Booth, key: str) -> str:
+async def refused_at_once(http_server: HttpServerFixture, key: str) -> str:
     """Announce a large body; return the head of its refusal, empty while there is room for it."""
-    line = await connect(booth)
+    line = await connect(http_server)
     await line.send(begun(MESSAGES, key))
     try:
         async with asyncio.timeout(0.2):
@@ -125,27 +125,27 @@ async def refused_at_once(booth: Booth, key: str) -> str:
         line.close()
 
 
-async def test_a_body_that_breaks_off_is_no_message(booth: Booth) -> None:
-    line = await connect(booth)
+async def test_a_body_that_breaks_off_is_no_message(http_server: HttpServerFixture) -> None:
+    line = await connect(http_server)
     body = b'{"text": "How?", "message_id": "broken"}'
     await line.send(begun(MESSAGES, length=len(body) + 5) + body)
     line.close()
-    assert (await booth.client().post(MESSAGES, json={"text": "How?"})).status_code == 200
+    assert (await http_server.client().post(MESSAGES, json={"text": "How?"})).status_code == 200
 
-    assert await booth.house.broker.find("broken") == []
+    assert await http_server.harness.broker.find("broken") == []
 
 
 async def test_a_website_may_ask_beforehand_while_redis_is_away() -> None:
     server = FakeServer()
-    house = House(lambda: FakeAsyncRedis(server=server, protocol=2), played=True)
-    async with open_booth(house) as booth:
-        token = await booth.public()
+    harness = WorkerHarness(lambda: FakeAsyncRedis(server=server, protocol=2), played=True)
+    async with open_booth(harness) as http_server:
+        token = await http_server.public()
         server.connected = False
         asked = {"Origin": WEBSITE, "Access-Control-Request-Method": "POST"}
-        answer = await booth.client(**asked).options(MESSAGES)
-        away = await booth.client(token, Origin=WEBSITE).post(MESSAGES, json={"text": "How?"})
+        answer = await http_server.client(**asked).options(MESSAGES)
+        away = await http_server.client(token, Origin=WEBSITE).post(MESSAGES, json={"text": "How?"})
         server.connected = True
-    await house.close()
+    await harness.close()
 
     assert answer.status_code == 204
     assert (away.status_code, away.json()["error"]["code"]) == (503, "unavailable")
@@ -179,13 +179,13 @@ async def test_a_website_may_ask_beforehand_while_redis_is_away() -> None:
     ],
 )  # fmt: skip
 async def test_a_refusal_repeats_nothing_of_the_request(
-    booth: Booth, method: str, path: str, options: dict[str, Any]
+    http_server: HttpServerFixture, method: str, path: str, options: dict[str, Any]
 ) -> None:
-    token = await booth.key()
-    await booth.client(token).post(MESSAGES, json={"text": "Hi", "message_id": "m1"})
+    token = await http_server.key()
+    await http_server.client(token).post(MESSAGES, json={"text": "Hi", "message_id": "m1"})
     headers = {"Authorization": f"Bearer {token}", **options.pop("headers", {})}
 
-    answer = await booth.client().request(method, path, headers=headers, **options)
+    answer = await http_server.client().request(method, path, headers=headers, **options)
 
     assert 400 <= answer.status_code < 500
     assert CANARY not in answer.text.lower()
@@ -201,11 +201,11 @@ async def test_a_refusal_repeats_nothing_of_the_request(
     ],
 )  # fmt: skip
 async def test_json_that_can_be_read_in_two_ways_is_refused_in_one_line(
-    booth: Booth, body: bytes, capsys: pytest.CaptureFixture[str]
+    http_server: HttpServerFixture, body: bytes, capsys: pytest.CaptureFixture[str]
 ) -> None:
     capsys.readouterr()
 
-    answer = await booth.client().post(
+    answer = await http_server.client().post(
         MESSAGES, content=body, headers={"Content-Type": "application/json"}
     )
 

@@ -10,11 +10,11 @@ from subprocess import DEVNULL, PIPE, Popen
 
 import pytest
 
-from benchmarks.resuming import ResumingClient, Told
-from broker.connecting import connect
+from benchmarks.resuming_client import ResumedAnswer, ResumingClient
 from broker.redis_broker import RedisBroker
-from tests.gateway.http.mortal import GO, READY
-from tests.gateway.http.rig import eventually
+from broker.transport.connect import connect
+from tests.gateway.http.killable_processes import GO, READY
+from tests.support.http_server import eventually
 
 ROOT = Path(__file__).parent.parent.parent.parent
 CONVERSATIONS = 20
@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.redis, pytest.mark.slow, pytest.mark.timeout(180)]
 def process(*words: str) -> Iterator["Popen[bytes]"]:
     """Have a process of `mortal.py` while inside."""
     started = Popen(
-        [sys.executable, "-m", "tests.gateway.http.mortal", *words],
+        [sys.executable, "-m", "tests.gateway.http.killable_processes", *words],
         cwd=ROOT,
         stdin=DEVNULL,
         stdout=PIPE,
@@ -51,7 +51,7 @@ async def test_a_killed_door_loses_and_doubles_nothing(redis_url: str) -> None:
     redis, port = connect(redis_url), free_port()
     await redis.flushall()
     client = ResumingClient(port, patience_seconds=90)
-    every = [Told(f"m{number}") for number in range(CONVERSATIONS)]
+    every = [ResumedAnswer(f"m{number}") for number in range(CONVERSATIONS)]
 
     async def all_wait_for_their_answer() -> bool:
         return all("response" in told.stages for told in every)

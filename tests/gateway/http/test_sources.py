@@ -10,12 +10,19 @@ import openai
 import pytest
 
 from envelope.role import Role
-from gateway.http.document_page import LONGEST_LINE, MOST_CHARACTERS, document_page
 from gateway.http.links import LIFE_SECONDS, Citation, SourceLinks
-from gateway.port import ReadableDocument, Section
+from gateway.http.routes.document_page import LONGEST_LINE, MOST_CHARACTERS, document_page
+from gateway.port import ReadableDocument, ReadableSection
 from memory.errors import MemoryUnavailableError
-from tests.gateway.http.rig import DOCUMENT, SECRET, Booth, Shelf, events, open_booth
-from tests.worker.cast import House
+from tests.support.http_server import (
+    DOCUMENT,
+    SECRET,
+    FakeDocuments,
+    HttpServerFixture,
+    events,
+    open_booth,
+)
+from tests.support.worker_harness import WorkerHarness
 
 MESSAGES = "/v1/conversations/c1/messages"
 QUESTION = {"text": "How do I add a rule?", "message_id": "m1"}
@@ -29,9 +36,11 @@ SOURCE: dict[str, Any] = {
 }
 
 
-async def asked(booth: Booth, client: httpx.AsyncClient, **changes: object) -> dict[str, Any]:
+async def asked(
+    http_server: HttpServerFixture, client: httpx.AsyncClient, **changes: object
+) -> dict[str, Any]:
     """Return the source of an answer that cites one."""
-    booth.house.script.next(Role.RESPONSE, {"sources_used": [{**SOURCE, **changes}]})
+    http_server.harness.script.next(Role.RESPONSE, {"sources_used": [{**SOURCE, **changes}]})
     answer = (await client.post(MESSAGES, json=QUESTION)).json()
     told: dict[str, Any] = answer["sources"][0]
     return told
@@ -52,14 +61,16 @@ def ticket_of(**changes: Any) -> str:
     return f"{body}.{made._signature(body)}"  # noqa: SLF001 # what only the door can make
 
 
-async def test_a_source_opens_at_its_heading_in_a_tab_that_has_no_key(booth: Booth) -> None:
-    client = await booth.secret()
+async def test_a_source_opens_at_its_heading_in_a_tab_that_has_no_key(
+    http_server: HttpServerFixture,
+) -> None:
+    client = await http_server.secret()
 
-    source = await asked(booth, client)
+    source = await asked(http_server, client)
     link, _, heading = source["link"].partition("#")
-    page = await booth.client().get(link)
+    page = await http_server.client().get(link)
 
-    assert link.startswith(f"{booth.url}/v1/documents/")
+    assert link.startswith(f"{http_server.url}/v1/documents/")
     assert heading == "create-a-rule"
     assert page.status_code == 200
     assert page.headers["content-type"] == "text/html; charset=utf-8"
@@ -69,9 +80,9 @@ async def test_a_source_opens_at_its_heading_in_a_tab_that_has_no_key(booth: Boo
     assert "chunk_id" not in source
 
 
-async def test_every_way_to_an_answer_tells_the_link(booth: Booth) -> None:
-    client = await booth.secret()
-    await asked(booth, client)
+async def test_every_way_to_an_answer_tells_the_link(http_server: HttpServerFixture) -> None:
+    client = await http_server.secret()
+    await asked(http_server, client)
 
     read = (await client.get("/v1/conversations/c1")).json()["messages"][0]["answer"]
     seen = await events(client, "GET", f"{MESSAGES}/m1/events")
@@ -79,21 +90,21 @@ async def test_every_way_to_an_answer_tells_the_link(booth: Booth) -> None:
 
     assert len(told) == 2
     for sources in (read["sources"], *told):
-        page = await booth.client().get(sources[0]["link"])
+        page = await http_server.client().get(sources[0]["link"])
         assert page.status_code == 200
 
 
-async def test_a_citation_of_openais_client_is_the_link(booth: Booth) -> None:
-    booth.house.script.next(Role.RESPONSE, {"sources_used": [SOURCE]})
+async def test_a_citation_of_openais_client_is_the_link(http_server: HttpServerFixture) -> None:
+    http_server.harness.script.next(Role.RESPONSE, {"sources_used": [SOURCE]})
     async with openai.AsyncOpenAI(
-        base_url=f"{booth.url}/v1", api_key=await booth.key(), max_retries=0
+        base_url=f"{http_server.url}/v1", api_key=await http_server.key(), max_retries=0
     ) as desk:
         told = await desk.chat.completions.create(
             model="docs", messages=[{"role": "user", "content": "How do I add a rule?"}]
         )
 
     [annotation] = told.choices[0].message.annotations or []
-    page = await booth.client().get(annotation.url_citation.url)
+    page = await http_server.client().get(annotation.url_citation.url)
     assert page.status_code == 200
 
 
@@ -121,28 +132,33 @@ async def test_a_citation_of_openais_client_is_the_link(booth: Booth) -> None:
     ],
 )
 async def test_a_source_opens_where_the_documents_are_published(
-    house: House, documentation: str, source: dict[str, Any], link: str
+    harness: WorkerHarness, documentation: str, source: dict[str, Any], link: str
 ) -> None:
     named = {("acme", "docs"): documentation}
-    async with house.open(), open_booth(house, documentation=named, documents=Shelf()) as booth:
-        assert (await asked(booth, booth.client(), **source))["link"] == link
+    async with (
+        harness.open(),
+        open_booth(harness, documentation=named, documents=FakeDocuments()) as http_server,
+    ):
+        assert (await asked(http_server, http_server.client(), **source))["link"] == link
 
 
-async def test_a_door_without_documents_names_its_sources(house: House) -> None:
-    async with house.open(), open_booth(house) as booth:
-        source = await asked(booth, booth.client())
+async def test_a_door_without_documents_names_its_sources(harness: WorkerHarness) -> None:
+    async with harness.open(), open_booth(harness) as http_server:
+        source = await asked(http_server, http_server.client())
 
     assert "link" not in source
     assert source["path"] == "routing/rules.md"
 
 
-async def test_a_visitors_link_opens_without_the_websites_origin(booth: Booth) -> None:
-    visitor = await booth.visitor(await booth.public(requests_per_minute=12))
-    booth.house.script.next(Role.RESPONSE, {"sources_used": [SOURCE]})
+async def test_a_visitors_link_opens_without_the_websites_origin(
+    http_server: HttpServerFixture,
+) -> None:
+    visitor = await http_server.visitor(await http_server.public(requests_per_minute=12))
+    http_server.harness.script.next(Role.RESPONSE, {"sources_used": [SOURCE]})
     answer = await visitor.client.post(f"{visitor.path}/messages", json=QUESTION)
     link = answer.json()["sources"][0]["link"]
 
-    opened = [await booth.client().get(link) for _ in range(3)]
+    opened = [await http_server.client().get(link) for _ in range(3)]
 
     # And one request before: a link uses its visitor's share of its key's limits.
     assert [page.status_code for page in opened] == [200, 200, 429]
@@ -150,33 +166,37 @@ async def test_a_visitors_link_opens_without_the_websites_origin(booth: Booth) -
     assert int(opened[-1].headers["retry-after"]) >= 1
 
 
-async def test_a_link_ends_with_its_key(booth: Booth) -> None:
-    client = await booth.secret()
-    link = (await asked(booth, client))["link"]
-    [key] = await booth.keys.all()
+async def test_a_link_ends_with_its_key(http_server: HttpServerFixture) -> None:
+    client = await http_server.secret()
+    link = (await asked(http_server, client))["link"]
+    [key] = await http_server.keys.all()
 
-    opened = await booth.client().get(link)
-    await booth.keys.put(key.model_copy(update={"assistants": ("api",)}))
-    narrowed = await booth.client().get(link)
-    await booth.keys.put(key.model_copy(update={"revoked_at": 1.0}))
-    revoked = await booth.client().get(link)
+    opened = await http_server.client().get(link)
+    await http_server.keys.put(key.model_copy(update={"assistants": ("api",)}))
+    narrowed = await http_server.client().get(link)
+    await http_server.keys.put(key.model_copy(update={"revoked_at": 1.0}))
+    revoked = await http_server.client().get(link)
 
     assert [opened.status_code, narrowed.status_code, revoked.status_code] == [200, 404, 404]
     assert "reader_gone/en" in revoked.text
 
 
-async def test_a_link_made_without_keys_ends_with_the_first_one(booth: Booth) -> None:
-    link = (await asked(booth, booth.client()))["link"]
-    opened = await booth.client().get(link)
-    await booth.key()
-    closed = await booth.client().get(link)
+async def test_a_link_made_without_keys_ends_with_the_first_one(
+    http_server: HttpServerFixture,
+) -> None:
+    link = (await asked(http_server, http_server.client()))["link"]
+    opened = await http_server.client().get(link)
+    await http_server.key()
+    closed = await http_server.client().get(link)
 
     assert [opened.status_code, closed.status_code] == [200, 404]
 
 
-async def test_nobody_else_can_make_a_link(house: House) -> None:
-    foreign = ReadableDocument("Xylophone", (), "en", (Section((), None, "xylophone"),))
-    shelf = Shelf(("acme", "docs", "rules#1", DOCUMENT), ("other", "docs", "x#1", foreign))
+async def test_nobody_else_can_make_a_link(harness: WorkerHarness) -> None:
+    foreign = ReadableDocument("Xylophone", (), "en", (ReadableSection((), None, "xylophone"),))
+    fake_documents = FakeDocuments(
+        ("acme", "docs", "rules#1", DOCUMENT), ("other", "docs", "x#1", foreign)
+    )
     good = ticket_of()
     body, _, signature = good.partition(".")
     others = json.loads(base64.urlsafe_b64decode(body))
@@ -198,8 +218,8 @@ async def test_nobody_else_can_make_a_link(house: House) -> None:
         "a" * 9_000,
         "%00.%00",
     ]
-    async with house.open(), open_booth(house, documents=shelf) as booth:
-        client = booth.client()
+    async with harness.open(), open_booth(harness, documents=fake_documents) as http_server:
+        client = http_server.client()
         opened = await client.get(f"/v1/documents/{good}")
         refused = [await client.get(f"/v1/documents/{ticket}") for ticket in tickets]
 
@@ -208,17 +228,17 @@ async def test_nobody_else_can_make_a_link(house: House) -> None:
     assert all("ylophone" not in answer.text for answer in refused)
 
 
-class AwayShelf(Shelf):
+class AwayShelf(FakeDocuments):
     """Documents whose index does not answer."""
 
     async def citing(self, tenant: str, assistant: str, chunk_id: str) -> ReadableDocument | None:
         raise MemoryUnavailableError("the index does not answer")
 
 
-async def test_what_hinders_a_reader_is_told_in_words_on_a_page(house: House) -> None:
+async def test_what_hinders_a_reader_is_told_in_words_on_a_page(harness: WorkerHarness) -> None:
     reads = {"Accept-Language": "de-CH, en;q=0.5"}
-    async with house.open(), open_booth(house, documents=AwayShelf()) as booth:
-        client = booth.client(**reads)
+    async with harness.open(), open_booth(harness, documents=AwayShelf()) as http_server:
+        client = http_server.client(**reads)
         away = await client.get(f"/v1/documents/{ticket_of()}")
         torn = await client.get(f"/v1/documents/{ticket_of()[:-9]}).")
 
@@ -239,21 +259,25 @@ def test_a_link_is_good_for_a_day() -> None:
     assert links.read(ticket_of(expires_at=now)) is None
 
 
-async def test_a_document_is_words_and_nothing_else(house: House) -> None:
+async def test_a_document_is_words_and_nothing_else(harness: WorkerHarness) -> None:
     script = "<script>alert(1)</script>"
     hostile = ReadableDocument(
         title=script,
         crumbs=(script,),
         language="en",
         sections=(
-            Section((script,), '"><img src=x onerror=alert(1)>', script, cited=True),
-            Section(("Links",), "links", "[x](javascript:alert(1)) ![y](https://spy.test/p.png)"),
-            Section(("Code",), "links", f"```{script}\n{script}\n```\n\n<iframe src=//spy.test>"),
+            ReadableSection((script,), '"><img src=x onerror=alert(1)>', script, cited=True),
+            ReadableSection(
+                ("Links",), "links", "[x](javascript:alert(1)) ![y](https://spy.test/p.png)"
+            ),
+            ReadableSection(
+                ("Code",), "links", f"```{script}\n{script}\n```\n\n<iframe src=//spy.test>"
+            ),
         ),
     )
-    shelf = Shelf(("acme", "docs", "rules#1", hostile))
-    async with house.open(), open_booth(house, documents=shelf) as booth:
-        page = await booth.client().get(f"/v1/documents/{ticket_of()}")
+    fake_documents = FakeDocuments(("acme", "docs", "rules#1", hostile))
+    async with harness.open(), open_booth(harness, documents=fake_documents) as http_server:
+        page = await http_server.client().get(f"/v1/documents/{ticket_of()}")
 
     for harm in ("<script", "<img", "<iframe", "<a ", 'javascript:alert(1)"', 'src="'):
         assert harm not in page.text, harm
@@ -275,7 +299,7 @@ def test_a_mile_of_text_becomes_a_page_of_bounded_size() -> None:
         "x" * (LONGEST_LINE + 1),
         "a\n" * 900_000,
     )
-    sections = tuple(Section((f"Part {n}",), None, text) for n, text in enumerate(monsters))
+    sections = tuple(ReadableSection((f"Part {n}",), None, text) for n, text in enumerate(monsters))
 
     page = document_page(ReadableDocument("Monsters", (), "en", sections), cited="")
 
@@ -284,9 +308,9 @@ def test_a_mile_of_text_becomes_a_page_of_bounded_size() -> None:
 
 def test_a_heading_without_text_of_its_own_is_shown_above_its_parts() -> None:
     sections = (
-        Section(("Rules", "Create"), "create", "Press New."),
-        Section(("Rules", "Delete"), "delete", "Press Delete."),
-        Section(("Limits",), "limits", "Limits"),
+        ReadableSection(("Rules", "Create"), "create", "Press New."),
+        ReadableSection(("Rules", "Delete"), "delete", "Press Delete."),
+        ReadableSection(("Limits",), "limits", "Limits"),
     )
 
     page = document_page(ReadableDocument("Routing", (), "ar", sections), cited="").decode()

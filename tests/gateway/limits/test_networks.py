@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from gateway.keys import made_key
+from gateway.api_keys import make_key
 from gateway.limits.failures import Failures
 from gateway.limits.visitors import Visitors, networks_of
 from gateway.port import Demand, Shortage
@@ -50,7 +50,7 @@ def test_hashes_of_two_deployments_have_nothing_in_common() -> None:
 def test_a_visitor_may_use_a_share_of_a_key_and_a_site_twice_that(
     of_key: int | None, visitor: int, site: int
 ) -> None:
-    key, _ = made_key(
+    key, _ = make_key(
         "public", tenant="acme", origins=("https://a.test",), questions_per_day=of_key
     )
     visitors = Visitors(b"secret")

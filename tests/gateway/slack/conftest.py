@@ -2,12 +2,12 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.gateway.http.conftest import any_house, house
-from tests.gateway.slack.api import SlackApi, slack_api
-from tests.gateway.slack.rig import SlackDesk, slack_desk
-from tests.worker.cast import House
+from tests.gateway.http.conftest import any_harness, harness
+from tests.support.fake_slack import SlackApi, slack_api
+from tests.support.slack_harness import SlackHarness, slack_desk
+from tests.support.worker_harness import WorkerHarness
 
-__all__ = ["any_house", "house"]
+__all__ = ["any_harness", "harness"]
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ async def api() -> AsyncIterator[SlackApi]:
 
 
 @pytest.fixture
-async def desk(house: House, api: SlackApi) -> AsyncIterator[SlackDesk]:
+async def desk(harness: WorkerHarness, api: SlackApi) -> AsyncIterator[SlackHarness]:
     """An open Slack door before a desk that works."""
-    async with house.open(), slack_desk(house, api) as opened:
+    async with harness.open(), slack_desk(harness, api) as opened:
         yield opened

@@ -6,10 +6,10 @@ import pytest
 
 from gateway.limits.people import PersonLimits
 from gateway.slack.audience import SlackAudience
-from tests.gateway.pushing.rig import ANSWER, TEXTS, until
-from tests.gateway.slack.api import BOT, TEAM, SlackApi
-from tests.gateway.slack.rig import SlackDesk, settled, slack_desk
-from tests.worker.cast import House
+from tests.support.chat_harness import ANSWER, TEXTS, until
+from tests.support.fake_slack import BOT, TEAM, SlackApi
+from tests.support.slack_harness import SlackHarness, settled, slack_desk
+from tests.support.worker_harness import WorkerHarness
 
 MENTION = f"<@{BOT}>"
 OTHER = "T2"
@@ -18,12 +18,12 @@ TWO = PersonLimits(per_minute=2, per_day=None)
 DIRECT: dict[str, Any] = {"channel": "D1", "channel_type": "im"}
 
 
-async def answered(desk: SlackDesk, count: int) -> None:
+async def answered(desk: SlackHarness, count: int) -> None:
     await until(lambda: sum(ANSWER in shown for shown in desk.api.shown()) == count)
-    await settled(desk.house, desk.api)
+    await settled(desk.harness, desk.api)
 
 
-async def said(desk: SlackDesk, options: Any = None, **fields: Any) -> None:
+async def said(desk: SlackHarness, options: Any = None, **fields: Any) -> None:
     event = desk.message(f"{MENTION} How?", **fields)
     answer = await desk.send(event, **(options or {}))
     assert answer.status_code == 200
@@ -40,7 +40,7 @@ async def said(desk: SlackDesk, options: Any = None, **fields: Any) -> None:
     ],
 )
 async def test_people_of_other_organisations_hear_nothing_in_shared_channels(
-    desk: SlackDesk, fields: dict[str, Any]
+    desk: SlackHarness, fields: dict[str, Any]
 ) -> None:
     await said(desk, SHARED, **fields)
     await said(desk, SHARED, team=TEAM, user_team=TEAM)
@@ -54,19 +54,19 @@ async def test_people_of_other_organisations_hear_nothing_in_shared_channels(
     "audience", [SlackAudience(teams=frozenset({OTHER})), SlackAudience(external=True)]
 )
 async def test_other_organisations_are_answered_where_a_setting_says_so(
-    house: House, api: SlackApi, audience: SlackAudience
+    harness: WorkerHarness, api: SlackApi, audience: SlackAudience
 ) -> None:
-    async with house.open(), slack_desk(house, api, audience=audience) as desk:
+    async with harness.open(), slack_desk(harness, api, audience=audience) as desk:
         await said(desk, SHARED, team=OTHER, user_team=OTHER)
 
         await answered(desk, 1)
 
 
 async def test_a_team_that_is_not_named_stays_out_where_another_is(
-    house: House, api: SlackApi
+    harness: WorkerHarness, api: SlackApi
 ) -> None:
     audience = SlackAudience(teams=frozenset({"T3"}))
-    async with house.open(), slack_desk(house, api, audience=audience) as desk:
+    async with harness.open(), slack_desk(harness, api, audience=audience) as desk:
         await said(desk, SHARED, user_team=OTHER)
         await said(desk, SHARED, user_team="T3")
 
@@ -74,9 +74,11 @@ async def test_a_team_that_is_not_named_stays_out_where_another_is(
         assert len(api.posts) == 1
 
 
-async def test_only_listed_channels_and_people_are_answered(house: House, api: SlackApi) -> None:
+async def test_only_listed_channels_and_people_are_answered(
+    harness: WorkerHarness, api: SlackApi
+) -> None:
     audience = SlackAudience(channels=frozenset({"C1", "direct"}), users=frozenset({"U1"}))
-    async with house.open(), slack_desk(house, api, audience=audience) as desk:
+    async with harness.open(), slack_desk(harness, api, audience=audience) as desk:
         await said(desk, channel="C2")
         await said(desk, user="U2")
         await said(desk)
@@ -88,11 +90,11 @@ async def test_only_listed_channels_and_people_are_answered(house: House, api: S
 
 
 async def test_a_list_of_channels_closes_direct_messages_unless_it_names_them(
-    house: House, api: SlackApi
+    harness: WorkerHarness, api: SlackApi
 ) -> None:
     api.locale = "de-DE"
     audience = SlackAudience(channels=frozenset({"C1"}))
-    async with house.open(), slack_desk(house, api, audience=audience) as desk:
+    async with harness.open(), slack_desk(harness, api, audience=audience) as desk:
         for _ in range(3):
             await said(desk, **DIRECT)
 
@@ -104,7 +106,7 @@ async def test_a_list_of_channels_closes_direct_messages_unless_it_names_them(
         assert told == [TEXTS.text("push_not_allowed", "de")]
 
 
-async def test_a_stranger_presses_no_button(desk: SlackDesk) -> None:
+async def test_a_stranger_presses_no_button(desk: SlackHarness) -> None:
     await said(desk)
     await answered(desk, 1)
     (ts,) = desk.api.posts
@@ -123,9 +125,9 @@ async def test_a_stranger_presses_no_button(desk: SlackDesk) -> None:
 
 
 async def test_one_person_cannot_ask_without_end_and_is_told_so_once(
-    house: House, api: SlackApi
+    harness: WorkerHarness, api: SlackApi
 ) -> None:
-    async with house.open(), slack_desk(house, api, limits=TWO) as desk:
+    async with harness.open(), slack_desk(harness, api, limits=TWO) as desk:
         for number in range(5):
             await said(desk, channel=f"C{number}")
         await said(desk, user="U2")
@@ -138,8 +140,8 @@ async def test_one_person_cannot_ask_without_end_and_is_told_so_once(
         assert desk.door.refusals.counts == {"limited_minute": 3}
 
 
-async def test_what_slack_tells_twice_counts_once(house: House, api: SlackApi) -> None:
-    async with house.open(), slack_desk(house, api, limits=TWO) as desk:
+async def test_what_slack_tells_twice_counts_once(harness: WorkerHarness, api: SlackApi) -> None:
+    async with harness.open(), slack_desk(harness, api, limits=TWO) as desk:
         for _ in range(2):
             event = await desk.say(f"{MENTION} How?")
             await desk.send({**event, "type": "app_mention"})
@@ -150,29 +152,29 @@ async def test_what_slack_tells_twice_counts_once(house: House, api: SlackApi) -
 
 
 async def test_two_doors_count_a_person_together_and_keep_no_name(
-    any_house: House, api: SlackApi
+    any_harness: WorkerHarness, api: SlackApi
 ) -> None:
     async with (
-        any_house.open(),
-        slack_desk(any_house, api, limits=TWO) as desk,
-        slack_desk(any_house, api, limits=TWO) as other,
+        any_harness.open(),
+        slack_desk(any_harness, api, limits=TWO) as desk,
+        slack_desk(any_harness, api, limits=TWO) as other,
     ):
         other.count = 100
         for door in (desk, other) * 2:
             await said(door, user="USECRET")
 
         await answered(desk, 2)
-        keys = [key async for key in any_house.client.scan_iter("rd:rate:*")]
+        keys = [key async for key in any_harness.client.scan_iter("rd:rate:*")]
 
     assert keys
     assert not any(b"USECRET" in key for key in keys)
 
 
 async def test_who_has_asked_all_of_a_day_can_still_be_forgotten(
-    house: House, api: SlackApi
+    harness: WorkerHarness, api: SlackApi
 ) -> None:
     limits = PersonLimits(per_minute=None, per_day=1)
-    async with house.open(), slack_desk(house, api, limits=limits) as desk:
+    async with harness.open(), slack_desk(harness, api, limits=limits) as desk:
         event = await desk.say(f"{MENTION} How?")
         await answered(desk, 1)
         await desk.say(f"{MENTION} And?", thread_ts=event["ts"])

@@ -4,10 +4,10 @@ from typing import Any
 import pytest
 
 from gateway.answer import Source
-from gateway.pushing.marking import plain_title
-from gateway.pushing.port import Button
+from gateway.chat.formatting.marked_text import plain_title
+from gateway.chat.ports import Button
 from gateway.slack.blocks import messages
-from tests.gateway.slack.api import ALL_CHARACTERS, allows
+from tests.support.fake_slack import ALL_CHARACTERS, allows
 
 PLAIN = "Open Routing [1]."
 

@@ -5,31 +5,31 @@ from typing import Any
 import pytest
 
 from envelope.role import Role
-from gateway.slack.events import Heard, Me, read
-from tests.gateway.pushing.rig import ANSWER, TEXTS, until
-from tests.gateway.slack.api import BOT, TEAM
-from tests.gateway.slack.rig import SlackDesk, settled
+from gateway.slack.events import InboundMessage, SlackIdentity, read
 from tests.gateway.slack.test_outcomes import ASKS_BACK, OPTION, changed
+from tests.support.chat_harness import ANSWER, TEXTS, until
+from tests.support.fake_slack import BOT, TEAM
+from tests.support.slack_harness import SlackHarness, settled
 
 MENTION = f"<@{BOT}>"
 
 
-async def shown(desk: SlackDesk, text: str, times: int = 1) -> None:
+async def shown(desk: SlackHarness, text: str, times: int = 1) -> None:
     """Wait until a text is shown so often, and nothing is left to do."""
     await until(lambda: sum(text in said for said in desk.api.shown()) == times)
-    await settled(desk.house, desk.api)
+    await settled(desk.harness, desk.api)
 
 
-async def cleared(desk: SlackDesk, event: dict[str, Any], command: str = "/clear") -> None:
+async def cleared(desk: SlackHarness, event: dict[str, Any], command: str = "/clear") -> None:
     """Have the thread of a message forgotten."""
-    desk.house.script.next(Role.COMMAND, {"forget": "history"})
+    desk.harness.script.next(Role.COMMAND, {"forget": "history"})
     await desk.say(f"{MENTION} {command}", thread_ts=event["ts"])
     await shown(desk, "Done.")
 
 
-async def test_old_buttons_are_closed_once_the_conversation_was_cleared(desk: SlackDesk) -> None:
-    desk.house.script.next(Role.GUARDRAILS, ASKS_BACK)
-    desk.house.script.next(Role.CLARIFICATION, {"suggested_actions": [OPTION]})
+async def test_old_buttons_are_closed_once_the_conversation_was_cleared(desk: SlackHarness) -> None:
+    desk.harness.script.next(Role.GUARDRAILS, ASKS_BACK)
+    desk.harness.script.next(Role.CLARIFICATION, {"suggested_actions": [OPTION]})
     event = await desk.say(f"{MENTION} How?")
     await until(lambda: any(said.buttons for said in desk.api.posts.values()))
     await desk.say("How, exactly?", thread_ts=event["ts"])
@@ -45,10 +45,12 @@ async def test_old_buttons_are_closed_once_the_conversation_was_cleared(desk: Sl
     assert len(desk.api.posts) == 3
 
 
-async def test_who_edits_deletes_or_writes_on_after_a_clear_is_understood(desk: SlackDesk) -> None:
+async def test_who_edits_deletes_or_writes_on_after_a_clear_is_understood(
+    desk: SlackHarness,
+) -> None:
     event = await desk.say(f"{MENTION} How?")
     other = await desk.say("Why?", thread_ts=event["ts"])
-    await until(lambda: desk.house.script.seen[Role.RESPONSE])
+    await until(lambda: desk.harness.script.seen[Role.RESPONSE])
     await cleared(desk, event)
     before = len(desk.api.posts)
 
@@ -56,11 +58,11 @@ async def test_who_edits_deletes_or_writes_on_after_a_clear_is_understood(desk: 
             "deleted_ts": other["ts"], "previous_message": other}  # fmt: skip
     assert (await desk.send(gone)).status_code == 200
     assert (await desk.send(changed(event, f"{MENTION} How many?"))).status_code == 200
-    await until(lambda: desk.house.script.seen[Role.LANG][-1]["text"] == "How many?")
+    await until(lambda: desk.harness.script.seen[Role.LANG][-1]["text"] == "How many?")
     await desk.say("And then?", thread_ts=event["ts"])
 
-    await until(lambda: desk.house.script.seen[Role.LANG][-1]["text"] == "And then?")
-    await settled(desk.house, desk.api)
+    await until(lambda: desk.harness.script.seen[Role.LANG][-1]["text"] == "And then?")
+    await settled(desk.harness, desk.api)
     assert len(desk.api.posts) == before + 2
     assert TEXTS.text("push_working", "en") not in desk.api.shown()
 
@@ -75,14 +77,14 @@ async def test_who_edits_deletes_or_writes_on_after_a_clear_is_understood(desk: 
     ],
 )
 async def test_a_slash_asks_for_a_command_that_there_is_and_is_a_question_else(
-    desk: SlackDesk, text: str, command: str | None, arguments: tuple[str, ...]
+    desk: SlackHarness, text: str, command: str | None, arguments: tuple[str, ...]
 ) -> None:
     event = desk.message(f"{MENTION} {text}")
 
-    heard = read(event, Me(TEAM, BOT), desk.door.named)
+    heard = read(event, SlackIdentity(TEAM, BOT), desk.door.name_question)
     await desk.send(event)
 
-    assert isinstance(heard, Heard)
+    assert isinstance(heard, InboundMessage)
     told = heard.incoming
     assert (told.text, told.command, told.arguments) == (text, command, arguments)
     await shown(desk, ANSWER if command is None else "Done.")

@@ -6,13 +6,13 @@ from typing import Any
 import httpx
 import pytest
 
-from broker.connecting import connect
+from broker.transport.connect import connect
 from envelope.role import Role
-from tests.gateway.pushing.rig import ANSWER, WORKING, acknowledged, until
-from tests.gateway.slack.api import BOT, TEAM, SlackApi
-from tests.gateway.slack.rig import People
-from tests.gateway.slack.served import served
-from tests.worker.cast import House
+from tests.gateway.slack.server_process import served
+from tests.support.chat_harness import ANSWER, WORKING, acknowledged, until
+from tests.support.fake_slack import BOT, TEAM, SlackApi
+from tests.support.slack_harness import People
+from tests.support.worker_harness import WorkerHarness
 
 pytestmark = [pytest.mark.redis, pytest.mark.slow]
 TAKING_IN, SIGNING, PLACING = "users.info", "reactions.add", "chat.postMessage"
@@ -20,21 +20,21 @@ EDITING, RESTING = "chat.update", "reactions.remove"
 
 
 @pytest.fixture
-async def lasting(redis_url: str) -> AsyncIterator[House]:
+async def lasting(redis_url: str) -> AsyncIterator[WorkerHarness]:
     """A desk on a Redis that outlives the doors."""
-    house = House(lambda: connect(redis_url), played=False)
-    await house.client.flushall()
-    yield house
-    await house.close()
+    harness = WorkerHarness(lambda: connect(redis_url), played=False)
+    await harness.client.flushall()
+    yield harness
+    await harness.close()
 
 
-async def one_outcome(house: House, api: SlackApi) -> None:
+async def one_outcome(harness: WorkerHarness, api: SlackApi) -> None:
     """Wait until the outcome is shown and nothing is left to do; the only one there is."""
     await until(lambda: any(ANSWER in shown for shown in api.shown()))
-    await acknowledged(house, "slack")
+    await acknowledged(harness, "slack")
     await until(lambda: not api.reactions)
     assert sum(ANSWER in shown for shown in api.shown()) == 1
-    assert len(house.script.seen[Role.RESPONSE]) == 1
+    assert len(harness.script.seen[Role.RESPONSE]) == 1
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ async def one_outcome(house: House, api: SlackApi) -> None:
     ],
 )
 async def test_a_door_killed_while_it_speaks_to_slack_leaves_one_outcome(
-    redis_url: str, lasting: House, api: SlackApi, method: str, was_done: bool
+    redis_url: str, lasting: WorkerHarness, api: SlackApi, method: str, was_done: bool
 ) -> None:
     held = api.gates if was_done else api.walls
     held[method] = asyncio.Event()
@@ -80,7 +80,7 @@ async def test_a_door_killed_while_it_speaks_to_slack_leaves_one_outcome(
 
 
 async def test_what_a_killed_socket_did_not_acknowledge_is_answered_once_over_another(
-    redis_url: str, lasting: House, api: SlackApi
+    redis_url: str, lasting: WorkerHarness, api: SlackApi
 ) -> None:
     api.gates[TAKING_IN] = asyncio.Event()
     async with lasting.open(), httpx.AsyncClient() as client:

@@ -6,9 +6,9 @@ from typing import Any
 
 from envelope.role import Role
 from tests.citations.shapes import PAGE, SHAPES, SOURCE, leads_elsewhere
-from tests.gateway.pushing.rig import until
-from tests.gateway.slack.api import BOT
-from tests.gateway.slack.rig import SlackDesk, settled
+from tests.support.chat_harness import until
+from tests.support.fake_slack import BOT
+from tests.support.slack_harness import SlackHarness, settled
 
 
 def texts(part: Any) -> list[dict[str, Any]]:
@@ -21,18 +21,18 @@ def texts(part: Any) -> list[dict[str, Any]]:
     return own + [text for one in part.values() for text in texts(one)]
 
 
-def has_answered(desk: SlackDesk, count: int) -> bool:
+def has_answered(desk: SlackHarness, count: int) -> bool:
     """Whether so many outcomes were shown."""
     return desk.door.tally.counts.get("answered", 0) >= count
 
 
-async def test_no_shape_of_a_foreign_link_reaches_slack(desk: SlackDesk) -> None:
+async def test_no_shape_of_a_foreign_link_reaches_slack(desk: SlackHarness) -> None:
     for shape in SHAPES:
-        desk.house.script.next(Role.RESPONSE, {"response": shape.text, "sources_used": [SOURCE]})
+        desk.harness.script.next(Role.RESPONSE, {"response": shape.text, "sources_used": [SOURCE]})
     for number in range(len(SHAPES)):
         await desk.say(f"<@{BOT}> How?")
         await until(partial(has_answered, desk, number + 1))
-    await settled(desk.house, desk.api)
+    await settled(desk.harness, desk.api)
 
     shown = desk.api.shown()
     assert len(shown) == len(SHAPES)
@@ -47,7 +47,7 @@ async def test_no_shape_of_a_foreign_link_reaches_slack(desk: SlackDesk) -> None
     assert f"<{PAGE}|" in json.dumps(written)
 
 
-async def test_a_question_back_in_slack_leads_nowhere(desk: SlackDesk) -> None:
+async def test_a_question_back_in_slack_leads_nowhere(desk: SlackHarness) -> None:
     text = SHAPES[12].text
     act = {"within_scope": True, "needs_clarification": True,
            "clarification_reason": "ambiguous_query", "clarification_message": "-"}  # fmt: skip
@@ -55,11 +55,11 @@ async def test_a_question_back_in_slack_leads_nowhere(desk: SlackDesk) -> None:
         {"label": text, "value": "One", "kind": "option"},
         {"label": "Page", "value": "-", "kind": "source", "url": "https://a@evil.test/"},
     ]
-    desk.house.script.next(Role.GUARDRAILS, act)
-    desk.house.script.next(Role.CLARIFICATION, {"response": text, "suggested_actions": actions})
+    desk.harness.script.next(Role.GUARDRAILS, act)
+    desk.harness.script.next(Role.CLARIFICATION, {"response": text, "suggested_actions": actions})
 
     await desk.say(f"<@{BOT}> How?")
 
     await until(lambda: any(said.buttons for said in desk.api.posts.values()))
-    await settled(desk.house, desk.api)
+    await settled(desk.harness, desk.api)
     assert not leads_elsewhere(json.dumps([told for _, told in desk.api.calls]))

@@ -13,10 +13,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from gateway.connections.bodies import BufferBudget
-from tests.gateway.connections.line import Line
+from tests.gateway.connections.raw_connection import RawConnection
 from tests.gateway.hostile.values import NOT_JSON, bent
-from tests.gateway.slack.api import BOT, TEAM
-from tests.gateway.slack.rig import SIGNING_SECRET, SlackDesk
+from tests.support.fake_slack import BOT, TEAM
+from tests.support.slack_harness import SIGNING_SECRET, SlackHarness
 
 BENT = 150
 SEED = 15
@@ -29,7 +29,7 @@ def signature_of(body: bytes, at: str, secret: str = SIGNING_SECRET) -> str:
     return f"v0={digest.hexdigest()}"
 
 
-async def call(desk: SlackDesk, body: bytes, headers: dict[str, Any]) -> tuple[int, list[Any]]:
+async def call(desk: SlackHarness, body: bytes, headers: dict[str, Any]) -> tuple[int, list[Any]]:
     """Call the address; return the status and the lines of the log but those of work."""
     with capture_logs() as logged:
         answer = await desk.client.post(desk.url, content=body, headers=headers, timeout=30)
@@ -66,7 +66,7 @@ def signed(body: bytes, kind: str = "application/json") -> dict[str, str]:
     ],
 )
 async def test_what_slack_did_not_sign_is_refused_in_one_line(
-    desk: SlackDesk, at: Any, signature: Any, capsys: pytest.CaptureFixture[str]
+    desk: SlackHarness, at: Any, signature: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     headers = {"Content-Type": "application/json"}
     if at is not None:
@@ -85,7 +85,7 @@ async def test_what_slack_did_not_sign_is_refused_in_one_line(
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["application/json", "application/x-www-form-urlencoded"])
 async def test_a_signed_body_that_is_no_event_is_a_4xx_and_one_line(
-    desk: SlackDesk, kind: str
+    desk: SlackHarness, kind: str
 ) -> None:
     for body in NOT_JSON:
         status, logged = await call(desk, body, signed(body, kind))
@@ -95,7 +95,7 @@ async def test_a_signed_body_that_is_no_event_is_a_4xx_and_one_line(
 
 
 @pytest.mark.slow
-async def test_events_and_presses_of_another_form_break_nothing(desk: SlackDesk) -> None:
+async def test_events_and_presses_of_another_form_break_nothing(desk: SlackHarness) -> None:
     chance = random.Random(SEED)
     event = {
         "type": "event_callback", "team_id": TEAM, "api_app_id": "A1", "event_id": "Ev1",
@@ -129,10 +129,10 @@ async def test_events_and_presses_of_another_form_break_nothing(desk: SlackDesk)
 
 @pytest.mark.parametrize("at", ["1", "soon"])
 async def test_who_cannot_be_slack_is_refused_before_the_body_is_read(
-    desk: SlackDesk, at: str
+    desk: SlackHarness, at: str
 ) -> None:
     target = urlsplit(desk.url)
-    line = Line(*await asyncio.open_connection(target.hostname, target.port))
+    line = RawConnection(*await asyncio.open_connection(target.hostname, target.port))
     await line.send(
         f"POST {target.path} HTTP/1.1\r\nHost: a\r\nContent-Length: 500000\r\n"
         f"X-Slack-Request-Timestamp: {at}\r\nX-Slack-Signature: v0={'0' * 64}\r\n\r\n".encode()

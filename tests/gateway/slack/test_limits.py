@@ -1,13 +1,13 @@
 import asyncio
 from typing import Any
 
-from gateway.slack.calls import RATES
-from memory.pacing import RedisTurns
-from tests.broker.rig import eventually
-from tests.gateway.pushing.rig import ANSWER, WORKING, until
-from tests.gateway.slack.api import ALLOWED, BOT, RefusedError, SlackApi
-from tests.gateway.slack.rig import SlackDesk, settled, slack_desk
-from tests.worker.cast import House
+from gateway.slack.web_api import RATES
+from memory.turn_pacing import RedisTurns
+from tests.support.broker_harness import eventually
+from tests.support.chat_harness import ANSWER, WORKING, until
+from tests.support.fake_slack import ALLOWED, BOT, RefusedError, SlackApi
+from tests.support.slack_harness import SlackHarness, settled, slack_desk
+from tests.support.worker_harness import WorkerHarness
 
 MENTION = f"<@{BOT}>"
 
@@ -16,11 +16,11 @@ def too_many(seconds: int) -> RefusedError:
     return RefusedError("ratelimited", status=429, retry_after=seconds)
 
 
-async def all_answered(desk: SlackDesk, asked: list[dict[str, Any]]) -> None:
+async def all_answered(desk: SlackHarness, asked: list[dict[str, Any]]) -> None:
     """Wait until each question has its one outcome, and nothing is left to do."""
     api = desk.api
     await until(lambda: sum(ANSWER in shown for shown in api.shown()) == len(asked))
-    await settled(desk.house, api)
+    await settled(desk.harness, api)
     assert {said.thread for said in api.posts.values()} == {event["ts"] for event in asked}
     assert len(api.posts) == len(asked)
 
@@ -35,10 +35,10 @@ def test_no_minute_holds_more_calls_than_slack_allows() -> None:
 
 
 async def test_a_burst_at_two_doors_meets_no_limit_and_everybody_is_answered(
-    house: House, api: SlackApi
+    harness: WorkerHarness, api: SlackApi
 ) -> None:
     api.speed = 6.0
-    async with house.open(), slack_desk(house, api) as desk, slack_desk(house, api) as other:
+    async with harness.open(), slack_desk(harness, api) as desk, slack_desk(harness, api) as other:
         asked = [desk.message(f"{MENTION} How?", channel=f"C{number % 3}") for number in range(16)]
         doors = [desk, other] * 8
         told = await asyncio.gather(
@@ -53,7 +53,7 @@ async def test_a_burst_at_two_doors_meets_no_limit_and_everybody_is_answered(
 
 
 async def test_a_limit_that_is_met_all_the_same_loses_and_doubles_nothing(
-    desk: SlackDesk,
+    desk: SlackHarness,
 ) -> None:
     for method in ("chat.postMessage", "chat.update", "reactions.add", "reactions.remove"):
         desk.api.refusals[method] = [too_many(1)]
@@ -64,17 +64,17 @@ async def test_a_limit_that_is_met_all_the_same_loses_and_doubles_nothing(
 
 
 async def test_what_slack_told_one_door_all_wait_for_and_nobody_takes_over(
-    house: House, api: SlackApi
+    harness: WorkerHarness, api: SlackApi
 ) -> None:
     lease: dict[str, Any] = {"lease_seconds": 0.3}
     async with (
-        house.open(),
-        slack_desk(house, api, **lease) as desk,
-        slack_desk(house, api, **lease) as other,
+        harness.open(),
+        slack_desk(harness, api, **lease) as desk,
+        slack_desk(harness, api, **lease) as other,
     ):
         api.refusals["chat.update"] = [too_many(2)]
         first = await desk.say(f"{MENTION} How?")
-        await held(house, "chat.update", 1500)
+        await held(harness, "chat.update", 1500)
         second = await other.say(f"{MENTION} What?", channel="C2", ts="1700000001.000001")
 
         await all_answered(desk, [first, second])
@@ -84,27 +84,27 @@ async def test_what_slack_told_one_door_all_wait_for_and_nobody_takes_over(
 
 
 async def test_eyes_and_placeholder_are_left_out_when_they_would_be_late_never_the_outcome(
-    house: House, api: SlackApi
+    harness: WorkerHarness, api: SlackApi
 ) -> None:
-    turns = RedisTurns(house.client, "slack")
+    turns = RedisTurns(harness.client, "slack")
     calls = ("reactions.add", "chat.postMessage:C1")
     for call in calls:
         await turns.hold(call, every_seconds=1.0, at_once=1, seconds=60.0)
-    async with slack_desk(house, api) as desk:
+    async with slack_desk(harness, api) as desk:
         event = await desk.say(f"{MENTION} How?")
         await left_out(desk, event)
         assert WORKING not in api.shown()
 
         for call in calls:
-            await house.client.delete(f"rd:push:slack:pace:{call.replace(':', '%3A')}")
-        async with house.open():
+            await harness.client.delete(f"rd:push:slack:pace:{call.replace(':', '%3A')}")
+        async with harness.open():
             await all_answered(desk, [event])
 
     assert not api.called("reactions.add")
     assert not api.called("reactions.remove")
 
 
-async def test_an_outcome_waits_while_slack_does_not_know_the_token(desk: SlackDesk) -> None:
+async def test_an_outcome_waits_while_slack_does_not_know_the_token(desk: SlackHarness) -> None:
     desk.api.refusals["chat.update"] = [RefusedError("token_expired")]
 
     event = await desk.say(f"{MENTION} How?")
@@ -112,18 +112,18 @@ async def test_an_outcome_waits_while_slack_does_not_know_the_token(desk: SlackD
     await all_answered(desk, [event])
 
 
-async def held(house: House, call: str, milliseconds: int) -> None:
+async def held(harness: WorkerHarness, call: str, milliseconds: int) -> None:
     """Wait until nobody gets a turn for so long."""
 
     async def is_held() -> bool:
-        return bool(await house.client.pttl(f"rd:push:slack:pace:{call}") > milliseconds)
+        return bool(await harness.client.pttl(f"rd:push:slack:pace:{call}") > milliseconds)
 
     await eventually(is_held)
 
 
-async def left_out(desk: SlackDesk, event: dict[str, Any]) -> None:
+async def left_out(desk: SlackHarness, event: dict[str, Any]) -> None:
     """Wait until it is kept that a message has no eyes."""
-    question = desk.door.named(f"T1:C1:{event['ts']}", event["ts"])
+    question = desk.door.name_question(f"T1:C1:{event['ts']}", event["ts"])
 
     async def is_unsigned() -> bool:
         return "unsigned" in await desk.door.memory.fields(question)

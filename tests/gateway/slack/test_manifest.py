@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from slack_sdk.web.async_client import AsyncWebClient
 
-from deploy.command import main
-from gateway.slack import app, calls
-from gateway.slack.calls import RATES, SCOPES
+from deploy.cli.main import main
+from gateway.slack import app, web_api
 from gateway.slack.events import EVENTS, HEARD
 from gateway.slack.manifest import manifest
-from gateway.slack.serving import PATH
+from gateway.slack.transport import PATH
+from gateway.slack.web_api import RATES, SCOPES
 
 FREE = {"auth.test"}
 """Needs no scope."""
@@ -21,7 +21,7 @@ FREE = {"auth.test"}
 
 def called() -> set[str]:
     """The methods of Slack that the code calls, as Slack names them."""
-    text = inspect.getsource(calls) + inspect.getsource(app)
+    text = inspect.getsource(web_api) + inspect.getsource(app)
     names = set(re.findall(r"client\.([a-z]+_[A-Za-z_]+)\(", text))
     assert all(hasattr(AsyncWebClient, name) for name in names)
     return {name.replace("_", ".", 1) for name in names}

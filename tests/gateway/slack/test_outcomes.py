@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from envelope.role import Role
-from tests.broker.rig import eventually
-from tests.gateway.pushing.rig import ANSWER, TEXTS, acknowledged, until
-from tests.gateway.slack.api import BOT, SlackApi
-from tests.gateway.slack.rig import SlackDesk, settled, slack_desk
-from tests.worker.cast import House
+from tests.support.broker_harness import eventually
+from tests.support.chat_harness import ANSWER, TEXTS, acknowledged, until
+from tests.support.fake_slack import BOT, SlackApi
+from tests.support.slack_harness import SlackHarness, settled, slack_desk
+from tests.support.worker_harness import WorkerHarness
 
 MENTION = f"<@{BOT}>"
 ASKS_BACK = {
@@ -38,14 +38,14 @@ def changed(event: dict[str, Any], text: str, *, at: str = "1700000009.000000") 
     ],
 )
 async def test_eyes_go_with_a_question_back_a_refusal_and_an_apology(
-    desk: SlackDesk, role: Role, act: Any, outcome: str
+    desk: SlackHarness, role: Role, act: Any, outcome: str
 ) -> None:
-    desk.house.script.next(role, *[act] * (9 if isinstance(act, Exception) else 1))
+    desk.harness.script.next(role, *[act] * (9 if isinstance(act, Exception) else 1))
 
     event = await desk.say(f"{MENTION} How?")
 
     await until(lambda: desk.door.tally.counts)
-    await settled(desk.house, desk.api)
+    await settled(desk.harness, desk.api)
     (said,) = desk.api.posts.values()
     assert desk.door.tally.counts == {outcome: 1}
     assert said.shown not in {TEXTS.text("push_working", "en"), "…"}
@@ -55,9 +55,9 @@ async def test_eyes_go_with_a_question_back_a_refusal_and_an_apology(
 
 @pytest.mark.parametrize("tombstone", [False, True])
 async def test_eyes_and_placeholder_go_with_a_deleted_question(
-    house: House, api: SlackApi, tombstone: bool
+    harness: WorkerHarness, api: SlackApi, tombstone: bool
 ) -> None:
-    async with slack_desk(house, api) as desk:
+    async with slack_desk(harness, api) as desk:
         event = await desk.say(f"{MENTION} How?")
         await until(lambda: api.posts)
         grave = {"subtype": "tombstone", "user": "USLACKBOT", "ts": event["ts"],
@@ -72,32 +72,34 @@ async def test_eyes_and_placeholder_go_with_a_deleted_question(
         assert (await desk.send({**gone, **fields})).status_code == 200
 
         await until(lambda: not api.posts)
-        await settled(desk.house, desk.api)
+        await settled(desk.harness, desk.api)
         assert api.reacted == [("C1", event["ts"], "eyes")]
 
 
-async def test_eyes_stay_while_an_edited_question_is_worked_on(house: House, api: SlackApi) -> None:
-    async with slack_desk(house, api) as desk:
+async def test_eyes_stay_while_an_edited_question_is_worked_on(
+    harness: WorkerHarness, api: SlackApi
+) -> None:
+    async with slack_desk(harness, api) as desk:
         event = await desk.say(f"{MENTION} How?")
         await until(lambda: api.reactions and api.posts)
         api.gates["chat.delete"] = asyncio.Event()
         await desk.send(changed(event, f"{MENTION} How many?"))
         await until(lambda: len(api.called("reactions.add")) == 2 and api.called("chat.delete"))
         api.gates["chat.delete"].set()
-        await acknowledged(house, "slack")
+        await acknowledged(harness, "slack")
         assert api.reactions
         assert not api.called("reactions.remove")
 
-        async with house.open():
+        async with harness.open():
             await until(lambda: len(api.posts) == 1 and ANSWER in api.shown()[0])
-            await settled(desk.house, desk.api)
+            await settled(desk.harness, desk.api)
 
 
 async def test_who_cannot_be_taken_in_is_told_so_once_in_the_own_language(
-    house: House, api: SlackApi
+    harness: WorkerHarness, api: SlackApi
 ) -> None:
     api.locale = "de-DE"
-    async with slack_desk(house, api, quota=0) as desk:
+    async with slack_desk(harness, api, quota=0) as desk:
         event = await desk.say(f"{MENTION} Wie?")
         await desk.send(event, X_Slack_Retry_Num="1")
         long = await desk.say(f"{MENTION} {'viel ' * 2_000}")
@@ -113,57 +115,57 @@ async def test_who_cannot_be_taken_in_is_told_so_once_in_the_own_language(
 
 
 async def test_an_outcome_that_failed_twenty_times_is_given_up_and_no_door_ends(
-    house: House, api: SlackApi
+    harness: WorkerHarness, api: SlackApi
 ) -> None:
     stream = "rd:{0}:results:slack"
-    async with slack_desk(house, api) as desk:
+    async with slack_desk(harness, api) as desk:
         await desk.say(f"{MENTION} How?")
         await until(lambda: api.posts)
-    async with house.open():
-        await eventually(lambda: house.client.xlen(stream))
-    lost = house.broker.result_list("slack", "lost")
-    (result,) = await lost.take(places=1, block_seconds=1.0)
+    async with harness.open():
+        await eventually(lambda: harness.client.xlen(stream))
+    lost = harness.broker.result_list("slack", "lost")
+    (result,) = await lost.take(slots=1, block_seconds=1.0)
     api.posts.clear()
     api.malformed.add("chat.postMessage")
-    await house.client.xclaim(stream, "workers", "lost", 0, [result.entry_id], retrycount=17)
-    async with slack_desk(house, api, lease_seconds=0.2) as desk:
+    await harness.client.xclaim(stream, "workers", "lost", 0, [result.entry_id], retrycount=17)
+    async with slack_desk(harness, api, lease_seconds=0.2) as desk:
         await until(lambda: desk.door.tally.counts.get("given_up"))
-        await acknowledged(house, "slack")
+        await acknowledged(harness, "slack")
 
     assert desk.door.tally.counts["given_up"] == 1
     assert 0 < desk.door.tally.counts["failed"] <= 2
 
 
 async def test_anybody_in_the_thread_may_press_an_option_also_after_a_restart_once(
-    house: House, api: SlackApi
+    harness: WorkerHarness, api: SlackApi
 ) -> None:
-    async with house.open():
-        async with slack_desk(house, api) as desk:
-            house.script.next(Role.GUARDRAILS, ASKS_BACK)
-            house.script.next(Role.CLARIFICATION, {"suggested_actions": [OPTION]})
+    async with harness.open():
+        async with slack_desk(harness, api) as desk:
+            harness.script.next(Role.GUARDRAILS, ASKS_BACK)
+            harness.script.next(Role.CLARIFICATION, {"suggested_actions": [OPTION]})
             await desk.say(f"{MENTION} How?")
             await until(lambda: any(said.buttons for said in api.posts.values()))
-            await settled(desk.house, desk.api)
+            await settled(desk.harness, desk.api)
         (ts,) = api.posts
         (option,) = api.posts[ts].buttons
 
-        async with slack_desk(house, api) as desk:
+        async with slack_desk(harness, api) as desk:
             for user in ("U1", "U2"):
                 assert (await desk.press(ts, option, user=user)).status_code == 200
             await until(lambda: any(ANSWER in shown for shown in api.shown()))
-            await settled(desk.house, desk.api)
+            await settled(desk.harness, desk.api)
 
-    assert [seen["text"] for seen in house.script.seen[Role.LANG]][1:] == ["Option one"]
+    assert [seen["text"] for seen in harness.script.seen[Role.LANG]][1:] == ["Option one"]
     assert len(api.posts) == 2
 
 
 async def test_a_button_of_another_thread_or_none_of_ours_is_told_to_be_closed(
-    desk: SlackDesk,
+    desk: SlackHarness,
 ) -> None:
     await desk.say(f"{MENTION} How?")
     await desk.say(f"{MENTION} What?", channel="C2")
     await until(lambda: sum(len(said.buttons) for said in desk.api.posts.values()) == 4)
-    await settled(desk.house, desk.api)
+    await settled(desk.harness, desk.api)
     (one, first), (_, second) = desk.api.posts.items()
 
     await desk.press(one, second.buttons[0], user="U2")
@@ -176,7 +178,9 @@ async def test_a_button_of_another_thread_or_none_of_ours_is_told_to_be_closed(
     assert len(desk.api.posts) == 2
 
 
-async def test_talk_to_somebody_else_in_a_joined_thread_stays_unanswered(desk: SlackDesk) -> None:
+async def test_talk_to_somebody_else_in_a_joined_thread_stays_unanswered(
+    desk: SlackHarness,
+) -> None:
     event = await desk.say(f"{MENTION} How?")
     await until(lambda: any(ANSWER in shown for shown in desk.api.shown()))
 
@@ -185,5 +189,5 @@ async def test_talk_to_somebody_else_in_a_joined_thread_stays_unanswered(desk: S
     await desk.say(f"<@U2> and {MENTION}, what now?", thread_ts=event["ts"])
 
     await until(lambda: len(desk.api.posts) == 2)
-    await settled(desk.house, desk.api)
-    assert len(desk.house.script.seen[Role.LANG]) == 2
+    await settled(desk.harness, desk.api)
+    assert len(desk.harness.script.seen[Role.LANG]) == 2

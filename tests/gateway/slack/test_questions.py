@@ -2,28 +2,28 @@ from typing import Any
 
 import pytest
 
-from deploy.doors import StoredConversations
+from deploy.assembly.gateways.http_gateway import StoredConversations
 from envelope.role import Role
-from gateway.pushing.port import Manners
-from tests.gateway.pushing.rig import ANSWER, TEXTS, WORKING, Faltering, until
-from tests.gateway.slack.api import BOT, RefusedError, SlackApi
-from tests.gateway.slack.rig import SlackDesk, settled, slack_desk
-from tests.worker.cast import House
+from gateway.chat.ports import ChatPolicy
+from tests.support.chat_harness import ANSWER, TEXTS, WORKING, FlakyBroker, until
+from tests.support.fake_slack import BOT, RefusedError, SlackApi
+from tests.support.slack_harness import SlackHarness, settled, slack_desk
+from tests.support.worker_harness import WorkerHarness
 
 MENTION = f"<@{BOT}>"
 
 
-async def answered(desk: SlackDesk, count: int = 1) -> None:
+async def answered(desk: SlackHarness, count: int = 1) -> None:
     """Wait until so many answers are shown and nothing is left to do."""
     await until(lambda: sum(ANSWER in shown for shown in desk.api.shown()) == count)
     await quiet(desk)
 
 
-async def quiet(desk: SlackDesk) -> None:
-    await settled(desk.house, desk.api)
+async def quiet(desk: SlackHarness) -> None:
+    await settled(desk.harness, desk.api)
 
 
-async def test_a_mention_is_answered_in_its_thread_with_eyes_until_then(desk: SlackDesk) -> None:
+async def test_a_mention_is_answered_in_its_thread_with_eyes_until_then(desk: SlackHarness) -> None:
     event = await desk.say(f"{MENTION} How do I add a rule?")
 
     await answered(desk)
@@ -31,10 +31,10 @@ async def test_a_mention_is_answered_in_its_thread_with_eyes_until_then(desk: Sl
     assert said.thread == event["ts"]
     assert said.versions in ([WORKING], ["…"])
     assert desk.api.reacted == [("C1", event["ts"], "eyes")]
-    assert desk.house.script.seen[Role.LANG][0]["text"] == "How do I add a rule?"
+    assert desk.harness.script.seen[Role.LANG][0]["text"] == "How do I add a rule?"
 
 
-async def test_doubled_and_retried_events_are_answered_once(desk: SlackDesk) -> None:
+async def test_doubled_and_retried_events_are_answered_once(desk: SlackHarness) -> None:
     event = await desk.say(f"{MENTION} How?")
     await desk.send({**event, "type": "app_mention"})
     again = await desk.send(event, X_Slack_Retry_Num="1", X_Slack_Retry_Reason="http_timeout")
@@ -42,11 +42,11 @@ async def test_doubled_and_retried_events_are_answered_once(desk: SlackDesk) -> 
     await answered(desk)
     await desk.send(event, X_Slack_Retry_Num="2")
     assert again.status_code == 200
-    assert len(desk.house.script.seen[Role.RESPONSE]) == 1
+    assert len(desk.harness.script.seen[Role.RESPONSE]) == 1
     assert len(desk.api.posts) == 1
 
 
-async def test_a_forged_or_old_event_is_refused(desk: SlackDesk) -> None:
+async def test_a_forged_or_old_event_is_refused(desk: SlackHarness) -> None:
     event = desk.message(f"{MENTION} How?")
 
     forged = await desk.send(event, secret="another")  # noqa: S106 - a wrong one
@@ -67,7 +67,7 @@ async def test_a_forged_or_old_event_is_refused(desk: SlackDesk) -> None:
     ],
 )
 async def test_what_is_not_for_the_desk_stays_unanswered(
-    desk: SlackDesk, fields: dict[str, Any]
+    desk: SlackHarness, fields: dict[str, Any]
 ) -> None:
     await desk.say(**{"text": "x", **fields})
     await desk.say(f"{MENTION} a question")
@@ -77,7 +77,7 @@ async def test_what_is_not_for_the_desk_stays_unanswered(
 
 
 async def test_follow_ups_in_a_joined_thread_and_configured_channels_need_no_mention(
-    desk: SlackDesk,
+    desk: SlackHarness,
 ) -> None:
     event = await desk.say(f"{MENTION} How?")
     await answered(desk)
@@ -91,15 +91,15 @@ async def test_follow_ups_in_a_joined_thread_and_configured_channels_need_no_men
     }
 
 
-async def test_an_option_is_asked_as_a_question_and_only_once(desk: SlackDesk) -> None:
+async def test_an_option_is_asked_as_a_question_and_only_once(desk: SlackHarness) -> None:
     long = "x" * 90
     actions = [
         {"label": long, "value": "Option one", "kind": "option"},
         {"label": "Two", "value": "Option two", "kind": "option"},
     ]
-    desk.house.script.next(Role.GUARDRAILS, {"within_scope": True, "needs_clarification": True,
+    desk.harness.script.next(Role.GUARDRAILS, {"within_scope": True, "needs_clarification": True,
         "clarification_reason": "ambiguous_query", "clarification_message": "-"})  # fmt: skip
-    desk.house.script.next(Role.CLARIFICATION, {"suggested_actions": actions})
+    desk.harness.script.next(Role.CLARIFICATION, {"suggested_actions": actions})
     await desk.say(f"{MENTION} How?")
     await until(lambda: any(said.buttons for said in desk.api.posts.values()))
     await quiet(desk)
@@ -111,12 +111,12 @@ async def test_an_option_is_asked_as_a_question_and_only_once(desk: SlackDesk) -
 
     await answered(desk)
     assert len(option["text"]["text"]) == 75
-    assert desk.house.script.seen[Role.LANG][1]["text"] == "Option one"
+    assert desk.harness.script.seen[Role.LANG][1]["text"] == "Option one"
     assert len(desk.api.posts) == 2
     await until(lambda: not desk.api.posts[ts].buttons)
 
 
-async def test_thumbs_are_kept_and_thanked_for(desk: SlackDesk) -> None:
+async def test_thumbs_are_kept_and_thanked_for(desk: SlackHarness) -> None:
     event = await desk.say(f"{MENTION} How?")
     await answered(desk)
     (ts,) = desk.api.posts
@@ -125,16 +125,16 @@ async def test_thumbs_are_kept_and_thanked_for(desk: SlackDesk) -> None:
     await desk.press(ts, up)
 
     await until(lambda: desk.api.whispers)
-    question = desk.door.named(f"T1:C1:{event['ts']}", event["ts"])
-    kept = StoredConversations(desk.house.client, shards=1, ttl_seconds=600)
+    question = desk.door.name_question(f"T1:C1:{event['ts']}", event["ts"])
+    kept = StoredConversations(desk.harness.client, shards=1, ttl_seconds=600)
     assert (await kept.feedback(question))[event["ts"]].thumb == "up"
     assert desk.api.whispers[0]["text"] == TEXTS.text("push_thanks", "en")
 
 
 async def test_an_edited_question_is_asked_again_and_a_deleted_one_is_cancelled(
-    house: House, api: SlackApi
+    harness: WorkerHarness, api: SlackApi
 ) -> None:
-    async with slack_desk(house, api) as desk:
+    async with slack_desk(harness, api) as desk:
         event = await desk.say(f"{MENTION} How?")
         other = await desk.say(f"{MENTION} What?")
         await until(lambda: len(api.posts) == 2)
@@ -148,14 +148,14 @@ async def test_an_edited_question_is_asked_again_and_a_deleted_one_is_cancelled(
         await desk.send(deleted)
         await desk.send(changed, X_Slack_Retry_Num="1")
 
-        async with house.open():
+        async with harness.open():
             await answered(desk)
-            texts = [seen["text"] for seen in house.script.seen[Role.LANG]]
+            texts = [seen["text"] for seen in harness.script.seen[Role.LANG]]
             assert texts == ["How many?"]
             assert len(api.posts) == 1
 
 
-async def test_blocks_that_slack_refuses_become_plain_text(desk: SlackDesk) -> None:
+async def test_blocks_that_slack_refuses_become_plain_text(desk: SlackHarness) -> None:
     desk.api.refusals["chat.update"] = [RefusedError("invalid_blocks")]
 
     await desk.say(f"{MENTION} How?")
@@ -165,10 +165,10 @@ async def test_blocks_that_slack_refuses_become_plain_text(desk: SlackDesk) -> N
     assert said.blocks == []
 
 
-async def test_a_very_long_answer_keeps_every_limit_and_loses_nothing(desk: SlackDesk) -> None:
+async def test_a_very_long_answer_keeps_every_limit_and_loses_nothing(desk: SlackHarness) -> None:
     words = [f"w{number}&" for number in range(6_000)]
     text = " ".join(words)
-    desk.house.script.next(Role.RESPONSE, {"response": f"{text}\n\n{ANSWER}"})
+    desk.harness.script.next(Role.RESPONSE, {"response": f"{text}\n\n{ANSWER}"})
 
     await desk.say(f"{MENTION} How?")
 
@@ -177,41 +177,43 @@ async def test_a_very_long_answer_keeps_every_limit_and_loses_nothing(desk: Slac
     assert shown.split()[: len(words)] == words
 
 
-async def test_a_burst_in_a_direct_message_is_one_question(house: House, api: SlackApi) -> None:
-    async with slack_desk(house, api, manners=Manners(burst_seconds=0.5)) as desk:
+async def test_a_burst_in_a_direct_message_is_one_question(
+    harness: WorkerHarness, api: SlackApi
+) -> None:
+    async with slack_desk(harness, api, manners=ChatPolicy(burst_seconds=0.5)) as desk:
         for text in ("I have", "a question", "about routing"):
             await desk.say(text, channel="D1", channel_type="im")
-        async with house.open():
+        async with harness.open():
             await answered(desk)
 
-        texts = [seen["text"] for seen in house.script.seen[Role.LANG]]
+        texts = [seen["text"] for seen in harness.script.seen[Role.LANG]]
         assert texts == ["I have\na question\nabout routing"]
         assert [said.thread for said in api.posts.values()] == [None]
 
 
 @pytest.mark.parametrize(("supersedes", "answers"), [(True, 1), (False, 2)])
 async def test_a_newer_message_supersedes_or_waits_and_says_so(
-    house: House, api: SlackApi, supersedes: bool, answers: int
+    harness: WorkerHarness, api: SlackApi, supersedes: bool, answers: int
 ) -> None:
     api.locale = "de-DE"
-    manners = Manners(burst_seconds=0.0, supersedes=supersedes)
-    async with slack_desk(house, api, manners=manners) as desk:
+    manners = ChatPolicy(burst_seconds=0.0, supersedes=supersedes)
+    async with slack_desk(harness, api, manners=manners) as desk:
         await desk.say("First?", channel="D1", channel_type="im")
         await until(lambda: len(api.posts) == 1)
         await desk.say("Second?", channel="D1", channel_type="im")
         told = TEXTS.text("superseded" if supersedes else "push_waiting", "de")
         await until(lambda: told in api.shown())
-        async with house.open():
+        async with harness.open():
             await answered(desk, answers)
 
         assert len(api.posts) == 2
 
 
 async def test_an_event_that_cannot_be_taken_in_is_not_acknowledged(
-    house: House, api: SlackApi
+    harness: WorkerHarness, api: SlackApi
 ) -> None:
-    faltering = Faltering(house.make_broker(), 1)
-    async with house.open(), slack_desk(house, api, broker=faltering) as desk:
+    faltering = FlakyBroker(harness.make_broker(), 1)
+    async with harness.open(), slack_desk(harness, api, broker=faltering) as desk:
         event = desk.message(f"{MENTION} How?")
 
         failed = await desk.send(event)

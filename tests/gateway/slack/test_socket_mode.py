@@ -1,25 +1,27 @@
-from gateway.pushing.port import Manners
-from gateway.slack.app import SlackEvents, known, made_app
+from gateway.chat.ports import ChatPolicy
+from gateway.slack.app import SlackEvents, identify, make_app
 from gateway.slack.channel import SlackChannel
-from gateway.slack.serving import made_client, socket_mode
-from tests.gateway.pushing.rig import ANSWER, TEXTS, push_door_of, until
-from tests.gateway.slack.api import APP_TOKEN, BOT, TEAM, TOKEN, SlackApi
-from tests.gateway.slack.rig import calls_of
-from tests.worker.cast import House
+from gateway.slack.transport import make_client, socket_mode
+from tests.support.chat_harness import ANSWER, TEXTS, push_door_of, until
+from tests.support.fake_slack import APP_TOKEN, BOT, TEAM, TOKEN, SlackApi
+from tests.support.slack_harness import calls_of
+from tests.support.worker_harness import WorkerHarness
 
 
-async def test_socket_mode_takes_events_and_acknowledges_them(house: House, api: SlackApi) -> None:
-    client = made_client(TOKEN, url=api.url)
-    me = await known(client, frozenset())
+async def test_socket_mode_takes_events_and_acknowledges_them(
+    harness: WorkerHarness, api: SlackApi
+) -> None:
+    client = make_client(TOKEN, url=api.url)
+    me = await identify(client, frozenset())
     event = {"type": "message", "channel": "C1", "user": "U1", "ts": "1700000000.000001",
              "text": f"<@{BOT}> How?", "channel_type": "channel"}  # fmt: skip
     body = {"type": "event_callback", "team_id": TEAM, "event": event, "event_id": "Ev1",
             "authorizations": [{"team_id": TEAM, "user_id": BOT, "is_bot": True}]}  # fmt: skip
-    manners = Manners(burst_seconds=0.0)
-    calls = calls_of(house, api)
+    manners = ChatPolicy(burst_seconds=0.0)
+    calls = calls_of(harness, api)
     channel = SlackChannel(calls, TEXTS)
-    async with house.open(), push_door_of(house, channel, manners=manners) as door:
-        app = made_app(client, SlackEvents(calls, me, door), signing_secret="")
+    async with harness.open(), push_door_of(harness, channel, manners=manners) as door:
+        app = make_app(client, SlackEvents(calls, me, door), signing_secret="")
         async with socket_mode(app, APP_TOKEN):
             await until(lambda: api.sockets)
             for envelope in ("e1", "e2"):

@@ -2,12 +2,12 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.gateway.http.conftest import any_house, house
-from tests.gateway.telegram.api import BotApi, bot_api
-from tests.gateway.telegram.rig import TelegramDesk, telegram_desk
-from tests.worker.cast import House
+from tests.gateway.http.conftest import any_harness, harness
+from tests.support.fake_telegram import BotApi, bot_api
+from tests.support.telegram_harness import TelegramHarness, telegram_desk
+from tests.support.worker_harness import WorkerHarness
 
-__all__ = ["any_house", "house"]
+__all__ = ["any_harness", "harness"]
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ async def api() -> AsyncIterator[BotApi]:
 
 
 @pytest.fixture
-async def desk(house: House, api: BotApi) -> AsyncIterator[TelegramDesk]:
+async def desk(harness: WorkerHarness, api: BotApi) -> AsyncIterator[TelegramHarness]:
     """An open Telegram door before a desk that works."""
-    async with house.open(), telegram_desk(house, api) as opened:
+    async with harness.open(), telegram_desk(harness, api) as opened:
         yield opened

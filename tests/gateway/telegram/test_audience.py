@@ -6,10 +6,10 @@ import pytest
 
 from gateway.limits.people import PersonLimits
 from gateway.telegram.audience import TelegramAudience
-from tests.gateway.pushing.rig import ANSWER, TEXTS, until
-from tests.gateway.telegram.api import BotApi
-from tests.gateway.telegram.rig import TelegramDesk, settled, telegram_desk
-from tests.worker.cast import House
+from tests.support.chat_harness import ANSWER, TEXTS, until
+from tests.support.fake_telegram import BotApi
+from tests.support.telegram_harness import TelegramHarness, settled, telegram_desk
+from tests.support.worker_harness import WorkerHarness
 
 GROUP = -100
 
@@ -20,14 +20,16 @@ def of(id_: int, language: str = "en") -> dict[str, Any]:
     return {"from": person, "chat": {"id": id_, "type": "private"}}
 
 
-async def answered(desk: TelegramDesk, chat: int, count: int = 1) -> None:
+async def answered(desk: TelegramHarness, chat: int, count: int = 1) -> None:
     await until(lambda: sum(ANSWER in text for text in desk.api.texts(chat)) == count)
-    await settled(desk.house, desk.api)
+    await settled(desk.harness, desk.api)
 
 
-async def test_a_group_that_is_not_listed_hears_nothing(house: House, api: BotApi) -> None:
+async def test_a_group_that_is_not_listed_hears_nothing(
+    harness: WorkerHarness, api: BotApi
+) -> None:
     audience = TelegramAudience(chats=frozenset({GROUP, 7}))
-    async with house.open(), telegram_desk(house, api, audience=audience) as desk:
+    async with harness.open(), telegram_desk(harness, api, audience=audience) as desk:
         strange = desk.group("@desk_bot How?", chat={"id": -666, "type": "supergroup"})
         assert (await desk.send(strange)).status_code == 200
         await desk.send(desk.group("@desk_bot How?"))
@@ -44,9 +46,9 @@ async def test_a_group_that_is_not_listed_hears_nothing(house: House, api: BotAp
     [TelegramAudience(chats=frozenset({GROUP})), TelegramAudience(users=frozenset({7}))],
 )
 async def test_a_stranger_in_a_private_chat_is_told_so_once_in_the_own_language(
-    house: House, api: BotApi, audience: TelegramAudience
+    harness: WorkerHarness, api: BotApi, audience: TelegramAudience
 ) -> None:
-    async with house.open(), telegram_desk(house, api, audience=audience) as desk:
+    async with harness.open(), telegram_desk(harness, api, audience=audience) as desk:
         for _ in range(3):
             await desk.say("How?", **of(9, "de"))
         await desk.send(desk.group("@desk_bot How?"))
@@ -56,9 +58,11 @@ async def test_a_stranger_in_a_private_chat_is_told_so_once_in_the_own_language(
         assert desk.door.refusals.counts == {"not_allowed": 3}
 
 
-async def test_a_listed_group_answers_listed_people_alone(house: House, api: BotApi) -> None:
+async def test_a_listed_group_answers_listed_people_alone(
+    harness: WorkerHarness, api: BotApi
+) -> None:
     audience = TelegramAudience(chats=frozenset({GROUP}), users=frozenset({7}))
-    async with house.open(), telegram_desk(house, api, audience=audience) as desk:
+    async with harness.open(), telegram_desk(harness, api, audience=audience) as desk:
         stranger = {"id": 9, "is_bot": False, "first_name": "Eve"}
         await desk.send(desk.group("@desk_bot How?", **{"from": stranger}))
         await desk.send(desk.group("@desk_bot How?"))
@@ -67,9 +71,9 @@ async def test_a_listed_group_answers_listed_people_alone(house: House, api: Bot
         assert desk.door.refusals.counts == {"not_allowed": 1}
 
 
-async def test_a_stranger_presses_no_button(house: House, api: BotApi) -> None:
+async def test_a_stranger_presses_no_button(harness: WorkerHarness, api: BotApi) -> None:
     audience = TelegramAudience(users=frozenset({7}))
-    async with house.open(), telegram_desk(house, api, audience=audience) as desk:
+    async with harness.open(), telegram_desk(harness, api, audience=audience) as desk:
         press = desk.press(1, "0" * 30, person={"id": 9, "is_bot": False, "first_name": "Eve"})
         assert (await desk.send(press)).status_code == 200
 
@@ -78,10 +82,10 @@ async def test_a_stranger_presses_no_button(house: House, api: BotApi) -> None:
 
 
 async def test_one_person_cannot_ask_without_end_and_is_told_so_once(
-    house: House, api: BotApi
+    harness: WorkerHarness, api: BotApi
 ) -> None:
     limits = PersonLimits(per_minute=2, per_day=None)
-    async with house.open(), telegram_desk(house, api, limits=limits) as desk:
+    async with harness.open(), telegram_desk(harness, api, limits=limits) as desk:
         for _ in range(5):
             await desk.say("How?", **of(9))
         await desk.send(desk.group("@desk_bot How?", **{"from": of(9)["from"]}))
@@ -97,10 +101,10 @@ async def test_one_person_cannot_ask_without_end_and_is_told_so_once(
 
 
 async def test_an_update_that_comes_twice_counts_once_and_an_edit_counts_anew(
-    house: House, api: BotApi
+    harness: WorkerHarness, api: BotApi
 ) -> None:
     limits = PersonLimits(per_minute=None, per_day=2)
-    async with house.open(), telegram_desk(house, api, limits=limits) as desk:
+    async with harness.open(), telegram_desk(harness, api, limits=limits) as desk:
         update = await desk.say("How?")
         await desk.send(update)
         id_ = update["message"]["message_id"]

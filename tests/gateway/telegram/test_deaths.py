@@ -3,13 +3,13 @@ import asyncio
 import httpx
 import pytest
 
-from broker.connecting import connect
+from broker.transport.connect import connect
 from gateway.telegram.webhook import HEADER
-from tests.gateway.pushing.rig import ANSWER, acknowledged, until
-from tests.gateway.telegram.api import BotApi
-from tests.gateway.telegram.rig import PERSON, SECRET
-from tests.gateway.telegram.served import served
-from tests.worker.cast import House
+from tests.gateway.telegram.server_process import served
+from tests.support.chat_harness import ANSWER, acknowledged, until
+from tests.support.fake_telegram import BotApi
+from tests.support.telegram_harness import PERSON, SECRET
+from tests.support.worker_harness import WorkerHarness
 
 pytestmark = [pytest.mark.redis, pytest.mark.slow]
 UPDATE = {
@@ -28,10 +28,10 @@ UPDATE = {
 async def test_a_door_killed_while_it_speaks_to_telegram_leaves_one_outcome(
     redis_url: str, api: BotApi, method: str
 ) -> None:
-    house = House(lambda: connect(redis_url), played=False)
-    await house.client.flushall()
+    harness = WorkerHarness(lambda: connect(redis_url), played=False)
+    await harness.client.flushall()
     api.gates[method] = asyncio.Event()
-    async with house.open(), httpx.AsyncClient() as client:
+    async with harness.open(), httpx.AsyncClient() as client:
         async with served(redis_url, api.url) as (first, url):
             sent = await client.post(url, json=UPDATE, headers={HEADER: SECRET})
             assert sent.status_code == 200
@@ -42,9 +42,9 @@ async def test_a_door_killed_while_it_speaks_to_telegram_leaves_one_outcome(
 
         async with served(redis_url, api.url) as (_, url):
             await until(lambda: any(ANSWER in text for text in api.texts(7)))
-            await acknowledged(house, "telegram")
+            await acknowledged(harness, "telegram")
             again = await client.post(url, json=UPDATE, headers={HEADER: SECRET})
             assert again.status_code == 200
 
     assert sum(ANSWER in text for text in api.texts(7)) == 1
-    await house.close()
+    await harness.close()

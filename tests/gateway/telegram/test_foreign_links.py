@@ -7,9 +7,9 @@ from typing import Any
 from citations.addresses import find_addresses
 from envelope.role import Role
 from tests.citations.shapes import PAGE, SHAPES, SOURCE, leads_elsewhere
-from tests.gateway.pushing.rig import until
-from tests.gateway.telegram.api import Said
-from tests.gateway.telegram.rig import TelegramDesk, settled
+from tests.support.chat_harness import until
+from tests.support.fake_telegram import Said
+from tests.support.telegram_harness import TelegramHarness, settled
 
 HELD = "https://console.acme.test/settings"
 
@@ -25,18 +25,18 @@ def spans(said: Said, *kinds: str) -> list[str]:
     ]
 
 
-def has_answered(desk: TelegramDesk, count: int) -> bool:
+def has_answered(desk: TelegramHarness, count: int) -> bool:
     """Whether so many outcomes were shown."""
     return desk.door.tally.counts.get("answered", 0) >= count
 
 
-async def test_no_shape_of_a_foreign_link_reaches_telegram(desk: TelegramDesk) -> None:
+async def test_no_shape_of_a_foreign_link_reaches_telegram(desk: TelegramHarness) -> None:
     for shape in SHAPES:
-        desk.house.script.next(Role.RESPONSE, {"response": shape.text, "sources_used": [SOURCE]})
+        desk.harness.script.next(Role.RESPONSE, {"response": shape.text, "sources_used": [SOURCE]})
     for number in range(len(SHAPES)):
         await desk.say("How?")
         await until(partial(has_answered, desk, number + 1))
-    await settled(desk.house, desk.api)
+    await settled(desk.harness, desk.api)
 
     shown = desk.api.texts(7)
     assert len(shown) == len(SHAPES)
@@ -52,15 +52,15 @@ async def test_no_shape_of_a_foreign_link_reaches_telegram(desk: TelegramDesk) -
     assert {url.partition("#")[0] for url in linked} == {PAGE}
 
 
-async def test_what_telegram_would_make_a_link_is_code(desk: TelegramDesk) -> None:
+async def test_what_telegram_would_make_a_link_is_code(desk: TelegramHarness) -> None:
     source = {**SOURCE, "url": None, "path": "routing/rules.md", "addresses": [HELD]}
     text = f"Open {HELD}, acme.test or rules.md. [1]"
-    desk.house.script.next(Role.RESPONSE, {"response": text, "sources_used": [source]})
+    desk.harness.script.next(Role.RESPONSE, {"response": text, "sources_used": [source]})
 
     await desk.say("How?")
 
     await until(lambda: desk.door.tally.counts.get("answered"))
-    await settled(desk.house, desk.api)
+    await settled(desk.harness, desk.api)
     [said] = desk.api.chats.values()
     code = spans(said, "code")
     assert HELD in said.text

@@ -10,16 +10,18 @@ import pytest
 from structlog.testing import capture_logs
 
 from gateway.telegram.webhook import HEADER
-from tests.gateway.connections.line import Line
+from tests.gateway.connections.raw_connection import RawConnection
 from tests.gateway.hostile.values import NOT_JSON, bent
-from tests.gateway.telegram.rig import PERSON, SECRET, TelegramDesk
+from tests.support.telegram_harness import PERSON, SECRET, TelegramHarness
 
 BENT = 150
 SEED = 15
 CANARY = "marimba"
 
 
-async def call(desk: TelegramDesk, body: bytes, headers: dict[str, Any]) -> tuple[int, list[Any]]:
+async def call(
+    desk: TelegramHarness, body: bytes, headers: dict[str, Any]
+) -> tuple[int, list[Any]]:
     """Call the webhook; return the status and the lines of the log but those of work."""
     with capture_logs() as logged:
         answer = await desk.client.post(desk.url, content=body, headers=headers)
@@ -28,7 +30,7 @@ async def call(desk: TelegramDesk, body: bytes, headers: dict[str, Any]) -> tupl
 
 
 @pytest.mark.parametrize("secret", [None, "", "another", SECRET[:-1], b"\xff\xfe", "x" * 9_000])
-async def test_a_wrong_secret_is_refused_in_one_line(desk: TelegramDesk, secret: Any) -> None:
+async def test_a_wrong_secret_is_refused_in_one_line(desk: TelegramHarness, secret: Any) -> None:
     headers = {} if secret is None else {HEADER: secret}
 
     status, logged = await call(desk, CANARY.encode(), headers)
@@ -38,10 +40,10 @@ async def test_a_wrong_secret_is_refused_in_one_line(desk: TelegramDesk, secret:
 
 
 async def test_who_cannot_be_telegram_is_refused_before_the_body_is_read(
-    desk: TelegramDesk,
+    desk: TelegramHarness,
 ) -> None:
     target = urlsplit(desk.url)
-    line = Line(*await asyncio.open_connection(target.hostname, target.port))
+    line = RawConnection(*await asyncio.open_connection(target.hostname, target.port))
     await line.send(
         f"POST {target.path} HTTP/1.1\r\nHost: a\r\nContent-Length: 500000\r\n\r\n".encode()
     )
@@ -51,7 +53,7 @@ async def test_who_cannot_be_telegram_is_refused_before_the_body_is_read(
 
 
 @pytest.mark.slow
-async def test_a_body_that_is_no_update_is_a_4xx_and_one_line(desk: TelegramDesk) -> None:
+async def test_a_body_that_is_no_update_is_a_4xx_and_one_line(desk: TelegramHarness) -> None:
     for body in (*NOT_JSON, b'{"update_id": true}', b'{"update_id": "1"}', b"x" * 2_000_000):
         status, logged = await call(desk, body, {HEADER: SECRET})
 
@@ -60,7 +62,7 @@ async def test_a_body_that_is_no_update_is_a_4xx_and_one_line(desk: TelegramDesk
 
 
 @pytest.mark.slow
-async def test_updates_of_another_form_break_nothing(desk: TelegramDesk) -> None:
+async def test_updates_of_another_form_break_nothing(desk: TelegramHarness) -> None:
     chance = random.Random(SEED)
     message = {
         "message_id": 1, "date": 1_700_000_000, "chat": {"id": 7, "type": "private"},

@@ -3,14 +3,14 @@ import time
 from collections import Counter
 from typing import Any
 
-from gateway.telegram.calls import RATES
+from gateway.telegram.bot_api import RATES
 from gateway.telegram.channel import TYPING_SECONDS
-from memory.pacing import RedisTurns
-from tests.broker.rig import eventually
-from tests.gateway.pushing.rig import ANSWER, WORKING, until
-from tests.gateway.telegram.api import IN_A_GROUP, IN_A_ROW, IN_A_SECOND, BotApi, flood
-from tests.gateway.telegram.rig import TelegramDesk, settled, telegram_desk
-from tests.worker.cast import House
+from memory.turn_pacing import RedisTurns
+from tests.support.broker_harness import eventually
+from tests.support.chat_harness import ANSWER, WORKING, until
+from tests.support.fake_telegram import IN_A_GROUP, IN_A_ROW, IN_A_SECOND, BotApi, flood
+from tests.support.telegram_harness import TelegramHarness, settled, telegram_desk
+from tests.support.worker_harness import WorkerHarness
 
 GROUP = -100
 STREAM = "rd:{0}:results:telegram"
@@ -21,20 +21,20 @@ def of(id_: int) -> dict[str, Any]:
     return {"from": {"id": id_, "is_bot": False, "first_name": "Ann", "language_code": "en"}}
 
 
-def private(desk: TelegramDesk, id_: int) -> dict[str, Any]:
+def private(desk: TelegramHarness, id_: int) -> dict[str, Any]:
     """What Telegram tells of somebody's question in a chat of their own."""
     return desk.message("How?", chat={"id": id_, "type": "private"}, **of(id_))
 
 
-def in_group(desk: TelegramDesk, id_: int) -> dict[str, Any]:
+def in_group(desk: TelegramHarness, id_: int) -> dict[str, Any]:
     return desk.group("@desk_bot How?", **of(id_))
 
 
-async def all_answered(house: House, api: BotApi, asked: dict[int, int]) -> None:
+async def all_answered(harness: WorkerHarness, api: BotApi, asked: dict[int, int]) -> None:
     """Wait until each chat has so many outcomes, and nothing is left to do."""
     count = sum(asked.values())
     await until(lambda: sum(ANSWER in text for text in shown(api)) == count, seconds=60.0)
-    await settled(house, api)
+    await settled(harness, api)
     assert Counter(int(said.chat) for said in api.chats.values()) == asked
 
 
@@ -52,9 +52,13 @@ def test_no_minute_holds_more_calls_than_telegram_allows() -> None:
     assert RATES["typing"].every_seconds <= TYPING_SECONDS < 5
 
 
-async def burst(house: House, api: BotApi, kinds: Any) -> None:
+async def burst(harness: WorkerHarness, api: BotApi, kinds: Any) -> None:
     """Have as many ask at once, at two doors."""
-    async with house.open(), telegram_desk(house, api) as desk, telegram_desk(house, api) as other:
+    async with (
+        harness.open(),
+        telegram_desk(harness, api) as desk,
+        telegram_desk(harness, api) as other,
+    ):
         asked = [kind(desk, 10 + number) for number, kind in enumerate(kinds)]
         doors = [desk, other] * len(asked)
         told = await asyncio.gather(
@@ -63,55 +67,59 @@ async def burst(house: House, api: BotApi, kinds: Any) -> None:
 
         assert {answer.status_code for answer in told} == {200}
         chats = Counter(update["message"]["chat"]["id"] for update in asked)
-        await all_answered(house, api, dict(chats))
+        await all_answered(harness, api, dict(chats))
 
     assert api.limited == []
 
 
 async def test_a_burst_in_a_group_at_two_doors_meets_no_limit_and_everybody_is_answered(
-    house: House, api: BotApi
+    harness: WorkerHarness, api: BotApi
 ) -> None:
     api.speed = 15.0
 
-    await burst(house, api, [in_group] * 7 + [private] * 3)
+    await burst(harness, api, [in_group] * 7 + [private] * 3)
 
     messages = [call for call in api.calls if call[0] in {"sendMessage", "editMessageText"}]
     assert sum(told["chat_id"] == str(GROUP) for _, told in messages) == 14
 
 
 async def test_a_burst_of_many_chats_at_two_doors_meets_no_limit_and_everybody_is_answered(
-    house: House, api: BotApi
+    harness: WorkerHarness, api: BotApi
 ) -> None:
     api.speed = 0.5
 
-    await burst(house, api, [private] * 14)
+    await burst(harness, api, [private] * 14)
 
     assert len(api.called("editMessageText")) == 14
 
 
 async def test_a_limit_that_is_met_all_the_same_loses_and_doubles_nothing(
-    house: House, api: BotApi
+    harness: WorkerHarness, api: BotApi
 ) -> None:
     for method in ("sendMessage", "editMessageText", "sendChatAction"):
         api.refusals[method] = [flood(1)]
-    async with house.open(), telegram_desk(house, api) as desk, telegram_desk(house, api) as other:
+    async with (
+        harness.open(),
+        telegram_desk(harness, api) as desk,
+        telegram_desk(harness, api) as other,
+    ):
         for number, door in enumerate((desk, other) * 3):
             await door.send(private(desk, 10 + number))
 
-        await all_answered(house, api, dict.fromkeys(range(10, 16), 1))
+        await all_answered(harness, api, dict.fromkeys(range(10, 16), 1))
 
     assert len(api.called("editMessageText")) == 7
 
 
 async def test_a_limit_of_an_hour_is_kept_by_all_doors_and_holds_back_nobody_else(
-    house: House, api: BotApi
+    harness: WorkerHarness, api: BotApi
 ) -> None:
     api.refusals[f"editMessageText {GROUP}"] = [flood(3600)]
     lease: dict[str, Any] = {"lease_seconds": 0.5}
     async with (
-        house.open(),
-        telegram_desk(house, api, **lease) as desk,
-        telegram_desk(house, api, **lease) as other,
+        harness.open(),
+        telegram_desk(harness, api, **lease) as desk,
+        telegram_desk(harness, api, **lease) as other,
     ):
         await desk.send(in_group(desk, 7))
         await until(lambda: not api.refusals[f"editMessageText {GROUP}"])
@@ -120,13 +128,15 @@ async def test_a_limit_of_an_hour_is_kept_by_all_doors_and_holds_back_nobody_els
         await until(lambda: sum(ANSWER in text for text in shown(api)) == 4)
         counted = [door.door.tally.counts for door in (desk, other)]
         await until(lambda: failures(counted) >= 1)
-        await house.client.xclaim(STREAM, "workers", "lost", 0, await entries(house), retrycount=25)
+        await harness.client.xclaim(
+            STREAM, "workers", "lost", 0, await entries(harness), retrycount=25
+        )
         before = failures(counted)
         await until(lambda: failures(counted) >= before + 2)
         assert edits(api, GROUP) == 1
 
-        await house.client.delete(f"rd:push:telegram:pace:group%3A{GROUP}")
-        await all_answered(house, api, {GROUP: 1, **dict.fromkeys(range(10, 14), 1)})
+        await harness.client.delete(f"rd:push:telegram:pace:group%3A{GROUP}")
+        await all_answered(harness, api, {GROUP: 1, **dict.fromkeys(range(10, 14), 1)})
 
     assert all("given_up" not in counts for counts in counted)
 
@@ -139,49 +149,51 @@ def failures(counted: list[dict[str, int]]) -> int:
     return sum(counts.get("failed", 0) for counts in counted)
 
 
-async def entries(house: House) -> list[Any]:
-    return [id_ for id_, _ in await house.client.xrange(STREAM)]
+async def entries(harness: WorkerHarness) -> list[Any]:
+    return [id_ for id_, _ in await harness.client.xrange(STREAM)]
 
 
 async def test_typing_and_placeholder_are_left_out_when_they_would_be_late_never_the_outcome(
-    house: House, api: BotApi
+    harness: WorkerHarness, api: BotApi
 ) -> None:
-    turns = RedisTurns(house.client, "telegram")
+    turns = RedisTurns(harness.client, "telegram")
     for name in ("typing:7:0", "private:7"):
         await turns.hold(name, every_seconds=1.0, at_once=1, seconds=60.0)
-    async with telegram_desk(house, api) as desk:
+    async with telegram_desk(harness, api) as desk:
         update = await desk.say("How?")
-        question = desk.door.named("7:0", str(update["message"]["message_id"]))
+        question = desk.door.name_question("7:0", str(update["message"]["message_id"]))
 
         async def is_left_out() -> bool:
             return "unsigned" in await desk.door.memory.fields(question)
 
         await eventually(is_left_out)
-        async with house.open():
-            await house.client.delete("rd:push:telegram:pace:private%3A7")
-            await all_answered(house, api, {7: 1})
+        async with harness.open():
+            await harness.client.delete("rd:push:telegram:pace:private%3A7")
+            await all_answered(harness, api, {7: 1})
 
     (said,) = api.chats.values()
     assert WORKING not in said.versions
     assert api.called("sendChatAction") == []
 
 
-async def test_a_flood_of_typing_does_not_keep_the_placeholder(house: House, api: BotApi) -> None:
+async def test_a_flood_of_typing_does_not_keep_the_placeholder(
+    harness: WorkerHarness, api: BotApi
+) -> None:
     api.refusals["sendChatAction"] = [flood(60)]
-    async with telegram_desk(house, api) as desk:
+    async with telegram_desk(harness, api) as desk:
         await desk.say("How?")
 
         await until(lambda: api.texts(7) == [WORKING])
 
 
 async def test_typing_goes_on_in_its_topic_until_the_outcome_is_shown(
-    house: House, api: BotApi
+    harness: WorkerHarness, api: BotApi
 ) -> None:
-    async with telegram_desk(house, api) as desk:
+    async with telegram_desk(harness, api) as desk:
         await desk.send(desk.group("@desk_bot How?", message_thread_id=5, is_topic_message=True))
         await until(lambda: len(typed(api, GROUP)) >= 4)
-        async with house.open():
-            await all_answered(house, api, {GROUP: 1})
+        async with harness.open():
+            await all_answered(harness, api, {GROUP: 1})
         before = len(typed(api, GROUP))
         await desk.send(private(desk, 10))
         await until(lambda: len(typed(api, 10)) >= 4)
@@ -190,9 +202,11 @@ async def test_typing_goes_on_in_its_topic_until_the_outcome_is_shown(
     assert {told["message_thread_id"] for told in typed(api, GROUP)} == {"5"}
 
 
-async def test_those_who_wait_in_a_group_see_one_sign_of_typing(house: House, api: BotApi) -> None:
+async def test_those_who_wait_in_a_group_see_one_sign_of_typing(
+    harness: WorkerHarness, api: BotApi
+) -> None:
     api.speed = 8.0
-    async with telegram_desk(house, api) as desk, telegram_desk(house, api) as other:
+    async with telegram_desk(harness, api) as desk, telegram_desk(harness, api) as other:
         began = time.monotonic()
         for number, door in enumerate((desk, other) * 2):
             await door.send(in_group(desk, 10 + number))

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from envelope.role import Role
-from gateway.pushing.port import Manners
-from tests.broker.rig import eventually
-from tests.gateway.pushing.rig import ANSWER, TEXTS, WORKING, Faltering, acknowledged, until
-from tests.gateway.telegram.api import BotApi, RefusedError
-from tests.gateway.telegram.rig import PERSON, TelegramDesk, settled, telegram_desk
-from tests.worker.cast import House
+from gateway.chat.ports import ChatPolicy
+from tests.support.broker_harness import eventually
+from tests.support.chat_harness import ANSWER, TEXTS, WORKING, FlakyBroker, acknowledged, until
+from tests.support.fake_telegram import BotApi, RefusedError
+from tests.support.telegram_harness import PERSON, TelegramHarness, settled, telegram_desk
+from tests.support.worker_harness import WorkerHarness
 
 STREAM = "rd:{0}:results:telegram"
 GROUP: dict[str, Any] = {"id": -100, "type": "supergroup", "title": "Team"}
@@ -28,9 +28,9 @@ OPTIONS = [
 ]
 
 
-async def answered(desk: TelegramDesk, count: int = 1, *, chat: int = 7) -> None:
+async def answered(desk: TelegramHarness, count: int = 1, *, chat: int = 7) -> None:
     await until(lambda: sum(ANSWER in text for text in desk.api.texts(chat)) == count)
-    await settled(desk.house, desk.api)
+    await settled(desk.harness, desk.api)
 
 
 @pytest.mark.parametrize(
@@ -42,24 +42,24 @@ async def answered(desk: TelegramDesk, count: int = 1, *, chat: int = 7) -> None
     ],
 )
 async def test_a_question_back_a_refusal_and_an_apology_take_the_placeholder_in_a_group(
-    desk: TelegramDesk, role: Role, act: Any, outcome: str
+    desk: TelegramHarness, role: Role, act: Any, outcome: str
 ) -> None:
-    desk.house.script.next(role, *[act] * (9 if isinstance(act, Exception) else 1))
+    desk.harness.script.next(role, *[act] * (9 if isinstance(act, Exception) else 1))
 
     update = desk.group("@desk_bot\nHow?")
     await desk.send(update)
 
     await until(lambda: desk.door.tally.counts)
-    await settled(desk.house, desk.api)
+    await settled(desk.harness, desk.api)
     (said,) = desk.api.chats.values()
     assert desk.door.tally.counts == {outcome: 1}
     assert said.text not in {WORKING, "…"}
     replied = [told["reply_parameters"]["message_id"] for told in desk.api.called("sendMessage")]
     assert set(replied) == {update["message"]["message_id"]}
-    assert desk.house.script.seen[Role.LANG][0]["text"] == "How?"
+    assert desk.harness.script.seen[Role.LANG][0]["text"] == "How?"
 
 
-async def test_who_answers_the_bot_in_a_group_needs_no_mention(desk: TelegramDesk) -> None:
+async def test_who_answers_the_bot_in_a_group_needs_no_mention(desk: TelegramHarness) -> None:
     mine = {"message_id": 5, "date": 1, "chat": GROUP, "text": "-",
             "from": {"id": 42, "is_bot": True, "first_name": "Desk"}}  # fmt: skip
     await desk.send(desk.group("to Eve", reply_to_message={**mine, "from": EVE}))
@@ -67,13 +67,13 @@ async def test_who_answers_the_bot_in_a_group_needs_no_mention(desk: TelegramDes
     await desk.send(desk.group("nobody is asked", **{"from": {**EVE, "is_bot": True}}))
 
     await answered(desk, chat=-100)
-    assert [seen["text"] for seen in desk.house.script.seen[Role.LANG]] == ["And then?"]
+    assert [seen["text"] for seen in desk.harness.script.seen[Role.LANG]] == ["And then?"]
 
 
 async def test_who_cannot_be_taken_in_by_telegram_is_told_so_once_in_the_own_language(
-    house: House, api: BotApi
+    harness: WorkerHarness, api: BotApi
 ) -> None:
-    async with telegram_desk(house, api, quota=0) as desk:
+    async with telegram_desk(harness, api, quota=0) as desk:
         update = desk.message("Wie?", **FROM_EVE)
         for _ in range(2):
             assert (await desk.send(update)).status_code == 200
@@ -86,10 +86,10 @@ async def test_who_cannot_be_taken_in_by_telegram_is_told_so_once_in_the_own_lan
 
 
 async def test_a_notice_that_waits_for_its_turn_keeps_nobody_from_being_heard(
-    house: House, api: BotApi
+    harness: WorkerHarness, api: BotApi
 ) -> None:
     api.speed = 0.05
-    async with telegram_desk(house, api, quota=0) as desk:
+    async with telegram_desk(harness, api, quota=0) as desk:
         for number in range(8):
             update = desk.message(f"{number}")
             assert (await desk.send(update)).status_code == 200
@@ -99,21 +99,23 @@ async def test_a_notice_that_waits_for_its_turn_keeps_nobody_from_being_heard(
 
 
 async def test_what_telegram_could_not_show_twenty_times_is_given_up_and_no_door_ends(
-    house: House, api: BotApi
+    harness: WorkerHarness, api: BotApi
 ) -> None:
-    async with telegram_desk(house, api) as desk:
+    async with telegram_desk(harness, api) as desk:
         await desk.say("How?")
         await until(lambda: api.chats)
-    async with house.open():
-        await eventually(lambda: house.client.xlen(STREAM))
-    (result,) = await house.broker.result_list("telegram", "lost").take(places=1, block_seconds=1.0)
+    async with harness.open():
+        await eventually(lambda: harness.client.xlen(STREAM))
+    (result,) = await harness.broker.result_list("telegram", "lost").take(
+        slots=1, block_seconds=1.0
+    )
     api.malformed.add("editMessageText")
-    await house.client.xclaim(STREAM, "workers", "lost", 0, [result.entry_id], retrycount=17)
-    async with telegram_desk(house, api, lease_seconds=0.2) as desk:
+    await harness.client.xclaim(STREAM, "workers", "lost", 0, [result.entry_id], retrycount=17)
+    async with telegram_desk(harness, api, lease_seconds=0.2) as desk:
         await until(lambda: desk.door.tally.counts.get("given_up"))
-        await acknowledged(house, "telegram")
+        await acknowledged(harness, "telegram")
         api.malformed.clear()
-        async with house.open():
+        async with harness.open():
             await desk.say("And now?", id_=2)
             await until(lambda: any(ANSWER in text for text in api.texts(7)))
 
@@ -130,26 +132,28 @@ async def test_what_telegram_could_not_show_twenty_times_is_given_up_and_no_door
     ],
 )
 async def test_who_blocks_the_bot_is_given_up_at_once_and_nobody_else_waits(
-    house: House, api: BotApi, refusal: RefusedError
+    harness: WorkerHarness, api: BotApi, refusal: RefusedError
 ) -> None:
-    async with telegram_desk(house, api) as desk:
+    async with telegram_desk(harness, api) as desk:
         lost = desk.message("How?", **FROM_EVE)
         await desk.send(lost)
         await until(lambda: api.texts(8) == [TEXTS.text("push_working", "de")])
         api.closed["8"] = refusal
-        async with house.open():
+        async with harness.open():
             await desk.say("How?")
             await answered(desk)
 
-        question = desk.door.named("8:0", str(lost["message"]["message_id"]))
+        question = desk.door.name_question("8:0", str(lost["message"]["message_id"]))
         assert desk.door.tally.counts == {"given_up": 1, "answered": 1}
         assert "done" in await desk.door.memory.fields(question)  # nobody types for it
-        assert await desk.door.memory.opened(question) == {}
+        assert await desk.door.memory.open_messages(question) == {}
     tried = [told for told in api.called("editMessageText") if told["chat_id"] == "8"]
     assert len(tried) == 1
 
 
-async def test_an_outcome_waits_while_telegram_does_not_know_the_token(desk: TelegramDesk) -> None:
+async def test_an_outcome_waits_while_telegram_does_not_know_the_token(
+    desk: TelegramHarness,
+) -> None:
     desk.api.refusals["editMessageText"] = [RefusedError(401, "Unauthorized")]
 
     await desk.say("How?")
@@ -158,60 +162,62 @@ async def test_an_outcome_waits_while_telegram_does_not_know_the_token(desk: Tel
 
 
 async def test_a_group_that_became_a_supergroup_gets_its_answers_there(
-    house: House, api: BotApi
+    harness: WorkerHarness, api: BotApi
 ) -> None:
-    async with telegram_desk(house, api) as desk:
+    async with telegram_desk(harness, api) as desk:
         chat = {"id": -5, "type": "group", "title": "Team"}
         await desk.send(desk.group("@desk_bot How?", chat=chat))
         await until(lambda: api.texts(-5) == [WORKING])
         api.moved["-5"] = -1005
         api.chats.clear()
-        async with house.open():
+        async with harness.open():
             await answered(desk, chat=-1005)
 
     assert len(api.chats) == 1
 
 
-async def test_the_answer_of_a_deleted_topic_stands_in_its_group(house: House, api: BotApi) -> None:
-    async with telegram_desk(house, api) as desk:
+async def test_the_answer_of_a_deleted_topic_stands_in_its_group(
+    harness: WorkerHarness, api: BotApi
+) -> None:
+    async with telegram_desk(harness, api) as desk:
         await desk.send(desk.group("@desk_bot How?", message_thread_id=5, is_topic_message=True))
         await until(lambda: api.texts(-100) == [WORKING])
         api.gone_topics.add("5")
         api.chats.clear()
-        async with house.open():
+        async with harness.open():
             await answered(desk, chat=-100)
 
     assert len(api.chats) == 1
 
 
 async def test_an_address_that_telegram_refuses_in_a_button_costs_no_other_button(
-    desk: TelegramDesk,
+    desk: TelegramHarness,
 ) -> None:
-    desk.house.script.next(Role.GUARDRAILS, ASKS_BACK)
-    desk.house.script.next(Role.CLARIFICATION, {"suggested_actions": OPTIONS})
+    desk.harness.script.next(Role.GUARDRAILS, ASKS_BACK)
+    desk.harness.script.next(Role.CLARIFICATION, {"suggested_actions": OPTIONS})
 
     await desk.say("How?")
 
     await until(lambda: any(said.buttons for said in desk.api.chats.values()))
-    await settled(desk.house, desk.api)
+    await settled(desk.harness, desk.api)
     (said,) = desk.api.chats.values()
     assert [button["text"] for button in said.buttons] == ["One"]
 
 
 async def test_only_who_asked_may_press_in_a_group_and_others_are_told(
-    house: House, api: BotApi
+    harness: WorkerHarness, api: BotApi
 ) -> None:
-    async with house.open():
-        async with telegram_desk(house, api) as desk:
-            house.script.next(Role.GUARDRAILS, ASKS_BACK)
-            house.script.next(Role.CLARIFICATION, {"suggested_actions": OPTIONS[:1]})
+    async with harness.open():
+        async with telegram_desk(harness, api) as desk:
+            harness.script.next(Role.GUARDRAILS, ASKS_BACK)
+            harness.script.next(Role.CLARIFICATION, {"suggested_actions": OPTIONS[:1]})
             await desk.send(desk.group("@desk_bot How?"))
             await until(lambda: any(said.buttons for said in api.chats.values()))
-            await settled(house, api)
+            await settled(harness, api)
         ((id_, said),) = api.chats.items()
         token = said.buttons[0]["callback_data"]
 
-        async with telegram_desk(house, api) as desk:
+        async with telegram_desk(harness, api) as desk:
             for person, data in ((EVE, token), (PERSON, "guessed"), (PERSON, token)):
                 pressed = desk.press(id_, data, person=person, chat=GROUP)
                 assert (await desk.send(pressed)).status_code == 200
@@ -220,11 +226,11 @@ async def test_only_who_asked_may_press_in_a_group_and_others_are_told(
 
     told = [call.get("text") for call in api.called("answerCallbackQuery")]
     assert told == [TEXTS.text("push_expired", "de"), TEXTS.text("push_expired", "en"), None]
-    assert [seen["text"] for seen in house.script.seen[Role.LANG]][1:] == ["Option one"]
+    assert [seen["text"] for seen in harness.script.seen[Role.LANG]][1:] == ["Option one"]
     assert len(api.chats) == 2
 
 
-async def test_a_press_under_a_message_too_old_to_be_shown_is_heard(desk: TelegramDesk) -> None:
+async def test_a_press_under_a_message_too_old_to_be_shown_is_heard(desk: TelegramHarness) -> None:
     await desk.say("How?")
     await answered(desk)
     ((id_, said),) = desk.api.chats.items()
@@ -235,19 +241,21 @@ async def test_a_press_under_a_message_too_old_to_be_shown_is_heard(desk: Telegr
     assert desk.api.called("answerCallbackQuery")[0]["text"] == TEXTS.text("push_thanks", "en")
 
 
-async def test_the_last_of_two_edits_in_a_second_is_asked(house: House, api: BotApi) -> None:
-    async with telegram_desk(house, api) as desk:
+async def test_the_last_of_two_edits_in_a_second_is_asked(
+    harness: WorkerHarness, api: BotApi
+) -> None:
+    async with telegram_desk(harness, api) as desk:
         await desk.say("How?", id_=1)
         for text in ("How many?", "How much?"):
             await desk.say(text, id_=1, edit_date=1_700_000_005)
-        async with house.open():
+        async with harness.open():
             await answered(desk)
 
-    assert [seen["text"] for seen in house.script.seen[Role.LANG]] == ["How much?"]
+    assert [seen["text"] for seen in harness.script.seen[Role.LANG]] == ["How much?"]
     assert len(api.chats) == 1
 
 
-async def test_no_link_of_an_answer_becomes_a_preview(desk: TelegramDesk) -> None:
+async def test_no_link_of_an_answer_becomes_a_preview(desk: TelegramHarness) -> None:
     await desk.say("How?")
     await answered(desk)
 
@@ -257,26 +265,26 @@ async def test_no_link_of_an_answer_becomes_a_preview(desk: TelegramDesk) -> Non
 
 @pytest.mark.parametrize(("supersedes", "answers"), [(True, 1), (False, 2)])
 async def test_a_newer_message_to_the_bot_supersedes_or_waits_and_says_so(
-    house: House, api: BotApi, supersedes: bool, answers: int
+    harness: WorkerHarness, api: BotApi, supersedes: bool, answers: int
 ) -> None:
-    manners = Manners(burst_seconds=0.0, supersedes=supersedes)
-    async with telegram_desk(house, api, manners=manners) as desk:
+    manners = ChatPolicy(burst_seconds=0.0, supersedes=supersedes)
+    async with telegram_desk(harness, api, manners=manners) as desk:
         await desk.send(desk.message("First?", **FROM_EVE))
         await until(lambda: len(api.chats) == 1)
         await desk.send(desk.message("Second?", **FROM_EVE))
         told = TEXTS.text("superseded" if supersedes else "push_waiting", "de")
         await until(lambda: told in api.texts(8))
-        async with house.open():
+        async with harness.open():
             await answered(desk, answers, chat=8)
 
     assert len(api.chats) == 2
 
 
 async def test_an_update_that_cannot_be_taken_in_is_to_be_sent_again(
-    house: House, api: BotApi
+    harness: WorkerHarness, api: BotApi
 ) -> None:
-    faltering = Faltering(house.make_broker(), 1)
-    async with house.open(), telegram_desk(house, api, broker=faltering) as desk:
+    faltering = FlakyBroker(harness.make_broker(), 1)
+    async with harness.open(), telegram_desk(harness, api, broker=faltering) as desk:
         update = desk.message("How?")
 
         told = [(await desk.send(update)).status_code for _ in range(2)]
@@ -286,7 +294,7 @@ async def test_an_update_that_cannot_be_taken_in_is_to_be_sent_again(
 
 
 async def test_commands_are_told_in_every_language_and_answered_by_name_in_a_group(
-    desk: TelegramDesk,
+    desk: TelegramHarness,
 ) -> None:
     await desk.send(desk.group("/help@desk_bot", entities=None))
 

@@ -8,14 +8,14 @@ import pytest
 from structlog.dev import ConsoleRenderer
 from structlog.testing import capture_logs
 
-from gateway.telegram.door import known
+from gateway.telegram.connection import connect_bot
+from gateway.telegram.inbound import Updates
 from gateway.telegram.polling import Duty, Polling
-from gateway.telegram.taking import Updates
-from memory.duty import RedisDuty
-from tests.gateway.pushing.rig import ANSWER, push_door_of, until
-from tests.gateway.telegram.api import BotApi, RefusedError, flood
-from tests.gateway.telegram.rig import PERSON, calls_of, channel_of, settled
-from tests.worker.cast import House
+from memory.leader_lock import RedisDuty
+from tests.support.chat_harness import ANSWER, push_door_of, until
+from tests.support.fake_telegram import BotApi, RefusedError, flood
+from tests.support.telegram_harness import PERSON, calls_of, channel_of, settled
+from tests.support.worker_harness import WorkerHarness
 
 CONFLICT_SECONDS = 0.05
 KEEP_SECONDS = 0.02
@@ -48,7 +48,7 @@ class Told:
         self.left = True
 
 
-class Deaf(Told):
+class UnresponsiveApi(Told):
     """A duty whose client loses a cancellation inside its first command."""
 
     def __init__(self) -> None:
@@ -63,15 +63,17 @@ class Deaf(Told):
         return await super().keep(seconds)
 
 
-def on_duty(house: House, holder: str) -> RedisDuty:
-    return RedisDuty(house.client, "telegram", "polling", holder)
+def on_duty(harness: WorkerHarness, holder: str) -> RedisDuty:
+    return RedisDuty(harness.client, "telegram", "polling", holder)
 
 
 @asynccontextmanager
-async def polling(house: House, api: BotApi, duty: Duty | None = None) -> AsyncIterator[None]:
+async def polling(
+    harness: WorkerHarness, api: BotApi, duty: Duty | None = None
+) -> AsyncIterator[None]:
     """Have a process of its own poll while inside."""
-    calls = calls_of(house, api)
-    async with known(calls.bot) as me, push_door_of(house, channel_of(calls, api)) as door:
+    calls = calls_of(harness, api)
+    async with connect_bot(calls.bot) as me, push_door_of(harness, channel_of(calls, api)) as door:
         updates = Updates(calls, me, door)
         poll = Polling(
             calls.bot,
@@ -81,43 +83,43 @@ async def polling(house: House, api: BotApi, duty: Duty | None = None) -> AsyncI
             conflict_seconds=CONFLICT_SECONDS,
             keep_seconds=KEEP_SECONDS,
         )
-        door.beside(poll.run())
+        door.spawn(poll.run())
         yield
 
 
-async def answered(house: House, api: BotApi, count: int) -> None:
+async def answered(harness: WorkerHarness, api: BotApi, count: int) -> None:
     await until(lambda: sum(ANSWER in text for text in api.texts(7)) == count)
-    await settled(house, api)
+    await settled(harness, api)
     await until(lambda: api.updates == [])
     assert len(api.chats) == count
 
 
 async def test_of_two_processes_one_polls_and_the_other_goes_on_when_it_stops(
-    house: House, api: BotApi
+    harness: WorkerHarness, api: BotApi
 ) -> None:
-    async with house.open(), AsyncExitStack() as first:
-        await first.enter_async_context(polling(house, api, on_duty(house, "first")))
+    async with harness.open(), AsyncExitStack() as first:
+        await first.enter_async_context(polling(harness, api, on_duty(harness, "first")))
         await until(lambda: api.polls > 0)
-        async with polling(house, api, on_duty(house, "second")):
+        async with polling(harness, api, on_duty(harness, "second")):
             api.tell(told(1))
-            await answered(house, api, 1)
+            await answered(harness, api, 1)
             await first.aclose()
             api.tell(told(2))
-            await answered(house, api, 2)
+            await answered(harness, api, 2)
 
     assert api.conflicts == []
 
 
-async def test_who_died_on_duty_is_followed_by_another(house: House, api: BotApi) -> None:
-    await on_duty(house, "dead").keep(0.3)
-    async with house.open(), polling(house, api, on_duty(house, "another")):
+async def test_who_died_on_duty_is_followed_by_another(harness: WorkerHarness, api: BotApi) -> None:
+    await on_duty(harness, "dead").keep(0.3)
+    async with harness.open(), polling(harness, api, on_duty(harness, "another")):
         api.tell(told(1))
-        await answered(house, api, 1)
+        await answered(harness, api, 1)
 
 
-async def test_who_is_not_on_duty_does_not_poll(house: House, api: BotApi) -> None:
+async def test_who_is_not_on_duty_does_not_poll(harness: WorkerHarness, api: BotApi) -> None:
     duty = Told()
-    async with polling(house, api, duty):
+    async with polling(harness, api, duty):
         await until(lambda: duty.asked > 2)
         assert api.polls == 0
         duty.mine = True
@@ -126,26 +128,26 @@ async def test_who_is_not_on_duty_does_not_poll(house: House, api: BotApi) -> No
 
 
 async def test_who_polls_ends_also_when_a_client_loses_the_cancellation(
-    house: House, api: BotApi
+    harness: WorkerHarness, api: BotApi
 ) -> None:
-    duty = Deaf()
-    async with polling(house, api, duty):
+    duty = UnresponsiveApi()
+    async with polling(harness, api, duty):
         await duty.asks.wait()
     assert duty.left
 
 
 async def test_two_processes_that_both_poll_take_in_each_update_once_and_either_goes_on_alone(
-    house: House, api: BotApi
+    harness: WorkerHarness, api: BotApi
 ) -> None:
-    async with house.open():
+    async with harness.open():
         with capture_logs() as logged:
-            async with polling(house, api):
-                async with polling(house, api):
+            async with polling(harness, api):
+                async with polling(harness, api):
                     await until(lambda: len(api.conflicts) > 3)
                     api.tell(told(1))
-                    await answered(house, api, 1)
+                    await answered(harness, api, 1)
                 api.tell(told(2))
-                await answered(house, api, 2)
+                await answered(harness, api, 2)
 
     said = [line["event"] for line in logged]
     assert said.count("another_process_polls") == 2  # each once a minute
@@ -154,39 +156,39 @@ async def test_two_processes_that_both_poll_take_in_each_update_once_and_either_
 
 
 async def test_an_old_update_that_comes_again_after_a_restart_is_answered_once(
-    house: House, api: BotApi
+    harness: WorkerHarness, api: BotApi
 ) -> None:
-    async with house.open():
-        async with polling(house, api):
+    async with harness.open():
+        async with polling(harness, api):
             api.tell(told(1))
-            await answered(house, api, 1)
+            await answered(harness, api, 1)
 
-        async with polling(house, api):
+        async with polling(harness, api):
             api.tell(told(1))
             api.tell(told(2))
-            await answered(house, api, 2)
+            await answered(harness, api, 2)
 
 
 @pytest.mark.parametrize(
     "refusal", [RefusedError(409, HOOKED), flood(1), RefusedError(502, "Bad Gateway")]
 )
 async def test_polling_waits_while_telegram_gives_nothing_and_goes_on_then(
-    house: House, api: BotApi, refusal: RefusedError
+    harness: WorkerHarness, api: BotApi, refusal: RefusedError
 ) -> None:
     api.refusals["getUpdates"] = [refusal]
-    async with house.open(), polling(house, api):
+    async with harness.open(), polling(harness, api):
         api.tell(told(1))
-        await answered(house, api, 1)
+        await answered(harness, api, 1)
 
 
 async def test_an_update_that_nobody_can_read_does_not_keep_those_after_it(
-    house: House, api: BotApi
+    harness: WorkerHarness, api: BotApi
 ) -> None:
-    async with house.open(), polling(house, api):
+    async with harness.open(), polling(harness, api):
         api.tell(told(1, "half of a character \ud800"))
         api.tell(told(2))
 
-        await answered(house, api, 1)
+        await answered(harness, api, 1)
 
 
 @pytest.mark.parametrize(
@@ -197,11 +199,11 @@ async def test_an_update_that_nobody_can_read_does_not_keep_those_after_it(
     ],
 )
 async def test_who_gets_the_updates_instead_is_told_in_one_line_of_a_terminal(
-    house: House, api: BotApi, refusal: RefusedError, event: str
+    harness: WorkerHarness, api: BotApi, refusal: RefusedError, event: str
 ) -> None:
     api.refusals["getUpdates"] = [refusal]
     with capture_logs() as logged:
-        async with polling(house, api):
+        async with polling(harness, api):
             await until(lambda: api.polls)
 
     (line,) = [line for line in logged if line["event"] == event]

@@ -4,10 +4,10 @@ from typing import Any
 import pytest
 
 from envelope.role import Role
-from gateway.pushing.port import Manners
-from gateway.telegram.door import hearing, known
-from memory.duty import RedisDuty
-from tests.gateway.pushing.rig import (
+from gateway.chat.ports import ChatPolicy
+from gateway.telegram.connection import connect_bot, hearing
+from memory.leader_lock import RedisDuty
+from tests.support.chat_harness import (
     ANSWER,
     AT_ONCE,
     TEXTS,
@@ -15,17 +15,23 @@ from tests.gateway.pushing.rig import (
     push_door_of,
     until,
 )
-from tests.gateway.telegram.api import BotApi, RefusedError, units
-from tests.gateway.telegram.rig import TelegramDesk, calls_of, channel_of, settled, telegram_desk
-from tests.worker.cast import House
+from tests.support.fake_telegram import BotApi, RefusedError, units
+from tests.support.telegram_harness import (
+    TelegramHarness,
+    calls_of,
+    channel_of,
+    settled,
+    telegram_desk,
+)
+from tests.support.worker_harness import WorkerHarness
 
 
-async def answered(desk: TelegramDesk, count: int = 1, *, chat: int = 7) -> None:
+async def answered(desk: TelegramHarness, count: int = 1, *, chat: int = 7) -> None:
     await until(lambda: sum(ANSWER in text for text in desk.api.texts(chat)) == count)
-    await settled(desk.house, desk.api)
+    await settled(desk.harness, desk.api)
 
 
-async def test_a_question_gets_a_placeholder_that_becomes_its_answer(desk: TelegramDesk) -> None:
+async def test_a_question_gets_a_placeholder_that_becomes_its_answer(desk: TelegramHarness) -> None:
     await desk.say("How do I add a rule?")
 
     await answered(desk)
@@ -34,18 +40,18 @@ async def test_a_question_gets_a_placeholder_that_becomes_its_answer(desk: Teleg
     assert desk.api.called("sendChatAction")[0]["action"] == "typing"
 
 
-async def test_an_update_that_comes_twice_is_answered_once(desk: TelegramDesk) -> None:
+async def test_an_update_that_comes_twice_is_answered_once(desk: TelegramHarness) -> None:
     update = await desk.say("How?")
     await desk.send(update)
     await answered(desk)
     await desk.send(update)
 
-    await settled(desk.house, desk.api)
-    assert len(desk.house.script.seen[Role.RESPONSE]) == 1
+    await settled(desk.harness, desk.api)
+    assert len(desk.harness.script.seen[Role.RESPONSE]) == 1
     assert len(desk.api.chats) == 1
 
 
-async def test_only_who_knows_the_secret_token_is_heard(desk: TelegramDesk) -> None:
+async def test_only_who_knows_the_secret_token_is_heard(desk: TelegramHarness) -> None:
     answer = await desk.send(desk.message("How?"), secret="another")  # noqa: S106 - a wrong one
 
     assert answer.status_code == 401
@@ -53,7 +59,7 @@ async def test_only_who_knows_the_secret_token_is_heard(desk: TelegramDesk) -> N
 
 
 async def test_groups_are_answered_only_when_addressed_and_topics_are_kept(
-    desk: TelegramDesk,
+    desk: TelegramHarness,
 ) -> None:
     for update in (
         desk.group("nobody is asked"),
@@ -66,16 +72,16 @@ async def test_groups_are_answered_only_when_addressed_and_topics_are_kept(
     (sent,) = desk.api.called("sendMessage")
     assert sent["message_thread_id"] == "5"
     assert sent["reply_parameters"]["allow_sending_without_reply"] is True
-    assert desk.house.script.seen[Role.LANG][0]["text"] == "How?"
+    assert desk.harness.script.seen[Role.LANG][0]["text"] == "How?"
 
 
 async def test_a_very_long_answer_is_split_within_the_limit_and_loses_nothing(
-    desk: TelegramDesk,
+    desk: TelegramHarness,
 ) -> None:
     words = [f"w{number}😀" for number in range(1_500)]
     code = "\n".join(f"line {number}" for number in range(900))
     markdown = f"{ANSWER} {' '.join(words)}\n\n```python\n{code}\n```"
-    desk.house.script.next(Role.RESPONSE, {"response": markdown})
+    desk.harness.script.next(Role.RESPONSE, {"response": markdown})
 
     await desk.say("How?")
 
@@ -89,10 +95,10 @@ async def test_a_very_long_answer_is_split_within_the_limit_and_loses_nothing(
     assert all(any(entity["type"] == "pre" for entity in one.fields["entities"]) for one in coded)
 
 
-async def test_entities_that_telegram_refuses_become_plain_text(desk: TelegramDesk) -> None:
+async def test_entities_that_telegram_refuses_become_plain_text(desk: TelegramHarness) -> None:
     refusal = RefusedError(400, "Bad Request: can't parse entities: unsupported")
     desk.api.refusals["editMessageText"] = [refusal]
-    desk.house.script.next(Role.RESPONSE, {"response": f"**{ANSWER}**"})
+    desk.harness.script.next(Role.RESPONSE, {"response": f"**{ANSWER}**"})
 
     await desk.say("How?")
 
@@ -101,7 +107,7 @@ async def test_entities_that_telegram_refuses_become_plain_text(desk: TelegramDe
     assert "entities" not in said.fields
 
 
-async def test_flood_limits_are_waited_out(desk: TelegramDesk) -> None:
+async def test_flood_limits_are_waited_out(desk: TelegramHarness) -> None:
     for method in ("sendMessage", "editMessageText"):
         flood = RefusedError(429, "Too Many Requests: retry after 1", retry_after=1)
         desk.api.refusals[method] = [flood]
@@ -112,11 +118,11 @@ async def test_flood_limits_are_waited_out(desk: TelegramDesk) -> None:
     assert len(desk.api.chats) == 1
 
 
-async def test_an_option_is_asked_once_by_a_short_token(desk: TelegramDesk) -> None:
-    desk.house.script.next(Role.GUARDRAILS, {"within_scope": True, "needs_clarification": True,
+async def test_an_option_is_asked_once_by_a_short_token(desk: TelegramHarness) -> None:
+    desk.harness.script.next(Role.GUARDRAILS, {"within_scope": True, "needs_clarification": True,
         "clarification_reason": "ambiguous_query", "clarification_message": "-"})  # fmt: skip
     action = {"label": "One", "value": "Option one " * 30, "kind": "option"}
-    desk.house.script.next(Role.CLARIFICATION, {"suggested_actions": [action]})
+    desk.harness.script.next(Role.CLARIFICATION, {"suggested_actions": [action]})
     await desk.say("How?")
     await until(lambda: any(said.buttons for said in desk.api.chats.values()))
     ((id_, said),) = desk.api.chats.items()
@@ -130,7 +136,7 @@ async def test_an_option_is_asked_once_by_a_short_token(desk: TelegramDesk) -> N
     await answered(desk)
     told = [call.get("text") for call in desk.api.called("answerCallbackQuery")]
     assert told == [TEXTS.text("push_expired", "en"), None, None]
-    assert desk.house.script.seen[Role.LANG][1]["text"] == action["value"].strip()
+    assert desk.harness.script.seen[Role.LANG][1]["text"] == action["value"].strip()
     assert len(desk.api.chats) == 2
 
 
@@ -138,16 +144,16 @@ async def test_an_option_is_asked_once_by_a_short_token(desk: TelegramDesk) -> N
     ("command", "shown"),
     [("/start", "push_start"), ("/help", "help_title"), ("/language", "push_language")],
 )
-async def test_commands_are_answered(desk: TelegramDesk, command: str, shown: str) -> None:
+async def test_commands_are_answered(desk: TelegramHarness, command: str, shown: str) -> None:
     await desk.say(command)
 
     await until(lambda: any(TEXTS.text(shown, "en") in text for text in desk.api.texts(7)))
-    await settled(desk.house, desk.api)
+    await settled(desk.harness, desk.api)
     (said,) = desk.api.chats.values()
     assert len(said.buttons) == (12 if command == "/language" else 0)
 
 
-async def test_clear_and_a_named_language_reach_the_desk(desk: TelegramDesk) -> None:
+async def test_clear_and_a_named_language_reach_the_desk(desk: TelegramHarness) -> None:
     await desk.say("/clear")
     await until(lambda: desk.api.texts(7) == ["Done."])
     await desk.say("/language de")
@@ -155,34 +161,34 @@ async def test_clear_and_a_named_language_reach_the_desk(desk: TelegramDesk) -> 
     await until(lambda: desk.api.texts(7) == ["Done.", "Done."])
 
 
-async def test_an_edited_question_is_asked_again(house: House, api: BotApi) -> None:
-    async with telegram_desk(house, api) as desk:
+async def test_an_edited_question_is_asked_again(harness: WorkerHarness, api: BotApi) -> None:
+    async with telegram_desk(harness, api) as desk:
         await desk.say("How?", id_=1)
         await until(lambda: api.texts(7) == [WORKING])
         await desk.say("How many?", id_=1, edit_date=1_700_000_005)
 
-        async with house.open():
+        async with harness.open():
             await answered(desk)
-            texts = [seen["text"] for seen in house.script.seen[Role.LANG]]
+            texts = [seen["text"] for seen in harness.script.seen[Role.LANG]]
             assert texts == ["How many?"]
             assert len(api.chats) == 1
 
 
-async def test_a_burst_is_one_question(house: House, api: BotApi) -> None:
-    async with telegram_desk(house, api, manners=Manners(burst_seconds=0.5)) as desk:
+async def test_a_burst_is_one_question(harness: WorkerHarness, api: BotApi) -> None:
+    async with telegram_desk(harness, api, manners=ChatPolicy(burst_seconds=0.5)) as desk:
         for text in ("I have", "a question"):
             await desk.say(text)
-        async with house.open():
+        async with harness.open():
             await answered(desk)
 
-        assert [seen["text"] for seen in house.script.seen[Role.LANG]] == ["I have\na question"]
+        assert [seen["text"] for seen in harness.script.seen[Role.LANG]] == ["I have\na question"]
         assert len(api.chats) == 1
 
 
 async def test_long_polling_confirms_an_update_after_it_was_taken_in(
-    house: House, api: BotApi
+    harness: WorkerHarness, api: BotApi
 ) -> None:
-    calls = calls_of(house, api)
+    calls = calls_of(harness, api)
     message: dict[str, Any] = {
         "message_id": 1,
         "date": 1,
@@ -191,10 +197,12 @@ async def test_long_polling_confirms_an_update_after_it_was_taken_in(
         "text": "How?",
     }
     async with (
-        house.open(),
-        known(calls.bot) as me,
-        push_door_of(house, channel_of(calls, api), manners=AT_ONCE) as door,
-        hearing(calls, me, door, TEXTS, how=RedisDuty(house.client, "telegram", "polling", "one")),
+        harness.open(),
+        connect_bot(calls.bot) as me,
+        push_door_of(harness, channel_of(calls, api), manners=AT_ONCE) as door,
+        hearing(
+            calls, me, door, TEXTS, how=RedisDuty(harness.client, "telegram", "polling", "one")
+        ),
     ):
         api.tell({"update_id": 1, "message": message})
 
@@ -203,17 +211,17 @@ async def test_long_polling_confirms_an_update_after_it_was_taken_in(
 
 
 async def test_a_door_that_stops_before_acknowledging_leaves_the_outcome_to_another(
-    house: House, api: BotApi
+    harness: WorkerHarness, api: BotApi
 ) -> None:
     api.gates["editMessageText"] = asyncio.Event()
-    async with house.open():
-        async with telegram_desk(house, api, lease_seconds=0.2) as desk:
+    async with harness.open():
+        async with telegram_desk(harness, api, lease_seconds=0.2) as desk:
             await desk.say("How?")
             await until(lambda: any(ANSWER in text for text in api.texts(7)))
-        assert await house.client.xlen("rd:{0}:results:telegram") == 1
+        assert await harness.client.xlen("rd:{0}:results:telegram") == 1
 
         api.gates.pop("editMessageText").set()
-        async with telegram_desk(house, api, lease_seconds=0.2) as desk:
+        async with telegram_desk(harness, api, lease_seconds=0.2) as desk:
             await answered(desk)
 
     assert len(api.chats) == 1

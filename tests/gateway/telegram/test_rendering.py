@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.answer import Source
-from gateway.pushing.port import Button
+from gateway.chat.ports import Button
 from gateway.telegram.rendering import LONGEST_UNITS, MOST_ENTITIES, keyboard, messages
-from tests.gateway.pushing.writing import QUICK, markdown, texts
-from tests.gateway.telegram.api import units
+from tests.gateway.chat.markdown_samples import QUICK, markdown, texts
+from tests.support.fake_telegram import units
 
 SOURCE = Source(
     number=1, title="Rules 😀", heading_path=("Create",), url="https://example.org/a", anchor="b"

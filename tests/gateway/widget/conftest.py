@@ -6,13 +6,13 @@ from fakeredis import FakeAsyncRedis, FakeServer
 from playwright.async_api import Browser
 
 from gateway.widget.routes import widget_router
-from tests.gateway.http.rig import Booth, Shelf, open_booth
-from tests.gateway.widget.browsing import Visitor, chromium
-from tests.gateway.widget.documents import DOCUMENTS
-from tests.worker.cast import House
+from tests.gateway.widget.sample_documents import DOCUMENTS
+from tests.support.browser import BrowserVisitor, chromium
+from tests.support.http_server import FakeDocuments, HttpServerFixture, open_booth
+from tests.support.worker_harness import WorkerHarness
 
-SHELF = Shelf(*(("acme", "docs", chunk, document) for chunk, document in DOCUMENTS.items()))
-Come = Callable[..., Awaitable[Visitor]]
+SHELF = FakeDocuments(*(("acme", "docs", chunk, document) for chunk, document in DOCUMENTS.items()))
+Come = Callable[..., Awaitable[BrowserVisitor]]
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
@@ -23,24 +23,24 @@ async def browser() -> AsyncIterator[Browser]:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def booth() -> AsyncIterator[Booth]:
+async def http_server() -> AsyncIterator[HttpServerFixture]:
     """An open door with the widget, before a desk that works, on a Redis that is played."""
     server = FakeServer()
-    house = House(lambda: FakeAsyncRedis(server=server, protocol=2), played=True)
-    door = open_booth(house, documents=SHELF, others=(widget_router(),))
-    async with house.open(), door as opened:
+    harness = WorkerHarness(lambda: FakeAsyncRedis(server=server, protocol=2), played=True)
+    door = open_booth(harness, documents=SHELF, others=(widget_router(),))
+    async with harness.open(), door as opened:
         yield opened
-    await house.close()
+    await harness.close()
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def come(browser: Browser, booth: Booth) -> AsyncIterator[Come]:
+async def come(browser: Browser, http_server: HttpServerFixture) -> AsyncIterator[Come]:
     """Let people come; at the end no page may have had an error."""
     visitors = []
 
-    async def comes(door: str = "", **options: Any) -> Visitor:
+    async def comes(door: str = "", **options: Any) -> BrowserVisitor:
         context = await browser.new_context(**options)
-        visitors.append(Visitor(context, door or booth.url))
+        visitors.append(BrowserVisitor(context, door or http_server.url))
         return visitors[-1]
 
     yield comes

@@ -7,9 +7,9 @@ import pytest
 
 from envelope.role import Role
 from gateway.widget.routes import widget_router
-from tests.gateway.http.rig import Booth, eventually, open_booth
-from tests.gateway.widget.browsing import WIDGET
 from tests.gateway.widget.conftest import Come
+from tests.support.browser import WIDGET
+from tests.support.http_server import HttpServerFixture, eventually, open_booth
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 
@@ -47,13 +47,13 @@ NEAR = ["local-network-access"]
 UNCLEAR = {"needs_clarification": True, "clarification_reason": "ambiguous_query"}
 
 
-def asks_back(booth: Booth) -> None:
+def asks_back(http_server: HttpServerFixture) -> None:
     """Let the next question be answered with a question."""
-    booth.house.script.next(Role.GUARDRAILS, UNCLEAR)
-    booth.house.script.next(Role.CLARIFICATION, QUESTION_BACK)
+    http_server.harness.script.next(Role.GUARDRAILS, UNCLEAR)
+    http_server.harness.script.next(Role.CLARIFICATION, QUESTION_BACK)
 
 
-def gated(booth: Booth, role: Role, writes: dict[str, Any]) -> asyncio.Event:
+def gated(http_server: HttpServerFixture, role: Role, writes: dict[str, Any]) -> asyncio.Event:
     """Let a role write only after the event."""
     gate = asyncio.Event()
 
@@ -61,14 +61,14 @@ def gated(booth: Booth, role: Role, writes: dict[str, Any]) -> asyncio.Event:
         await gate.wait()
         return writes
 
-    booth.house.script.next(role, lambda _reads: act())
+    http_server.harness.script.next(role, lambda _reads: act())
     return gate
 
 
 async def test_an_answer_comes_with_sources_that_open_at_the_heading(
-    booth: Booth, come: Come
+    http_server: HttpServerFixture, come: Come
 ) -> None:
-    booth.house.script.next(Role.RESPONSE, ANSWER)
+    http_server.harness.script.next(Role.RESPONSE, ANSWER)
     shown = await (await come()).opens(source_url="https://handbook.acme.test/{page}#{anchor}")
 
     await shown.asks("How do I add a rule?")
@@ -88,9 +88,11 @@ async def test_an_answer_comes_with_sources_that_open_at_the_heading(
 
 
 async def test_a_source_without_an_address_opens_in_the_desks_own_reader(
-    booth: Booth, come: Come
+    http_server: HttpServerFixture, come: Come
 ) -> None:
-    booth.house.script.next(Role.RESPONSE, {"sources_used": [{**NAMED, "chunk_id": "rules#1"}]})
+    http_server.harness.script.next(
+        Role.RESPONSE, {"sources_used": [{**NAMED, "chunk_id": "rules#1"}]}
+    )
     visitor = await come()
     shown = await visitor.opens()
     await shown.asks("How do I add a rule?")
@@ -105,8 +107,8 @@ async def test_a_source_without_an_address_opens_in_the_desks_own_reader(
     assert await reader.evaluate("window.opener") is None
 
 
-async def test_stages_are_shown_as_they_happen(booth: Booth, come: Come) -> None:
-    search, check = gated(booth, Role.SEARCH, {}), gated(booth, Role.QUALITY, {})
+async def test_stages_are_shown_as_they_happen(http_server: HttpServerFixture, come: Come) -> None:
+    search, check = gated(http_server, Role.SEARCH, {}), gated(http_server, Role.QUALITY, {})
     shown = await (await come()).opens()
 
     await shown.asks("How do I add a rule?")
@@ -118,8 +120,10 @@ async def test_stages_are_shown_as_they_happen(booth: Booth, come: Come) -> None
     assert await shown.has_answers(1) == ["Open Routing [1]."]
 
 
-async def test_an_answer_that_is_being_made_can_be_stopped(booth: Booth, come: Come) -> None:
-    gate = gated(booth, Role.RESPONSE, ANSWER)
+async def test_an_answer_that_is_being_made_can_be_stopped(
+    http_server: HttpServerFixture, come: Come
+) -> None:
+    gate = gated(http_server, Role.RESPONSE, ANSWER)
     shown = await (await come()).opens()
     await shown.asks("How do I add a rule?")
     await shown.until(STOPPABLE)
@@ -136,8 +140,10 @@ async def test_an_answer_that_is_being_made_can_be_stopped(booth: Booth, come: C
     assert (await shown.said()).count("stopped/en") == 1
 
 
-async def test_a_question_back_is_answered_with_a_button(booth: Booth, come: Come) -> None:
-    asks_back(booth)
+async def test_a_question_back_is_answered_with_a_button(
+    http_server: HttpServerFixture, come: Come
+) -> None:
+    asks_back(http_server)
     shown = await (await come()).opens()
 
     await shown.asks("How do I set it up?")
@@ -155,8 +161,8 @@ async def test_a_question_back_is_answered_with_a_button(booth: Booth, come: Com
     assert await shown.focused() == "textarea"
 
 
-async def test_a_reload_changes_nothing(booth: Booth, come: Come) -> None:
-    asks_back(booth)
+async def test_a_reload_changes_nothing(http_server: HttpServerFixture, come: Come) -> None:
+    asks_back(http_server)
     shown = await (await come()).opens()
     await shown.asks("How do I set it up?")
     await shown.has_answers(1)
@@ -169,8 +175,10 @@ async def test_a_reload_changes_nothing(booth: Booth, come: Come) -> None:
     assert (await shown.said())[0].startswith("Open Routing")
 
 
-async def test_a_reload_while_it_is_answered_goes_on(booth: Booth, come: Come) -> None:
-    gate = gated(booth, Role.RESPONSE, {})
+async def test_a_reload_while_it_is_answered_goes_on(
+    http_server: HttpServerFixture, come: Come
+) -> None:
+    gate = gated(http_server, Role.RESPONSE, {})
     shown = await (await come()).opens()
     await shown.asks("How do I add a rule?")
     await shown.part(".progress", has_text="Writing the answer").wait_for()
@@ -180,15 +188,15 @@ async def test_a_reload_while_it_is_answered_goes_on(booth: Booth, come: Come) -
     gate.set()
 
     assert await shown.has_answers(1) == ["Open Routing [1]."]
-    assert len(booth.house.script.seen[Role.RESPONSE]) == 1
+    assert len(http_server.harness.script.seen[Role.RESPONSE]) == 1
 
 
 async def test_a_second_tab_shows_the_same_conversation_as_it_goes_on(
-    booth: Booth, come: Come
+    http_server: HttpServerFixture, come: Come
 ) -> None:
     visitor = await come()
     first, second = await visitor.opens(), await visitor.opens()
-    gate = gated(booth, Role.RESPONSE, {})
+    gate = gated(http_server, Role.RESPONSE, {})
 
     await first.asks("How do I add a rule?")
     await second.part(".progress").wait_for()
@@ -198,10 +206,10 @@ async def test_a_second_tab_shows_the_same_conversation_as_it_goes_on(
 
     assert answers[0] == answers[1] == ["Open Routing [1]."]
     assert len(await first.has_answers(2)) == len(await second.has_answers(2)) == 2
-    assert len(booth.house.script.seen[Role.RESPONSE]) == 2
+    assert len(http_server.harness.script.seen[Role.RESPONSE]) == 2
 
 
-async def test_a_thumb_down_can_say_why(booth: Booth, come: Come) -> None:
+async def test_a_thumb_down_can_say_why(http_server: HttpServerFixture, come: Come) -> None:
     shown = await (await come()).opens()
     await shown.asks("How do I add a rule?")
     await shown.has_answers(1)
@@ -215,14 +223,16 @@ async def test_a_thumb_down_can_say_why(booth: Booth, come: Come) -> None:
     await shown.has_answers(1)
 
     assert await down.get_attribute("aria-pressed") == "true"
-    told = await _read(shown, booth)
+    told = await _read(shown, http_server)
     [message] = told["messages"]
     assert message["feedback"]["thumb"] == "down"
     assert message["feedback"]["reason"] == "It misses a step."
 
 
-async def test_an_answer_is_copied_with_its_sources(booth: Booth, come: Come) -> None:
-    booth.house.script.next(Role.RESPONSE, ANSWER)
+async def test_an_answer_is_copied_with_its_sources(
+    http_server: HttpServerFixture, come: Come
+) -> None:
+    http_server.harness.script.next(Role.RESPONSE, ANSWER)
     visitor = await come(permissions=["clipboard-read", "clipboard-write"])
     shown = await visitor.opens()
     await shown.asks("How do I add a rule?")
@@ -236,13 +246,15 @@ async def test_an_answer_is_copied_with_its_sources(booth: Booth, come: Come) ->
     assert "[1] Routing rules https://docs.acme.test/rules#create-a-rule" in copied
 
 
-async def test_a_new_conversation_forgets_the_old_one_everywhere(booth: Booth, come: Come) -> None:
+async def test_a_new_conversation_forgets_the_old_one_everywhere(
+    http_server: HttpServerFixture, come: Come
+) -> None:
     visitor = await come()
     second, first = await visitor.opens(), await visitor.opens()
     await first.asks("How do I add a rule?")
     await second.has_answers(1)
     kept = await _kept(first)
-    booth.house.script.next(Role.COMMAND, {"forget": "all"})
+    http_server.harness.script.next(Role.COMMAND, {"forget": "all"})
 
     await first.part("[aria-label='New conversation']").click()
     await first.part(".notice .main", has_text="Forget it").click()
@@ -250,14 +262,16 @@ async def test_a_new_conversation_forgets_the_old_one_everywhere(booth: Booth, c
     await first.part(".hello").wait_for()
     await second.part(".hello").wait_for()
     assert await _kept(first) is None
-    answer = await booth.client().get(f"/v1/conversations/{kept['place']['id']}")
+    answer = await http_server.client().get(f"/v1/conversations/{kept['place']['id']}")
     assert answer.status_code == 404
     assert await first.focused() == "textarea"
 
 
-async def test_visitors_of_a_website_come_with_its_public_key(booth: Booth, come: Come) -> None:
+async def test_visitors_of_a_website_come_with_its_public_key(
+    http_server: HttpServerFixture, come: Come
+) -> None:
     site = "http://shop.localhost"
-    key = await booth.public(origins=(site,))
+    key = await http_server.public(origins=(site,))
     ann, ben = await come(permissions=NEAR), await come(permissions=NEAR)
     pages = [await visitor.opens(site=site, key=key) for visitor in (ann, ben)]
 
@@ -273,8 +287,10 @@ async def test_visitors_of_a_website_come_with_its_public_key(booth: Booth, come
     assert key not in str(await pages[0].page.evaluate("Object.keys(localStorage)"))
 
 
-async def test_a_website_that_has_no_key_is_told_so(booth: Booth, come: Come) -> None:
-    await booth.key()
+async def test_a_website_that_has_no_key_is_told_so(
+    http_server: HttpServerFixture, come: Come
+) -> None:
+    await http_server.key()
     visitor = await come()
     shown = await visitor.opens()
 
@@ -284,15 +300,17 @@ async def test_a_website_that_has_no_key_is_told_so(booth: Booth, come: Come) ->
     assert [line for line in visitor.told() if "the desk needs a key" in line]
 
 
-async def test_a_conversation_that_is_over_goes_on_as_a_new_one(booth: Booth, come: Come) -> None:
+async def test_a_conversation_that_is_over_goes_on_as_a_new_one(
+    http_server: HttpServerFixture, come: Come
+) -> None:
     site = "http://shop.localhost"
-    key = await booth.public(origins=(site,))
+    key = await http_server.public(origins=(site,))
     shown = await (await come(permissions=NEAR)).opens(site=site, key=key)
     await shown.asks("How do I add a rule?")
     await shown.has_answers(1)
     before = await _kept(shown)
-    await booth.house.client.delete(
-        *[name async for name in booth.house.client.scan_iter("*visit*")]
+    await http_server.harness.client.delete(
+        *[name async for name in http_server.harness.client.scan_iter("*visit*")]
     )
 
     await shown.asks("And delete it?")
@@ -316,21 +334,21 @@ async def _kept(shown: Any) -> Any:
     )
 
 
-async def _read(shown: Any, booth: Booth) -> Any:
+async def _read(shown: Any, http_server: HttpServerFixture) -> Any:
     kept = await _kept(shown)
-    answer = await booth.client().get(f"/v1/conversations/{kept['place']['id']}")
+    answer = await http_server.client().get(f"/v1/conversations/{kept['place']['id']}")
     return answer.json()
 
 
 async def test_who_waits_before_a_full_desk_is_told_so_in_the_own_language(
-    booth: Booth, come: Come
+    http_server: HttpServerFixture, come: Come
 ) -> None:
-    gate = gated(booth, Role.ESSENCE, {"canonical_question": "How?"})
-    small = open_booth(booth.house, quota=1, others=(widget_router(),))
+    gate = gated(http_server, Role.ESSENCE, {"canonical_question": "How?"})
+    small = open_booth(http_server.harness, quota=1, others=(widget_router(),))
     async with small as full, asyncio.TaskGroup() as tasks:
         path = "/v1/conversations/c1/messages"
         first = tasks.create_task(full.client().post(path, json={"text": "How?"}))
-        await eventually(lambda: is_open(booth))
+        await eventually(lambda: is_open(http_server))
         shown = await (await come(full.url)).opens(html='lang="de"')
         await shown.asks("Wie lege ich eine Regel an?")
 
@@ -341,5 +359,5 @@ async def test_who_waits_before_a_full_desk_is_told_so_in_the_own_language(
     assert first.result().json()["outcome"] == "answered"
 
 
-async def is_open(booth: Booth) -> bool:
-    return (await booth.house.broker.status([Role.ESSENCE.value]))[0].in_flight > 0
+async def is_open(http_server: HttpServerFixture) -> bool:
+    return (await http_server.harness.broker.status([Role.ESSENCE.value]))[0].in_flight > 0

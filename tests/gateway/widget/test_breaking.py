@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from broker.connecting import connect
+from broker.transport.connect import connect
 from envelope.role import Role
-from tests.gateway.http.rig import Booth, eventually
 from tests.gateway.widget.conftest import Come
-from tests.worker.cast import House
+from tests.support.http_server import HttpServerFixture, eventually
+from tests.support.worker_harness import WorkerHarness
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 
@@ -24,19 +24,19 @@ LONG = " ".join(f"Word {number} of a long answer." for number in range(40))
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def staff(redis_url: str) -> AsyncIterator[House]:
+async def staff(redis_url: str) -> AsyncIterator[WorkerHarness]:
     """A desk that works in this process, behind doors that may die."""
-    house = House(lambda: connect(redis_url), played=False)
-    await house.client.flushall()
-    async with house.open():
-        yield house
-    await house.close()
+    harness = WorkerHarness(lambda: connect(redis_url), played=False)
+    await harness.client.flushall()
+    async with harness.open():
+        yield harness
+    await harness.close()
 
 
 @contextmanager
 def door(redis_url: str, port: int = 0) -> Iterator[tuple[str, "Popen[bytes]"]]:
     """Have a door in a process of its own while inside."""
-    words = [sys.executable, "-m", "tests.gateway.widget.door", redis_url, str(port)]
+    words = [sys.executable, "-m", "tests.gateway.widget.server_process", redis_url, str(port)]
     process = Popen(words, cwd=ROOT, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL)
     try:
         assert process.stdout is not None
@@ -48,7 +48,7 @@ def door(redis_url: str, port: int = 0) -> Iterator[tuple[str, "Popen[bytes]"]]:
 
 @pytest.mark.redis
 async def test_a_door_killed_in_mid_stream_and_opened_again_gives_one_answer(
-    redis_url: str, staff: House, come: Come
+    redis_url: str, staff: WorkerHarness, come: Come
 ) -> None:
     gate = asyncio.Event()
 
@@ -73,8 +73,10 @@ async def test_a_door_killed_in_mid_stream_and_opened_again_gives_one_answer(
     assert len(staff.script.seen[Role.RESPONSE]) == 1
 
 
-async def test_an_answer_cut_off_among_its_pieces_is_shown_once(booth: Booth, come: Come) -> None:
-    booth.house.script.next(Role.RESPONSE, {"response": LONG})
+async def test_an_answer_cut_off_among_its_pieces_is_shown_once(
+    http_server: HttpServerFixture, come: Come
+) -> None:
+    http_server.harness.script.next(Role.RESPONSE, {"response": LONG})
     visitor = await come()
     shown = await visitor.opens()
     cut, gate = [], asyncio.Event()
@@ -98,11 +100,11 @@ async def test_an_answer_cut_off_among_its_pieces_is_shown_once(booth: Booth, co
 
     assert await shown.has_answers(1) == [LONG]
     assert len(cut) == 1
-    assert len(booth.house.script.seen[Role.RESPONSE]) == 1
+    assert len(http_server.harness.script.seen[Role.RESPONSE]) == 1
 
 
 async def test_a_question_asked_offline_is_sent_once_the_network_is_back(
-    booth: Booth, come: Come
+    http_server: HttpServerFixture, come: Come
 ) -> None:
     visitor = await come()
     shown = await visitor.opens()
@@ -115,10 +117,12 @@ async def test_a_question_asked_offline_is_sent_once_the_network_is_back(
 
     assert await shown.has_answers(1) == ["Open Routing [1]."]
     assert await shown.part(".notice").first.is_hidden()
-    assert len(booth.house.script.seen[Role.RESPONSE]) == 1
+    assert len(http_server.harness.script.seen[Role.RESPONSE]) == 1
 
 
-async def test_a_question_that_was_never_taken_survives_a_reload(booth: Booth, come: Come) -> None:
+async def test_a_question_that_was_never_taken_survives_a_reload(
+    http_server: HttpServerFixture, come: Come
+) -> None:
     visitor = await come()
     shown = await visitor.opens()
     await shown.asks("How do I add a rule?")
@@ -131,10 +135,12 @@ async def test_a_question_that_was_never_taken_survives_a_reload(booth: Booth, c
     await shown.page.reload()
 
     assert len(await shown.has_answers(2)) == 2
-    assert len(booth.house.script.seen[Role.RESPONSE]) == 2
+    assert len(http_server.harness.script.seen[Role.RESPONSE]) == 2
 
 
-async def test_a_busy_desk_is_asked_again_when_it_said(booth: Booth, come: Come) -> None:
+async def test_a_busy_desk_is_asked_again_when_it_said(
+    http_server: HttpServerFixture, come: Come
+) -> None:
     visitor = await come()
     shown = await visitor.opens()
     answered = []
@@ -155,7 +161,9 @@ async def test_a_busy_desk_is_asked_again_when_it_said(booth: Booth, come: Come)
     assert len(set(answered)) == 1
 
 
-async def test_what_cannot_be_sent_can_be_tried_again(booth: Booth, come: Come) -> None:
+async def test_what_cannot_be_sent_can_be_tried_again(
+    http_server: HttpServerFixture, come: Come
+) -> None:
     visitor = await come()
     shown = await visitor.opens()
     refusal = {"error": {"message": "used up", "code": "rate_limit_exceeded"}}
@@ -173,7 +181,9 @@ async def test_what_cannot_be_sent_can_be_tried_again(booth: Booth, come: Come) 
     assert await shown.has_answers(1) == ["Open Routing [1]."]
 
 
-async def test_a_browser_that_keeps_nothing_can_ask_all_the_same(booth: Booth, come: Come) -> None:
+async def test_a_browser_that_keeps_nothing_can_ask_all_the_same(
+    http_server: HttpServerFixture, come: Come
+) -> None:
     visitor = await come()
     await visitor.context.add_init_script(
         "Object.defineProperty(window, 'localStorage', { get() { throw new Error('no') } })"
@@ -185,10 +195,12 @@ async def test_a_browser_that_keeps_nothing_can_ask_all_the_same(booth: Booth, c
     await shown.asks("And delete it?")
 
     assert len(await shown.has_answers(2)) == 2
-    assert len(await _conversations(booth)) == 1
+    assert len(await _conversations(http_server)) == 1
 
 
-async def test_a_conversation_read_late_loses_no_question(booth: Booth, come: Come) -> None:
+async def test_a_conversation_read_late_loses_no_question(
+    http_server: HttpServerFixture, come: Come
+) -> None:
     visitor = await come()
     shown = await visitor.opens()
     await shown.asks("How do I add a rule?")
@@ -213,5 +225,5 @@ async def _shows(shown: Any, answers: int) -> bool:
     return len(await shown.part(".prose").all()) == answers
 
 
-async def _conversations(booth: Booth) -> list[Any]:
-    return [key async for key in booth.house.client.scan_iter("rd:*:asked:*")]
+async def _conversations(http_server: HttpServerFixture) -> list[Any]:
+    return [key async for key in http_server.harness.client.scan_iter("rd:*:asked:*")]

@@ -5,8 +5,8 @@ from playwright.async_api import Route
 
 from envelope.role import Role
 from tests.citations.shapes import HOST, PAGE, SHAPES, SOURCE
-from tests.gateway.http.rig import Booth
 from tests.gateway.widget.conftest import Come
+from tests.support.http_server import HttpServerFixture
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 
@@ -15,13 +15,17 @@ POINTING = """root => [...root.shadowRoot.querySelectorAll("*")].flatMap((it) =>
     .map((name) => it.getAttribute(name)).filter(Boolean))"""
 
 
-async def test_no_shape_of_a_foreign_link_is_shown_or_loaded(booth: Booth, come: Come) -> None:
+async def test_no_shape_of_a_foreign_link_is_shown_or_loaded(
+    http_server: HttpServerFixture, come: Come
+) -> None:
     visitor = await come()
     asked: list[str] = []
     visitor.context.on("request", lambda request: asked.append(request.url))
     shown = await visitor.opens()
     for number, shape in enumerate(SHAPES, 1):
-        booth.house.script.next(Role.RESPONSE, {"response": shape.text, "sources_used": [SOURCE]})
+        http_server.harness.script.next(
+            Role.RESPONSE, {"response": shape.text, "sources_used": [SOURCE]}
+        )
         await shown.asks("How?")
 
         answers = await shown.has_answers(number)
@@ -37,9 +41,11 @@ async def test_no_shape_of_a_foreign_link_is_shown_or_loaded(booth: Booth, come:
     assert all(url.startswith(visitor.door) for url in asked)
 
 
-async def test_the_widget_alone_follows_only_pages_of_the_sources(booth: Booth, come: Come) -> None:
+async def test_the_widget_alone_follows_only_pages_of_the_sources(
+    http_server: HttpServerFixture, come: Come
+) -> None:
     shown = await (await come()).opens()
-    booth.house.script.next(
+    http_server.harness.script.next(
         Role.RESPONSE, {"response": "Open Routing. [1]", "sources_used": [SOURCE]}
     )
     stale = f"[Open](https://{HOST}/) https://{HOST}/ <https://{HOST}/> [rules]({PAGE}#top)"

@@ -8,9 +8,9 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page
 
 from envelope.role import Role
-from tests.gateway.http.rig import Booth
-from tests.gateway.widget.browsing import serve_parts
 from tests.gateway.widget.conftest import Come
+from tests.support.browser import serve_parts
+from tests.support.http_server import HttpServerFixture
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 
@@ -86,9 +86,9 @@ async def workbench(browser: Browser) -> AsyncIterator[Page]:
     await context.close()
 
 
-async def test_hostile_answers_do_no_harm(booth: Booth, come: Come) -> None:
+async def test_hostile_answers_do_no_harm(http_server: HttpServerFixture, come: Come) -> None:
     text = "\n\n".join(HOSTILE)
-    booth.house.script.next(Role.RESPONSE, {"response": text, "sources_used": SOURCES})
+    http_server.harness.script.next(Role.RESPONSE, {"response": text, "sources_used": SOURCES})
     visitor = await come()
     asked: list[str] = []
     visitor.context.on("request", lambda request: asked.append(request.url))
@@ -109,16 +109,16 @@ async def test_hostile_answers_do_no_harm(booth: Booth, come: Come) -> None:
     assert await shown.part("button.cite").count() == 2
 
 
-async def test_hostile_options_are_only_words(booth: Booth, come: Come) -> None:
+async def test_hostile_options_are_only_words(http_server: HttpServerFixture, come: Come) -> None:
     harm = "javascript:window.harmed=1"
     actions = [
         {"label": "a <b> & <img src=x onerror=window.harmed=1>c", "value": "a"},
         {"label": "page", "value": "page", "kind": "source", "url": harm},
     ]
-    booth.house.script.next(
+    http_server.harness.script.next(
         Role.GUARDRAILS, {"needs_clarification": True, "clarification_reason": "ambiguous_query"}
     )
-    booth.house.script.next(
+    http_server.harness.script.next(
         Role.CLARIFICATION, {"response": "Which?", "suggested_actions": actions}
     )
     shown = await (await come()).opens()
@@ -133,8 +133,10 @@ async def test_hostile_options_are_only_words(booth: Booth, come: Come) -> None:
     ]
 
 
-async def test_a_mile_of_text_leaves_the_widget_usable(booth: Booth, come: Come) -> None:
-    booth.house.script.next(Role.RESPONSE, {"response": "mile " * 40_000 + "x" * 20_000})
+async def test_a_mile_of_text_leaves_the_widget_usable(
+    http_server: HttpServerFixture, come: Come
+) -> None:
+    http_server.harness.script.next(Role.RESPONSE, {"response": "mile " * 40_000 + "x" * 20_000})
     shown = await (await come()).opens()
 
     await shown.asks("How far?")

@@ -2,11 +2,11 @@
 
 import pytest
 
-from gateway.http.reading import LONGEST_REASON
+from gateway.http.routes.transcript import LONGEST_REASON
 from gateway.text import LONGEST_CHARACTERS
-from tests.gateway.http.rig import Booth
-from tests.gateway.widget.browsing import WIDGET
 from tests.gateway.widget.conftest import Come
+from tests.support.browser import WIDGET
+from tests.support.http_server import HttpServerFixture
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 
@@ -16,7 +16,7 @@ TOLD = f"Too long: {LONGEST_CHARACTERS + 1} characters of at most {LONGEST_CHARA
 
 
 async def test_a_question_that_is_too_long_is_said_to_be_and_stays_whole(
-    booth: Booth, come: Come
+    http_server: HttpServerFixture, come: Come
 ) -> None:
     shown = await (await come()).opens()
 
@@ -38,7 +38,7 @@ async def test_a_question_that_is_too_long_is_said_to_be_and_stays_whole(
 
 
 async def test_a_page_that_asks_something_too_long_leaves_it_to_the_person(
-    booth: Booth, come: Come
+    http_server: HttpServerFixture, come: Come
 ) -> None:
     shown = await (await come()).opens(lang="de")
 
@@ -50,7 +50,9 @@ async def test_a_page_that_asks_something_too_long_leaves_it_to_the_person(
     assert await shown.part(".turn").count() == 0
 
 
-async def test_a_reason_that_is_too_long_is_said_to_be(booth: Booth, come: Come) -> None:
+async def test_a_reason_that_is_too_long_is_said_to_be(
+    http_server: HttpServerFixture, come: Come
+) -> None:
     shown = await (await come()).opens()
     await shown.asks("How do I add a rule?")
     await shown.has_answers(1)

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from envelope.role import Role
-from tests.gateway.http.rig import Booth
-from tests.gateway.widget.browsing import WIDGET, Shown, violations
 from tests.gateway.widget.conftest import Come
 from tests.gateway.widget.test_asking import ANSWER, NAMED, STOPPABLE, asks_back, gated
+from tests.support.browser import WIDGET, DisplayedMessage, violations
+from tests.support.http_server import HttpServerFixture
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 
@@ -27,20 +27,20 @@ RICH = {
 WIDE = "() => document.documentElement.scrollWidth > document.documentElement.clientWidth"
 
 
-async def answering(shown: Shown, booth: Booth) -> asyncio.Event:
+async def answering(shown: DisplayedMessage, http_server: HttpServerFixture) -> asyncio.Event:
     """Ask, and have the answer made until the event: it can be stopped."""
-    gate = gated(booth, Role.RESPONSE, {})
+    gate = gated(http_server, Role.RESPONSE, {})
     await shown.asks("And then?")
     await shown.until(STOPPABLE)
     return gate
 
 
-async def talked(shown: Shown, booth: Booth) -> None:
+async def talked(shown: DisplayedMessage, http_server: HttpServerFixture) -> None:
     """Have an answer with everything in it, a question back, and a reason being written."""
-    booth.house.script.next(Role.RESPONSE, RICH)
+    http_server.harness.script.next(Role.RESPONSE, RICH)
     await shown.asks("How do I add a rule?")
     await shown.has_answers(1)
-    asks_back(booth)
+    asks_back(http_server)
     await shown.asks("How do I set it up?")
     await shown.has_answers(2)
     await shown.part("[data-thumb=down]").first.click()
@@ -57,7 +57,7 @@ async def talked(shown: Shown, booth: Booth) -> None:
     ids=lambda it: it if isinstance(it, str) else str(it["width"]),
 )
 async def test_axe_finds_nothing(
-    booth: Booth, come: Come, size: Any, scheme: Any, mode: str
+    http_server: HttpServerFixture, come: Come, size: Any, scheme: Any, mode: str
 ) -> None:
     visitor = await come(viewport=size, color_scheme=scheme, reduced_motion="reduce")
     shown = await visitor.opens(mode=mode, questions="How? | Why?", disclaimer="Made by rules.")
@@ -66,9 +66,9 @@ async def test_axe_finds_nothing(
         await shown.part(".launcher").click()
 
     empty = await violations(shown.page)
-    await talked(shown, booth)
+    await talked(shown, http_server)
     told = await violations(shown.page)
-    await answering(shown, booth)
+    await answering(shown, http_server)
 
     assert (begun, empty, told, await violations(shown.page)) == ([], [], [], [])
     assert await shown.part("a.place").count() == 2
@@ -77,21 +77,21 @@ async def test_axe_finds_nothing(
     assert not await shown.part(".log").evaluate("it => it.scrollWidth > it.clientWidth")
 
 
-async def test_axe_finds_nothing_right_to_left(booth: Booth, come: Come) -> None:
+async def test_axe_finds_nothing_right_to_left(http_server: HttpServerFixture, come: Come) -> None:
     shown = await (await come(viewport=DESKTOP)).opens(lang="ar", mode="launcher")
     await shown.part(".launcher").click()
-    await talked(shown, booth)
-    await answering(shown, booth)
+    await talked(shown, http_server)
+    await answering(shown, http_server)
 
     assert await violations(shown.page) == []
 
 
 async def test_lists_tables_and_places_stay_at_the_right_in_arabic(
-    booth: Booth, come: Come
+    http_server: HttpServerFixture, come: Come
 ) -> None:
     text = "1. افتح\n2. API\n\n| الرمز | API |\n|---|---|\n| 4029 | no route |\n\n- Open\n\nA [1]"
-    booth.house.script.next(Role.LANG, {"language": "ar"})
-    booth.house.script.next(Role.RESPONSE, {"response": text, "sources_used": [NAMED]})
+    http_server.harness.script.next(Role.LANG, {"language": "ar"})
+    http_server.harness.script.next(Role.RESPONSE, {"response": text, "sources_used": [NAMED]})
     shown = await (await come()).opens(lang="ar")
     side = "all => all.map((it) => getComputedStyle(it).textAlign)"
 
@@ -124,8 +124,10 @@ async def test_a_phone_is_filled_and_a_desktop_is_not(come: Come) -> None:
     assert await desktop.part("dialog:modal").count() == 0
 
 
-async def test_everything_is_reached_by_keys_alone(booth: Booth, come: Come) -> None:
-    asks_back(booth)
+async def test_everything_is_reached_by_keys_alone(
+    http_server: HttpServerFixture, come: Come
+) -> None:
+    asks_back(http_server)
     shown = await (await come(viewport=DESKTOP)).opens(mode="launcher")
     keys = shown.page.keyboard
 
@@ -154,8 +156,10 @@ async def test_everything_is_reached_by_keys_alone(booth: Booth, come: Come) -> 
     assert questions[1].endswith("Set up an account")
 
 
-async def test_a_finished_answer_is_announced_once(booth: Booth, come: Come) -> None:
-    booth.house.script.next(Role.RESPONSE, {"response": " ".join(["A word."] * 100)})
+async def test_a_finished_answer_is_announced_once(
+    http_server: HttpServerFixture, come: Come
+) -> None:
+    http_server.harness.script.next(Role.RESPONSE, {"response": " ".join(["A word."] * 100)})
     shown = await (await come()).opens()
 
     await shown.asks("How do I add a rule?")
@@ -170,8 +174,10 @@ async def test_a_finished_answer_is_announced_once(booth: Booth, come: Come) -> 
     assert await shown.said() == ["Open Routing [1]."]
 
 
-async def test_options_are_announced_with_the_question_back(booth: Booth, come: Come) -> None:
-    asks_back(booth)
+async def test_options_are_announced_with_the_question_back(
+    http_server: HttpServerFixture, come: Come
+) -> None:
+    asks_back(http_server)
     shown = await (await come()).opens()
 
     await shown.asks("How do I set it up?")
@@ -216,10 +222,10 @@ async def test_a_page_chooses_colours_and_sizes(come: Come) -> None:
 
 
 async def test_arabic_goes_from_right_to_left_and_quotations_go_their_own_way(
-    booth: Booth, come: Come
+    http_server: HttpServerFixture, come: Come
 ) -> None:
-    booth.house.script.next(Role.LANG, {"language": "ar"})
-    booth.house.script.next(Role.RESPONSE, {"response": "افتح التوجيه.\n\nOpen Routing."})
+    http_server.harness.script.next(Role.LANG, {"language": "ar"})
+    http_server.harness.script.next(Role.RESPONSE, {"response": "افتح التوجيه.\n\nOpen Routing."})
     shown = await (await come()).opens(lang="ar")
     direction = "it => getComputedStyle(it).direction"
 
@@ -249,7 +255,9 @@ async def test_the_language_is_the_elements_then_the_pages_then_the_browsers(com
     ]
 
 
-async def test_nothing_moves_for_who_wants_no_motion(booth: Booth, come: Come) -> None:
+async def test_nothing_moves_for_who_wants_no_motion(
+    http_server: HttpServerFixture, come: Come
+) -> None:
     shown = await (await come(reduced_motion="reduce")).opens(mode="launcher")
 
     await shown.part(".launcher").click()
@@ -257,7 +265,7 @@ async def test_nothing_moves_for_who_wants_no_motion(booth: Booth, come: Come) -
     assert await shown.page.evaluate("document.getAnimations().length") == 0
 
 
-async def test_one_script_tag_makes_a_launcher(booth: Booth, come: Come) -> None:
+async def test_one_script_tag_makes_a_launcher(http_server: HttpServerFixture, come: Come) -> None:
     shown = await (await come()).opens(script={"heading": "Ask us", "label": "Help"})
 
     await shown.part(".launcher", has_text="Help").click()
@@ -267,7 +275,9 @@ async def test_one_script_tag_makes_a_launcher(booth: Booth, come: Come) -> None
     assert await shown.part("h2").inner_text() == "Ask us"
 
 
-async def test_the_demo_page_shows_it_under_its_own_strict_policy(booth: Booth, come: Come) -> None:
+async def test_the_demo_page_shows_it_under_its_own_strict_policy(
+    http_server: HttpServerFixture, come: Come
+) -> None:
     visitor = await come(viewport=DESKTOP)
     shown = await visitor.goes(f"{visitor.door}/")
 
@@ -283,7 +293,7 @@ async def test_the_demo_page_shows_it_under_its_own_strict_policy(booth: Booth, 
     assert await violations(shown.page) == []
 
 
-async def _back_to(shown: Shown, wanted: str) -> int:
+async def _back_to(shown: DisplayedMessage, wanted: str) -> int:
     for presses in range(40):
         if await shown.focused() == wanted:
             return presses
@@ -291,6 +301,6 @@ async def _back_to(shown: Shown, wanted: str) -> int:
     raise AssertionError(f"{wanted} was not reached")
 
 
-async def _shade(shown: Shown) -> str:
+async def _shade(shown: DisplayedMessage) -> str:
     told: str = await shown.part(".panel").evaluate("it => getComputedStyle(it).backgroundColor")
     return told

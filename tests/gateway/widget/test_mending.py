@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from fastapi import FastAPI, Response
 
-from gateway.http.serving import listening, serving
+from gateway.http.uvicorn_server import listening, serving
 from gateway.widget.routes import widget_router
-from tests.gateway.http.rig import Booth, eventually
-from tests.gateway.widget.browsing import Shown, Visitor
 from tests.gateway.widget.conftest import Come
+from tests.support.browser import BrowserVisitor, DisplayedMessage
+from tests.support.http_server import HttpServerFixture, eventually
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 
@@ -22,7 +22,7 @@ SHUT = "cannot be asked from this page"
 MADE = f"refdesk keys create --public --origin {SITE}"
 
 
-async def is_shut(visitor: Visitor, shown: Shown) -> list[str]:
+async def is_shut(visitor: BrowserVisitor, shown: DisplayedMessage) -> list[str]:
     """Return what the console says of a page whose visitor is told that it cannot ask."""
     await shown.asks("How do I add a rule?")
     await shown.part(".problem", has_text=SHUT).wait_for()
@@ -31,9 +31,9 @@ async def is_shut(visitor: Visitor, shown: Shown) -> list[str]:
 
 
 async def test_a_foreign_website_is_told_its_origin_and_the_command(
-    booth: Booth, come: Come
+    http_server: HttpServerFixture, come: Come
 ) -> None:
-    key = await booth.public(origins=(OTHER,))
+    key = await http_server.public(origins=(OTHER,))
     visitor = await come(permissions=NEAR)
     shown = await visitor.opens(site=SITE, key=key)
 
@@ -46,10 +46,12 @@ async def test_a_foreign_website_is_told_its_origin_and_the_command(
     assert OTHER not in told
 
 
-async def test_a_website_with_a_key_that_is_not_good_is_told_so(booth: Booth, come: Come) -> None:
-    key = await booth.public(origins=(SITE,))
-    [kept] = await booth.keys.all()
-    await booth.keys.put(kept.model_copy(update={"revoked_at": 1.0}))
+async def test_a_website_with_a_key_that_is_not_good_is_told_so(
+    http_server: HttpServerFixture, come: Come
+) -> None:
+    key = await http_server.public(origins=(SITE,))
+    [kept] = await http_server.keys.all()
+    await http_server.keys.put(kept.model_copy(update={"revoked_at": 1.0}))
     visitor = await come(permissions=NEAR)
     shown = await visitor.opens(site=SITE, key=key)
 
@@ -60,7 +62,7 @@ async def test_a_website_with_a_key_that_is_not_good_is_told_so(booth: Booth, co
 
 
 async def test_a_website_before_a_desk_without_keys_is_told_how_to_make_one(
-    booth: Booth, come: Come
+    http_server: HttpServerFixture, come: Come
 ) -> None:
     visitor = await come(permissions=NEAR)
     shown = await visitor.opens(site=SITE)
@@ -71,8 +73,10 @@ async def test_a_website_before_a_desk_without_keys_is_told_how_to_make_one(
     assert MADE in told
 
 
-async def test_an_assistant_that_a_key_does_not_have_is_named(booth: Booth, come: Come) -> None:
-    key = await booth.public(origins=(SITE,))
+async def test_an_assistant_that_a_key_does_not_have_is_named(
+    http_server: HttpServerFixture, come: Come
+) -> None:
+    key = await http_server.public(origins=(SITE,))
     visitor = await come(permissions=NEAR)
     shown = await visitor.opens(site=SITE, key=key, assistant="nobody")
 
@@ -82,11 +86,11 @@ async def test_an_assistant_that_a_key_does_not_have_is_named(booth: Booth, come
 
 
 async def test_a_policy_of_the_page_that_stops_the_widget_is_named(
-    booth: Booth, come: Come
+    http_server: HttpServerFixture, come: Come
 ) -> None:
-    key = await booth.public(origins=(SITE,))
+    key = await http_server.public(origins=(SITE,))
     visitor = await come(permissions=NEAR)
-    elsewhere = booth.url.replace("127.0.0.1", "localhost")
+    elsewhere = http_server.url.replace("127.0.0.1", "localhost")
     shown = await visitor.opens(site=SITE, key=key, desk=elsewhere)
 
     told = await is_shut(visitor, shown)
@@ -125,7 +129,7 @@ async def test_a_proxy_that_takes_headers_away_does_not_look_like_a_lost_connect
 
 
 async def test_a_desk_that_is_away_still_is_a_lost_connection_and_comes_back(
-    booth: Booth, come: Come
+    http_server: HttpServerFixture, come: Come
 ) -> None:
     visitor = await come()
     shown = await visitor.opens()
@@ -152,7 +156,7 @@ async def _probed(tried: list[str]) -> bool:
 
 
 async def test_who_has_asked_too_much_is_in_line_and_has_lost_no_connection(
-    booth: Booth, come: Come
+    http_server: HttpServerFixture, come: Come
 ) -> None:
     visitor = await come()
     shown = await visitor.opens()

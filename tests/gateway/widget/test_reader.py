@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from tests.gateway.http.rig import Booth
 from tests.gateway.http.test_sources import ticket_of
-from tests.gateway.widget.browsing import violations
 from tests.gateway.widget.conftest import Come
 from tests.gateway.widget.test_looks import DESKTOP, PHONE, WIDE
+from tests.support.browser import violations
+from tests.support.http_server import HttpServerFixture
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 
@@ -53,13 +53,15 @@ async def test_an_arabic_document_keeps_its_lists_and_tables_at_the_right(come: 
     assert table["x"] + table["width"] == heading["x"] + heading["width"]
 
 
-async def test_a_documents_page_asks_for_nothing(booth: Booth, come: Come) -> None:
+async def test_a_documents_page_asks_for_nothing(
+    http_server: HttpServerFixture, come: Come
+) -> None:
     visitor = await come()
     asked: list[str] = []
     visitor.context.on("request", lambda request: asked.append(request.url))
     page = await visitor.context.new_page()
 
-    await page.goto(f"{booth.url}/v1/documents/{ticket_of()}")
+    await page.goto(f"{http_server.url}/v1/documents/{ticket_of()}")
     shade = await page.locator("code").first.evaluate("it => getComputedStyle(it).backgroundColor")
 
     assert shade != "rgba(0, 0, 0, 0)"  # its own style is let in, by its hash

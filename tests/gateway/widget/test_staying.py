@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from envelope.role import Role
-from tests.gateway.http.rig import Booth
-from tests.gateway.widget.browsing import WIDGET, Shown
 from tests.gateway.widget.conftest import Come
 from tests.gateway.widget.test_asking import ANSWER, UNCLEAR
+from tests.support.browser import WIDGET, DisplayedMessage
+from tests.support.http_server import HttpServerFixture
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 
@@ -32,14 +32,14 @@ VISIBLE = """it => {
 SETTLED = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 
 
-async def at(shown: Shown) -> float:
+async def at(shown: DisplayedMessage) -> float:
     """Return how far the log is scrolled, once all that was asked for is drawn."""
     await shown.page.evaluate(SETTLED)
     told: float = await shown.part(".log").evaluate("it => it.scrollTop")
     return told
 
 
-async def to_the_end(shown: Shown) -> None:
+async def to_the_end(shown: DisplayedMessage) -> None:
     """Scroll with the wheel until the end of the log is reached."""
     await shown.part(".log").hover()
     await shown.page.mouse.wheel(0, 100_000)
@@ -52,9 +52,9 @@ async def to_the_end(shown: Shown) -> None:
 
 
 async def test_a_thumb_down_on_a_long_answer_stays_where_one_reads(
-    booth: Booth, come: Come
+    http_server: HttpServerFixture, come: Come
 ) -> None:
-    booth.house.script.next(Role.RESPONSE, LONG)
+    http_server.harness.script.next(Role.RESPONSE, LONG)
     shown = await (await come()).opens()
     await shown.asks("How do I add a rule?")
     await shown.has_answers(1)
@@ -76,13 +76,13 @@ async def test_a_thumb_down_on_a_long_answer_stays_where_one_reads(
 
 
 async def test_a_rating_of_an_earlier_answer_does_not_go_to_the_last(
-    booth: Booth, come: Come
+    http_server: HttpServerFixture, come: Come
 ) -> None:
-    booth.house.script.next(Role.RESPONSE, LONG)
+    http_server.harness.script.next(Role.RESPONSE, LONG)
     shown = await (await come()).opens()
     await shown.asks("How do I add a rule?")
     await shown.has_answers(1)
-    booth.house.script.next(Role.RESPONSE, LONG)
+    http_server.harness.script.next(Role.RESPONSE, LONG)
     await shown.asks("And then?")
     await shown.has_answers(2)
     # As a dragged scroll bar does it: without wheel and keys.
@@ -95,13 +95,15 @@ async def test_a_rating_of_an_earlier_answer_does_not_go_to_the_last(
     assert abs(await at(shown) - before) < 2
 
 
-async def test_titles_and_options_show_code_and_no_backticks(booth: Booth, come: Come) -> None:
-    booth.house.script.next(Role.RESPONSE, TITLED)
+async def test_titles_and_options_show_code_and_no_backticks(
+    http_server: HttpServerFixture, come: Come
+) -> None:
+    http_server.harness.script.next(Role.RESPONSE, TITLED)
     shown = await (await come()).opens()
     await shown.asks("How do I add a rule?")
     await shown.has_answers(1)
-    booth.house.script.next(Role.GUARDRAILS, UNCLEAR)
-    booth.house.script.next(
+    http_server.harness.script.next(Role.GUARDRAILS, UNCLEAR)
+    http_server.harness.script.next(
         Role.CLARIFICATION,
         {
             "response": "Which one?",
@@ -124,7 +126,7 @@ async def test_titles_and_options_show_code_and_no_backticks(booth: Booth, come:
 
 
 async def test_escape_closes_what_was_opened_last_wherever_focus_is(
-    booth: Booth, come: Come
+    http_server: HttpServerFixture, come: Come
 ) -> None:
     shown = await (await come()).opens(mode="launcher")
     keys = shown.page.keyboard
@@ -148,7 +150,7 @@ async def test_escape_closes_what_was_opened_last_wherever_focus_is(
 
 
 async def test_escape_leaves_a_panel_that_stands_in_the_page_and_what_was_written(
-    booth: Booth, come: Come
+    http_server: HttpServerFixture, come: Come
 ) -> None:
     shown = await (await come()).opens()
     await shown.field.fill("How do I")
@@ -161,7 +163,7 @@ async def test_escape_leaves_a_panel_that_stands_in_the_page_and_what_was_writte
 
 
 async def test_focus_returns_to_the_button_of_the_page_that_opened_the_panel(
-    booth: Booth, come: Come
+    http_server: HttpServerFixture, come: Come
 ) -> None:
     shown = await (await come()).opens(mode="launcher")
     await shown.page.evaluate(

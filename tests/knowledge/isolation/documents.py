@@ -1,9 +1,9 @@
 from pathlib import PurePosixPath
 
+from knowledge.documents.formats import Item
+from knowledge.documents.location import locate
 from knowledge.isolation.preparation import Preparation
 from knowledge.isolation.reader_process import ReaderProcess
-from knowledge.reading.formats import Item
-from knowledge.reading.location import locate
 
 ENDLESS = b"`a " * 40_000
 """What docutils reads in time that grows with the square of its length."""

@@ -5,17 +5,17 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from knowledge.isolation.limits import ReadingLimits
-from knowledge.isolation.reader_process import ReaderProcess
-from knowledge.reading.errors import (
+from knowledge.documents.errors import (
     NoTextError,
     ReaderDiedError,
     TooMuchMemoryError,
     TooSlowError,
     WrongFormatError,
 )
-from knowledge.reading.formats import Item
-from knowledge.reading.location import locate
+from knowledge.documents.formats import Item
+from knowledge.documents.location import locate
+from knowledge.isolation.limits import ReadingLimits
+from knowledge.isolation.reader_process import ReaderProcess
 from tests.knowledge.isolation.documents import ENDLESS, prepare
 
 

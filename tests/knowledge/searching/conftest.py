@@ -115,7 +115,7 @@ async def index(opening: Opening) -> Index:
 
 
 @pytest.fixture
-async def shelf(tmp_path: Path) -> AsyncIterator[Index]:
+async def fake_documents(tmp_path: Path) -> AsyncIterator[Index]:
     """An embedded index alone, where the kind of index makes no difference."""
     index = await open_embedded(tmp_path / "shelf", identity())
     yield index

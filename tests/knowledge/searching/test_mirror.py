@@ -2,16 +2,16 @@ import numpy as np
 
 from knowledge.index.port import Index
 from knowledge.port import SearchRequest
-from knowledge.search.levels import standardised
+from knowledge.search.levels import standardise
 from knowledge.search.postings import Postings, pack
 from knowledge.search.searcher import LevelSearcher
-from knowledge.search.spelling import Vocabulary, corrected
+from knowledge.search.spelling import Vocabulary, apply_corrections
 from tests.knowledge.searching.conftest import WordEmbedder, document, put
 
 
 def test_no_spread_is_no_score() -> None:
-    assert not standardised(np.full(3, 0.1, dtype=np.float32)).any()
-    assert standardised(np.zeros(0, dtype=np.float32)).shape == (0,)
+    assert not standardise(np.full(3, 0.1, dtype=np.float32)).any()
+    assert standardise(np.zeros(0, dtype=np.float32)).shape == (0,)
 
 
 def test_postings_of_nothing_score_nothing() -> None:
@@ -22,26 +22,28 @@ def test_postings_of_nothing_score_nothing() -> None:
 
 
 async def test_a_numbered_heading_is_found_by_its_words_alone(
-    shelf: Index, embedder: WordEmbedder
+    fake_documents: Index, embedder: WordEmbedder
 ) -> None:
     await put(
-        shelf,
+        fake_documents,
         document("a4", "Text of one kind.", title="Article 4 Scope"),
         document("a5", "The scope of this text, its scope and scope.", title="Article 5 Duties"),
         document("b", "Another text."),
     )
 
-    findings = await LevelSearcher(shelf, embedder).search(SearchRequest(question="Scope"))
+    findings = await LevelSearcher(fake_documents, embedder).search(SearchRequest(question="Scope"))
 
     assert findings.hits[0].page == "a4"
 
 
 async def test_a_document_without_chunks_is_kept_and_never_found(
-    shelf: Index, embedder: WordEmbedder
+    fake_documents: Index, embedder: WordEmbedder
 ) -> None:
-    await put(shelf, document("empty"), document("full", "some text"))
+    await put(fake_documents, document("empty"), document("full", "some text"))
 
-    findings = await LevelSearcher(shelf, embedder).search(SearchRequest(question="text empty"))
+    findings = await LevelSearcher(fake_documents, embedder).search(
+        SearchRequest(question="text empty")
+    )
 
     assert [hit.page for hit in findings.hits] == ["full"]
 
@@ -60,6 +62,6 @@ def test_words_that_are_gone_are_no_corrections() -> None:
 
 
 def test_a_correction_keeps_what_stands_around_the_word() -> None:
-    assert corrected('Which "Carier"? carier.', {"carier": "carrier"}) == (
+    assert apply_corrections('Which "Carier"? carier.', {"carier": "carrier"}) == (
         'Which "carrier"? carrier.'
     )

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from deploy.evaluate.questions import UnknownFormatError
-from deploy.evaluate.ranking import Ranking, scored
-from deploy.evaluate.retrieval import evaluate
+from deploy.evaluation.questions import UnknownFormatError
+from deploy.evaluation.ranking import Ranking, compute_scores
+from deploy.evaluation.retrieval import evaluate
 from tests.knowledge.searching.conftest import WordEmbedder
 
 PAGES = (
@@ -103,7 +103,7 @@ async def test_a_folder_in_an_unknown_format_is_one_clear_line(tmp_path: Path) -
 
 
 def test_rankings_are_scored_as_defined() -> None:
-    found = scored([Ranking(["a", "b", "c"], {"b", "z"}), Ranking([], {"a"})])
+    found = compute_scores([Ranking(["a", "b", "c"], {"b", "z"}), Ranking([], {"a"})])
 
     assert found == {
         "questions": 2,

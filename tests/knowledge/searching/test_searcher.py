@@ -50,9 +50,9 @@ async def ask(searcher: LevelSearcher, question: str, **more: object) -> Finding
 
 
 @pytest.fixture
-async def searcher(shelf: Index, embedder: WordEmbedder) -> LevelSearcher:
-    await put(shelf, *LIBRARY)
-    return LevelSearcher(shelf, embedder)
+async def searcher(fake_documents: Index, embedder: WordEmbedder) -> LevelSearcher:
+    await put(fake_documents, *LIBRARY)
+    return LevelSearcher(fake_documents, embedder)
 
 
 async def test_the_page_that_answers_comes_first_with_its_place(searcher: LevelSearcher) -> None:
@@ -92,9 +92,9 @@ async def test_a_term_is_found_where_it_is_defined(searcher: LevelSearcher) -> N
 
 
 async def test_a_slip_is_corrected_by_the_words_of_the_documents(
-    searcher: LevelSearcher, shelf: Index
+    searcher: LevelSearcher, fake_documents: Index
 ) -> None:
-    await put(shelf, document("more", "Administrator passwords, administrator rights."))
+    await put(fake_documents, document("more", "Administrator passwords, administrator rights."))
 
     findings = await ask(searcher, "administartor")
 
@@ -143,9 +143,9 @@ async def test_when_embedding_fails_keywords_answer_alone_and_it_is_said(
 
 
 async def test_an_index_without_documents_finds_nothing(
-    shelf: Index, embedder: WordEmbedder
+    fake_documents: Index, embedder: WordEmbedder
 ) -> None:
-    findings = await ask(LevelSearcher(shelf, embedder), "anything")
+    findings = await ask(LevelSearcher(fake_documents, embedder), "anything")
 
     assert findings.hits == ()
     assert findings.quality == "poor"
@@ -165,11 +165,13 @@ async def test_any_text_can_be_asked(searcher: LevelSearcher, question: str) -> 
     assert all(value == value for value in findings.features.values())
 
 
-async def test_a_change_is_seen_by_the_next_search(searcher: LevelSearcher, shelf: Index) -> None:
+async def test_a_change_is_seen_by_the_next_search(
+    searcher: LevelSearcher, fake_documents: Index
+) -> None:
     before = await ask(searcher, "number porting")
-    await put(shelf, document("porting", (("Number porting",), "Numbers move in a day.")))
+    await put(fake_documents, document("porting", (("Number porting",), "Numbers move in a day.")))
     after = await ask(searcher, "number porting")
-    await shelf.remove(["porting"])
+    await fake_documents.remove(["porting"])
     gone = await ask(searcher, "number porting")
 
     assert "porting" not in pages(before)
@@ -178,7 +180,7 @@ async def test_a_change_is_seen_by_the_next_search(searcher: LevelSearcher, shel
 
 
 async def test_versions_of_a_page_are_one_and_shown_in_the_language_of_the_question(
-    shelf: Index, embedder: WordEmbedder
+    fake_documents: Index, embedder: WordEmbedder
 ) -> None:
     english = document("limits", (("Limits",), "Ten messages at most."), title="Limits")
     german = document(
@@ -188,8 +190,8 @@ async def test_versions_of_a_page_are_one_and_shown_in_the_language_of_the_quest
         language="de",
         page="limits",
     )
-    await put(shelf, english, german)
-    searcher = LevelSearcher(shelf, embedder)
+    await put(fake_documents, english, german)
+    searcher = LevelSearcher(fake_documents, embedder)
 
     asked_in_german = await ask(searcher, "Grenzen", text="Grenzen", language="de")
     translated = await ask(searcher, "Limits", text="Was sind Grenzen?", language="de")
@@ -214,12 +216,14 @@ async def test_versions_of_a_page_are_one_and_shown_in_the_language_of_the_quest
     ],
 )
 async def test_writing_without_spaces_is_searched_by_keywords(
-    shelf: Index, embedder: WordEmbedder, text: str, question: str, language: str
+    fake_documents: Index, embedder: WordEmbedder, text: str, question: str, language: str
 ) -> None:
     embedder.fails = True
-    await put(shelf, document("one", text, language=language), document("two", "other words"))
+    await put(
+        fake_documents, document("one", text, language=language), document("two", "other words")
+    )
 
-    findings = await ask(LevelSearcher(shelf, embedder), question, language=language)
+    findings = await ask(LevelSearcher(fake_documents, embedder), question, language=language)
 
     assert findings.hits[0].page == "one"
     assert "keywords" in findings.hits[0].levels
@@ -230,7 +234,7 @@ async def test_writing_without_spaces_is_searched_by_keywords(
     [(0.39, "poor"), (0.4, "good"), (0.69, "good"), (0.7, "excellent")],
 )
 async def test_quality_is_the_assessment_against_the_threshold(
-    shelf: Index, embedder: WordEmbedder, answerability: float, quality: str
+    fake_documents: Index, embedder: WordEmbedder, answerability: float, quality: str
 ) -> None:
     seen: list[Mapping[str, float]] = []
 
@@ -238,8 +242,8 @@ async def test_quality_is_the_assessment_against_the_threshold(
         seen.append(features)
         return Assessment(answerability, 0.5, 0.25)
 
-    await put(shelf, *LIBRARY)
-    searcher = LevelSearcher(shelf, embedder, threshold=0.4, assess=assess)
+    await put(fake_documents, *LIBRARY)
+    searcher = LevelSearcher(fake_documents, embedder, threshold=0.4, assess=assess)
     findings = await ask(searcher, "route")
 
     assert findings.quality == quality
@@ -284,10 +288,10 @@ class _Away:
 
 
 async def test_an_index_that_goes_away_is_one_error_and_its_return_is_noticed(
-    shelf: Index, embedder: WordEmbedder
+    fake_documents: Index, embedder: WordEmbedder
 ) -> None:
-    await put(shelf, *LIBRARY)
-    away = _Away(shelf)
+    await put(fake_documents, *LIBRARY)
+    away = _Away(fake_documents)
     searcher = LevelSearcher(away, embedder)  # type: ignore[arg-type]
     away.is_away = True
     with pytest.raises(IndexUnavailable, match="went away"):
@@ -298,7 +302,7 @@ async def test_an_index_that_goes_away_is_one_error_and_its_return_is_noticed(
 
 
 async def test_searches_beside_changes_find_whole_documents(
-    searcher: LevelSearcher, shelf: Index
+    searcher: LevelSearcher, fake_documents: Index
 ) -> None:
     versions = [
         document("page", *[f"porting step {at}" for at in range(count)], title="Porting")
@@ -307,7 +311,7 @@ async def test_searches_beside_changes_find_whole_documents(
 
     async def change() -> None:
         for at in range(10):
-            await put(shelf, versions[at % 2])
+            await put(fake_documents, versions[at % 2])
 
     async def search() -> None:
         for _ in range(20):

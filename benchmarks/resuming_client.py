@@ -1,0 +1,138 @@
+"""A client of the HTTP door that loses nothing when the door dies: it resumes where it was."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+AGAIN_SECONDS = 0.1
+CUT = (ConnectionError, asyncio.IncompleteReadError, OSError)
+
+
+@dataclass
+class ResumedAnswer:
+    """What one message brought: seconds until the first event and the last, and each `done`."""
+
+    message_id: str
+    first_seconds: float = 0.0
+    seconds: float = 0.0
+    resumed: int = 0
+    waited: bool = False
+    last_id: str = ""
+    stages: list[str] = field(default_factory=list)
+    text: str = ""
+    done: list[dict[str, Any]] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+
+class ResumingClient:
+    """Sends messages to a door at `port` and follows them, also over its death."""
+
+    def __init__(self, port: int, *, key: str = "", patience_seconds: float = 60.0) -> None:
+        self._port = port
+        self._headers = {"Authorization": f"Bearer {key}"} if key else {}
+        self._patience_seconds = patience_seconds
+
+    async def ask(
+        self, conversation_id: str, message_id: str, text: str, told: ResumedAnswer | None = None
+    ) -> ResumedAnswer:
+        """Send a message and return what came of it, in `told`; sent anew until it was heard of."""
+        began = time.perf_counter()
+        told = ResumedAnswer(message_id) if told is None else told
+        base = f"/v1/conversations/{conversation_id}/messages"
+        body = json.dumps({"text": text, "message_id": message_id}).encode()
+        try:
+            async with asyncio.timeout(self._patience_seconds):
+                while not told.done and not told.errors:
+                    try:
+                        await self._follow(told, base, body, began)
+                    except CUT:
+                        told.resumed += 1
+                        await asyncio.sleep(AGAIN_SECONDS)
+        except TimeoutError:
+            told.errors.append("no outcome in time")
+        told.seconds = time.perf_counter() - began
+        return told
+
+    async def _follow(self, told: ResumedAnswer, base: str, body: bytes, began: float) -> None:
+        if told.last_id:
+            path, headers = f"{base}/{told.message_id}/events", {"Last-Event-ID": told.last_id}
+            request = self._request("GET", path, b"", headers)
+        else:
+            request = self._request("POST", base, body, {"Content-Type": "application/json"})
+        async with exchanged(self._port, request) as (status, lines):
+            if status == 503:
+                raise ConnectionError("the door stops")
+            if status != 200:
+                told.errors.append(f"status {status}")
+                return
+            fields: dict[str, str] = {}
+            async for line in lines:
+                name, _, value = line.partition(": ")
+                if line:
+                    fields[name] = value
+                elif "event" in fields:
+                    told.first_seconds = told.first_seconds or time.perf_counter() - began
+                    _hear(told, fields)
+                    fields = {}
+        if not told.done:
+            raise ConnectionError("the stream was cut")
+
+    def _request(self, method: str, path: str, body: bytes, more: Mapping[str, str]) -> bytes:
+        headers = {
+            "Host": f"127.0.0.1:{self._port}",
+            "Accept": "text/event-stream",
+            "Connection": "close",
+            "Content-Length": str(len(body)),
+            **self._headers,
+            **more,
+        }
+        lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        return f"{method} {path} HTTP/1.1\r\n{lines}\r\n".encode() + body
+
+
+@asynccontextmanager
+async def exchanged(port: int, request: bytes) -> AsyncIterator[tuple[int, AsyncIterator[str]]]:
+    """Send a request; yield the status of its answer, and the lines of its body as they come."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        writer.write(request)
+        status = int((await _line(reader)).split(b" ")[1])
+        while await _line(reader):
+            pass
+        yield status, _body(reader)
+    finally:
+        writer.close()
+
+
+async def _body(reader: asyncio.StreamReader) -> AsyncIterator[str]:
+    left = b""
+    while size := int(await _line(reader), 16):
+        left += (await reader.readexactly(size + 2))[:-2]
+        *lines, left = left.split(b"\n")
+        for line in lines:
+            yield line.decode()
+
+
+async def _line(reader: asyncio.StreamReader) -> bytes:
+    line = await reader.readline()
+    if not line.endswith(b"\n"):
+        raise ConnectionError("the answer was cut")
+    return line.rstrip(b"\r\n")
+
+
+def _hear(told: ResumedAnswer, fields: Mapping[str, str]) -> None:
+    data = json.loads(fields["data"])
+    told.last_id = fields.get("id", told.last_id)
+    match fields["event"]:
+        case "waiting":
+            told.waited = True
+        case "stage":
+            told.stages.append(data["stage"])
+        case "text":
+            told.text += data["text"]
+        case "done":
+            told.done.append(data)

@@ -1,0 +1,1 @@
+"""Reading: entries of streams become deliveries that are leased until they are settled."""

@@ -1,0 +1,107 @@
+"""Waits for the next entries of many streams, which in a cluster no single command may read."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from redis.exceptions import ClusterCrossSlotError
+
+from broker.entry_codec import Entry
+from broker.errors import BrokerUnavailableError
+from broker.transport.connect import reachable
+
+if TYPE_CHECKING:
+    from broker.context import BrokerContext
+
+AWAY_SECONDS = 1.0
+"""How long the others are waited for while some stream cannot be read, before it is tried again."""
+
+Read = list[tuple[bytes, list[Entry]]]
+
+
+async def next_entries(
+    space: "BrokerContext", after: Mapping[bytes, bytes], *, seconds: float, count: int
+) -> Read:
+    """Return what stands after these places, waiting up to `seconds` for the first of it.
+
+    In a cluster each stream is waited for on a connection of its own; the others hang up as soon
+    as one has something.
+    """
+    if not space.slots_apart:
+        try:
+            return await _read(space, after, seconds, count)
+        except ClusterCrossSlotError:
+            # Only who prepares a server looks whether it is a cluster; others find out here.
+            space.slots_apart = True
+    async with asyncio.TaskGroup() as tasks:
+        waiting = {
+            tasks.create_task(_read_or_error(space, {stream: place}, seconds, count))
+            for stream, place in after.items()
+        }
+        try:
+            first = await _first(waiting)
+        finally:
+            for task in waiting:
+                task.cancel()
+    # Not inside the group, which would wrap it.
+    if isinstance(first, BrokerUnavailableError):
+        raise first
+    return first
+
+
+async def _first(
+    waiting: "set[asyncio.Task[Read | BrokerUnavailableError]]",
+) -> Read | BrokerUnavailableError:
+    """Return what comes first; an error only when nobody could wait.
+
+    Where only some could not, the others wait for a little while.
+    """
+    errors: list[BrokerUnavailableError] = []
+    pending, total = waiting, len(waiting)
+    while pending:
+        patience = AWAY_SECONDS if errors else None
+        done, pending = await asyncio.wait(
+            pending, timeout=patience, return_when=asyncio.FIRST_COMPLETED
+        )
+        if not done:
+            return []
+        found: Read = []
+        for task in done:
+            read = task.result()
+            if isinstance(read, BrokerUnavailableError):
+                errors.append(read)
+            else:
+                found += read
+        if found:
+            return found
+    return errors[0] if len(errors) == total else []
+
+
+async def _read_or_error(
+    space: "BrokerContext", after: Mapping[bytes, bytes], seconds: float, count: int
+) -> Read | BrokerUnavailableError:
+    try:
+        return await _read(space, after, seconds, count)
+    except BrokerUnavailableError as error:
+        return error
+
+
+async def _read(
+    space: "BrokerContext", after: Mapping[bytes, bytes], seconds: float, count: int
+) -> Read:
+    client: Any = space.client
+    with reachable():
+        read = await client.execute_command(
+            "XREAD", "COUNT", count, "BLOCK", max(1, int(seconds * 1000)),
+            "STREAMS", *after.keys(), *after.values(),
+        )  # fmt: skip
+    return pairs(read)
+
+
+def pairs(read: Any) -> Read:
+    """Return stream and entries, in whichever form the client gives them."""
+    if not read:
+        return []
+    if isinstance(read, dict):
+        return [(stream, batch[0]) for stream, batch in read.items()]
+    return [(stream, entries) for stream, entries in read]

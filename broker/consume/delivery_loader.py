@@ -1,0 +1,84 @@
+"""Makes deliveries of what was read: completes frames that came in part, buries what is none."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from broker.context import BrokerContext
+from broker.entry_codec import FrameDelta, Malformed, Read
+from broker.port import Delivery
+from broker.transport.connect import reachable
+from broker.transport.scripts import DISCARD
+from envelope.envelope import apply_delta
+
+
+class DeliveryLoader:
+    """Opens entries for whoever takes them without knowing what they carry."""
+
+    def __init__(self, space: BrokerContext) -> None:
+        self._space = space
+
+    async def select_workable(self, found: Sequence[Read]) -> list[Delivery]:
+        """Return what can be worked on; the rest is buried, or let go when its question ended."""
+        parts = [entry for entry in found if isinstance(entry, FrameDelta)]
+        whole = iter(await self._complete_frames(parts) if parts else ())
+        opened: list[Delivery] = []
+        for entry in found:
+            read = next(whole) if isinstance(entry, FrameDelta) else entry
+            if isinstance(read, Malformed):
+                await self._discard(read)
+            else:
+                opened.append(read)
+        return opened
+
+    async def _complete_frames(self, parts: Sequence[FrameDelta]) -> list[Delivery | Malformed]:
+        with reachable():
+            pipeline = self._space.client.pipeline(transaction=False)
+            for part in parts:
+                _, names = self._space.locate(part.delivery.question)
+                pipeline.hget(names.frames, part.base)
+            bases: list[bytes | None] = await pipeline.execute()
+        return [_complete(part, base) for part, base in zip(parts, bases, strict=True)]
+
+    async def _discard(self, entry: Malformed) -> None:
+        """Bury what is no frame of ours, on first sight."""
+        call = self._space.call(entry.shard, [entry.role])
+        keys = list(call.keys)
+        if entry.question is not None:
+            _, names = self._space.locate(entry.question)
+            keys += names.closing
+            keys += await self._space.result_lists(entry.shard, [names.record])
+        args = [
+            *call.args,
+            entry.role,
+            entry.entry_id,
+            entry.consumer,
+            entry.count,
+            entry.name,
+            entry.frame,
+            entry.error,
+            "1" if entry.stale else "",
+        ]
+        await self._space.run(DISCARD, keys, args)
+
+
+def _complete(part: FrameDelta, base: bytes | None) -> Delivery | Malformed:
+    """Return the whole; without its base it is stale, which goes when its question ends."""
+    delivery = part.delivery
+    error = f"expected the frame {part.base!r} that it is based on, found none"
+    try:
+        if base is not None:
+            return replace(delivery, frame=apply_delta(base, delivery.frame))
+    except ValueError as problem:
+        error = f"expected a part of a frame: {problem}"
+    return Malformed(
+        role=delivery.role,
+        shard=delivery.shard,
+        entry_id=delivery.entry_id,
+        consumer=delivery.consumer,
+        count=delivery.count,
+        name=part.name,
+        frame=delivery.frame,
+        error=error,
+        question=delivery.question,
+        stale=base is None,
+    )

@@ -1,0 +1,150 @@
+"""Reads new entries of a role over all its streams, and makes groups that are gone again."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from redis.exceptions import ResponseError
+
+from broker.consume.blocking_read import AWAY_SECONDS, Read, next_entries, pairs
+from broker.context import BrokerContext
+from broker.keys import GROUP, stream_key
+from broker.transport.connect import LONGEST_BLOCK_SECONDS, reachable
+
+Clocks = dict[bytes, float]
+"""The time of each stream's server, in milliseconds."""
+GONE = ("NOGROUP", "UNBLOCKED", "requires the key to exist")
+"""What Redis says of a group, or of a stream under a blocked read, that was deleted."""
+PATIENCE_SECONDS = 0.05
+"""How long one wait lasts on a server that does not block in XREADGROUP."""
+
+
+@dataclass(frozen=True, slots=True)
+class PendingLook:
+    """What was found, when by each stream's server, and where each ended when it was looked at."""
+
+    found: Read
+    clocks: Clocks
+    ends: dict[bytes, bytes]
+
+
+class GroupReader:
+    """Reads as a consumer of the group; several shards are read at once.
+
+    `key_of` gives the stream of a name (a role, or a result list) in a shard.
+    """
+
+    def __init__(
+        self, space: BrokerContext, key_of: Callable[[str, int], str] = stream_key
+    ) -> None:
+        self._space = space
+        self._key_of = key_of
+        self._streams: dict[str, dict[bytes, int]] = {}
+        self._turn = 0
+
+    def streams_of(self, role: str) -> dict[bytes, int]:
+        """Return the streams of a role, with the shard of each."""
+        if role not in self._streams:
+            self._streams[role] = {
+                self._key_of(role, shard).encode(): shard for shard in range(self._space.shards)
+            }
+        return self._streams[role]
+
+    async def make_groups(self, role: str) -> None:
+        """Make the streams and groups of a role; what is there stays as it is."""
+        await self._space.on_shards([self._make_group(stream) for stream in self.streams_of(role)])
+
+    async def read(
+        self, role: str, consumer: str, slots: int, block_seconds: float
+    ) -> tuple[Read, Clocks]:
+        """Return what was read, and the clock of each stream's server."""
+        block_seconds = min(block_seconds, LONGEST_BLOCK_SECONDS)
+        until = time.monotonic() + block_seconds
+        while True:
+            look = await self._look(role, consumer, slots, until - time.monotonic())
+            left = until - time.monotonic()
+            if look.found or left <= 0:
+                return look.found, look.clocks
+            # Where XREADGROUP does not wait: played in the process, or in several slots.
+            seconds = left if look.ends else min(left, PATIENCE_SECONDS)
+            if len(look.clocks) < len(self.streams_of(role)):
+                # A shard was away, and is looked at again soon.
+                seconds = min(left, AWAY_SECONDS)
+            after = {stream: look.ends.get(stream, b"$") for stream in look.clocks}
+            await next_entries(self._space, after, seconds=seconds, count=1)
+
+    async def first_of(
+        self, roles: Sequence[str], consumer: str, block_seconds: float
+    ) -> tuple[Read, Clocks]:
+        """Return what comes first for any of these roles, at most one entry of each stream."""
+        streams = [stream for role in roles for stream in self.streams_of(role)]
+        look = await self._healing(streams, consumer, 1, block_seconds)
+        return look.found, look.clocks
+
+    async def _look(
+        self, role: str, consumer: str, slots: int, block_seconds: float
+    ) -> PendingLook:
+        groups = self._groups(role)
+        # COUNT is meant for each stream, not for all.
+        count = max(1, slots // self._space.shards)
+        if len(groups) == 1:
+            return await self._healing(groups[0], consumer, count, block_seconds)
+        looks = [self._healing(streams, consumer, count, 0.0) for streams in groups]
+        whole = PendingLook([], {}, {})
+        for look in await self._space.on_shards(looks):
+            if isinstance(look, PendingLook):
+                whole.found.extend(look.found)
+                whole.clocks.update(look.clocks)
+                whole.ends.update(look.ends)
+        return whole
+
+    async def _healing(
+        self, streams: Sequence[bytes], consumer: str, count: int, block_seconds: float
+    ) -> PendingLook:
+        try:
+            return await self._read(streams, consumer, count, block_seconds)
+        except ResponseError as error:
+            if not any(word in str(error) for word in GONE):
+                raise
+            for stream in streams:
+                await self._make_group(stream)
+            return await self._read(streams, consumer, count, 0.0)
+
+    async def _read(
+        self, streams: Sequence[bytes], consumer: str, count: int, block_seconds: float
+    ) -> PendingLook:
+        block = ("BLOCK", max(1, int(block_seconds * 1000))) if block_seconds > 0 else ()
+        apart = streams if self._space.slots_apart else ()
+        with reachable():
+            pipeline = self._space.client.pipeline(transaction=False)
+            for stream in apart:
+                # Before the read: what comes between both is found by it, or by the wait.
+                pipeline.execute_command("XREVRANGE", stream, "+", "-", "COUNT", 1)
+            pipeline.execute_command(
+                "XREADGROUP", "GROUP", GROUP, consumer, "COUNT", count, *block,
+                "STREAMS", *streams, *(">" for _ in streams),
+            )  # fmt: skip
+            pipeline.time()
+            *last, read, (seconds, microseconds) = await pipeline.execute()
+        ends = {
+            stream: entries[0][0] if entries else b"0-0"
+            for stream, entries in zip(apart, last, strict=True)
+        }
+        now_ms = seconds * 1000 + microseconds / 1000
+        return PendingLook(pairs(read), dict.fromkeys(streams, now_ms), ends)
+
+    async def _make_group(self, stream: bytes) -> None:
+        with reachable():
+            try:
+                await self._space.client.xgroup_create(stream, GROUP, id="0", mkstream=True)
+            except ResponseError as error:
+                if not str(error).startswith("BUSYGROUP"):
+                    raise
+
+    def _groups(self, role: str) -> list[list[bytes]]:
+        """Return which streams are read by one command: all, or those of one slot."""
+        streams = list(self.streams_of(role))
+        self._turn += 1
+        start = self._turn % len(streams)
+        streams = streams[start:] + streams[:start]
+        return [[stream] for stream in streams] if self._space.slots_apart else [streams]

@@ -1,0 +1,132 @@
+"""Takes entries, keeps their leases, and returns them."""
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+
+from broker.consume.delivery_loader import DeliveryLoader
+from broker.consume.group_reader import GroupReader
+from broker.consume.idle_reader import IdleReader
+from broker.context import BrokerContext
+from broker.entry_codec import Entry, Known, delivery_of, read_prefetched
+from broker.errors import BrokerUnavailableError
+from broker.keys import stream_key
+from broker.port import ConsumerDemand, Delivery, LeaseLost, Settlement
+from broker.transport.scripts import LEAVE, RECOVER, RENEW, RETURN, Argument
+
+ON_THE_WAY_MS = 100
+"""What was delivered so lately may be in an answer that is about to arrive."""
+
+LEFT_AT_ONCE = 200
+"""Entries that one step hands back when a consumer leaves, so that nobody waits for long."""
+
+
+class Leases:
+    """Who holds which entry."""
+
+    def __init__(self, space: BrokerContext, opening: DeliveryLoader) -> None:
+        self._space = space
+        self._opening = opening
+        self._reader = GroupReader(space)
+        self._reads = IdleReader(space, self._reader)
+
+    async def make_groups(self, role: str) -> None:
+        """Make the streams and groups of a role; what is there stays as it is."""
+        self._space.roles[role] = None
+        await self._reader.make_groups(role)
+
+    async def take(
+        self, role: str, consumer: str, *, slots: int, block_seconds: float
+    ) -> Sequence[Delivery]:
+        """Read new entries; what is more than there are slots goes back at once."""
+        read, clocks = await self._reads.read(role, consumer, slots, block_seconds)
+        shards = self._reader.streams_of(role)
+        found = [
+            delivery_of(
+                entry,
+                role=role,
+                shard=shards[stream],
+                consumer=consumer,
+                count=1,
+                now_ms=clocks[stream],
+            )
+            for stream, entries in read
+            for entry in entries
+        ]
+        taken = await self._opening.select_workable(found)
+        if len(taken) > slots:
+            await self.give_back(taken[slots:])
+        return taken[:slots]
+
+    async def add_prefetched(
+        self,
+        batch: Sequence[tuple[Delivery, Settlement]],
+        wants: Sequence[ConsumerDemand],
+        taken: Sequence[Sequence[Entry | Known]],
+        now_ms: float,
+    ) -> Sequence[Delivery]:
+        """Return what the settlements of one shard took on their way."""
+        found = [
+            read_prefetched(entry, want=want, batch=batch, now_ms=now_ms)
+            for want, entries in zip(wants, taken, strict=True)
+            for entry in entries
+        ]
+        return await self._opening.select_workable(found)
+
+    async def renew(self, held: Sequence[Delivery]) -> Sequence[LeaseLost]:
+        """Renew what is still held."""
+        groups = _by_shard(held)
+        calls = [self._space.run(RENEW, *renewal(group)) for group in groups]
+        return [
+            describe_loss(group[int(place)])
+            for group, slots in zip(groups, await self._space.on_shards(calls), strict=True)
+            # What a shard that is away holds is renewed when it is back, or was lost by then.
+            if not isinstance(slots, BrokerUnavailableError)
+            for place in slots
+        ]
+
+    async def give_back(self, held: Sequence[Delivery]) -> None:
+        """Return entries that were not started."""
+        for group in _by_shard(held):
+            keys, args = renewal(group)
+            await self._space.run(RETURN, keys, args)
+
+    async def recover(self, role: str, consumer: str, known: Collection[tuple[int, str]]) -> bool:
+        """Return what a consumer owns without knowing; False while some is too new to tell."""
+        calls = [
+            self._space.run(
+                RECOVER,
+                [stream.decode()],
+                [consumer, ON_THE_WAY_MS, *(entry for place, entry in known if place == shard)],
+            )
+            for stream, shard in self._reader.streams_of(role).items()
+        ]
+        return not any(await self._space.on_shards(calls))
+
+    async def leave(self, role: str, consumer: str) -> None:
+        """Remove a consumer, handing back what it still owns."""
+        for stream in self._reader.streams_of(role):
+            while await self._space.run(LEAVE, [stream.decode()], [consumer, LEFT_AT_ONCE]):
+                pass
+
+
+def renewal(held: Sequence[Delivery]) -> tuple[list[str], list[Argument]]:
+    """Return keys and arguments for entries of one shard."""
+    streams: dict[str, int] = {}
+    args: list[Argument] = []
+    for entry in held:
+        stream = stream_key(entry.role, entry.shard)
+        place = streams.setdefault(stream, len(streams) + 1)
+        args += (place, entry.entry_id, entry.consumer, entry.count)
+    return list(streams), args
+
+
+def describe_loss(entry: Delivery) -> LeaseLost:
+    """Return how the loss of an entry is told."""
+    return LeaseLost(entry.role, entry.shard, entry.entry_id, entry.count)
+
+
+def _by_shard(held: Sequence[Delivery]) -> Sequence[Sequence[Delivery]]:
+    groups: defaultdict[int, list[Delivery]] = defaultdict(list)
+    for entry in held:
+        groups[entry.shard].append(entry)
+    return list(groups.values())

@@ -1,0 +1,95 @@
+"""Holds what every part of the broker shares: the client, the shards, the roles, the limits."""
+
+import asyncio
+from collections.abc import Coroutine, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from broker.errors import BrokerUnavailableError
+from broker.keys import QuestionKeys, question_keys, results_key, shard_for
+from broker.settle.batch import BrokerLimits, ScriptCall
+from broker.transport.connect import reachable
+from broker.transport.outage import Outage
+from broker.transport.scripts import Argument, LuaScript
+from envelope.question import Question
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class BrokerContext:
+    """One Redis as the broker sees it; `roles` grows with what is prepared and sent.
+
+    `slots_apart` says that shards lie in slots of a cluster, which no command may mix.
+    """
+
+    client: "Redis"
+    shards: int
+    limits: BrokerLimits
+    lease_ms: int
+    roles: dict[str, None] = field(default_factory=dict)
+    slots_apart: bool = False
+    _outage: Outage = field(default_factory=lambda: Outage("shards_unreachable"))
+
+    def locate(self, question: Question) -> tuple[int, QuestionKeys]:
+        """Return the question's shard and keys."""
+        shard = shard_for(question, self.shards)
+        return shard, question_keys(question, shard)
+
+    def call(self, shard: int, more: Iterable[str] = ()) -> ScriptCall:
+        """Begin a call that may send to any role known here."""
+        self.roles.update(dict.fromkeys(more))
+        return ScriptCall.on_shard(shard, self.roles, self.limits)
+
+    async def result_lists(self, shard: int, records: Sequence[str]) -> list[str]:
+        """Return the key of each record's result list, or the record's own where it has none.
+
+        Scripts want every key declared; which list it is stands in the record alone.
+        """
+        if not records:
+            return []
+        with reachable():
+            pipeline = self.client.pipeline(transaction=False)
+            for record in records:
+                pipeline.hget(record, "l")
+            lists: list[bytes | None] = await pipeline.execute()
+        return [
+            results_key(name.decode(), shard) if name else record
+            for record, name in zip(records, lists, strict=True)
+        ]
+
+    async def run(self, script: LuaScript, keys: Sequence[str], args: Sequence[Argument]) -> Any:
+        """Run a script; raises `BrokerUnavailableError`."""
+        with reachable():
+            return await script.run(self.client, keys, args)
+
+    async def on_shards(
+        self, calls: Sequence[Coroutine[Any, Any, T]]
+    ) -> list[T | BrokerUnavailableError]:
+        """Do something on several shards at once; one that is away does not keep the others.
+
+        Its error stands in its place; raises only when every shard is away.
+        """
+        if len(calls) == 1:
+            return [await calls[0]]
+        async with asyncio.TaskGroup() as tasks:
+            asked = [tasks.create_task(_catch_unavailable(call)) for call in calls]
+        answers = [task.result() for task in asked]
+        errors = [answer for answer in answers if isinstance(answer, BrokerUnavailableError)]
+        if not errors:
+            self._outage.record_success()
+        elif len(errors) == len(answers):
+            raise errors[0]
+        else:
+            self._outage.record_failure(f"{len(errors)} of {len(answers)} shards", errors[0])
+        return answers
+
+
+async def _catch_unavailable(call: Coroutine[Any, Any, T]) -> T | BrokerUnavailableError:
+    try:
+        return await call
+    except BrokerUnavailableError as error:
+        return error

@@ -1,0 +1,1 @@
+"""The private redis-server of a data folder."""

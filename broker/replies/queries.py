@@ -1,0 +1,277 @@
+"""Reads what stands in Redis, and changes nothing: journals, replies, status, dead letters."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from redis.exceptions import ResponseError
+
+from broker.context import BrokerContext
+from broker.entry_codec import (
+    dead_letter_of,
+    fields_of,
+    journal_entries_of,
+    json_fields,
+    seconds_of,
+)
+from broker.keys import GROUP, message_id_key, question_of, shard_keys, stream_key
+from broker.port import DeadLetter, Fields, JournalEntry, RoleStatus
+from broker.replies.journal_tailer import TailedJournal
+from broker.transport.connect import LONGEST_BLOCK_SECONDS, reachable
+from broker.transport.scripts import DEAD, ENDED
+from envelope.question import Question
+
+LOST = "lost"
+"""Why a question ended that Redis knows nothing of any more."""
+FOLLOWERS = 8
+"""How many may block a connection each, following a journal; more of them share one."""
+
+
+@dataclass(frozen=True, slots=True)
+class _StreamBacklog:
+    """What one stream of a role holds."""
+
+    role: str
+    depth: int
+    oldest_seconds: float
+    in_flight: int
+    consumers: int
+
+
+class Views:
+    """What can be seen of questions and roles."""
+
+    def __init__(self, space: BrokerContext) -> None:
+        self._space = space
+        self._followers = 0
+        self._following = TailedJournal(space)
+
+    async def reply(self, question: Question) -> Fields | None:
+        """Return the reply in the journal's last entry, once it is the finished one."""
+        _, names = self._space.locate(question)
+        with reachable():
+            return _reply_of(await self._command("XREVRANGE", names.journal, "+", "-", "COUNT", 1))
+
+    async def end(self, question: Question) -> Fields | None:
+        """Return how a question ended, as `ends` does; those who ask at once share the trip."""
+        _, names = self._space.locate(question)
+        entries, record = await self._space.run(ENDED, [names.journal, names.record], [])
+        return _reply_of(entries) if entries else _wordless(question, *record)
+
+    async def ends(self, questions: Sequence[Question]) -> list[Fields | None]:
+        """Return how many questions ended, in one round trip; those that did not are None.
+
+        Of one that was forgotten only its outcome is left: whoever waits for it need not any more.
+        Nor for one that Redis knows nothing of: it was lost with what Redis had not kept.
+        """
+        with reachable():
+            pipeline: Any = self._space.client.pipeline(transaction=False)
+            for question in questions:
+                _, names = self._space.locate(question)
+                pipeline.execute_command("XREVRANGE", names.journal, "+", "-", "COUNT", 1)
+                pipeline.hmget(names.record, "at", "o")
+            found = await pipeline.execute()
+        return [
+            _reply_of(entries) if entries else _wordless(question, *record)
+            for question, entries, record in zip(questions, found[::2], found[1::2], strict=True)
+        ]
+
+    async def journal(
+        self, question: Question, *, after: str, block_seconds: float
+    ) -> Sequence[JournalEntry]:
+        """Return what stands in the journal after an entry."""
+        if block_seconds <= 0:
+            return await self._journal(question, after)
+        if self._followers >= FOLLOWERS:
+            shard, names = self._space.locate(question)
+            found = await self._following.entries(
+                shard, names.journal, after, block_seconds=block_seconds
+            )
+            return journal_entries_of(found)
+        self._followers += 1
+        try:
+            milliseconds = int(min(block_seconds, LONGEST_BLOCK_SECONDS) * 1000)
+            return await self._journal(question, after, "BLOCK", max(1, milliseconds))
+        finally:
+            self._followers -= 1
+
+    async def _journal(
+        self, question: Question, after: str, *block: str | int
+    ) -> Sequence[JournalEntry]:
+        _, names = self._space.locate(question)
+        with reachable():
+            read: Any = await self._command("XREAD", *block, "STREAMS", names.journal, after)
+        return journal_entries_of(entries_of(read))
+
+    async def find(self, message_id: str) -> Sequence[Question]:
+        """Return the questions of this message id, newest first."""
+        with reachable():
+            pipeline = self._space.client.pipeline(transaction=False)
+            for shard in range(self._space.shards):
+                pipeline.zrevrange(message_id_key(message_id, shard), 0, -1, withscores=True)
+            found = [pair for shard in await pipeline.execute() for pair in shard]
+        found.sort(key=lambda pair: -float(pair[1]))
+        return [question_of(name.decode()) for name, _ in found]
+
+    async def status(self, roles: Sequence[str]) -> Sequence[RoleStatus]:
+        """Return depth and age of each role, read from Redis itself."""
+        dead = await self._dead_by_role()
+        places = await self._places(roles)
+        return [
+            _status(role, [place for place in places if place.role == role], dead.get(role, 0))
+            for role in roles
+        ]
+
+    async def dead_letters(self, limit: int) -> Sequence[DeadLetter]:
+        """Return the newest dead letters of all shards."""
+        letters: list[DeadLetter] = []
+        with reachable():
+            for shard in range(self._space.shards):
+                dead = shard_keys(shard).dead
+                found: Any = await self._command("XREVRANGE", dead, "+", "-", "COUNT", limit)
+                letters += await self._letters(shard, found)
+        letters.sort(key=lambda letter: -letter.at)
+        return letters[:limit]
+
+    async def dead_letter(self, letter_id: str) -> DeadLetter | None:
+        """Return one dead letter."""
+        place = letter_place(letter_id)
+        if place is None:
+            return None
+        shard, entry_id = place
+        with reachable():
+            found: Any = await self._command("XRANGE", shard_keys(shard).dead, entry_id, entry_id)
+            letters = await self._letters(shard, found)
+        return letters[0] if letters else None
+
+    async def drop_dead_letter(self, letter_id: str) -> bool:
+        """Delete one dead letter."""
+        place = letter_place(letter_id)
+        if place is None:
+            return False
+        keys = shard_keys(place[0])
+        with reachable():
+            pipeline: Any = self._space.client.pipeline(transaction=False)
+            pipeline.hdel(keys.letters, *words_of(place[1]))
+            pipeline.xdel(keys.dead, place[1])
+            _, dropped = await pipeline.execute()
+        return bool(dropped)
+
+    async def _letters(self, shard: int, entries: Sequence[Any]) -> list[DeadLetter]:
+        """Return the dead letters of these entries with their words, which stand elsewhere."""
+        if not entries:
+            return []
+        fields = [field for entry in entries for field in words_of(entry[0].decode())]
+        words: Any = await self._space.client.hmget(shard_keys(shard).letters, fields)
+        return [
+            dead_letter_of(entry, shard, frame, error)
+            for entry, frame, error in zip(entries, words[::2], words[1::2], strict=True)
+        ]
+
+    async def _command(self, *parts: str | int) -> Any:
+        client: Any = self._space.client
+        return await client.execute_command(*parts)
+
+    async def _places(self, roles: Sequence[str]) -> list[_StreamBacklog]:
+        """Return what the stream of each role in each shard holds, all in one round trip."""
+        shards = range(self._space.shards)
+        pipeline: Any = self._space.client.pipeline(transaction=False)
+        for role in roles:
+            for shard in shards:
+                stream = stream_key(role, shard)
+                pipeline.xlen(stream)
+                pipeline.execute_command("XRANGE", stream, "-", "+", "COUNT", 1)
+                pipeline.xinfo_groups(stream)
+        pipeline.time()
+        with reachable():
+            *told, clock = await pipeline.execute(raise_on_error=False)
+            seconds, microseconds = _good(clock)
+            now = seconds + microseconds / 1e6
+            names = [role for role in roles for _ in shards]
+            return [
+                _place_of(role, now, *told[3 * place : 3 * place + 3])
+                for place, role in enumerate(names)
+            ]
+
+    async def _dead_by_role(self) -> dict[str, int]:
+        counts: dict[str, int] = {}
+        for shard in range(self._space.shards):
+            told = await self._space.run(DEAD, [shard_keys(shard).dead], [])
+            for role, count in zip(told[::2], told[1::2], strict=True):
+                counts[role.decode()] = counts.get(role.decode(), 0) + int(count)
+        return counts
+
+
+def _place_of(role: str, now: float, length: Any, first: Any, groups: Any) -> _StreamBacklog:
+    """Read the answers about one stream; raises those that are errors."""
+    oldest = now - seconds_of(first[0][0].decode()) if _good(first) else 0.0
+    missing = isinstance(groups, ResponseError) and "no such key" in str(groups)
+    found: list[dict[str, Any]] = [] if missing else _good(groups)
+    own = [group for group in found if group["name"] == GROUP.encode()]
+    return _StreamBacklog(
+        role,
+        depth=int(_good(length)),
+        oldest_seconds=max(0.0, oldest),
+        in_flight=sum(int(group["pending"]) for group in own),
+        consumers=sum(int(group["consumers"]) for group in own),
+    )
+
+
+def _good(answer: Any) -> Any:
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
+
+
+def _status(role: str, places: Sequence[_StreamBacklog], dead: int) -> RoleStatus:
+    return RoleStatus(
+        role,
+        depth=sum(place.depth for place in places),
+        in_flight=sum(place.in_flight for place in places),
+        oldest_seconds=max(place.oldest_seconds for place in places),
+        dead=dead,
+        consumers=max(place.consumers for place in places),
+    )
+
+
+def _reply_of(entries: Sequence[Any]) -> Fields | None:
+    for _, raw in entries:
+        fields = fields_of(raw)
+        if fields[b"k"] == b"finished":
+            return json_fields(fields[b"j"])
+    return None
+
+
+def _wordless(question: Question, at: bytes | None, outcome: bytes | None) -> Fields | None:
+    if outcome is None and at is not None:
+        return None
+    return {
+        "outcome": "failed" if outcome is None else outcome.decode(),
+        "text": "",
+        "termination_reason": LOST if outcome is None else "forgotten",
+        "conversation_id": question.conversation_id,
+        "message_id": question.message_id,
+    }
+
+
+def words_of(entry_id: str) -> tuple[str, str]:
+    """Return the fields in which the frame and the error of a dead letter stand."""
+    return entry_id, f"{entry_id}:error"
+
+
+def letter_place(letter_id: str) -> tuple[int, str] | None:
+    """Return shard and entry of a dead letter's id, or None when it is none."""
+    shard, _, entry_id = letter_id.partition("-")
+    first, _, second = entry_id.partition("-")
+    if not (shard.isdecimal() and first.isdecimal() and second.isdecimal()):
+        return None
+    return int(shard), entry_id
+
+
+def entries_of(read: Any) -> list[Any]:
+    """Return the entries of a read of one stream, in whichever form this client gives them."""
+    if not read:
+        return []
+    if isinstance(read, dict):
+        return [entry for batches in read.values() for batch in batches for entry in batch]
+    return [entry for _, entries in read for entry in entries]

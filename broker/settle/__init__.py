@@ -1,0 +1,1 @@
+"""Writing: what hops settle becomes arguments of one script call per shard."""

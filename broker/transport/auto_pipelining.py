@@ -1,0 +1,131 @@
+"""A client whose script calls share round trips.
+
+What is asked while other calls travel goes together as the next trip. Alone a call travels at once;
+under load hundreds share a trip, and the work of sending and receiving is done once for all. Each
+call keeps its own answer and its own error; when a trip fails, each call that was on it fails.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from redis.asyncio import Redis
+from redis.exceptions import ResponseError
+
+from broker.transport.encode_command import at_hand, encode_command, is_open
+
+if TYPE_CHECKING:
+    from redis.asyncio import Connection
+
+LANES = 3
+"""Trips that are under way at once: while Redis works on one, this process makes the next."""
+AT_ONCE = 128
+"""Calls of one trip."""
+
+Call = tuple[Any, ...]
+_Waiting = tuple[Call, asyncio.Future[Any]]
+
+
+class AutoPipeliningRedis(Redis):
+    """A client for one event loop. Scripts share trips; all else is as the client has it."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._waiting: list[_Waiting] = []
+        self._travelling = 0
+        self._lanes: set[asyncio.Task[None]] = set()
+        self._kept: list[Connection] = []
+
+    async def evalsha(self, sha: str, numkeys: int, *keys_and_args: Any) -> Any:
+        """Return what the script returns; raises what the server or the connection raises."""
+        return await self._send_shared(("EVALSHA", sha, numkeys, *keys_and_args))
+
+    async def eval(self, script: str, numkeys: int, *keys_and_args: Any) -> Any:
+        """Do as `evalsha`: a server that forgot its scripts meets a crowd that brings them."""
+        return await self._send_shared(("EVAL", script, numkeys, *keys_and_args))
+
+    async def _send_shared(self, call: Call) -> Any:
+        if self._travelling >= LANES:
+            answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+            self._waiting.append((call, answer))
+            return await answer
+        self._travelling += 1
+        try:
+            [told] = await self._trip([call])
+        finally:
+            self._release_lane()
+        if isinstance(told, ResponseError):
+            raise told
+        return told
+
+    def _release_lane(self) -> None:
+        """Let the next trip begin, when somebody waits for one."""
+        if not self._waiting:
+            self._travelling -= 1
+            return
+        batch, self._waiting = self._waiting[:AT_ONCE], self._waiting[AT_ONCE:]
+        lane = asyncio.get_running_loop().create_task(self._send_batch(batch))
+        self._lanes.add(lane)
+        lane.add_done_callback(self._lanes.discard)
+
+    async def _send_batch(self, batch: Sequence[_Waiting]) -> None:
+        # Who was cancelled meanwhile has not been sent, and need not be.
+        batch = [each for each in batch if not each[1].done()]
+        try:
+            answers = await self._trip([call for call, _ in batch]) if batch else ()
+        except Exception as error:  # noqa: BLE001 - it is the answer to each call of this trip
+            answers = [error] * len(batch)
+        except BaseException:
+            for _, answer in batch:
+                answer.cancel()
+            raise
+        finally:
+            self._release_lane()
+        for (_, answer), told in zip(batch, answers, strict=True):
+            if answer.done():
+                continue
+            if isinstance(told, Exception):
+                answer.set_exception(told)
+            else:
+                answer.set_result(told)
+
+    async def _trip(self, calls: Sequence[Call]) -> list[Any]:
+        """Send calls and return what each was told; an answer nobody waits for is never left."""
+        connection = await self._connection()
+        try:
+            await connection.send_packed_command([encode_command(call) for call in calls])
+            answers = [await _answer(connection)]
+            while (left := len(calls) - len(answers)) > 0:
+                # What came together is read at once: to wait for each would set a clock for each.
+                answers += at_hand(connection, left) or [await _answer(connection)]
+            return answers
+        except BaseException:
+            await connection.disconnect(nowait=True)
+            raise
+        finally:
+            self._kept.append(connection)
+
+    async def _connection(self) -> "Connection":
+        """Return a connection that was kept, or one of the pool's: each lane keeps its own."""
+        await self.initialize()
+        if not self._kept:
+            pool: Any = self.connection_pool
+            made: Connection = await pool.get_connection()
+            return made
+        connection = self._kept.pop()
+        if not is_open(connection):
+            await connection.disconnect(nowait=True)
+        return connection
+
+    async def aclose(self, close_connection_pool: bool | None = None) -> None:
+        """Close the connections that were kept, and the client."""
+        while self._kept:
+            await self.connection_pool.release(self._kept.pop())
+        await super().aclose(close_connection_pool)
+
+
+async def _answer(connection: "Connection") -> Any:
+    try:
+        return await connection.read_response()
+    except ResponseError as error:
+        return error

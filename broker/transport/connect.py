@@ -1,0 +1,157 @@
+"""Connects to Redis, and turns its silence into one error."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+from urllib.parse import SplitResult, urlsplit
+from weakref import WeakValueDictionary
+
+from redis import asyncio as aioredis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.driver_info import DriverInfo
+from redis.exceptions import (
+    AskError,
+    BusyLoadingError,
+    ClusterDownError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    ResponseError,
+    TryAgainError,
+)
+from redis.exceptions import (
+    ConnectionError as RedisConnectionError,
+)
+from redis.exceptions import (
+    TimeoutError as RedisTimeoutError,
+)
+
+from broker.errors import BrokerUnavailableError, UnsuitableServerError
+from broker.transport.auto_pipelining import AutoPipeliningRedis
+from broker.transport.cluster import Address, ClusterClient
+from broker.transport.encode_command import ServerLink, use_ours
+
+CONNECTIONS = 512
+POOL_SECONDS = 10.0
+"""How long somebody waits for one of the connections to be free."""
+LONGEST_BLOCK_SECONDS = 8.0
+"""A blocking read ends before its connection is taken for dead."""
+
+UNREACHABLE = (
+    RedisConnectionError,
+    RedisTimeoutError,
+    BusyLoadingError,
+    ReadOnlyError,
+    ClusterDownError,
+    TryAgainError,
+    AskError,
+    OutOfMemoryError,
+    OSError,
+)
+"""What passes; a slot that moves while it is asked for (MOVED, ASK) among it."""
+
+UNABLE = (
+    "OOM command", "MISCONF", "READONLY", "LOADING", "MASTERDOWN", "NOREPLICAS",
+    "instance state changed",
+)  # fmt: skip
+"""What a server that cannot write just now says; before 7.0 inside the error of a script."""
+
+DEAD_MS = 2_000
+"""How long the other end may leave what was sent unacknowledged."""
+
+_PROBES = {"TCP_KEEPIDLE": 1, "TCP_KEEPINTVL": 1, "TCP_KEEPCNT": 2, "TCP_USER_TIMEOUT": DEAD_MS}
+"""The system probes a silent line every second; where it knows of these options."""
+
+_OPTIONS: dict[str, Any] = {
+    # A command whose answer was lost is never sent again blindly: the caller knows what is safe.
+    "socket_keepalive": True,
+    "socket_keepalive_options": {
+        getattr(socket, name): value for name, value in _PROBES.items() if hasattr(socket, name)
+    },
+    "socket_connect_timeout": 1.0,
+    "protocol": 2,
+}
+
+
+CLUSTER = "+cluster"
+"""Ends the scheme of a cluster's address: `redis+cluster://host:port,host:port`."""
+
+
+class ServerLinks(WeakValueDictionary[str, ServerLink]):
+    """What is known of the lines to each server, by its address, as long as anybody has one."""
+
+    def __reduce__(self) -> tuple[type["ServerLinks"], tuple[()]]:
+        """Leave them behind: another process has lines of its own."""
+        return ServerLinks, ()
+
+
+def connect(url: str, lines: ServerLinks | None = None) -> "aioredis.Redis":
+    """Return a client for the broker's port: of one server, or of a cluster of many.
+
+    Clients of one process should share `lines`: what one of them notices, all know.
+    """
+    known = ServerLinks() if lines is None else lines
+    parts = urlsplit(url)
+    if not parts.scheme.endswith(CLUSTER):
+        return _connect(url, known)
+    return ClusterClient(_seeds(parts), lambda address: _connect(_node_url(parts, address), known))
+
+
+@cache
+def _driver() -> DriverInfo:
+    """Return who we are to the server; every connection that is not told reads it from a file."""
+    return DriverInfo()
+
+
+def _connect(url: str, lines: ServerLinks) -> "aioredis.Redis":
+    pool = aioredis.BlockingConnectionPool.from_url(
+        url,
+        max_connections=CONNECTIONS,
+        timeout=POOL_SECONDS,
+        retry=Retry(NoBackoff(), 0),
+        driver_info=_driver(),
+        **_options(url),
+    )
+    use_ours(pool, lines.setdefault(url, ServerLink()))
+    return AutoPipeliningRedis.from_pool(pool)
+
+
+@contextmanager
+def reachable() -> Iterator[None]:
+    """Turn every way in which Redis can be away into `BrokerUnavailableError`."""
+    try:
+        yield
+    except UNREACHABLE as error:
+        raise BrokerUnavailableError(f"Redis does not answer: {error}") from error
+    except ResponseError as error:
+        if not any(word in str(error) for word in UNABLE):
+            raise
+        raise BrokerUnavailableError(f"Redis cannot write: {error}") from error
+
+
+def _seeds(parts: SplitResult) -> list[Address]:
+    """Return the nodes that an address names; any of them tells about all."""
+    hosts = parts.netloc.rpartition("@")[2].split(",")
+    try:
+        named = [urlsplit(f"//{host}") for host in hosts]
+        return [(str(one.hostname), one.port or 6379) for one in named if one.hostname]
+    except ValueError as error:
+        raise UnsuitableServerError(
+            f"expected redis+cluster://host:port,host:port, found a node that is none: {error}"
+        ) from error
+
+
+def _node_url(parts: SplitResult, address: Address) -> str:
+    login = "".join(parts.netloc.rpartition("@")[:2])
+    host, port = address
+    named = f"[{host}]" if ":" in host else host
+    scheme = parts.scheme.removesuffix(CLUSTER)
+    return parts._replace(scheme=scheme, netloc=f"{login}{named}:{port}", path="").geturl()
+
+
+def _options(url: str) -> dict[str, Any]:
+    if not url.startswith("unix:"):
+        return _OPTIONS
+    return {name: value for name, value in _OPTIONS.items() if not name.startswith("socket_")}

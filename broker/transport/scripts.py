@@ -1,0 +1,50 @@
+"""Runs the Lua scripts by their digest, and loads them again when the server forgot them."""
+
+import hashlib
+from collections.abc import Sequence
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from redis.exceptions import NoScriptError
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+Argument = str | bytes | int | float
+
+
+class LuaScript:
+    """One script: the shared prelude, what `needs` names, and its own file."""
+
+    def __init__(self, name: str, *, needs: Sequence[str] = ()) -> None:
+        folder = files("broker") / "lua"
+        parts = ((folder / f"{file}.lua").read_text("utf-8") for file in ("prelude", *needs, name))
+        self.text = "\n".join(parts)
+        self.digest = hashlib.sha1(self.text.encode(), usedforsecurity=False).hexdigest()
+
+    async def run(self, client: "Redis", keys: Sequence[str], args: Sequence[Argument]) -> Any:
+        """Return what the script returns."""
+        try:
+            return await client.evalsha(self.digest, len(keys), *keys, *args)
+        except NoScriptError:
+            return await client.eval(self.text, len(keys), *keys, *args)
+
+
+SUBMIT = LuaScript("submit", needs=["admission"])
+SETTLE = LuaScript("settle")
+DISCARD = LuaScript("discard")
+RENEW = LuaScript("renew")
+PEEK = LuaScript("peek")
+DUE = LuaScript("due")
+RECLAIM = LuaScript("reclaim")
+SWEEP = LuaScript("sweep")
+RETURN = LuaScript("return")
+LEAVE = LuaScript("leave")
+RECOVER = LuaScript("recover")
+CANCEL = LuaScript("cancel")
+FORGET = LuaScript("forget")
+MARK = LuaScript("mark")
+BEGUN = LuaScript("begun")
+WRITTEN = LuaScript("written")
+DEAD = LuaScript("dead")
+ENDED = LuaScript("ended")

@@ -1,0 +1,72 @@
+"""Checks at start that a Redis can serve: its version, its eviction, its number of shards."""
+
+from typing import TYPE_CHECKING, Any
+
+from redis.exceptions import ResponseError
+
+from broker.errors import UnsuitableServerError
+from broker.keys import SHARDS
+from broker.transport.cluster import ClusterClient
+from broker.transport.connect import reachable
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+OLDEST = (6, 2)
+
+
+async def check_server(client: "Redis", shards: int) -> bool:
+    """Return whether it is a cluster; raises `UnsuitableServerError` when frames could be lost."""
+    with reachable():
+        nodes = await client.nodes() if isinstance(client, ClusterClient) else [client]
+        told = [await _info(node) for node in nodes]
+        for info in told:
+            check_server_info(info)
+        clustered = any(info.get("cluster_enabled") for info in told)
+        if clustered and not isinstance(client, ClusterClient):
+            await _check_alone(client)
+        await client.set(SHARDS, shards, nx=True)
+        found = await client.get(SHARDS)
+    if found is not None and int(found) != shards:
+        raise UnsuitableServerError(
+            f"expected {shards} shards, found a Redis that was set up with {int(found)}: "
+            "the number of shards is fixed at the first start"
+        )
+    return clustered
+
+
+def check_server_info(info: dict[str, Any]) -> None:
+    """Raise `UnsuitableServerError` when the server is too old or evicts keys."""
+    version = str(info.get("redis_version", ""))
+    numbers = version_numbers(version)
+    if numbers and numbers < OLDEST:
+        raise UnsuitableServerError(f"expected Redis 6.2 or newer, found {version}")
+    policy = info.get("maxmemory_policy", "noeviction")
+    if policy != "noeviction":
+        raise UnsuitableServerError(
+            "expected maxmemory-policy noeviction, so that no envelope is thrown away, "
+            f"found {policy}"
+        )
+
+
+async def _check_alone(client: Any) -> None:
+    """Refuse one node of many, which would send most conversations elsewhere."""
+    rows = await client.execute_command("CLUSTER", "SLOTS")
+    masters = {tuple(row[2][:2]) for row in rows}
+    if len(masters) > 1:
+        raise UnsuitableServerError(
+            "expected redis+cluster://host:port,... as the address of a cluster, found redis:// "
+            f"and a cluster of {len(masters)} masters"
+        )
+
+
+def version_numbers(version: str) -> tuple[int, ...]:
+    """Return the first two numbers of a version, or () when it has none."""
+    return tuple(int(part) for part in version.split(".")[:2] if part.isdecimal())
+
+
+async def _info(client: "Redis") -> dict[str, Any]:
+    try:
+        return await client.info()
+    except ResponseError:
+        return {}  # the in-process server has no INFO, and evicts nothing

@@ -1,0 +1,201 @@
+"""Cuts an answer, or a chunk, into the units that can be cited, and reads their citations.
+
+A unit is a sentence of a paragraph, a list item, a table or a code fence. A citation is `[n]`;
+models also write `[1, 2]`, `[1-3]`, and brackets of other scripts. In code nothing is a citation.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+_OPEN, _CLOSE = "[\\[\u3010\uff3b]", "[\\]\u3011\uff3d]"
+# Nothing is given back once it is read, and no two neighbours read the same characters: a model's
+# answer of a few hundred characters could otherwise keep the matcher busy for ever.
+_MORE = r"(?:\s*+(?:[,;\u3001\uff0c\u2013-]|and)\s*+\^?+\d++)*"
+_NOTE = r"(?:\u2020[^\]\u3011\uff3d]{0,200}+|\s*+)"  # what some vendors call the source
+_CITE = rf"{_OPEN}\s*+\^?+\d++{_MORE}{_NOTE}{_CLOSE}(?:\([^()\s]*+\))?"
+_CITED = re.compile(rf"(?P<code>`[^`\n]*+`)|(?<![ \t])[ \t]*+(?P<cite>{_CITE}(?:[ \t]*+{_CITE})*)")
+_ONE = re.compile(_CITE)
+_ONLY_CITED = re.compile(rf"(?:\s*+{_CITE})+\s*+\.?\Z")
+_NUMBERS = re.compile(r"(\d+)(?:\s*[\u2013-]\s*\^?(\d+))?")
+_WIDEST_RANGE = 20
+_LONGEST_NUMBER = 6
+
+_FENCE = re.compile(r"\s*(`{3,}|~{3,})")
+_HEADING = re.compile(r"\s{0,3}#{1,6}\s")
+_ITEM = re.compile(r"\s*(?:[-*+\u2022]|\d{1,3}[.)])\s+\S")
+_MARKER = re.compile(r"\s*(?:[-*+\u2022]|\d{1,3}[.)])\s+")
+_QUOTE = re.compile(r"\A\s{0,3}>\s?")
+_STOP = re.compile(
+    rf"(?<=[.!?\u2026])[\"'\u201d\u2019\u00bb)*_]*+(?:\s*+{_CITE})*\s++(?!{_CITE})"
+    r"(?=[^\sa-z\u0430-\u044f])"
+    rf"|(?<=[\u3002\uff01\uff1f\u0964\u061f])[\u300d\u300f\u201d\uff09]*+(?:\s*+{_CITE})*\s*+(?!{_CITE})"
+)
+_ABBREVIATION = re.compile(
+    r"(?:^|[\s(])(?:e\.g|i\.e|z\. ?b|d\. ?h|bzw|nr|vs|approx|ca|dr|mr|mrs|ms|fig|т\. ?е|т\. ?к)"
+    r"\.\Z",
+    re.IGNORECASE,
+)
+_LONGEST_ABBREVIATION = 12
+_DEEPEST_NESTING = 8
+_BRACKETS = str.maketrans("", "", "[]\u3010\u3011\uff3b\uff3d")
+
+
+class UnitKind(StrEnum):
+    """What a unit is."""
+
+    SENTENCE = "sentence"
+    ITEM = "item"
+    TABLE = "table"
+    CODE = "code"
+    HEADING = "heading"
+    CITATION = "citation"
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A part of a text; units of one paragraph, or of one list, share their `block`."""
+
+    kind: UnitKind
+    text: str
+    block: int
+
+
+def split_units(text: str) -> tuple[Unit, ...]:
+    """Return the units of a Markdown text, in order."""
+    lines = text.split("\n")
+    units: list[Unit] = []
+    place = block = 0
+    while place < len(lines):
+        if not lines[place].strip():
+            place, block = place + 1, block + 1
+            continue
+        kind, end = _extent(lines, place)
+        joins = bool(units) and kind is UnitKind.ITEM and units[-1].kind is UnitKind.ITEM
+        block = units[-1].block if joins else block + 1
+        units += _make_units(kind, lines[place:end], block)
+        place = end
+    return tuple(units)
+
+
+def sentences(text: str) -> Iterator[str]:
+    """Return the sentences of a paragraph; a citation behind the full stop belongs before it."""
+    start = 0
+    for stop in _STOP.finditer(text):
+        if _ends_in_abbreviation(text, start, stop):
+            continue
+        if sentence := text[start : stop.end()].strip():
+            yield sentence
+            start = stop.end()
+    if rest := text[start:].strip():
+        yield rest
+
+
+def citations(text: str) -> tuple[int, ...]:
+    """Return the numbers that `text` cites, in order, each once."""
+    found = (n for cite in _CITED.finditer(text) if cite["cite"] for n in _numbers(cite["cite"]))
+    return tuple(dict.fromkeys(found))
+
+
+def with_citations(text: str, shown: Callable[[int], int | None]) -> str:
+    """Return `text` with each citation under the number that `shown` gives, or without it."""
+
+    def replace_citation(match: re.Match[str]) -> str:
+        if match["code"]:
+            return match["code"]
+        numbers = dict.fromkeys(shown(number) for number in _numbers(match["cite"]))
+        marks = "".join(f"[{number}]" for number in numbers if number is not None)
+        return f" {marks}" if marks else ""
+
+    return _CITED.sub(replace_citation, text)
+
+
+def only_known(text: str, known: Collection[int]) -> str:
+    """Return `text` without citations of anything but `known`."""
+    # What is left may close up to a citation that was none before, as in "[[7]7]".
+    for _ in range(_DEEPEST_NESTING):
+        before, text = text, with_citations(text, lambda n: n if n in known else None)
+        if text == before:
+            return text
+    return text.translate(_BRACKETS)  # nested on purpose: without brackets it cites nothing
+
+
+def without_citations(text: str) -> str:
+    """Return `text` without any citation."""
+    return only_known(text, ())
+
+
+def marker(item: str) -> str:
+    """Return what stands before a list item's words: its indent and its sign or number."""
+    match = _MARKER.match(item)
+    return match[0] if match else ""
+
+
+def _ends_in_abbreviation(text: str, start: int, stop: re.Match[str]) -> bool:
+    """Tell whether only space follows the full stop of an abbreviation; reads its last letters."""
+    tail = text[max(start, stop.start() - _LONGEST_ABBREVIATION) : stop.start()]
+    return not stop[0].strip() and _ABBREVIATION.search(tail) is not None
+
+
+def _extent(lines: Sequence[str], start: int) -> tuple[UnitKind, int]:
+    line = lines[start]
+    if fence := _FENCE.match(line):
+        return UnitKind.CODE, _fence_end(lines, start, fence[1])
+    if _HEADING.match(line):
+        return UnitKind.HEADING, start + 1
+    if line.lstrip().startswith("|"):
+        return UnitKind.TABLE, _while(lines, start, lambda text: text.lstrip().startswith("|"))
+    if _ITEM.match(line):
+        return UnitKind.ITEM, _while(
+            lines, start, lambda text: text[:1].isspace() and _runs_on(text)
+        )
+    return UnitKind.SENTENCE, _while(lines, start, _runs_on)
+
+
+def _while(lines: Sequence[str], start: int, belongs: Callable[[str], bool]) -> int:
+    end = start + 1
+    while end < len(lines) and lines[end].strip() and belongs(lines[end]):
+        end += 1
+    return end
+
+
+def _runs_on(line: str) -> bool:
+    starts_other = _FENCE.match(line) or _HEADING.match(line) or _ITEM.match(line)
+    return not starts_other and not line.lstrip().startswith("|")
+
+
+def _fence_end(lines: Sequence[str], start: int, fence: str) -> int:
+    for end in range(start + 1, len(lines)):
+        bare = lines[end].strip()
+        if bare.startswith(fence) and not bare.strip(fence[0]):
+            return end + 1
+    return len(lines)
+
+
+def _make_units(kind: UnitKind, lines: Sequence[str], block: int) -> list[Unit]:
+    if kind in (UnitKind.CODE, UnitKind.TABLE):
+        return [Unit(kind, "\n".join(lines), block)]
+    if kind is UnitKind.ITEM:
+        rest = [line.strip() for line in lines[1:]]
+        return [Unit(kind, " ".join((lines[0].rstrip(), *rest)), block)]
+    paragraph = " ".join(_QUOTE.sub("", line).strip() for line in lines)
+    if kind is UnitKind.HEADING:
+        return [Unit(kind, paragraph, block)]
+    if _ONLY_CITED.match(paragraph):
+        return [Unit(UnitKind.CITATION, paragraph, block)]
+    return [Unit(kind, sentence, block) for sentence in sentences(paragraph)]
+
+
+def _numbers(cite: str) -> list[int]:
+    found: list[int] = []
+    ones = (one.split("](")[0].split("\u2020")[0] for one in _ONE.findall(cite))
+    for first, last in (pair for one in ones for pair in _NUMBERS.findall(one)):
+        low, high = _number(first), _number(last or first)
+        found += range(low, high + 1) if 0 <= high - low < _WIDEST_RANGE else (low, high)
+    return found
+
+
+def _number(digits: str) -> int:
+    """Return the number; one that is absurdly long is 0, which no source has."""
+    return int(digits) if len(digits) <= _LONGEST_NUMBER else 0

@@ -1,0 +1,101 @@
+"""Carries the model calls of a hop into its journal and into the metrics."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from broker.port import Fields, JournalEntry, Settlement
+from envelope.encoding import escape_surrogates
+from envelope.envelope import Envelope
+from llm.call_log import record_calls
+from llm.call_scope import call_scope
+from llm.port import ModelCall
+from worker.agent_handler import Calls
+
+if TYPE_CHECKING:
+    from worker.monitoring.metrics import PrometheusMeter
+
+
+class HopCalls:
+    """A call recorder: see `worker.agent_handler.CallRecorder`."""
+
+    def __init__(self, meter: "PrometheusMeter | None") -> None:
+        self._meter = meter
+
+    @contextmanager
+    def __call__(
+        self, envelope: Envelope, stage: str, attempt: int, seconds: float
+    ) -> Iterator[Calls]:
+        """Record what is asked inside the block, on behalf of this hop."""
+        scope = call_scope(
+            envelope.question, stage=stage, attempt=attempt, remaining_seconds=seconds
+        )
+        with record_calls() as calls, scope:
+            try:
+                yield lambda: tuple(encode_model_call(call) for call in calls)
+            finally:
+                self._count(stage, calls)
+
+    def fell_back(self, role: str, writes: Fields) -> None:
+        """Count what a role did without: see `worker.agent_handler.AgentHandler`."""
+        if self._meter is not None:
+            for what in fallbacks_of(writes):
+                self._meter.fell_back(role, what)
+
+    def count_isolated_calls(self, role: str, settlement: Settlement) -> None:
+        """Count the model calls in the journal of a hop that ran in another process."""
+        if self._meter is None:
+            return
+        for entry in settlement.journal:
+            # Notes of other kinds are said already.
+            if not isinstance(entry, JournalEntry) or entry.kind != "model_call":
+                continue
+            if not entry.fields.get("from_store"):
+                cost = entry.fields["cost_usd"]
+                self._meter.count_model_call(
+                    role,
+                    str(entry.fields["model"]),
+                    failed="error" in entry.fields,
+                    cost_usd=None if cost is None else Decimal(str(cost)),
+                )
+
+    def _count(self, role: str, calls: Sequence[ModelCall]) -> None:
+        if self._meter is None:
+            return
+        for call in calls:
+            failed = call.error is not None
+            if failed:
+                self._meter.fell_back(role, f"{call.model} failed")
+            if not call.from_store:
+                self._meter.count_model_call(
+                    role, call.model, failed=failed, cost_usd=call.cost_usd
+                )
+
+
+def fallbacks_of(writes: Fields) -> list[str]:
+    """Return the fallbacks that a hop's writes tell of: levels, links, a model's wording."""
+    stats = writes.get("search_stats")
+    levels = stats.get("fallbacks") if isinstance(stats, dict) else None
+    told = [f"without the level {level}" for level in levels] if isinstance(levels, list) else []
+    told += ["removed links"] if writes.get("removed_links") else []
+    return [*told, "fixed text"] if writes.get("clarification_fallback") else told
+
+
+def encode_model_call(call: ModelCall) -> JournalEntry:
+    """Return a model call as the journal keeps it; an unknown cost stays None."""
+    fields: dict[str, str | int | float | bool | None] = {
+        "task": call.task,
+        "model": call.model,
+        "input_tokens": call.usage.input_tokens,
+        "output_tokens": call.usage.output_tokens,
+        "cached_input_tokens": call.usage.cached_input_tokens,
+        "cost_usd": None if call.cost_usd is None else str(call.cost_usd),
+        "milliseconds": round(call.milliseconds, 2),
+        "prompt_hash": call.prompt_hash,
+    }
+    if call.error is not None:
+        fields["error"] = escape_surrogates(call.error)
+    if call.from_store:
+        fields["from_store"] = True
+    return JournalEntry("model_call", dict(fields))

@@ -1,0 +1,1 @@
+"""Puts the doors together: HTTP, chat platforms, and the sockets they listen on."""

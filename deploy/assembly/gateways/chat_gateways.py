@@ -1,0 +1,92 @@
+"""Puts push doors together: desk, memory and words, as the gateway's ports want them."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from config.settings import Settings
+from config.texts import load_texts
+from deploy.assembly.gateways.http_gateway import StoredConversations, StoredRates
+from deploy.assembly.gateways.listening import serve_probes
+from deploy.assembly.runtime import Runtime, desk
+from gateway.chat.connector import ChatChannel
+from gateway.chat.metrics import push_metrics
+from gateway.chat.ports import Channel, ChannelTexts, ChatPolicy, PushBroker
+from gateway.limits.people import People, PersonLimits
+from memory.chat_state import RedisPushMemory
+from memory.errors import MemoryUnavailableError
+from memory.leader_lock import RedisDuty
+from memory.turn_pacing import RedisTurns
+from worker.process import consumer_name
+
+
+@asynccontextmanager
+async def turns_of(runtime: Runtime, channel: str) -> AsyncIterator[RedisTurns]:
+    """Have the turns of a channel while inside."""
+    client = runtime.endpoint.client()
+    try:
+        yield RedisTurns(client, channel)
+    finally:
+        await client.aclose()
+
+
+@asynccontextmanager
+async def duty_of(runtime: Runtime, channel: str, name: str) -> AsyncIterator[RedisDuty]:
+    """Have a duty that one process of a channel has at a time while inside."""
+    client = runtime.endpoint.client()
+    try:
+        yield RedisDuty(client, channel, name, consumer_name())
+    finally:
+        await client.aclose()
+
+
+@asynccontextmanager
+async def push_door(
+    runtime: Runtime, make_channel: Callable[[ChannelTexts], Channel], *, secret: str
+) -> AsyncIterator[ChatChannel]:
+    """Have the door of a channel while inside, delivering; `secret` keys its buttons."""
+    settings = runtime.settings
+    texts = load_texts(domain_name=settings.domain_name)
+    channel = make_channel(texts)
+    client = runtime.endpoint.client()
+    keep_seconds = settings.memory_seconds_of(settings.tenant, settings.assistant)
+    result_seconds = settings.result_seconds_of(settings.tenant, settings.assistant)
+    broker: PushBroker = runtime.broker  # type: ignore[assignment] # `posted` makes no other
+    try:
+        door = ChatChannel(
+            channel,
+            desk=desk(runtime, channel.name, result_list=channel.name),
+            broker=broker,
+            memory=RedisPushMemory(
+                client,
+                channel.name,
+                question_seconds=max(1, int(result_seconds)),
+                conversation_seconds=keep_seconds,
+            ),
+            thumbs=StoredConversations(client, shards=settings.shards, ttl_seconds=keep_seconds),
+            texts=texts,
+            manners=ChatPolicy(
+                burst_seconds=settings.burst_seconds,
+                supersedes=settings.newer_message == "supersedes",
+                default_language=settings.default_language,
+                deadline_seconds=settings.deadline_seconds,
+                documentation=settings.documentation_url or "",
+            ),
+            secret=secret,
+            people=People(
+                StoredRates(client), person_limits(settings), channel=channel.name, secret=secret
+            ),
+            unavailable=(MemoryUnavailableError,),
+        )
+        async with (
+            serve_probes(runtime, push_metrics(channel.name, door.tally, door.refusals)),
+            door.running(),
+        ):
+            yield door
+    finally:
+        await client.aclose()
+
+
+def person_limits(settings: Settings) -> PersonLimits:
+    """Return what one person may ask in a chat; a setting of 0 is no limit."""
+    minute, day = settings.chat_questions_per_minute, settings.chat_questions_per_day
+    return PersonLimits(minute if minute > 0 else None, day if day > 0 else None)

@@ -1,0 +1,67 @@
+"""Shows the HTTP door the documents of the index, where this process can read it."""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+
+from config.settings import Settings
+from deploy.assembly.runtime import Runtime
+from gateway.port import ReadableDocument, ReadableSection
+from knowledge.index.port import Index
+from knowledge.sections import document_of, read_document
+
+Name = tuple[str, str]
+"""Tenant and assistant."""
+
+
+class IndexedDocuments:
+    """A `gateway.port.Documents`; indexes that are not `opened` yet are opened when asked for."""
+
+    def __init__(self, settings: Settings, opened: Mapping[Name, Index]) -> None:
+        self._settings = {(one.tenant, one.assistant): one for one in settings.of_assistants()}
+        self._indexes = dict(opened)
+        self._opening = asyncio.Lock()
+        self._own = AsyncExitStack()
+
+    async def citing(self, tenant: str, assistant: str, chunk_id: str) -> ReadableDocument | None:
+        """Return the document of a chunk; raises `KnowledgeError` when the index is away."""
+        index = await self._index((tenant, assistant))
+        found = None if index is None else await read_document(index, document_of(chunk_id))
+        if found is None:
+            return None
+        return ReadableDocument(
+            title=found.title,
+            crumbs=found.crumbs,
+            language=found.language,
+            sections=tuple(
+                ReadableSection(one.heading_path, one.anchor, one.text, chunk_id in one.chunk_ids)
+                for one in found.sections
+            ),
+        )
+
+    async def close(self) -> None:
+        """Close what was opened here."""
+        await self._own.aclose()
+
+    async def _index(self, name: Name) -> Index | None:
+        async with self._opening:
+            settings = self._settings.get(name)
+            if name not in self._indexes and settings is not None:
+                from deploy.assembly.knowledge import make_embedder, open_index
+
+                index = await open_index(settings, make_embedder(settings))
+                self._own.push_async_callback(index.close)
+                self._indexes[name] = index
+        return self._indexes.get(name)
+
+
+def documents_of(runtime: Runtime) -> IndexedDocuments | None:
+    """Return what can be shown: of the opened index, or of one on a server; else None."""
+    if not runtime.settings.source_links:
+        return None
+    if runtime.knowledge is not None:
+        own = (runtime.settings.tenant, runtime.settings.assistant)
+        known = {own: runtime.knowledge, **runtime.knowledge.others}
+        return IndexedDocuments(runtime.settings, {name: one.index for name, one in known.items()})
+    # An embedded index has one owner, and that is another process.
+    return None if runtime.settings.qdrant_url is None else IndexedDocuments(runtime.settings, {})

@@ -1,0 +1,267 @@
+"""Puts the HTTP door together: keys, memory and desks, as the gateway's ports want them."""
+
+import asyncio
+import secrets
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from broker.replies.transcripts import RecentMessage, Transcripts
+from config.settings import Settings
+from config.texts import load_texts
+from deploy.assembly.data_folder import KeyHistory
+from deploy.assembly.gateways.document_reader import documents_of
+from deploy.assembly.runtime import Runtime, desks
+from envelope.conversation import Pause, Turn
+from envelope.question import Question
+from gateway.api_keys import Key
+from gateway.connections.bodies import BufferBudget
+from gateway.http.access import Guard
+from gateway.http.allowed_hosts import AllowedHosts
+from gateway.http.app import make_app
+from gateway.http.context import HttpChannel
+from gateway.http.links import SourceLinks
+from gateway.http.metrics import DoorMeter
+from gateway.http.routes.documents import reader_router
+from gateway.limits.visitors import VisitorLimits, Visitors
+from gateway.port import Demand, Feedback, Shortage, Visit
+from gateway.widget.routes import widget_router
+from knowledge.errors import KnowledgeError
+from memory.chat_state import RedisPushMemory
+from memory.conversation import RedisMemory
+from memory.errors import MemoryUnavailableError
+from memory.http_state import EMPTY_SECONDS, RedisDoorKeys, RedisDoorMemory, RedisRates
+from memory.key_names import conversation_keys
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+    from starlette.types import ASGIApp
+
+KEPT_TURNS = 50
+MINUTE_SECONDS = 60
+PUSH_CHANNELS = ("slack", "telegram")
+
+
+class StoredKeys:
+    """A `gateway.port.KeyStore`."""
+
+    def __init__(self, client: "Redis", history: KeyHistory | None = None) -> None:
+        self._keys = RedisDoorKeys(client)
+        self._history = history
+        self._has_keys = False
+
+    async def get(self, key_id: str) -> Key | None:
+        found = await self._keys.get(key_id)
+        return None if found is None else Key.model_validate_json(found)
+
+    async def all(self) -> Sequence[Key]:
+        keys = [Key.model_validate_json(found) for found in await self._keys.all()]
+        return sorted(keys, key=lambda key: key.created_at)
+
+    async def put(self, key: Key) -> None:
+        await self._keys.put(key.id, key.model_dump_json())
+        self._note()
+
+    async def any(self) -> bool:
+        if not self._has_keys and await self._keys.any():
+            self._note()
+        if not self._has_keys and self._history is not None:
+            self._has_keys = self._history.has_keys
+        return self._has_keys
+
+    def _note(self) -> None:
+        """Remember, here and in the data folder: that Redis forgets its keys changes nothing."""
+        self._has_keys = True
+        if self._history is not None:
+            self._history.note()
+
+    async def link_secret(self) -> bytes:
+        """Return what every door on this Redis signs links with."""
+        return await self._keys.link_secret(secrets.token_bytes(32))
+
+
+class StoredRates:
+    """A `gateway.port.Rates`."""
+
+    def __init__(self, client: "Redis") -> None:
+        self._rates = RedisRates(client)
+
+    async def admit(
+        self, owner: str, demands: Sequence[Demand], *, once: str = ""
+    ) -> Shortage | None:
+        limits = [
+            (demand.name, _or_zero(demand.per_minute), _or_zero(demand.per_day))
+            for demand in demands
+        ]
+        seconds, place, period = await self._rates.admit(owner, limits, once=once)
+        if seconds <= 0:
+            return None
+        return Shortage(demands[place], "day" if period == "day" else "minute", seconds)
+
+
+class StoredConversations:
+    """A `gateway.port.Conversations`."""
+
+    def __init__(
+        self,
+        client: "Redis",
+        *,
+        shards: int,
+        ttl_seconds: int,
+        ttl_of: Callable[[Question], int] | None = None,
+        empty_seconds: int = EMPTY_SECONDS,
+    ) -> None:
+        self._shards = shards
+        self._memory = RedisMemory(
+            client, shards=shards, window=KEPT_TURNS, ttl_seconds=ttl_seconds
+        )
+        self._transcripts = Transcripts(client, shards=shards)
+        self._door = RedisDoorMemory(
+            client,
+            shards=shards,
+            ttl_seconds=ttl_seconds,
+            empty_seconds=empty_seconds,
+            ttl_of=ttl_of,
+        )
+        self._pushed = [
+            RedisPushMemory(
+                client, channel, question_seconds=ttl_seconds, conversation_seconds=ttl_seconds
+            )
+            for channel in PUSH_CHANNELS
+        ]
+
+    async def recent_messages(self, question: Question, *, limit: int) -> Sequence[RecentMessage]:
+        return await self._transcripts.of(question, limit=limit)
+
+    async def turns(self, question: Question) -> Sequence[Turn]:
+        return (await self._memory.recall(question)).history
+
+    async def pause(self, question: Question) -> Pause | None:
+        return (await self._memory.recall(question)).pause
+
+    async def put_thread(self, question: Question, digest: str) -> None:
+        await self._door.put_thread(question, digest)
+
+    async def thread(self, question: Question, digest: str) -> str | None:
+        return await self._door.thread(question, digest)
+
+    async def open_visit(self, question: Question, digest: str) -> None:
+        await self._door.open_visit(question, digest)
+
+    async def visit(self, question: Question) -> Visit | None:
+        found = await self._door.visit(question)
+        return None if found is None else Visit(*found)
+
+    async def use_visit(self, question: Question, digest: str) -> None:
+        await self._door.use_visit(question, digest)
+
+    async def end_visit(self, question: Question) -> None:
+        await self._door.end_visit(question)
+
+    def memory_keys(self, question: Question) -> Sequence[str]:
+        return conversation_keys(question, self._shards).all
+
+    async def forget_threads(self, question: Question) -> int:
+        return await self._door.forget_threads(question)
+
+    async def forget_posts(self, question: Question) -> None:
+        for memory in self._pushed:
+            await memory.forget_words(question)
+
+    async def is_chat(self, question: Question) -> bool:
+        return any([await memory.has_conversation(question) for memory in self._pushed])
+
+    async def give_feedback(self, question: Question, feedback: Feedback) -> None:
+        noted = feedback.model_copy(update={"at": time.time()})
+        await self._door.put_feedback(question, noted.model_dump_json())
+
+    async def feedback(self, question: Question) -> dict[str, Feedback]:
+        found = await self._door.feedback(question)
+        return {name: Feedback.model_validate_json(text) for name, text in found.items()}
+
+
+@asynccontextmanager
+async def http_door(
+    runtime: Runtime,
+    stopping: asyncio.Event,
+    *,
+    keyless: bool = False,
+    budget: BufferBudget | None = None,
+) -> AsyncIterator["ASGIApp"]:
+    """Have the HTTP door's application while inside.
+
+    `keyless`: whoever reaches the door needs no key until the first one is made. `budget` bounds
+    the bodies that are read at once.
+    """
+    settings, texts, meter = runtime.settings, load_texts(), DoorMeter()
+    client, documents = runtime.endpoint.client(), documents_of(runtime)
+    try:
+        history = None if settings.require_keys else KeyHistory(settings.refdesk_data)
+        keys = StoredKeys(client, history)
+        # What this process has seen once holds for it, whatever becomes of Redis.
+        await keys.any()
+        guard = Guard(
+            keys,
+            StoredRates(client),
+            visitors=Visitors(await keys.link_secret(), visitor_limits(settings)),
+            open_tenant=settings.tenant if keyless else None,
+            hosts=AllowedHosts(settings.allowed_hosts, public_url=settings.public_url),
+        )
+        conversations = StoredConversations(
+            client,
+            shards=settings.shards,
+            ttl_seconds=settings.memory_seconds_of(settings.tenant, settings.assistant),
+            ttl_of=lambda question: settings.memory_seconds_of(question.tenant, question.assistant),
+            empty_seconds=int(settings.empty_conversation_minutes * MINUTE_SECONDS),
+        )
+        door = HttpChannel(
+            broker=runtime.broker,
+            desks=desks(runtime, "http"),
+            guard=guard,
+            conversations=conversations,
+            words=texts.text,
+            meter=meter,
+            links=SourceLinks(
+                {
+                    (one.tenant, one.assistant): one.documentation_url or ""
+                    for one in settings.of_assistants()
+                },
+                secret=None if documents is None else await keys.link_secret(),
+                address=settings.public_url or "",
+            ),
+        )
+        others, stores = [widget_router()], (MemoryUnavailableError, KnowledgeError)
+        if documents is not None:
+            others.append(reader_router(door, documents, unavailable=stores))
+        made = make_app(
+            door,
+            stopping=stopping,
+            registry=meter.registry,
+            turns=settings.history_turns,
+            unavailable=stores,
+            others=others,
+            budget=budget,
+        )
+        yield made.app
+    finally:
+        if documents is not None:
+            await documents.close()
+        await client.aclose()
+
+
+def visitor_limits(settings: Settings) -> VisitorLimits:
+    """Return what one visitor may use of a public key."""
+    return VisitorLimits(
+        requests_per_minute=settings.visitor_requests_per_minute,
+        questions_per_minute=settings.visitor_questions_per_minute,
+        questions_per_day=settings.visitor_questions_per_day,
+        openings_per_minute=settings.visitor_openings_per_minute,
+        openings_per_day=settings.visitor_openings_per_day,
+        failures_per_minute=settings.visitor_failures_per_minute,
+        share=settings.visitor_share,
+    )
+
+
+def _or_zero(limit: int | None) -> int:
+    return 0 if limit is None else limit

@@ -1,0 +1,149 @@
+"""Where the commands of push doors listen, how they are watched, and the secrets they need."""
+
+import argparse
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import structlog
+from pydantic import SecretStr
+
+from broker.errors import BrokerUnavailableError
+from config.settings import Settings
+from deploy.errors import CommandError
+from envelope.question import Question
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+    from starlette.types import ASGIApp
+
+    from deploy.assembly.runtime import Runtime
+    from gateway.connections.bodies import BufferBudget
+    from gateway.connections.limits import ConnectionLimits
+
+log = structlog.get_logger("gateway")
+
+LOCAL = "127.0.0.1"
+MEBIBYTE = 1024 * 1024
+LOOK_SECONDS = 2.0
+STUCK_DEADLINES = 2.0
+"""An event loop that stands for the life of two questions shows nobody anything."""
+NOBODY = Question(tenant="probe", assistant="probe", conversation_id="-", message_id="-")
+
+
+def add_place(parser: argparse.ArgumentParser, port: int) -> None:
+    """Add where to listen, and whether to work here as well."""
+    parser.add_argument(
+        "--port", type=int, default=port, help=f"listen here for events ({port}); 0: any"
+    )
+    parser.add_argument("--host", default=LOCAL, help=f"listen at this address ({LOCAL})")
+    parser.add_argument(
+        "--gateway-only",
+        action="store_true",
+        help="leave the work to `refdesk up` or `refdesk worker` on the same Redis",
+    )
+
+
+def require_secret(secret: SecretStr | None, name: str, what: str) -> str:
+    """Return a secret; raises `CommandError` when it is not set."""
+    value = "" if secret is None else secret.get_secret_value()
+    if not value:
+        raise CommandError(f"expected {what} in {name}, found nothing")
+    return value
+
+
+def limits_of(settings: Settings) -> "ConnectionLimits":
+    """Return the limits of connections; the process may have as many files open as it is let."""
+    from gateway.connections.descriptors import raise_descriptor_limit
+    from gateway.connections.limits import ConnectionLimits
+
+    limits = ConnectionLimits(
+        connections=settings.http_connections,
+        connections_per_address=settings.http_connections_per_address,
+        head_seconds=settings.http_header_seconds,
+        idle_seconds=settings.http_idle_seconds,
+        write_seconds=settings.http_write_seconds,
+    ).within(raise_descriptor_limit())
+    if limits.connections < settings.http_connections:
+        log.warning(
+            "connections_reduced", connections=limits.connections, wanted=settings.http_connections
+        )
+    return limits
+
+
+def budget_of(settings: Settings) -> "BufferBudget":
+    """Return the budget of request bodies of this process."""
+    from gateway.connections.bodies import BufferBudget
+
+    per_address = settings.http_buffer_mb_per_address * MEBIBYTE
+    return BufferBudget(settings.http_buffer_mb * MEBIBYTE, per_address=per_address)
+
+
+@asynccontextmanager
+async def serve_app(app: "ASGIApp", host: str, port: int, settings: Settings) -> AsyncIterator[int]:
+    """Serve an application while inside; return the port."""
+    from gateway.http.uvicorn_server import listening, serving
+
+    listener = listening(host, port)
+    proxies = settings.trusted_proxies
+    limits = limits_of(settings)
+    try:
+        async with serving(app, listener, asyncio.Event(), trusted_proxies=proxies, limits=limits):
+            yield listener.getsockname()[1]
+    finally:
+        listener.close()
+
+
+class Watch:
+    """Answers `/healthz` and `/readyz` of a door, from what it saw last."""
+
+    def __init__(self, runtime: "Runtime") -> None:
+        self._broker = runtime.broker
+        self._stuck_seconds = STUCK_DEADLINES * runtime.settings.deadline_seconds
+        self._last_turn = time.monotonic()
+        self._away = "Redis was not asked yet"
+
+    async def run(self) -> None:
+        """Look for ever; cancel this to stop."""
+        while True:
+            self._last_turn = time.monotonic()
+            self._away = await self._look()
+            await asyncio.sleep(LOOK_SECONDS)
+
+    def dead(self) -> str:
+        """Return why the process should be started again, or an empty text."""
+        still = time.monotonic() - self._last_turn
+        if still <= self._stuck_seconds:
+            return ""
+        return f"the event loop has stood still for {still:.0f} s"
+
+    def unready(self) -> str:
+        """Return why the door can take nothing in, or an empty text."""
+        return self._away
+
+    async def _look(self) -> str:
+        try:
+            async with asyncio.timeout(LOOK_SECONDS):
+                await self._broker.reply(NOBODY)
+        except (BrokerUnavailableError, TimeoutError):
+            return "Redis does not answer"
+        return ""
+
+
+@asynccontextmanager
+async def serve_probes(runtime: "Runtime", registry: "CollectorRegistry") -> AsyncIterator[None]:
+    """Answer probes and scrapes on `HEALTH_PORT` while inside; 0: nobody asks."""
+    if not runtime.settings.health_port:
+        yield
+        return
+    from worker.monitoring.health import serving
+
+    watch = Watch(runtime)
+    async with asyncio.TaskGroup() as tasks:
+        looking = tasks.create_task(watch.run())
+        port = runtime.settings.health_port
+        with serving(port, registry, dead=watch.dead, unready=watch.unready):
+            yield
+        looking.cancel()

@@ -1,0 +1,189 @@
+"""Ingests: in this process, or by the one that owns the index."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from broker.port import Broker, Delivery, Fields, Finish, Settlement, Submission
+from config.settings import Settings
+from deploy.assembly.knowledge import Knowledge
+from deploy.assembly.languages import language_of, make_detector
+from deploy.errors import CommandError
+from envelope.envelope import Envelope
+from envelope.outcome import Outcome
+from envelope.question import Question, qualify_conversation
+from envelope.role import Role
+from knowledge.errors import KnowledgeError
+from knowledge.ingestion_report import IngestionResult, PlainReport, Report
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+    from knowledge.ingestion import Describer
+    from knowledge.isolation.limits import ReadingLimits
+
+CHANNEL = "cli"
+CONVERSATION = "ingestion"
+LONGEST_SECONDS = 6 * 3600.0
+BLOCK_SECONDS = 1.0
+MOST_NOTES = 1000
+"""Notes on files that are handed back to the command."""
+
+
+async def ingest_here(
+    settings: Settings, knowledge: Knowledge, paths: Sequence[Path], report: Report
+) -> IngestionResult:
+    """Bring paths into an index that this process owns."""
+    # Loads every reader of documents: most commands that could read some never do.
+    from knowledge.ingestion import ingest
+    from knowledge.isolation.reader_process import ReaderProcess
+
+    with ReaderProcess(reading_limits(settings)) as reader:
+        return await ingest(
+            paths,
+            knowledge.index,
+            knowledge.embedder,
+            make_describer(settings),
+            reader,
+            report,
+            language_of=language_of(settings, make_detector(settings)),
+            default_language=settings.default_language,
+        )
+
+
+def reading_limits(settings: Settings) -> "ReadingLimits":
+    """Return what reading one file may take."""
+    from knowledge.isolation.limits import ReadingLimits
+
+    return ReadingLimits(
+        seconds=settings.ingestion_file_seconds, memory_mb=settings.ingestion_file_memory_mb
+    )
+
+
+def make_describer(settings: Settings) -> "Describer":
+    """Return who describes pages: rules, or the model of `DESCRIPTION_MODEL`."""
+    if settings.description_model == "offline":
+        from knowledge.rule_descriptions import RuleDescriber
+
+        return RuleDescriber()
+    from deploy.assembly.model_descriptions import ModelDescriber
+    from deploy.assembly.models import make_registry
+
+    return ModelDescriber(make_registry(settings).model(settings.description_model))
+
+
+async def hand_over(
+    broker: Broker, settings: Settings, paths: Sequence[Path], report: Report
+) -> IngestionResult:
+    """Let the process that owns the index ingest, and wait for it."""
+    question = Question(
+        tenant=settings.tenant,
+        assistant=settings.assistant,
+        conversation_id=qualify_conversation(CHANNEL, f"{CONVERSATION}-{uuid4().hex[:12]}"),
+        message_id=uuid4().hex[:12],
+    )
+    await broker.submit(_submission(question, paths))
+    began = time.monotonic()
+    while time.monotonic() - began < LONGEST_SECONDS:
+        entries = await broker.journal(question, block_seconds=BLOCK_SECONDS)
+        if any(entry.kind == "finished" for entry in entries):
+            result = _result(await broker.reply(question) or {})
+            for source, reason in result.warned:
+                report.record_warning(source, reason)
+            return result
+    raise CommandError("the process that owns the index did not finish reading in six hours")
+
+
+class IngestionHandler:
+    """Ingests what another process hands over; only the command submits to this role."""
+
+    role = Role.INGESTION
+
+    def __init__(self, settings: Settings, knowledge: Knowledge) -> None:
+        self._settings = settings
+        self._knowledge = knowledge
+        first = settings.of_assistants()[0]
+        self._own = (first.tenant, first.assistant)
+        self._one_at_a_time = asyncio.Lock()
+
+    async def handle(self, delivery: Delivery, envelope: Envelope) -> Settlement:
+        """Ingest the paths of the payload."""
+        named = envelope.payload.get("paths")
+        paths = [Path(str(path)) for path in named] if isinstance(named, list) else []
+        question = delivery.question
+        knowledge = self._knowledge.of(question.tenant, question.assistant, own=self._own)
+        if knowledge is None:
+            error = f"it serves no assistant {question.assistant!r} of {question.tenant!r}"
+            return Finish(Outcome.FAILED, {"outcome": "failed", "error": error})
+        quiet = PlainReport(lambda _line: None)
+        try:
+            async with self._one_at_a_time:
+                result = await ingest_here(self._settings, knowledge, paths, quiet)
+        except KnowledgeError as error:
+            return Finish(Outcome.FAILED, {"outcome": "failed", "error": str(error)})
+        return Finish(Outcome.ANSWERED, {"outcome": "answered", **_fields(result)})
+
+
+def _submission(question: Question, paths: Sequence[Path]) -> Submission:
+    now = time.time()
+    envelope = Envelope(
+        tenant=question.tenant,
+        assistant=question.assistant,
+        channel=CHANNEL,
+        conversation_id=question.conversation_id,
+        message_id=question.message_id,
+        create_ts=now,
+        update_ts=now,
+        deadline_ts=now + LONGEST_SECONDS,
+        target_role=Role.INGESTION.value,
+        payload={"paths": [str(path.resolve()) for path in paths]},
+    )
+    return Submission(
+        question=question,
+        frame=envelope.encode(),
+        role=Role.INGESTION.value,
+        deadline_seconds=LONGEST_SECONDS,
+        last_resort={"outcome": "failed", "error": "reading did not finish in time"},
+    )
+
+
+def _fields(result: IngestionResult) -> Fields:
+    failed: list[JsonValue] = [[source, reason] for source, reason in result.failed]
+    warned: list[JsonValue] = [[source, reason] for source, reason in result.warned]
+    return {
+        "added": result.added,
+        "changed": result.changed,
+        "unchanged": result.unchanged,
+        "removed": result.removed,
+        "failed": failed,
+        "warned": warned[:MOST_NOTES],
+        "chunks": result.chunks,
+        "seconds": result.seconds,
+    }
+
+
+def _result(reply: Fields) -> IngestionResult:
+    if reply.get("outcome") != "answered":
+        raise CommandError(f"the process that owns the index could not read: {reply.get('error')}")
+
+    def count(name: str) -> int:
+        return int(str(reply.get(name, 0)))
+
+    return IngestionResult(
+        added=count("added"),
+        changed=count("changed"),
+        unchanged=count("unchanged"),
+        removed=count("removed"),
+        chunks=count("chunks"),
+        failed=_pairs(reply.get("failed")),
+        warned=_pairs(reply.get("warned")),
+        seconds=float(str(reply.get("seconds", 0.0))),
+    )
+
+
+def _pairs(told: object) -> tuple[tuple[str, str], ...]:
+    pairs = told if isinstance(told, list) else []
+    return tuple((str(pair[0]), str(pair[1])) for pair in pairs if isinstance(pair, list))

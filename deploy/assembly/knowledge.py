@@ -1,0 +1,127 @@
+"""Opens what the desk knows: the index, the embedder and the search over both."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+
+import structlog
+
+from config.settings import Settings
+from deploy.assembly.data_folder import protect_data_folder
+from knowledge.embedding import Embedder, LocalEmbedder, local_embedder
+from knowledge.errors import EmbeddingFailed
+from knowledge.index.port import Index
+from knowledge.search.searcher import LevelSearcher
+
+log = structlog.get_logger("knowledge")
+
+
+@dataclass(frozen=True, slots=True)
+class Knowledge:
+    """An open index with what reads and writes it."""
+
+    index: Index
+    embedder: Embedder
+    searcher: LevelSearcher
+    others: Mapping[tuple[str, str], "Knowledge"] = field(default_factory=dict)
+    """What the further assistants know, by tenant and assistant."""
+
+    def of(self, tenant: str, assistant: str, *, own: tuple[str, str]) -> "Knowledge | None":
+        """Return what an assistant knows; `own` names whose knowledge this is."""
+        return self if (tenant, assistant) == own else self.others.get((tenant, assistant))
+
+    async def has_documents(self) -> bool:
+        """Whether anything was ingested."""
+        return (await self.index.info()).documents > 0
+
+    @asynccontextmanager
+    async def warming(self) -> AsyncIterator[None]:
+        """Load what the first question would wait for, while something else is done inside."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._warm())
+            yield
+
+    async def _warm(self) -> None:
+        if not isinstance(self.embedder, LocalEmbedder):
+            return  # a vendor's would cost a call
+        try:
+            await self.searcher.warm()
+        except EmbeddingFailed as error:
+            # Searches will say so too, each in its question's journal, and go on by keywords.
+            log.warning("embedding_model_not_loaded", error=str(error))
+
+
+def load_libraries(settings: Settings) -> None:
+    """Import what opening the index and embedding the first question will need."""
+    names = ["knowledge.answerability"]
+    names += ["knowledge.index.embedded"] if settings.qdrant_url is None else []
+    if isinstance(make_embedder(settings), LocalEmbedder):
+        names += ["onnxruntime", "tokenizers"]
+    for name in names:
+        import_module(name)
+
+
+@asynccontextmanager
+async def open_knowledge(settings: Settings, *, alone: bool = False) -> AsyncIterator[Knowledge]:
+    """Open the index of every assistant while inside; `alone`: of the first one only.
+
+    Raises `IndexOwned` when another process owns one.
+    """
+    embedder = make_embedder(settings)
+    async with AsyncExitStack() as stack:
+        first, *further = settings.of_assistants()
+        others = {
+            (one.tenant, one.assistant): await _open_one(one, embedder, stack)
+            for one in (() if alone else further)
+        }
+        known = await _open_one(first, embedder, stack)
+        yield replace(known, others=others)
+
+
+async def _open_one(settings: Settings, embedder: Embedder, stack: AsyncExitStack) -> Knowledge:
+    index = await open_index(settings, embedder)
+    stack.push_async_callback(index.close)
+    return Knowledge(index, embedder, make_searcher(settings, index, embedder))
+
+
+def make_embedder(settings: Settings) -> Embedder:
+    """Return the embedder of `EMBEDDING_MODEL`: shipped, of fastembed, or a vendor's."""
+    name = settings.embedding_model
+    if name.endswith(("@openai", "@google")):
+        from deploy.assembly.models import VendorEmbedding, make_registry
+
+        return VendorEmbedding(make_registry(settings).embedder(name))
+    return local_embedder(name)
+
+
+def make_searcher(settings: Settings, index: Index, embedder: Embedder) -> LevelSearcher:
+    """Return the search over an index."""
+    from knowledge.answerability import assess
+
+    return LevelSearcher(
+        index, embedder, threshold=settings.search_confidence_threshold, assess=assess
+    )
+
+
+async def open_index(settings: Settings, embedder: Embedder) -> Index:
+    """Return the embedded index, or the one on `QDRANT_URL`."""
+    from knowledge.index.qdrant import Identity
+
+    identity = Identity(
+        tenant=settings.tenant,
+        assistant=settings.assistant,
+        embedding=embedder.name,
+        dimensions=embedder.dimensions,
+    )
+    if settings.qdrant_url is not None:
+        from knowledge.index.server import open_server
+
+        key = settings.qdrant_api_key
+        secret = key.get_secret_value() if key is not None else None
+        return await open_server(settings.qdrant_url, identity, api_key=secret)
+    from knowledge.index.embedded import open_embedded
+
+    protect_data_folder(settings.refdesk_data)
+    return await open_embedded(settings.refdesk_data / "index", identity)

@@ -1,0 +1,391 @@
+"""Puts the desk together: the only place that chooses concrete classes."""
+
+import asyncio
+import os
+import socket
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from broker.embedded.endpoint import Endpoint, run_embedded_redis
+from broker.errors import BrokerUnavailableError
+from broker.maintenance.file_rewriting import Rewriting
+from broker.maintenance.lease_renewer import InLoopRenewal, LeaseRenewal
+from broker.port import Broker
+from broker.redis_broker import RedisBroker
+from broker.settle.admission import AdmissionPolicy
+from config.settings import Settings
+from config.texts import load_texts
+from deploy.assembly.agent_factory import handlers
+from deploy.assembly.call_recording import HopCalls
+from deploy.assembly.data_folder import protect_data_folder
+from deploy.assembly.isolation import make_quarantine, warming, with_quarantine
+from deploy.assembly.worker_announcements import announcing
+from deploy.errors import CommandError
+from envelope.role import Role
+from gateway.desk import Desk
+from knowledge.errors import IndexOwned
+from llm.port import Model
+from memory.presence import RedisPresence
+from worker.agent_handler import make_poison_notice
+from worker.process import WorkerProcess, WorkerSpec
+
+if TYPE_CHECKING:
+    from deploy.assembly.knowledge import Knowledge
+    from knowledge.ingestion_report import IngestionResult, Report
+    from worker.monitoring.metrics import PrometheusMeter
+
+INGESTION = Role.INGESTION.value
+ROLES = tuple(role.value for role in Role if role is not Role.INGESTION)
+KNOWING = frozenset({Role.GUARDRAILS.value, Role.SEARCH.value, INGESTION})
+"""Roles that need the index."""
+ASKING = frozenset({"translation", "essence", "guardrails", "clarification", "response", "quality"})
+"""Roles that may ask a model."""
+DAY_SECONDS = 86_400
+HOUR_SECONDS = 3600
+REWRITE_SECONDS = 20.0
+"""So long a command that ends waits for the file of its own server to be written anew."""
+REWRITE_LOOK_SECONDS = 0.05
+STUCK_DEADLINES = 2.0
+"""An event loop that stands for the life of two questions holds nothing worth waiting for."""
+STAND_IN_SECONDS = 0.5
+"""How often somebody who handed work over looks whether the owner of the index still is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """A connection to Redis, and what is made of it; `knowledge` where this process opened it."""
+
+    endpoint: Endpoint
+    broker: Broker
+    settings: Settings
+    knowledge: "Knowledge | None" = None
+
+
+@asynccontextmanager
+async def connect_runtime(
+    settings: Settings, *, endpoint: Endpoint | None = None
+) -> AsyncIterator[Runtime]:
+    """Reach Redis while inside: `endpoint`, else `REDIS_URL`, else the data folder's own server."""
+    async with AsyncExitStack() as stack:
+        if endpoint is None and settings.redis_url is not None:
+            endpoint = Endpoint(url=settings.redis_url, durable=True)
+        owned = endpoint is None
+        if endpoint is None:
+            protect_data_folder(settings.refdesk_data)
+            endpoint = await stack.enter_async_context(run_embedded_redis(settings.refdesk_data))
+        broker = _broker(settings, endpoint)
+        stack.push_async_callback(broker.close)
+        if owned and endpoint.durable:
+            stack.push_async_callback(rewrite_file, broker)
+        await broker.prepare((*ROLES, INGESTION))
+        yield Runtime(endpoint, broker, settings)
+
+
+async def rewrite_file(broker: Broker) -> None:
+    """Have the file written anew before the last one leaves, where anything was erased.
+
+    Should that not succeed, the mark of it stays, and whoever starts the server next does it.
+    """
+    with suppress(BrokerUnavailableError, TimeoutError):
+        async with asyncio.timeout(REWRITE_SECONDS):
+            going_on = True
+            while going_on:
+                going_on = await broker.rewrite_file()
+                await asyncio.sleep(REWRITE_LOOK_SECONDS if going_on else 0)
+
+
+@asynccontextmanager
+async def connect_broker(settings: Settings) -> AsyncIterator[Broker]:
+    """Speak with the broker while inside, without working for it."""
+    async with connect_runtime(settings) as runtime:
+        yield runtime.broker
+
+
+@asynccontextmanager
+async def working(
+    settings: Settings, roles: Sequence[str], *, health_port: int = 0
+) -> AsyncIterator[Runtime]:
+    """Work for `roles` while inside."""
+    async with AsyncExitStack() as stack:
+        runtime = await stack.enter_async_context(connect_runtime(settings))
+        knowledge = None
+        if KNOWING & set(roles):
+            from deploy.assembly.knowledge import open_knowledge
+
+            knowledge = await stack.enter_async_context(open_knowledge(settings))
+            await stack.enter_async_context(knowledge.warming())
+        await stack.enter_async_context(
+            run_workers(runtime, roles, knowledge, health_port=health_port, warm=True)
+        )
+        yield runtime
+
+
+@asynccontextmanager
+async def open_desk(settings: Settings, *, channel: str = "cli") -> AsyncIterator[Desk]:
+    """Open a desk that answers; raises `CommandError` while there are no documents."""
+    async with run_desk(settings) as runtime:
+        yield desk(runtime, channel)
+
+
+@asynccontextmanager
+async def run_desk(settings: Settings, *, empty: bool = False) -> AsyncIterator[Runtime]:
+    """Have questions answered: by workers of our own, or beside a running `refdesk up`.
+
+    Raises `CommandError` while there are no documents, unless `empty` is allowed.
+    """
+    async with AsyncExitStack() as stack:
+        async with _loading(settings):
+            runtime = await stack.enter_async_context(connect_runtime(settings))
+        from deploy.assembly.knowledge import open_knowledge
+
+        try:
+            knowledge = await stack.enter_async_context(open_knowledge(settings))
+        except IndexOwned:
+            # Whoever owns the index runs the roles; it is handed the question.
+            await stack.enter_async_context(_standing_in(runtime, ROLES))
+            yield runtime
+            return
+        if not empty and not await knowledge.has_documents():
+            raise CommandError("there are no documents yet; read some with: refdesk ingest PATH...")
+        await stack.enter_async_context(knowledge.warming())
+        await stack.enter_async_context(run_workers(runtime, ROLES, knowledge))
+        yield replace(runtime, knowledge=knowledge)
+
+
+@asynccontextmanager
+async def _loading(settings: Settings) -> AsyncIterator[None]:
+    """Import what knowledge needs while inside: a third of the time a command takes to start."""
+
+    def load() -> None:
+        from deploy.assembly.knowledge import load_libraries
+
+        load_libraries(settings)
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(asyncio.to_thread(load))
+        yield
+
+
+def desks(runtime: Runtime, channel: str, *, result_list: str = "") -> dict[tuple[str, str], Desk]:
+    """Return the desk of every assistant by tenant and assistant, as `channel` sees it."""
+    posts = [replace(runtime, settings=one) for one in runtime.settings.of_assistants()]
+    return {
+        (one.settings.tenant, one.settings.assistant): desk(one, channel, result_list=result_list)
+        for one in posts
+    }
+
+
+def desk(runtime: Runtime, channel: str, *, result_list: str = "") -> Desk:
+    """Return the desk of this process's tenant and first assistant, as `channel` sees it."""
+    texts = load_texts()
+    return Desk(
+        runtime.broker,
+        tenant=runtime.settings.tenant,
+        assistant=runtime.settings.assistant,
+        channel=channel,
+        deadline_seconds=runtime.settings.deadline_seconds,
+        apology=lambda language: texts.text("apology", language),
+        result_list=result_list,
+        keep_seconds=result_seconds(runtime.settings),
+    )
+
+
+def result_seconds(settings: Settings) -> float | None:
+    """Return how long this assistant's replies and journals stay; None: as long as all."""
+    seconds = settings.result_seconds_of(settings.tenant, settings.assistant)
+    return None if seconds == settings.result_ttl_hours * HOUR_SECONDS else seconds
+
+
+async def run_ingestion(
+    settings: Settings, paths: Sequence[Path], report: "Report"
+) -> "IngestionResult":
+    """Bring paths into the index: here, or by the process that owns it."""
+    from deploy.assembly.ingestion import hand_over, ingest_here
+    from deploy.assembly.knowledge import open_knowledge
+
+    try:
+        async with open_knowledge(settings, alone=True) as knowledge:
+            return await ingest_here(settings, knowledge, paths, report)
+    except IndexOwned:
+        async with connect_runtime(settings) as runtime, _standing_in(runtime, ()):
+            return await hand_over(runtime.broker, settings, paths, report)
+
+
+@asynccontextmanager
+async def _standing_in(runtime: Runtime, roles: Sequence[str]) -> AsyncIterator[None]:
+    """Work in the place of the index's owner should it leave before our work is done."""
+    async with run_maintenance(runtime), asyncio.TaskGroup() as tasks:
+        standing = tasks.create_task(_stand_in(runtime, roles))
+        try:
+            yield
+        finally:
+            standing.cancel()
+
+
+async def _stand_in(runtime: Runtime, roles: Sequence[str]) -> None:
+    from deploy.assembly.knowledge import open_knowledge
+
+    while True:
+        await asyncio.sleep(STAND_IN_SECONDS)
+        try:
+            async with (
+                open_knowledge(runtime.settings) as knowledge,
+                run_workers(runtime, roles, knowledge),
+            ):
+                await asyncio.Event().wait()
+        except IndexOwned:
+            continue
+
+
+@asynccontextmanager
+async def run_workers(
+    runtime: Runtime,
+    roles: Sequence[str],
+    knowledge: "Knowledge | None",
+    *,
+    health_port: int = 0,
+    models: Callable[[str], Model] | None = None,
+    warm: bool = False,
+) -> AsyncIterator[None]:
+    """Have workers of `roles` while inside; `models` by task, else those that settings name.
+
+    `warm` gets ready for the first suspect, which costs a process and pays for who works long.
+    """
+    settings = runtime.settings
+    meter = _meter() if health_port else None
+    async with AsyncExitStack() as stack:
+        client = runtime.endpoint.client()
+        stack.push_async_callback(client.aclose)
+        worker_specs = await handlers(
+            settings,
+            roles,
+            client,
+            knowledge,
+            stack,
+            meter=meter,
+            models=models,
+        )
+        if models is None and runtime.endpoint.played is None:
+            quarantine = make_quarantine(roles, settings, runtime.endpoint, KNOWING)
+            worker_specs = with_quarantine(worker_specs, quarantine, HopCalls(meter))
+            if warm:
+                await stack.enter_async_context(warming(quarantine))
+        renewal = _renewal(runtime)
+        process = _process(runtime, worker_specs, renewal, meter)
+        if meter is not None:
+            _show_worker_specs(meter, worker_specs, process)
+            await stack.enter_async_context(
+                _serve_health(runtime, process, renewal, meter, health_port)
+            )
+        if process.roles and runtime.endpoint.played is None:
+            # Left last: a process that still finishes its work lives.
+            presence = RedisPresence(client)
+            own = presence.of_process(socket.gethostname(), os.getpid(), process.roles)
+            await stack.enter_async_context(announcing(own))
+        await stack.enter_async_context(process.running())
+        yield
+
+
+@asynccontextmanager
+async def run_maintenance(runtime: Runtime) -> AsyncIterator[None]:
+    """Keep delays, deadlines and recovery going while inside, also when no worker lives."""
+    async with _renewal(runtime).running(lambda _lost: None):
+        yield
+
+
+def _renewal(runtime: Runtime) -> LeaseRenewal:
+    kind = LeaseRenewal if runtime.endpoint.played is None else InLoopRenewal
+    return kind(
+        lambda: _broker(runtime.settings, runtime.endpoint),
+        lease_seconds=runtime.settings.lease_seconds,
+    )
+
+
+def _meter() -> "PrometheusMeter":
+    from worker.monitoring.metrics import PrometheusMeter
+
+    return PrometheusMeter()
+
+
+def _show_worker_specs(
+    meter: "PrometheusMeter", worker_specs: Sequence[WorkerSpec], process: WorkerProcess
+) -> None:
+    def running(role: str) -> int:
+        return sum(len(worker.runs) for worker in process.workers if worker.role == role)
+
+    for member in worker_specs:
+        role = member.handler.role.value
+        slots = member.slots * member.instances
+        meter.register_role(role, slots=slots, running=partial(running, role))
+
+
+def _process(
+    runtime: Runtime,
+    worker_specs: list[WorkerSpec],
+    renewal: LeaseRenewal,
+    meter: "PrometheusMeter | None",
+) -> WorkerProcess:
+    from worker.port import SilentMeter
+
+    return WorkerProcess(
+        runtime.broker,
+        worker_specs,
+        renewal=renewal,
+        meter=meter if meter is not None else SilentMeter(),
+        attempts=runtime.settings.agent_attempts,
+    )
+
+
+@asynccontextmanager
+async def _serve_health(
+    runtime: Runtime,
+    process: WorkerProcess,
+    renewal: LeaseRenewal,
+    meter: "PrometheusMeter",
+    port: int,
+) -> AsyncIterator[None]:
+    from worker.monitoring.depths import Depths
+    from worker.monitoring.health import serving
+    from worker.monitoring.readiness import Readiness
+
+    readiness = Readiness(
+        process,
+        lambda: renewal.alive,
+        stuck_seconds=STUCK_DEADLINES * runtime.settings.deadline_seconds,
+    )
+    depths = Depths(runtime.broker, process.roles)
+    meter.registry.register(depths)
+    async with asyncio.TaskGroup() as tasks:
+        watching = [tasks.create_task(depths.run()), tasks.create_task(readiness.pulse())]
+        with serving(port, meter.registry, dead=readiness.dead, unready=readiness.unready):
+            yield
+        for task in watching:
+            task.cancel()
+
+
+def _broker(settings: Settings, endpoint: Endpoint) -> RedisBroker:
+    return RedisBroker(
+        endpoint.client(),
+        shards=settings.shards,
+        lease_seconds=settings.lease_seconds,
+        ttl_seconds=settings.result_ttl_hours * HOUR_SECONDS,
+        quota=settings.shard_quota,
+        pace=AdmissionPolicy(
+            share=settings.queue_share,
+            at_least=max(1, settings.smallest_role // settings.shards),
+            lanes=(INGESTION,),
+        ),
+        tell=make_poison_notice,
+        dead_letter_ttl_seconds=settings.dead_letter_ttl_days * DAY_SECONDS,
+        dead_letter_ttls={
+            (one.tenant, one.assistant): settings.dead_letter_seconds_of(one.tenant, one.assistant)
+            for one in settings.of_assistants()
+        },
+        rewriting=Rewriting(
+            settings.erasure_rewrite_seconds, settings.expiry_rewrite_hours * HOUR_SECONDS
+        ),
+    )

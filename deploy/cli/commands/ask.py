@@ -1,0 +1,58 @@
+"""Asks one question and prints the answer with its sources."""
+
+import argparse
+import asyncio
+import sys
+from uuid import uuid4
+
+from config.settings import load_settings
+from deploy.assembly.runtime import open_desk
+from deploy.cli.main import EXIT_STATUSES
+from deploy.cli.printing import print_line, reply_lines, say_json
+from gateway.answer import safe_reply
+from gateway.desk import Message
+from gateway.text import clean_text
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `refdesk ask`."""
+    parser.add_argument("question", nargs="*", help="the question; without one, standard input")
+    parser.add_argument("--conversation", metavar="ID", help="go on with this conversation")
+    parser.add_argument(
+        "--message",
+        metavar="ID",
+        help="the message's own id; asked twice under one id, a question is answered once",
+    )
+    parser.add_argument("--json", action="store_true", help="print the whole reply as JSON")
+    parser.epilog = "exit status: 0 answered, 3 clarification, 4 refused, 5 failed, 1 an error"
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Run `refdesk ask`; the status tells the outcome."""
+    text = clean_text(" ".join(chosen.question) if chosen.question else _from_standard_input())
+    message = Message(
+        text=text,
+        conversation_id=chosen.conversation or f"ask-{uuid4().hex[:12]}",
+        message_id=chosen.message or uuid4().hex[:12],
+    )
+    return asyncio.run(_ask(message, as_json=chosen.json))
+
+
+def _from_standard_input() -> str:
+    if sys.stdin.isatty():
+        sys.stderr.write("Type the question, then Ctrl-D on a line of its own:\n")
+    return sys.stdin.read()
+
+
+async def _ask(message: Message, *, as_json: bool) -> int:
+    settings = load_settings()
+    async with open_desk(settings) as desk:
+        reply = await desk.ask(message)
+    if as_json:
+        say_json(safe_reply(reply)[0])
+    else:
+        for line in reply_lines(reply):
+            print_line(line)
+        if reply.get("outcome") == "failed":
+            sys.stderr.write(f"refdesk: what went wrong: refdesk trace {message.message_id}\n")
+    return EXIT_STATUSES.get(str(reply.get("outcome")), 1)

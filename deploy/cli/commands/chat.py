@@ -1,0 +1,143 @@
+"""Talks to the desk in the terminal, and shows the stage a question is in while it works."""
+
+import argparse
+import asyncio
+import importlib
+import sys
+import termios
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from uuid import uuid4
+
+from pydantic import JsonValue
+
+from config.settings import load_settings
+from deploy.assembly.runtime import open_desk
+from deploy.cli.printing import choices, print_line, reply_lines
+from gateway.desk import Desk, Message, parse_command
+from gateway.errors import GatewayError
+
+COMMANDS = ("clear_history", "clear_all", "set_language", "get_stats", "help")
+LEAVING = frozenset({"/quit", "/exit"})
+GREETING = "Ask a question. /help lists the commands; /quit or Ctrl-D leaves."
+CHOOSING = "Answer with a number, or in your own words."
+ERASE_LINE = "\r\x1b[2K"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `refdesk chat`."""
+    parser.add_argument("--conversation", metavar="ID", help="go on with this conversation")
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Run `refdesk chat`."""
+    conversation = chosen.conversation or f"chat-{uuid4().hex[:12]}"
+    if sys.stdin.isatty():
+        # Gives `input` its editing keys and its history.
+        importlib.import_module("readline")
+    with _terminal_as_it_was():
+        asyncio.run(_chat(conversation))
+    return 0
+
+
+@contextmanager
+def _terminal_as_it_was() -> Iterator[None]:
+    """Put the terminal back when Ctrl-C ends the chat in the middle of a line."""
+    if not sys.stdin.isatty():
+        yield
+        return
+    before = termios.tcgetattr(sys.stdin)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+
+
+async def _chat(conversation_id: str) -> None:
+    async with open_desk(load_settings()) as desk:
+        print_line(GREETING)
+        options: list[str] = []
+        while (line := await _next_line()) is not None:
+            text = _resolve_choice(line, options)
+            command, arguments = parse_command(text, COMMANDS)
+            message = Message(text, conversation_id, uuid4().hex[:12], command, arguments)
+            reply = await _ask_desk(desk, message)
+            options = [str(choice.get("value")) for choice in choices(reply)]
+            _show(reply, asked_back=bool(options))
+
+
+def _show(reply: dict[str, JsonValue], *, asked_back: bool) -> None:
+    for line in reply_lines(reply) if reply else ():
+        print_line(line)
+    if asked_back and sys.stdin.isatty():
+        print_line(CHOOSING)
+    print_line()
+
+
+async def _next_line() -> str | None:
+    """Return the next line that says something, or None when the person leaves."""
+    while (line := await _read_beside()) is not None:
+        if line in LEAVING:
+            return None
+        if line:
+            return line
+    if sys.stdin.isatty():
+        print_line()  # Ctrl-D leaves the cursor behind the prompt
+    return None
+
+
+async def _read_beside() -> str | None:
+    """Read in a thread that nothing waits for, so that Ctrl-C ends the chat at once."""
+    loop = asyncio.get_running_loop()
+    read: asyncio.Future[str | None] = loop.create_future()
+
+    def settle(line: str | None) -> None:
+        if not read.done():
+            read.set_result(line)
+
+    def work() -> None:
+        line = _read()
+        with suppress(RuntimeError):  # the loop has ended before the person typed
+            loop.call_soon_threadsafe(settle, line)
+
+    threading.Thread(target=work, name="reading", daemon=True).start()
+    return await read
+
+
+def _read() -> str | None:
+    try:
+        return input("> " if sys.stdin.isatty() else "").strip()
+    except (EOFError, OSError, ValueError):
+        return None
+
+
+def _resolve_choice(line: str, options: list[str]) -> str:
+    """A number picks the option it stands before."""
+    if line.isdecimal() and 1 <= int(line) <= len(options):
+        return options[int(line) - 1]
+    return line
+
+
+async def _ask_desk(desk: Desk, message: Message) -> dict[str, JsonValue]:
+    try:
+        await desk.submit(message)
+    except GatewayError as error:
+        sys.stderr.write(f"refdesk: {error}\n")
+        return {}
+    reply: dict[str, JsonValue] = {}
+    async for entry in desk.follow(desk.question(message)):
+        if entry.kind == "routed":
+            _show_stage(str(entry.fields.get("to")))
+        if entry.kind == "finished":
+            reply = entry.fields
+    _show_stage("")
+    if not reply:
+        sys.stderr.write("refdesk: no answer came in time; see: refdesk status\n")
+    return reply
+
+
+def _show_stage(stage: str) -> None:
+    if sys.stdout.isatty():
+        sys.stdout.write(f"{ERASE_LINE}{f'… {stage}' if stage else ''}")
+        sys.stdout.flush()

@@ -1,0 +1,89 @@
+"""Shows the desk at work on the example documents: three questions and one trace."""
+
+import argparse
+import asyncio
+import sys
+from pathlib import Path
+from uuid import uuid4
+
+from config.settings import Settings, load_settings
+from deploy.assembly.runtime import open_desk, run_ingestion
+from deploy.cli.commands.ingest import result_lines
+from deploy.cli.operations.trace import trace_lines
+from deploy.cli.printing import WIDTH, print_line, reply_lines
+from deploy.cli.progress import report_on_terminal
+from deploy.errors import CommandError
+from envelope.question import Question
+from gateway.desk import Desk, Message
+
+CHECKOUT = Path(__file__).parent.parent.parent.parent / "examples" / "sms_platform"
+INSTALLED = Path(sys.prefix) / "share" / "refdesk" / "examples" / "sms_platform"
+EXAMPLES = CHECKOUT if CHECKOUT.is_dir() else INSTALLED
+QUESTIONS = (
+    ("a clear one", "How do I configure SMS routing rules?"),
+    ("a vague one", "How do I set it up?"),
+    ("one that is not its business", "What will the weather be like tomorrow?"),
+)
+NEXT = """\
+What next?
+  .venv/bin/refdesk chat                      talk to it; it remembers the conversation
+  .venv/bin/refdesk ask "What does error 4029 mean?"
+  .venv/bin/refdesk ingest YOUR-DOCUMENTS     your own documents; set DOMAIN_NAME too
+  .venv/bin/refdesk trace MESSAGE             everything that happened to a question
+  GEN_MODEL=gpt-5-mini@openai OPENAI_API_KEY=... .venv/bin/refdesk chat"""
+BY_RULES = "The answers above were quoted by rules, without a model: no key, no network."
+RULE = "-" * WIDTH
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """`refdesk demo` needs no arguments."""
+
+
+def run(_chosen: argparse.Namespace) -> int:
+    """Run `refdesk demo`."""
+    if not EXAMPLES.is_dir():
+        raise CommandError("the example documents are not here: install Refdesk again")
+    asyncio.run(_demo(demo_settings()))
+    return 0
+
+
+def demo_settings() -> Settings:
+    """Return the settings of the demo: what is set, and a domain that fits the examples."""
+    settings = load_settings()
+    if "domain_name" in settings.model_fields_set:
+        return settings
+    return settings.model_copy(
+        update={
+            "domain_name": DOMAIN_NAME,
+            "domain_scope": "setting up and running an SMS messaging platform",
+        }
+    )
+
+
+DOMAIN_NAME = "SMS platform documentation"
+
+
+async def _demo(settings: Settings) -> None:
+    print_line("Reading the example documents")
+    with report_on_terminal(quiet=False) as report:
+        result = await run_ingestion(settings, [EXAMPLES], report)
+    for line in result_lines(result):
+        print_line(line)
+    async with open_desk(settings) as desk:
+        asked = [await _ask(desk, kind, text) for kind, text in QUESTIONS]
+        print_line(f"\n{RULE}\nWhat happened to the first question (refdesk trace)\n")
+        entries = [entry async for entry in desk.follow(asked[0])]
+        for line in trace_lines(asked[0], entries):
+            print_line(line)
+    print_line(f"\n{RULE}\n{NEXT}")
+    if settings.gen_model == "offline":
+        print_line(BY_RULES)
+
+
+async def _ask(desk: Desk, kind: str, text: str) -> Question:
+    print_line(f"\n{RULE}\nQuestion, {kind}: {text}\n")
+    name = uuid4().hex[:8]
+    message = Message(text, f"demo-{name}", name)
+    for line in reply_lines(await desk.ask(message)):
+        print_line(line)
+    return desk.question(message)

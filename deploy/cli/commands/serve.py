@@ -1,0 +1,122 @@
+"""Serves the desk over HTTP, until SIGTERM."""
+
+import argparse
+import asyncio
+import ipaddress
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from config.settings import Settings, load_settings
+from deploy.assembly.gateways.listening import budget_of, limits_of
+from deploy.assembly.models import TASK_OF_ROLE, check_keys
+from deploy.assembly.runtime import Runtime, connect_runtime, run_desk, run_maintenance
+from deploy.cli.printing import print_line
+from worker.process import collect_rarely
+from worker.shutdown import stop_on_signals
+
+PORT = 8000
+LOCAL = "127.0.0.1"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `refdesk serve`."""
+    parser.add_argument("--port", type=int, default=PORT, help=f"listen here ({PORT}); 0: any")
+    parser.add_argument(
+        "--host", default=LOCAL, help=f"listen at this address ({LOCAL}: this machine alone)"
+    )
+    parser.add_argument(
+        "--gateway-only",
+        action="store_true",
+        help="leave the work to `refdesk up` or `refdesk worker` on the same Redis",
+    )
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Run `refdesk serve`."""
+    asyncio.run(_serve(load_settings(), chosen.host, chosen.port, alone=chosen.gateway_only))
+    return 0
+
+
+async def _serve(settings: Settings, host: str, port: int, *, alone: bool) -> None:
+    from deploy.assembly.gateways.http_gateway import http_door
+    from gateway.http.uvicorn_server import listening, serving
+
+    stop = asyncio.Event()
+    collect_rarely()
+    async with AsyncExitStack() as stack:
+        # Before anything is started: a port that is taken is told at once.
+        listener = listening(host, port)
+        stack.callback(listener.close)
+        await stack.enter_async_context(stop_on_signals(stop))
+        if not alone:
+            await check_keys(settings, tuple(TASK_OF_ROLE.values()))
+        runtime = await stack.enter_async_context(answering(settings, alone=alone))
+        stopping = asyncio.Event()
+        reason = why_keys(settings, host)
+        app = await stack.enter_async_context(
+            http_door(runtime, stopping, keyless=not reason, budget=budget_of(settings))
+        )
+        proxies, limits = settings.trusted_proxies, limits_of(settings)
+        await stack.enter_async_context(
+            serving(app, listener, stopping, trusted_proxies=proxies, limits=limits)
+        )
+        for line in await _startup_lines(runtime, host, listener.getsockname()[1], reason=reason):
+            print_line(line)
+        sys.stdout.flush()
+        await stop.wait()
+        print_line("stopping: finishing what runs")
+        sys.stdout.flush()
+
+
+@asynccontextmanager
+async def answering(settings: Settings, *, alone: bool) -> AsyncIterator[Runtime]:
+    """Have questions answered while inside: here, or `alone` by workers on the same Redis."""
+    if not alone:
+        async with run_desk(settings, empty=True) as runtime:
+            yield runtime
+        return
+    async with connect_runtime(settings) as runtime, run_maintenance(runtime):
+        yield runtime
+
+
+async def _startup_lines(runtime: Runtime, host: str, port: int, *, reason: str) -> list[str]:
+    from deploy.assembly.data_folder import KeyHistory
+    from deploy.assembly.gateways.http_gateway import StoredKeys
+
+    shown = f"[{host}]" if ":" in host else host
+    lines = [f"serving on http://{shown}:{port}; stop with Ctrl-C"]
+    client = runtime.endpoint.client()
+    try:
+        keyed = await StoredKeys(client).any()
+    finally:
+        await client.aclose()
+    history = KeyHistory(runtime.settings.refdesk_data)
+    if keyed:
+        lines.append("every request needs a key; see: refdesk keys list")
+    elif history.has_keys:
+        lines.append("every request needs a key, and Redis has lost all: refdesk keys create")
+    elif not reason:
+        lines.append("no key is needed, because none was made and only this machine can come in")
+    else:
+        lines.append(f"nobody can come in yet: {reason}; make a key with: refdesk keys create")
+    return lines
+
+
+def why_keys(settings: Settings, host: str) -> str:
+    """Return why requests need a key even before one is made; empty where they need none."""
+    reasons = {
+        "REQUIRE_KEYS is set": settings.require_keys,
+        "PUBLIC_URL is set, so others reach this door": settings.public_url is not None,
+        "TRUSTED_PROXIES is set, so others reach this door": bool(settings.trusted_proxies),
+        "other machines reach this address": not is_local(host),
+    }
+    return next((reason for reason, is_true in reasons.items() if is_true), "")
+
+
+def is_local(host: str) -> bool:
+    """Whether only this machine reaches an address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

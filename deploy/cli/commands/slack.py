@@ -1,0 +1,115 @@
+"""Answers on Slack, until SIGTERM: over HTTP, or in Socket Mode when SLACK_APP_TOKEN is set."""
+
+import argparse
+import asyncio
+import sys
+from contextlib import AsyncExitStack
+from urllib.parse import urlsplit
+
+from config.settings import Settings, load_settings
+from deploy.assembly.gateways.listening import add_place, budget_of, require_secret, serve_app
+from deploy.cli.commands.serve import answering
+from deploy.cli.printing import print_line, say_json
+from deploy.errors import CommandError
+from worker.process import collect_rarely
+from worker.shutdown import stop_on_signals
+
+PORT = 3000
+MISSING = "Slack needs: pip install '.[slack]' in the checkout"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `refdesk slack`."""
+    add_place(parser, PORT)
+    parser.add_argument(
+        "--manifest",
+        nargs="?",
+        const="",
+        metavar="URL",
+        help="print the manifest that makes the Slack app, and end: for Socket Mode, or with the "
+        "address at which Slack reaches the desk, such as https://desk.example.org",
+    )
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Run `refdesk slack`."""
+    if chosen.manifest is not None:
+        _say_manifest(chosen.manifest)
+        return 0
+    asyncio.run(_serve(load_settings(), chosen))
+    return 0
+
+
+def _say_manifest(url: str) -> None:
+    try:
+        from gateway.slack.manifest import manifest
+    except ImportError as error:
+        raise CommandError(MISSING) from error
+    told = urlsplit(url)
+    is_origin = told.scheme == "https" and told.hostname and told.path in {"", "/"}
+    if url and (not is_origin or told.query or told.fragment):
+        raise CommandError(
+            f"--manifest: expected an address such as https://desk.example.org, found {url!r}"
+        )
+    say_json(manifest(url or None))
+
+
+async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
+    token = require_secret(settings.slack_bot_token, "SLACK_BOT_TOKEN", "the app's bot token")
+    socket_token = settings.slack_app_token
+    secret = (
+        require_secret(
+            settings.slack_signing_secret, "SLACK_SIGNING_SECRET", "the app's signing secret"
+        )
+        if socket_token is None
+        else ""
+    )
+    try:
+        from gateway.slack.app import SlackEvents, identify, make_app
+        from gateway.slack.audience import SlackAudience
+        from gateway.slack.channel import SlackChannel
+        from gateway.slack.transport import PATH, make_client, slack_webhook, socket_mode
+        from gateway.slack.web_api import RATES, SlackCalls
+    except ImportError as error:
+        raise CommandError(MISSING) from error
+    from deploy.assembly.gateways.chat_gateways import push_door, turns_of
+    from gateway.chat.rate_limit import Pacer
+
+    stop = asyncio.Event()
+    collect_rarely()
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(stop_on_signals(stop))
+        client = make_client(token, url=settings.slack_api_url)
+        me = await identify(client, frozenset(settings.slack_channels))
+        post = await stack.enter_async_context(answering(settings, alone=chosen.gateway_only))
+        turns = await stack.enter_async_context(turns_of(post, "slack"))
+        calls = SlackCalls(client, Pacer(turns, RATES))
+        door = await stack.enter_async_context(
+            push_door(post, lambda texts: SlackChannel(calls, texts), secret=token)
+        )
+        audience = SlackAudience(
+            channels=frozenset(settings.slack_allowed_channels),
+            users=frozenset(settings.slack_allowed_users),
+            teams=frozenset(settings.slack_allowed_teams),
+            external=settings.slack_external_people,
+        )
+        events = SlackEvents(calls, me, door, audience)
+        app = make_app(client, events, signing_secret=secret)
+        if socket_token is not None:
+            await stack.enter_async_context(socket_mode(app, socket_token.get_secret_value()))
+            print_line("answering on Slack in Socket Mode; stop with Ctrl-C")
+        else:
+            web = slack_webhook(
+                app,
+                signing_secret=secret,
+                unavailable=door.unavailable,
+                budget=budget_of(settings),
+            )
+            port = await stack.enter_async_context(
+                serve_app(web, chosen.host, chosen.port, settings)
+            )
+            print_line(f"answering on Slack, events at port {port}{PATH}; stop with Ctrl-C")
+        sys.stdout.flush()
+        await stop.wait()
+        print_line("stopping: what is not shown yet is left to another process")
+        sys.stdout.flush()

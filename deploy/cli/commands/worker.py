@@ -1,0 +1,57 @@
+"""Runs a worker process for some roles, until SIGTERM."""
+
+import argparse
+import asyncio
+import sys
+
+from config.settings import Settings, load_settings
+from deploy.assembly.models import TASK_OF_ROLE, check_keys
+from deploy.assembly.runtime import ROLES, working
+from deploy.cli.printing import print_line
+from deploy.errors import CommandError
+from worker.process import collect_rarely
+from worker.shutdown import stop_on_signals
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `refdesk worker`."""
+    parser.add_argument(
+        "--role",
+        nargs="+",
+        required=True,
+        metavar="ROLE",
+        help=f"the roles to work for: {', '.join(ROLES)}",
+    )
+    parser.add_argument("--port", type=int, help="serve /healthz, /readyz and /metrics here")
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Run `refdesk worker`."""
+    roles = tuple(dict.fromkeys(name for word in chosen.role for name in word.split(",")))
+    unknown = sorted(set(roles) - set(ROLES))
+    if unknown:
+        raise CommandError(f"expected roles of {', '.join(ROLES)}; found {', '.join(unknown)}")
+    settings = load_settings()
+    port = settings.health_port if chosen.port is None else chosen.port
+    asyncio.run(serve(settings, roles, port))
+    return 0
+
+
+async def serve(settings: Settings, roles: tuple[str, ...], port: int) -> None:
+    """Work for `roles` until told to stop."""
+    stop = asyncio.Event()
+    collect_rarely()
+    await check_keys(settings, [TASK_OF_ROLE[role] for role in roles if role in TASK_OF_ROLE])
+    async with stop_on_signals(stop), working(settings, roles, health_port=port):
+        every = set(ROLES) <= set(roles)
+        _tell(f"working as {'every role' if every else ', '.join(roles)}; stop with Ctrl-C")
+        if port:
+            _tell(f"serving /healthz, /readyz and /metrics on port {port}")
+        await stop.wait()
+        _tell("stopping: finishing what runs")
+
+
+def _tell(text: str) -> None:
+    """Say it at once: whoever started this in the background waits for it."""
+    print_line(text)
+    sys.stdout.flush()

@@ -1,0 +1,160 @@
+"""The `refdesk` command: reads the arguments, runs one verb, and tells errors in one line."""
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+
+VERBS: dict[str, str] = {
+    "demo": "ingest the example documents, ask three questions, show one trace",
+    "ask": "ask one question and print the answer with its sources",
+    "chat": "talk to the desk in the terminal",
+    "ingest": "read documents into the index",
+    "up": "run every role in this process",
+    "serve": "serve the desk over HTTP: conversations, events, OpenAI's chat completions",
+    "slack": "answer on Slack, over HTTP or in Socket Mode",
+    "telegram": "answer on Telegram, by webhook or long polling",
+    "keys": "make, list and revoke keys of the HTTP door",
+    "worker": "run a worker process for some roles",
+    "trace": "show the journey of one question",
+    "status": "show what waits, runs and was given up, and which workers live",
+    "forget": "erase a conversation wherever the desk keeps something of it",
+    "dead": "look at dead letters, run them again, or drop them",
+    "evaluate": "measure the desk on a folder of evaluation data",
+}
+OPERATIONS = frozenset({"keys", "trace", "status", "forget", "dead"})
+"""The verbs for operators."""
+EXIT_ERROR = 1
+EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130
+EXIT_STATUSES = {"answered": 0, "clarification": 3, "refused": 4, "failed": 5, "superseded": 5}
+EPILOG = """\
+exit status of ask: 0 answered, 3 clarification, 4 refused, 5 failed;
+of forget: 0 erased, 3 nothing was found; 1 an error, 2 a wrong use of the command.
+
+Settings come from the environment or a .env file; docs/settings.md lists them.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit status."""
+    # What is written anywhere holds questions, documents or secrets: it is for its owner alone.
+    os.umask(0o077)
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    parser = _parser(words)
+    chosen = parser.parse_args(words)
+    if chosen.verb is None:
+        parser.print_help()
+        return EXIT_USAGE
+    try:
+        module = _load(chosen.verb)
+        _configure_logging()
+        status = int(module.run(chosen))
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except Exception as error:  # noqa: BLE001 - whatever happened, a person gets one line
+        return _report_error(_sole(error))
+    return status
+
+
+def _load(verb: str) -> ModuleType:
+    folder = "operations" if verb in OPERATIONS else "commands"
+    return importlib.import_module(f"deploy.cli.{folder}.{verb}")
+
+
+def _report_error(error: Exception) -> int:
+    if isinstance(error, BrokenPipeError):
+        # Whoever read has left; without this, Python complains once more when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    else:
+        sys.stderr.write(f"refdesk: {_format_error(error)}\n")
+    return EXIT_ERROR
+
+
+def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="refdesk",
+        description="A reference desk: answers questions from your documents, and shows where.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action=_Version, help="print the version and exit")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB")
+    for verb, purpose in VERBS.items():
+        sub = verbs.add_parser(
+            verb, help=purpose, description=f"{purpose[:1].upper()}{purpose[1:]}."
+        )
+        # Only the chosen verb's module is loaded: others may import half a second of libraries.
+        if verb in words[:1]:
+            _load(verb).add_arguments(sub)
+    return parser
+
+
+class _Version(argparse.Action):
+    """Prints the version; it is looked up only when somebody asks."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, help: str | None = None) -> None:  # noqa: A002 - argparse's name
+        super().__init__(option_strings, dest, nargs=0, help=help)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        """Print it and end."""
+        from importlib.metadata import version
+
+        sys.stdout.write(f"refdesk {version('refdesk')}\n")
+        parser.exit()
+
+
+def _configure_logging() -> None:
+    from config.env_file import describe_env_file, find_env_file
+    from config.settings import Settings, load_settings
+    from deploy.logging_setup import configure_logging, secrets_of
+
+    settings = load_settings()
+    for line in describe_env_file(Settings, find_env_file(), os.environ):
+        sys.stderr.write(f"refdesk: {line}\n")
+    configure_logging(settings.log_level, secrets=secrets_of(settings))
+
+
+def _sole(error: Exception) -> Exception:
+    """Return what went wrong from among the groups in which task groups wrap it."""
+    while isinstance(error, ExceptionGroup):
+        told = [one for one in error.exceptions if _is_own(one)]
+        error = told[0] if told else error.exceptions[0]
+    return error
+
+
+def _format_error(error: Exception) -> str:
+    """Return an error in words: ours as they are, those of the system with what they are about."""
+    if _is_own(error):
+        return str(error)
+    if isinstance(error, OSError) and error.strerror is not None:
+        about = "" if error.filename is None else f": {os.fsdecode(error.filename)!r}"
+        return f"{error.strerror}{about}"
+    _show_where(error)
+    return f"an error that should not happen, {type(error).__name__}: {error}"
+
+
+def _show_where(error: Exception) -> None:
+    import structlog
+
+    structlog.get_logger("command").debug("command_failed", exc_info=error)
+
+
+def _is_own(error: Exception) -> bool:
+    """Whether an error is one of ours, whose text is written for people."""
+    return any(kind.__name__ in _OWN_ERRORS for kind in type(error).__mro__)
+
+
+_OWN_ERRORS = frozenset(
+    {
+        "CommandError", "ConfigError", "BrokerError", "MemoryStoreError", "KnowledgeError",
+        "ModelError", "GatewayError", "EnvelopeError", "UnknownFormatError", "WorkerError",
+    }
+)  # fmt: skip
+
+
+if __name__ == "__main__":
+    sys.exit(main())

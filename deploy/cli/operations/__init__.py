@@ -1,0 +1,1 @@
+"""The verbs for operators: keys, traces, status, erasure, dead letters."""

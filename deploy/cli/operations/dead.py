@@ -1,0 +1,192 @@
+"""Looks at dead letters, runs them again, or drops them."""
+
+import argparse
+import asyncio
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from uuid import uuid4
+
+from broker.port import Broker, Busy, DeadLetter, Fields, Submission
+from config.settings import Settings, load_settings
+from config.texts import load_texts
+from deploy.assembly.runtime import connect_broker
+from deploy.cli.printing import print_line, say_json
+from deploy.errors import CommandError
+from envelope.envelope import Envelope, decode
+from envelope.errors import DecodeError
+from envelope.outcome import Outcome
+from envelope.question import Question
+from envelope.role import Role
+
+ACTIONS = ("list", "show", "retry", "drop")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `refdesk dead`."""
+    parser.add_argument(
+        "action",
+        choices=ACTIONS,
+        help="list the newest; show one with its frame; retry one: run its question again, whole, "
+        "as a new message of its conversation that is linked to it; drop one",
+    )
+    parser.add_argument("id", nargs="?", help="the dead letter's id, as `list` prints it")
+    parser.add_argument("--limit", type=int, default=50, help="how many to list (50)")
+    parser.add_argument(
+        "--deliver",
+        action="store_true",
+        help="retry: send the reply to the channel that asked; else only `refdesk trace` shows it",
+    )
+    parser.add_argument("--json", action="store_true", help="print as JSON")
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Run `refdesk dead`."""
+    if chosen.action != "list" and chosen.id is None:
+        raise CommandError(f"dead {chosen.action} needs the id of a dead letter; see: dead list")
+    return asyncio.run(_act(chosen))
+
+
+async def _act(chosen: argparse.Namespace) -> int:
+    settings = load_settings()
+    async with connect_broker(settings) as broker:
+        if chosen.action == "list":
+            return _list(await broker.dead_letters(limit=chosen.limit), as_json=chosen.json)
+        letter = await broker.dead_letter(chosen.id)
+        if letter is None:
+            raise CommandError(f"there is no dead letter {chosen.id!r}; see: dead list")
+        if chosen.action == "show":
+            return _show(letter, as_json=chosen.json)
+        if chosen.action == "drop":
+            await broker.drop_dead_letter(letter.id)
+            print_line(f"dropped {letter.id}")
+            return 0
+        message_id = await _retry(broker, letter, settings, deliver=chosen.deliver)
+        print_line(
+            f"running again as message {message_id}; follow it with: refdesk trace {message_id}"
+        )
+        return 0
+
+
+async def _retry(broker: Broker, letter: DeadLetter, settings: Settings, *, deliver: bool) -> str:
+    """Submit the whole question again, from its start, under a new and linked message id."""
+    try:
+        envelope = decode(letter.frame)
+    except DecodeError as error:
+        raise CommandError(f"this frame cannot run again: {error}") from error
+    again = _again(envelope, settings, deliver=deliver)
+    result = await broker.submit(again)
+    if isinstance(result, Busy):
+        raise CommandError(
+            f"the desk is busy ({result.reason}): "
+            f"try again in {result.retry_after_seconds:.0f} seconds"
+        )
+    return again.question.message_id
+
+
+def _again(envelope: Envelope, settings: Settings, *, deliver: bool) -> Submission:
+    """Return what the door said, as a new message; nothing of what agents made of it."""
+    said = {name: envelope.payload[name] for name in _DOOR if name in envelope.payload}
+    results = envelope.result_list if deliver else ""
+    now = time.time()
+    fresh = envelope.replace(
+        message_id=f"{envelope.message_id[:110]}-retry-{uuid4().hex[:8]}",
+        create_ts=now,
+        update_ts=now,
+        deadline_ts=now + settings.deadline_seconds,
+        payload=said,
+        hop=None,
+        retries=0,
+        process_count=0,
+        total_processing_time=0.0,
+        sender_role="",
+        target_role=Role.MANAGER.value,
+        target_list="",
+        result_list=results,
+    )
+    language = str(envelope.payload.get("language") or settings.default_language)
+    return Submission(
+        question=fresh.question,
+        frame=fresh.encode(),
+        role=Role.MANAGER.value,
+        deadline_seconds=settings.deadline_seconds,
+        last_resort=_last_resort(fresh.question, language),
+        result_list=results,
+        accepted={"retry_of": envelope.message_id, "text": said.get("text")},
+        retry_of=envelope.message_id,
+        keep_seconds=settings.result_seconds_of(envelope.tenant, envelope.assistant),
+    )
+
+
+def _last_resort(question: Question, language: str) -> Fields:
+    return {
+        "outcome": Outcome.FAILED.value,
+        "text": load_texts().text("apology", language),
+        "language": language,
+        "sources": [],
+        "suggested_actions": [],
+        "termination_reason": "deadline",
+        "conversation_id": question.conversation_id,
+        "message_id": question.message_id,
+    }
+
+
+_DOOR = ("text", "command", "arguments", "history", "open_pause", "client_keeps_history")
+"""What a door put into the payload, or the manager's first hop beside it."""
+
+
+def _list(letters: Sequence[DeadLetter], *, as_json: bool) -> int:
+    shown = list(letters)
+    if as_json:
+        say_json([_fields(letter) for letter in shown])
+        return 0
+    if not shown:
+        print_line("no dead letters")
+    for letter in shown:
+        print_line(
+            f"{letter.id}  {letter.role:<13} {letter.reason}  "
+            f"attempts {letter.attempts}  {_at(letter)}"
+        )
+        print_line(f"    {letter.error[:74]}")
+    return 0
+
+
+def _show(letter: DeadLetter, *, as_json: bool) -> int:
+    fields = _fields(letter)
+    fields["frame"] = letter.frame.decode("utf-8", errors="backslashreplace")
+    if as_json:
+        say_json(fields)
+        return 0
+    for name, value in fields.items():
+        for part in value if isinstance(value, list) else [value]:
+            print_line(f"{name:<13} {part}")
+    return 0
+
+
+def _fields(letter: DeadLetter) -> dict[str, object]:
+    question = letter.question
+    return {
+        "id": letter.id,
+        "role": letter.role,
+        "reason": letter.reason,
+        "error": letter.error,
+        "attempts": letter.attempts,
+        "worker": letter.worker,
+        "accepted_at": _moment(letter.accepted_at),
+        "queued_at": _moment(letter.queued_at),
+        "at": _moment(letter.at),
+        "deaths": [f"{death.worker} at {_moment(death.at)}" for death in letter.deaths],
+        "conversation": question.conversation_id if question is not None else None,
+        "message": question.message_id if question is not None else None,
+    }
+
+
+def _at(letter: DeadLetter) -> str:
+    return datetime.fromtimestamp(letter.at, UTC).isoformat(timespec="seconds")
+
+
+def _moment(seconds: float) -> str | None:
+    """Return a time to the millisecond, or None where it is not known."""
+    if not seconds:
+        return None
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,135 @@
+"""Erases a conversation wherever the desk keeps something of it, whether or not anybody works."""
+
+import argparse
+import asyncio
+from dataclasses import asdict
+
+from broker.erasure import Erased
+from config.settings import Settings, load_settings
+from deploy.assembly.gateways.http_gateway import StoredConversations
+from deploy.assembly.runtime import Runtime, connect_runtime
+from deploy.cli.printing import print_line, say_json
+from deploy.errors import CommandError
+from envelope.errors import EnvelopeError
+from envelope.question import CHANNEL_MARK, HTTP, Question, qualify_conversation
+from gateway.conversation_erasure import erase
+
+EXIT_NOTHING = 3
+LEFT = (
+    "What stays for RESULT_TTL_HOURS: the ids of messages, so that none is asked again. "
+    "Backups, snapshots and replicas' files are yours to erase; see docs/operations.md."
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `refdesk forget`."""
+    parser.add_argument("conversation", nargs="?", help="the conversation's id")
+    parser.add_argument("--message", metavar="ID", help="instead: the id of one of its messages")
+    parser.add_argument("--tenant", help="whose conversation it is; TENANT when left out")
+    parser.add_argument("--assistant", help="with which assistant; ASSISTANT when left out")
+    parser.add_argument(
+        "--channel",
+        help="where it is, such as slack or telegram; left out: as its id says, else http",
+    )
+    parser.add_argument("--json", action="store_true", help="print as JSON")
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Run `refdesk forget`."""
+    if (chosen.conversation is None) == (chosen.message is None):
+        raise CommandError("expected the id of a conversation, or --message and the id of one")
+    return asyncio.run(_forget(chosen, load_settings()))
+
+
+async def _forget(chosen: argparse.Namespace, settings: Settings) -> int:
+    async with connect_runtime(settings) as runtime:
+        if not runtime.endpoint.durable:
+            raise CommandError(
+                "there is nothing to forget: Redis is played inside each process and ends with it"
+            )
+        question = await _question(chosen, runtime)
+        erased = await _erase(runtime, question)
+    _report(question, erased, settings, as_json=chosen.json)
+    return 0 if erased.found else EXIT_NOTHING
+
+
+async def _erase(runtime: Runtime, question: Question) -> Erased:
+    client = runtime.endpoint.client()
+    try:
+        conversations = StoredConversations(client, shards=runtime.settings.shards, ttl_seconds=1)
+        return await erase(runtime.broker, conversations, question)
+    finally:
+        await client.aclose()
+
+
+async def _question(chosen: argparse.Namespace, runtime: Runtime) -> Question:
+    """Return a question of the conversation that is meant."""
+    tenant = runtime.settings.tenant if chosen.tenant is None else chosen.tenant
+    assistant = runtime.settings.assistant if chosen.assistant is None else chosen.assistant
+    if chosen.message is not None:
+        found = [
+            question
+            for question in await runtime.broker.find(chosen.message)
+            if (question.tenant, question.assistant) == (tenant, assistant)
+        ]
+        named = sorted({question.conversation_id for question in found})
+        if len(named) != 1:
+            raise CommandError(
+                f"expected one conversation with a message {chosen.message!r} of {tenant}/"
+                f"{assistant}, found {len(named)}{': ' if named else ''}{', '.join(named)}"
+            )
+        return found[0]
+    named = chosen.conversation
+    try:
+        stored = _qualify_id(named, chosen.channel)
+        return Question(tenant=tenant, assistant=assistant, conversation_id=stored, message_id="-")
+    except (ValueError, EnvelopeError) as error:
+        raise CommandError(f"expected ids as the desk uses them: {error}") from error
+
+
+def _qualify_id(named: str, channel: str | None) -> str:
+    """Return an id as it is stored: one with a slash names its channel when `channel` does not."""
+    if channel is None and CHANNEL_MARK in named:
+        return named
+    return qualify_conversation(HTTP if channel is None else channel, named)
+
+
+def _report(question: Question, erased: Erased, settings: Settings, *, as_json: bool) -> None:
+    whose = f"{question.conversation_id!r} of {question.tenant}/{question.assistant}"
+    if as_json:
+        say_json(
+            {
+                "tenant": question.tenant,
+                "assistant": question.assistant,
+                "conversation_id": question.conversation_id,
+                "found": erased.found,
+                **asdict(erased),
+            }
+        )
+        return
+    if not erased.found:
+        print_line(
+            f"nothing is kept of the conversation {whose}: it never was, ended long ago, or was"
+        )
+        print_line(
+            "forgotten before. `refdesk trace MESSAGE` tells of a message whose id you know."
+        )
+        return
+    print_line(f"the conversation {whose} is erased:")
+    print_line(
+        f"  {erased.messages} messages with replies and journals, {erased.ended} of them open"
+    )
+    print_line(f"  {erased.entries} envelopes that travelled or waited for a retry")
+    print_line(f"  {erased.dead_letters} dead letters")
+    print_line(f"  {erased.memories} entries of its memory")
+    print_line(_file_line(settings))
+    print_line(LEFT)
+
+
+def _file_line(settings: Settings) -> str:
+    if not settings.erasure_rewrite_seconds:
+        return "Have Redis write its append-only file anew: ERASURE_REWRITE_SECONDS is 0."
+    if settings.redis_url is None:
+        return "The append-only file of the data folder is written anew without it."
+    seconds = f"{settings.erasure_rewrite_seconds:g}"
+    return f"A worker has Redis write its append-only file anew, after {seconds} seconds."

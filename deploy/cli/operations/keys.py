@@ -1,0 +1,197 @@
+"""Makes, lists and revokes keys of the HTTP door."""
+
+import argparse
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from pydantic import JsonValue, ValidationError
+
+from config.settings import load_settings
+from deploy.assembly.data_folder import KeyHistory
+from deploy.assembly.gateways.http_gateway import StoredKeys
+from deploy.assembly.runtime import Runtime, connect_runtime
+from deploy.cli.printing import print_line, say_json
+from deploy.errors import CommandError
+from gateway.api_keys import DEFAULT_SCOPES, Key, Scope, make_key, origin_in
+
+DAY_SECONDS = 86_400
+PUBLIC_PER_MINUTE = 600
+"""What a public key allows when nothing else is said: everybody can read it."""
+TOLD_ONCE = "This is the only time it is shown; what is stored is its hash."
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `refdesk keys`."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    create = actions.add_parser("create", help="make a key; it is shown once")
+    create.add_argument("--tenant", help="whose key it is; TENANT when left out")
+    create.add_argument(
+        "--assistant",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="NAME",
+        help="bind it to these assistants; may be repeated",
+    )
+    create.add_argument(
+        "--scope",
+        nargs="+",
+        action="extend",
+        choices=[scope.value for scope in Scope],
+        help=f"what it may do; else: {', '.join(sorted(DEFAULT_SCOPES))}",
+    )
+    create.add_argument("--public", action="store_true", help="for a web page, where all see it")
+    create.add_argument(
+        "--origin",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="ORIGIN",
+        help="websites of a public key, such as https://www.acme.com; may be repeated, several "
+        "may be given at once, with blanks or commas between",
+    )
+    create.add_argument("--per-minute", type=int, metavar="N", help="requests a minute")
+    create.add_argument("--per-day", type=int, metavar="N", help="questions a day")
+    create.add_argument(
+        "--visitor-per-day",
+        type=int,
+        metavar="N",
+        help="questions a day of one visitor; else "
+        "VISITOR_QUESTIONS_PER_DAY, and at most a share of the key's own",
+    )
+    create.add_argument("--days", type=float, metavar="N", help="it is good for so long")
+    create.add_argument("--note", default="", help="for whom it is")
+    revoke = actions.add_parser("revoke", help="make a key useless, at once")
+    revoke.add_argument("id", help="the key's id, as `keys list` shows it")
+    for action in (create, actions.add_parser("list", help="show every key"), revoke):
+        action.add_argument("--json", action="store_true", help="print as JSON")
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Run `refdesk keys`."""
+    actions = {"create": _create, "list": _list, "revoke": _revoke}
+    asyncio.run(actions[chosen.action](chosen))
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class _KeyAdmin:
+    keys: StoredKeys
+    runtime: Runtime
+
+
+@asynccontextmanager
+async def _open_key_admin() -> AsyncIterator[_KeyAdmin]:
+    async with connect_runtime(load_settings()) as runtime:
+        if not runtime.endpoint.durable:
+            raise CommandError(
+                "keys need a Redis that outlives this command: install one, or set REDIS_URL"
+            )
+        client = runtime.endpoint.client()
+        try:
+            history = KeyHistory(runtime.settings.refdesk_data)
+            yield _KeyAdmin(StoredKeys(client, history), runtime)
+        finally:
+            await client.aclose()
+
+
+async def _create(chosen: argparse.Namespace) -> None:
+    async with _open_key_admin() as admin:
+        tenant = admin.runtime.settings.tenant if chosen.tenant is None else chosen.tenant
+        key, token = _create_key(chosen, tenant)
+        await admin.keys.put(key)
+    if chosen.json:
+        say_json({"token": token, **_describe_key(key)})
+        return
+    print_line(token)
+    print_line(f"{key.kind} key {key.id} of tenant {key.tenant}. {TOLD_ONCE}")
+
+
+def _create_key(chosen: argparse.Namespace, tenant: str) -> tuple[Key, str]:
+    public = chosen.public
+    per_minute = chosen.per_minute
+    if public and per_minute is None:
+        per_minute = PUBLIC_PER_MINUTE
+    try:
+        return make_key(
+            "public" if public else "secret",
+            tenant=tenant,
+            assistants=tuple(chosen.assistant),
+            scopes=DEFAULT_SCOPES if chosen.scope is None else frozenset(chosen.scope),
+            origins=_origins(chosen.origin),
+            note=chosen.note,
+            requests_per_minute=per_minute,
+            questions_per_day=chosen.per_day,
+            visitor_questions_per_day=chosen.visitor_per_day,
+            expires_at=None if chosen.days is None else time.time() + chosen.days * DAY_SECONDS,
+        )
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        told = first["msg"].removeprefix("Value error, ")
+        raise CommandError(f"{where}: {told}" if where else told) from error
+
+
+def _origins(given: Sequence[str]) -> tuple[str, ...]:
+    """Return the websites that were named, each once; raises `CommandError`."""
+    named = [part for text in given for part in text.split(",") if part]
+    for text in named:
+        as_sent = origin_in(text)
+        if as_sent != text:
+            instead = f"; write {as_sent}" if as_sent is not None else ""
+            raise CommandError(
+                "expected an origin as browsers send it, scheme and host in small letters and a "
+                "port unless it is the scheme's own, such as https://www.acme.com; "
+                f"found {text!r}{instead}"
+            )
+    return tuple(dict.fromkeys(named))
+
+
+async def _list(chosen: argparse.Namespace) -> None:
+    async with _open_key_admin() as admin:
+        keys = await admin.keys.all()
+    if chosen.json:
+        say_json([_describe_key(key) for key in keys])
+        return
+    if not keys:
+        print_line("there are no keys; make one with: refdesk keys create")
+    for key in keys:
+        print_line("  ".join(_line(key)))
+
+
+async def _revoke(chosen: argparse.Namespace) -> None:
+    async with _open_key_admin() as admin:
+        key = await admin.keys.get(chosen.id)
+        if key is None:
+            raise CommandError(f"there is no key {chosen.id!r}; see: refdesk keys list")
+        if key.revoked_at is None:
+            key = key.model_copy(update={"revoked_at": time.time()})
+            await admin.keys.put(key)
+    if chosen.json:
+        say_json(_describe_key(key))
+        return
+    print_line(f"key {key.id} is revoked")
+
+
+def _describe_key(key: Key) -> dict[str, JsonValue]:
+    shown: dict[str, JsonValue] = key.model_dump(mode="json", exclude={"digest"})
+    scopes: list[JsonValue] = [scope.value for scope in sorted(key.scopes)]
+    return {**shown, "scopes": scopes, "state": _state(key)}
+
+
+def _state(key: Key) -> str:
+    if key.revoked_at is not None:
+        return "revoked"
+    expired = key.expires_at is not None and key.expires_at <= time.time()
+    return "expired" if expired else "good"
+
+
+def _line(key: Key) -> list[str]:
+    bound = ",".join(key.assistants) if key.assistants else "every assistant"
+    made = time.strftime("%Y-%m-%d", time.gmtime(key.created_at))
+    words = [key.id, key.kind, _state(key), made, f"{key.tenant} ({bound})"]
+    words.append(",".join(sorted(key.scopes)))
+    return [*words, *key.origins, *([key.note] if key.note else [])]

@@ -1,0 +1,107 @@
+"""Shows what waits, what runs and what was given up, role by role, and which workers live."""
+
+import argparse
+import asyncio
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+
+from broker.port import RoleStatus
+from broker.transport.cluster import ClusterClient
+from config.settings import load_settings
+from deploy.assembly.runtime import ROLES, Runtime, connect_runtime
+from deploy.cli.printing import WIDTH, print_line, say_json
+from memory.presence import LivingWorker, RedisPresence
+
+NOBODY = "no worker is alive; start one with: refdesk up, or refdesk worker --role ROLE"
+INDENT = "    "
+
+
+@dataclass(frozen=True, slots=True)
+class DeskStatus:
+    """What is shown: which Redis answers, its roles, and the worker processes that live."""
+
+    server: str
+    roles: Sequence[RoleStatus]
+    workers: Sequence[LivingWorker]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `refdesk status`."""
+    parser.add_argument("--json", action="store_true", help="print as JSON")
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Run `refdesk status`."""
+    status = asyncio.run(_status())
+    if chosen.json:
+        told = asdict(status)
+        say_json({name: told[name] for name in ("roles", "workers")})
+        return 0
+    print_line(status.server)
+    print_line(
+        f"{'role':<14}{'depth':>8}{'in flight':>11}{'oldest':>10}{'dead':>6}{'consumers':>11}"
+    )
+    for role in status.roles:
+        print_line(
+            f"{role.role:<14}{role.depth:>8}{role.in_flight:>11}"
+            f"{role.oldest_seconds:>9.1f}s{role.dead:>6}{role.consumers:>11}"
+        )
+    for line in worker_lines(status.workers):
+        print_line(line)
+    return 0
+
+
+def worker_lines(workers: Sequence[LivingWorker]) -> list[str]:
+    """Return the section of the workers that live, or what starts one."""
+    lines = ["", "Workers"]
+    if not workers:
+        return [*lines, f"  {NOBODY}"]
+    for worker in workers:
+        lines += _describe_worker(worker)
+    return lines
+
+
+def _describe_worker(worker: LivingWorker) -> Iterator[str]:
+    """A long host name has a line of its own."""
+    every = set(ROLES) <= set(worker.roles)
+    more = [role for role in worker.roles if role not in ROLES]
+    roles = ", ".join(["every role", *more] if every else worker.roles)
+    yield from textwrap.wrap(
+        f"{worker.host}, pid {worker.pid}", WIDTH, initial_indent="  ", subsequent_indent=INDENT
+    )
+    yield f"{INDENT}since {_moment(worker.started_at)}, last seen {_moment(worker.seen_at)}"
+    yield from textwrap.wrap(
+        f"roles: {roles}", WIDTH, initial_indent=INDENT, subsequent_indent=INDENT
+    )
+
+
+def _moment(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+async def _status() -> DeskStatus:
+    async with connect_runtime(load_settings()) as runtime:
+        server = await _describe_server(runtime)
+        roles = await runtime.broker.status(ROLES)
+        client = runtime.endpoint.client()
+        try:
+            workers = await RedisPresence(client).living()
+        finally:
+            await client.aclose()
+        return DeskStatus(server, list(roles), workers)
+
+
+async def _describe_server(runtime: Runtime) -> str:
+    """Return which Redis answers, and whose it is."""
+    if runtime.endpoint.played is not None:
+        return "Redis is played inside this process, and forgets with it"
+    client = runtime.endpoint.client()
+    try:
+        node = (await client.nodes())[0] if isinstance(client, ClusterClient) else client
+        version = (await node.info("server"))["redis_version"]
+    finally:
+        await client.aclose()
+    owner = "of the data folder" if runtime.settings.redis_url is None else "at REDIS_URL"
+    return f"Redis {version} {owner}"

@@ -1,0 +1,165 @@
+"""Shows the journey of one question: stages, rows of the table, milliseconds, calls, cost."""
+
+import argparse
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from decimal import Decimal
+
+from pydantic import JsonValue
+
+from broker.maintenance.forgetting_scope import FORGOTTEN
+from broker.port import Fields, JournalEntry
+from config.settings import load_settings
+from deploy.assembly.runtime import connect_broker
+from deploy.cli.printing import WIDTH, print_line, say_json
+from deploy.errors import CommandError
+from envelope.question import Question, names_conversation
+
+SHOWN_CHARACTERS = 56
+LEAST_CHARACTERS = 20
+_LONG = frozenset({"search_context", "search_results", "augmented_prompt", "source_references"})
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `refdesk trace`."""
+    parser.add_argument("message_id", help="the message's id, as `ask` prints it")
+    parser.add_argument("--conversation", metavar="ID", help="where several have such a message")
+    parser.add_argument("--json", action="store_true", help="print the journal as JSON")
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Run `refdesk trace`."""
+    question, entries, outcome = asyncio.run(_journal(chosen.message_id, chosen.conversation))
+    if chosen.json:
+        say_json([asdict(entry) for entry in entries])
+        return 0
+    if not entries:
+        print_line(_line_without_journal(question, outcome))
+        return 0
+    for line in trace_lines(question, entries):
+        print_line(line)
+    return 0
+
+
+async def _journal(
+    message_id: str, conversation_id: str | None
+) -> tuple[Question, Sequence[JournalEntry], Fields | None]:
+    """Return the question, its journal, and how it ended where the journal is gone."""
+    async with connect_broker(load_settings()) as broker:
+        question = _sole(message_id, conversation_id, await broker.find(message_id))
+        entries = await broker.journal(question)
+        ended = None if entries else await broker.outcome(question, block_seconds=0)
+        return question, entries, ended
+
+
+def _line_without_journal(question: Question, ended: Fields | None) -> str:
+    """Tell what is left of a message: of a forgotten one its ids and how it ended."""
+    named = f"{question.conversation_id} / {question.message_id}"
+    if ended is None or ended.get("termination_reason") != FORGOTTEN:
+        return f"{named}: its journal is not kept any more"
+    return (
+        f"{named}: forgotten; it ended as {ended.get('outcome')}, and no word of it is kept. "
+        "Its id stays for RESULT_TTL_HOURS, so that it is not asked again."
+    )
+
+
+def _sole(message_id: str, conversation_id: str | None, found: Sequence[Question]) -> Question:
+    meant = [
+        question
+        for question in found
+        if conversation_id is None or names_conversation(conversation_id, question.conversation_id)
+    ]
+    if not meant:
+        raise CommandError(f"there is no message {message_id!r} whose journal is still kept")
+    if len(meant) > 1:
+        names = ", ".join(sorted(question.conversation_id for question in meant))
+        raise CommandError(
+            f"{len(meant)} conversations have a message {message_id!r} ({names}): "
+            "add --conversation ID"
+        )
+    return meant[0]
+
+
+def trace_lines(question: Question, entries: Sequence[JournalEntry]) -> list[str]:
+    """Return the journal of a question as a tree."""
+    lines = [f"{question.conversation_id} / {question.message_id}"]
+    began = entries[0].at if entries else 0.0
+    for entry in entries:
+        lines += _entry_lines(entry, (entry.at - began) * 1000)
+    return [*lines, _sum_line(entries)]
+
+
+def _entry_lines(entry: JournalEntry, since: float) -> list[str]:
+    fields = entry.fields
+    head = f"{since:>8.0f} ms  "
+    match entry.kind:
+        case "accepted":
+            return [f"{head}accepted  {_short(fields.get('text'))}"]
+        case "routed":
+            reason = fields.get("termination_reason") or fields.get("reason")
+            why = f"  ({_short(reason)})" if reason else ""
+            return [
+                f"{head}|- manager: {fields.get('after')}, {fields.get('did')} "
+                f"-> {fields.get('to')}{why}"
+            ]
+        case "wrote":
+            return [
+                f"{head}|  {fields.get('role')} {fields.get('status')} in "
+                f"{fields.get('milliseconds')} ms",
+                *_writes(fields.get("writes")),
+            ]
+        case "model_call":
+            asked = f"{head}|     asked {fields.get('model')} for {fields.get('task')}:"
+            told = f"{fields.get('milliseconds')} ms, {_cost(fields)}"
+            if len(asked) + 1 + len(told) <= WIDTH:
+                return [f"{asked} {told}"]
+            return [asked, f"{'':>11}  |       {told}"]
+        case "finished":
+            return [f"{head}`- {fields.get('outcome')}"]
+        case _:
+            return [f"{head}|- {entry.kind}  {_short(fields.get('reason') or fields)}"]
+
+
+def _writes(writes: JsonValue) -> list[str]:
+    if not isinstance(writes, dict):
+        return []
+    return [_write(f"{'':>11}  |     {name} = ", name, value) for name, value in writes.items()]
+
+
+def _write(head: str, name: str, value: JsonValue) -> str:
+    if name in _LONG and isinstance(value, list | str):
+        return f"{head}({len(value)} {'characters' if isinstance(value, str) else 'entries'})"
+    return head + _short(value, max(LEAST_CHARACTERS, WIDTH - len(head)))
+
+
+def _short(value: object, room: int = SHOWN_CHARACTERS) -> str:
+    """Return a value in one line of at most `room` characters."""
+    if isinstance(value, float):
+        value = f"{value:.4g}"
+    if not isinstance(value, str):
+        value = json.dumps(value, ensure_ascii=False, default=str)
+    text = " ".join(value.split())
+    return text if len(text) <= room else text[: room - 1] + "…"
+
+
+def _cost(fields: dict[str, JsonValue]) -> str:
+    counts = [fields.get("input_tokens") or 0, fields.get("output_tokens") or 0]
+    tokens = f"{counts[0]} + {counts[1]} tokens" if any(counts) else "no tokens"
+    cost = fields.get("cost_usd")
+    told = "cost unknown" if cost is None else f"{Decimal(str(cost)):.6f} USD"
+    error = f", failed: {fields['error']}" if fields.get("error") else ""
+    stored = ", found stored" if fields.get("from_store") else ""
+    return f"{tokens}, {told}{stored}{error}"
+
+
+def _sum_line(entries: Sequence[JournalEntry]) -> str:
+    calls = [entry for entry in entries if entry.kind == "model_call"]
+    costs = [c.fields["cost_usd"] for c in calls]
+    known = sum((Decimal(str(cost)) for cost in costs if cost is not None), Decimal(0))
+    unknown = costs.count(None)
+    more = f" and {unknown} of unknown cost" if unknown else ""
+    hops = sum(entry.kind == "wrote" for entry in entries)
+    seconds = entries[-1].at - entries[0].at if entries else 0.0
+    return f"{hops} hops, {seconds * 1000:.0f} ms, {len(calls)} model calls, {known:.6f} USD{more}"

@@ -1,0 +1,159 @@
+"""Puts replies into words for a terminal of 80 columns, or into JSON for a machine.
+
+No control character but tab and line break reaches the terminal: neither an escape sequence nor a
+hidden link.
+"""
+
+import json
+import re
+import sys
+import textwrap
+import unicodedata
+from collections.abc import Mapping
+
+from pydantic import JsonValue
+
+from citations.links import clean_text
+from gateway.answer import safe_reply
+
+WIDTH = 80
+Fields = Mapping[str, JsonValue]
+
+
+def print_line(text: str = "") -> None:
+    """Write one line to standard output."""
+    sys.stdout.write(f"{clean_text(text)}\n")
+
+
+def say_json(value: object) -> None:
+    """Write a value as one JSON document."""
+    print_line(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def reply_lines(reply: Fields) -> list[str]:
+    """Return a reply as a person reads it: text, options, numbered sources, language."""
+    safe, _ = safe_reply(reply)
+    lines = wrap(str(safe["text"]))
+    lines += _options(safe)
+    lines += _sources(safe)
+    lines += ["", _foot(safe)]
+    return lines
+
+
+def wrap(text: str, width: int = WIDTH) -> list[str]:
+    """Wrap prose at `width` columns; code fences, tables and lists keep their lines."""
+    lines: list[str] = []
+    fenced = False
+    for line in text.splitlines():
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+        if fenced or columns(line) <= width or line.lstrip().startswith(("|", "```")):
+            lines.append(line)
+            continue
+        lines += _fold_line(line, width)
+    return lines
+
+
+def _fold_line(line: str, width: int) -> list[str]:
+    """Break one line between words; scripts without spaces, whose signs are wide, anywhere."""
+    if columns(line) > len(line) * _WIDE_SHARE:
+        return _cut(line, width)
+    opening = _LIST_ITEM.match(line)
+    indent = " " * len(opening[0]) if opening else ""
+    return textwrap.wrap(
+        line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+
+
+def _cut(line: str, width: int) -> list[str]:
+    lines, taken = [""], 0
+    for sign in line:
+        wide = columns(sign)
+        # A mark that closes may stand out by a sign rather than begin a line.
+        if taken + wide > width and sign not in _CLOSING:
+            lines.append("")
+            taken = 0
+        lines[-1] += sign
+        taken += wide
+    return [cut.strip() for cut in lines]
+
+
+def columns(text: str) -> int:
+    """Return how many columns of a terminal a text takes."""
+    return sum(
+        0 if unicodedata.combining(sign) else 1 + (unicodedata.east_asian_width(sign) in "WF")
+        for sign in text
+    )
+
+
+_LIST_ITEM = re.compile(r"\s*(?:[-*+]\s+|\d{1,3}[.)]\s+)?")
+_WIDE_SHARE = 1.3
+_CLOSING = "。、，．！？）」』】"
+
+
+def format_place(source: Fields) -> str:
+    """Return where a source stands: URL, or path, with its anchor."""
+    where = source.get("url") or source.get("path") or source.get("chunk_id")
+    anchor = source.get("anchor")
+    fragment = f"#{anchor}" if anchor and "#" not in str(where) else ""
+    return f"{where}{fragment}"
+
+
+def heading(source: Fields) -> str:
+    """Return the title of a source's page and the headings above the cited place."""
+    path = source.get("heading_path")
+    headings = [str(part) for part in path] if isinstance(path, list) else []
+    title = str(source.get("title") or "")
+    return " > ".join([title, *(part for part in headings if part != title)])
+
+
+def choices(reply: Fields) -> list[Fields]:
+    """Return what a person may choose, in the order of the numbers that are shown."""
+    return [action for action in _actions(reply) if action.get("kind") != "source"]
+
+
+def _actions(reply: Fields) -> list[Fields]:
+    actions = reply.get("suggested_actions")
+    found = actions if isinstance(actions, list) else []
+    return [action for action in found if isinstance(action, dict)]
+
+
+def _options(reply: Fields) -> list[str]:
+    """Return the choices with their numbers, those left out that the text itself lists."""
+    told = {line.strip() for line in str(reply.get("text") or "").splitlines()}
+    numbered = [f"{n}. {action.get('label')}" for n, action in enumerate(choices(reply), 1)]
+    lines = [line for line in numbered if line not in told]
+    lines += [
+        f"-> {action.get('label')}  {action.get('url') or ''}".rstrip()
+        for action in _actions(reply)
+        if action.get("kind") == "source"
+    ]
+    if lines and len(lines) == len(numbered):
+        lines.insert(0, "")
+    return lines
+
+
+def _sources(reply: Fields) -> list[str]:
+    sources = reply.get("sources")
+    if not isinstance(sources, list) or not sources:
+        return []
+    # Several passages of one section are cited by numbers of their own, and shown as one place.
+    numbers: dict[tuple[str, str], str] = {}
+    for source in sources:
+        if isinstance(source, dict):
+            where = (heading(source), format_place(source))
+            numbers[where] = f"{numbers.get(where, '')}[{source.get('number')}]"
+    lines = ["", "Sources"]
+    for (title, address), cited in numbers.items():
+        lines += [f"  {cited} {title}", f"      {address}"]
+    return lines
+
+
+def _foot(reply: Fields) -> str:
+    model = reply.get("model")
+    parts = [str(reply.get("outcome")), f"language {reply.get('language')}"]
+    if model:
+        parts.append("offline rules" if model == "offline" else str(model))
+    if reply.get("termination_reason"):
+        parts.append(f"ended early: {reply['termination_reason']}")
+    return f"({', '.join(parts)}; message {reply.get('message_id')})"

@@ -1,0 +1,151 @@
+"""Measures how well the language of a text is told: the suite `language`.
+
+The folder holds `texts.jsonl` (`text`, `lang`, and optionally `kind` and `source`),
+`questions.jsonl` or `queries.jsonl` (`query`, `lang`), or `tasks.jsonl` (`query`, `history` with
+`speaker` and `text`; `lang` is `en` where it is not named). `zh-Hant` counts as `zh`, `nb` and `nn`
+as `no`.
+
+Texts are told without context, by kind and by length. Short turns, of at most six words, are told
+once more by the lang agent inside a conversation: a task's own history, or else two longer texts of
+the same source and language.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from agents.lang import LangAgent, Reads
+from deploy.evaluation.questions import UnknownFormatError, rows
+from envelope.conversation import Turn
+from envelope.outcome import Wrote
+from knowledge.language.detector import ScriptAndNgramDetector
+from knowledge.language.port import Detector
+from knowledge.language.scripts import CANDIDATES
+
+Figures = dict[str, object]
+
+SHORT_TURN_WORDS = 6
+_FILES = ("texts.jsonl", "questions.jsonl", "queries.jsonl", "tasks.jsonl")
+_LENGTHS = ((1, "1"), (3, "2-3"), (6, "4-6"), (10, "7-10"))
+_SAME = {"zh-Hant": "zh", "nb": "no", "nn": "no"}
+_UNSPACED = frozenset({"zh", "ja", "th"})
+_CHARACTERS_A_WORD = 2
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledText:
+    """A text whose language is known, and what was said before it."""
+
+    text: str
+    language: str
+    kind: str
+    source: str
+    history: tuple[Turn, ...] = ()
+
+    @property
+    def words(self) -> int:
+        """Its length in words; where none are written apart, two characters count as one."""
+        if self.language in _UNSPACED:
+            return max(len(self.text) // _CHARACTERS_A_WORD, 1)
+        return len(self.text.split())
+
+
+async def evaluate(data: Path, *, detector: Detector | None = None) -> Figures:
+    """Return the figures of a folder; raises `UnknownFormatError` when it holds something else."""
+    chosen = ScriptAndNgramDetector() if detector is None else detector
+    spoken = _read(data)
+    turns = [turn for turn in _in_conversation(spoken) if turn.words <= SHORT_TURN_WORDS]
+    chosen.detect(spoken[0].text)  # loads what is loaded once
+    started = perf_counter()
+    told = [chosen.detect(one.text).language == one.language for one in spoken]
+    milliseconds = (perf_counter() - started) * 1000 / len(spoken)
+    heard = [await _detect_correctly(turn, chosen) for turn in turns]
+    return {
+        "texts": len(spoken),
+        "without_context": _accuracies(spoken, told),
+        "short_turns_in_a_conversation": _accuracies(turns, heard),
+        "milliseconds_a_text": round(milliseconds, 3),
+    }
+
+
+def _read(data: Path) -> list[LabelledText]:
+    paths = [data / name for name in _FILES if (data / name).is_file()]
+    spoken = [one for path in paths for row in rows(path) if (one := _spoken(row, path.stem))]
+    if not spoken:
+        raise UnknownFormatError(
+            f"expected {' or '.join(_FILES)} with texts and their languages in {data}, found "
+            f"{sorted(path.name for path in data.iterdir()) if data.is_dir() else 'no folder'}"
+        )
+    return spoken
+
+
+def _spoken(row: Mapping[str, Any], stem: str) -> LabelledText | None:
+    text = row.get("text", row.get("query"))
+    language = row.get("lang", "en" if "history" in row else None)
+    if not isinstance(text, str) or not isinstance(language, str):
+        return None
+    return LabelledText(
+        text=text,
+        language=_SAME.get(language, language),
+        kind=str(row.get("kind") or stem),
+        source=str(row.get("source") or stem),
+        history=tuple(
+            Turn(
+                speaker="user" if said.get("speaker") == "user" else "assistant",
+                text=str(said.get("text") or ""),
+            )
+            for said in row.get("history") or ()
+        ),
+    )
+
+
+def _in_conversation(spoken: Sequence[LabelledText]) -> Iterable[LabelledText]:
+    """Give each text a history: its own, or two longer texts of its source and language."""
+    longer: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for one in spoken:
+        if one.words > SHORT_TURN_WORDS:
+            longer[one.source, one.language].append(one.text)
+    for place, one in enumerate(spoken):
+        said = longer[one.source, one.language]
+        if one.history:
+            yield one
+        elif len(said) > 1:
+            turns = (said[place % len(said)], said[(place + 1) % len(said)])
+            history = tuple(Turn(speaker="user", text=text) for text in turns)
+            yield LabelledText(one.text, one.language, one.kind, one.source, history)
+
+
+async def _detect_correctly(turn: LabelledText, detector: Detector) -> bool:
+    reads = Reads(text=turn.text, history=turn.history)
+    outcome = await LangAgent(detector=detector).work(reads)
+    return isinstance(outcome, Wrote) and outcome.writes.language == turn.language
+
+
+def _accuracies(spoken: Sequence[LabelledText], right: Sequence[bool]) -> Figures:
+    """Return the shares that are right: of all, of the languages that can be told, by group."""
+    known = [ok for one, ok in zip(spoken, right, strict=True) if one.language in CANDIDATES]
+    groups: dict[str, dict[str, list[bool]]] = {"kind": {}, "words": {}, "language": {}}
+    for one, ok in zip(spoken, right, strict=True):
+        groups["kind"].setdefault(f"{one.kind} ({one.source})", []).append(ok)
+        groups["words"].setdefault(_length(one.words), []).append(ok)
+        groups["language"].setdefault(one.language, []).append(ok)
+    return {
+        "all": _share(right),
+        "languages_that_can_be_told": _share(known),
+        **{
+            f"by_{group}": {name: _share(rights) for name, rights in sorted(found.items())}
+            for group, found in groups.items()
+        },
+    }
+
+
+def _length(words: int) -> str:
+    return next((name for most, name in _LENGTHS if words <= most), "11+")
+
+
+def _share(right: Sequence[bool]) -> dict[str, float]:
+    accuracy = round(sum(right) / len(right), 4) if right else 0.0
+    return {"texts": len(right), "accuracy": accuracy}

@@ -1,0 +1,195 @@
+"""Measures what a search finds: the suite `retrieval`.
+
+The corpus is ingested as the command does it, into an index that is thrown away, and the questions
+are asked of the searcher that answers users: with all levels, and with each level alone.
+"""
+
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from deploy.evaluation.questions import GoldQuestion, corpus_of, questions_of
+from deploy.evaluation.ranking import Ranking, compute_scores
+from knowledge.embedding import Embedder, local_embedder
+from knowledge.index.embedded import open_embedded
+from knowledge.index.port import Index
+from knowledge.index.qdrant import Identity
+from knowledge.ingestion import ingest
+from knowledge.ingestion_report import IngestionResult, PlainReport
+from knowledge.isolation.limits import ReadingLimits
+from knowledge.isolation.reader_process import ReaderProcess
+from knowledge.port import Findings, Searcher
+from knowledge.rule_descriptions import RuleDescriber
+from knowledge.search.searcher import LevelSearcher
+from knowledge.search.weights import Weights
+
+# A page gives five chunks at most: enough for ten pages.
+LIMIT = 50
+
+Figures = dict[str, object]
+
+
+async def evaluate(data: Path, *, embedder: Embedder | None = None) -> Figures:
+    """Return the figures of a folder; raises `UnknownFormatError` when it holds something else."""
+    corpus = corpus_of(data)
+    questions = questions_of(data, limit=LIMIT)
+    model = _Remembering(local_embedder() if embedder is None else embedder)
+    with tempfile.TemporaryDirectory(prefix="refdesk-evaluate-") as folder:
+        identity = Identity("evaluate", "retrieval", model.name, model.dimensions)
+        index = await open_embedded(Path(folder), identity)
+        try:
+            result = await _ingest(corpus, index, model)
+            return {
+                "suite": "retrieval",
+                "data": data.name,
+                **await _counts(index, questions, result),
+                **await _measure(index, model, questions),
+            }
+        finally:
+            await index.close()
+
+
+class _Remembering:
+    """Embeds each question once, so that levels are compared and timed without the model."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.name = embedder.name
+        self.dimensions = embedder.dimensions
+        self._embedder = embedder
+        self._known: dict[str, Sequence[float]] = {}
+        self.remembers = False
+
+    async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        if not self.remembers:
+            return await self._embedder.embed(texts)
+        missing = [text for text in texts if text not in self._known]
+        if missing:
+            self._known.update(zip(missing, await self._embedder.embed(missing), strict=True))
+        return [self._known[text] for text in texts]
+
+
+async def _ingest(corpus: Sequence[Path], index: Index, embedder: Embedder) -> IngestionResult:
+    with ReaderProcess(ReadingLimits()) as reader:
+        return await ingest(
+            corpus,
+            index,
+            embedder,
+            RuleDescriber(),
+            reader,
+            PlainReport(lambda _line: None),
+            language_of=lambda _text: "en",
+        )
+
+
+async def _counts(
+    index: Index, questions: Sequence[GoldQuestion], result: IngestionResult
+) -> Figures:
+    info = await index.info()
+    return {
+        "documents": info.documents,
+        "chunks": info.chunks,
+        "questions": len(questions),
+        "unreadable": len(result.failed),
+        "ingestion": {
+            "seconds": round(result.seconds, 1),
+            "chunks_per_second": round(result.chunks / max(result.seconds, 1e-9), 1),
+        },
+    }
+
+
+async def _measure(index: Index, model: _Remembering, questions: Sequence[GoldQuestion]) -> Figures:
+    searcher = LevelSearcher(index, model)
+    await searcher.warm()
+    whole = await _measure_milliseconds(searcher, questions[:50])
+    model.remembers = True
+    for asked in questions:
+        await searcher.search(asked.request)
+    rankings, milliseconds = await _rank(searcher, questions)
+    return {
+        "milliseconds": {
+            "search": _spread(milliseconds),
+            "search_and_embedding": _spread(whole),
+        },
+        "fused": compute_scores(rankings),
+        "levels": {
+            name: compute_scores(
+                (await _rank(LevelSearcher(index, model, weights=alone), questions))[0]
+            )
+            for name, alone in levels_alone().items()
+        },
+        "languages": _by(questions, rankings, lambda asked: asked.language),
+        "kinds": _by(questions, rankings, lambda asked: asked.kind),
+    }
+
+
+def levels_alone() -> dict[str, Weights]:
+    """Return weights that leave one level each."""
+    usual = Weights()
+    nothing = replace(
+        usual,
+        keywords=0.0,
+        keywords_labels=0.0,
+        semantic=0.0,
+        hierarchical=0.0,
+        summary_lead=0.0,
+        summary_text=0.0,
+        summary_centre=0.0,
+    )
+    return {
+        "keywords": replace(
+            nothing, keywords=usual.keywords, keywords_labels=usual.keywords_labels
+        ),
+        "semantic": replace(nothing, semantic=usual.semantic),
+        "hierarchical": replace(nothing, hierarchical=usual.hierarchical),
+        "summary": replace(
+            nothing,
+            summary_lead=usual.summary_lead,
+            summary_text=usual.summary_text,
+            summary_centre=usual.summary_centre,
+        ),
+    }
+
+
+async def _rank(
+    searcher: Searcher, questions: Sequence[GoldQuestion]
+) -> tuple[list[Ranking], list[float]]:
+    rankings: list[Ranking] = []
+    milliseconds: list[float] = []
+    for asked in questions:
+        started = time.perf_counter()
+        findings = await searcher.search(asked.request)
+        milliseconds.append(1000 * (time.perf_counter() - started))
+        rankings.append(Ranking(_pages(findings), asked.gold))
+    return rankings, milliseconds
+
+
+async def _measure_milliseconds(
+    searcher: Searcher, questions: Sequence[GoldQuestion]
+) -> list[float]:
+    return (await _rank(searcher, questions))[1]
+
+
+def _pages(findings: Findings) -> list[str]:
+    return list(dict.fromkeys(hit.page for hit in findings.hits))
+
+
+def _by(
+    questions: Sequence[GoldQuestion],
+    rankings: Sequence[Ranking],
+    key: Callable[[GoldQuestion], str],
+) -> dict[str, dict[str, float]]:
+    groups: dict[str, list[Ranking]] = {}
+    for asked, ranking in zip(questions, rankings, strict=True):
+        groups.setdefault(key(asked), []).append(ranking)
+    return {name: compute_scores(groups[name]) for name in sorted(groups) if name}
+
+
+def _spread(milliseconds: Sequence[float]) -> dict[str, float]:
+    """Return the median and the 95th percentile."""
+    ordered = sorted(milliseconds)
+    return {
+        "p50": round(ordered[len(ordered) // 2], 2),
+        "p95": round(ordered[min(len(ordered) * 95 // 100, len(ordered) - 1)], 2),
+    }

@@ -1,0 +1,136 @@
+"""Walks one question through the real manager and the real agents, without a broker.
+
+Envelopes are handed from the manager to an agent and back in this process, until the manager
+finishes the question. Nothing is remembered from one question to the next.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from agents.agent import Agent
+from broker.port import Delivery, Finish, Forward, Settlement
+from config.settings import Settings
+from config.texts import load_texts
+from deploy.assembly.agent_factory import AgentFactory
+from deploy.assembly.knowledge import Knowledge
+from envelope.conversation import Turn
+from envelope.envelope import Envelope, decode
+from envelope.memory_read import MemoryFound
+from envelope.memory_write import MemoryWrite
+from envelope.question import Question
+from envelope.role import Role
+from knowledge.language.detector import ScriptAndNgramDetector
+from llm.offline.model import OfflineModel
+from llm.port import Model
+from manager.flow import ASSISTANT, Flow
+from manager.machine import Limits
+from manager.manager import Manager
+from memory.port import Ended, Remembered
+from worker.agent_handler import AgentHandler
+
+_LONG_SECONDS = 600.0
+
+
+class EvaluationDesk:
+    """One desk over one collection; questions are independent of each other."""
+
+    def __init__(self, settings: Settings, knowledge: Knowledge) -> None:
+        offline = OfflineModel()
+
+        def model(_task: str) -> Model:
+            return offline
+
+        self._staff = AgentFactory(settings, knowledge, model, ScriptAndNgramDetector())
+        self._settings = settings
+        self._handlers: dict[str, AgentHandler] = {}
+
+    async def ask(self, text: str, history: Sequence[Turn] = ()) -> tuple[Finish, Envelope]:
+        """Return how the question ended, and the envelope as it was then."""
+        manager = self._manager(tuple(history[-self._settings.history_turns :]))
+        envelope = _make_envelope(text)
+        while True:
+            settled = await manager.handle(_delivery(envelope), envelope)
+            if isinstance(settled, Finish):
+                return settled, envelope
+            envelope = _decode_forwarded(settled)
+            settled = await self._handler(envelope.target_role).handle(
+                _delivery(envelope), envelope
+            )
+            envelope = _decode_forwarded(settled)
+
+    def _manager(self, history: tuple[Turn, ...]) -> Manager:
+        return Manager(
+            Flow(ASSISTANT),
+            _FixedHistory(history),
+            load_texts(),
+            limits=Limits(
+                research=self._settings.max_research,
+                regenerate=self._settings.max_regenerate,
+                rounds=self._settings.max_clarification_rounds,
+                process_count=self._settings.max_process_count,
+                total_time_seconds=_LONG_SECONDS,
+            ),
+            quality_threshold=self._settings.quality_score_threshold,
+        )
+
+    def _handler(self, role: str) -> AgentHandler:
+        if role not in self._handlers:
+            agent: Agent[Any, Any] = self._staff.agent(role)
+            self._handlers[role] = AgentHandler(agent, limit_seconds=_LONG_SECONDS)
+        return self._handlers[role]
+
+
+class _FixedHistory:
+    """A memory that recalls one given history and keeps nothing."""
+
+    def __init__(self, history: tuple[Turn, ...]) -> None:
+        self._history = history
+
+    async def recall(self, question: Question) -> Remembered:
+        return Remembered(history=self._history, kept=len(self._history))
+
+    def reads(self, question: Question) -> None:
+        return None
+
+    def parse_recall(self, found: MemoryFound) -> Remembered:
+        return Remembered(history=self._history, kept=len(self._history))
+
+    async def overflowing(self, question: Question, *, kept: int, added: int) -> tuple[Turn, ...]:
+        return ()
+
+    def writes(self, question: Question, ended: Ended) -> tuple[MemoryWrite, ...]:
+        return ()
+
+
+def _make_envelope(text: str) -> Envelope:
+    return Envelope(
+        tenant="evaluate",
+        assistant="desk",
+        channel="evaluate",
+        conversation_id="conversation",
+        message_id="message",
+        create_ts=0.0,
+        update_ts=0.0,
+        deadline_ts=_LONG_SECONDS,
+        target_role=Role.MANAGER.value,
+        payload={"text": text},
+    )
+
+
+def _delivery(envelope: Envelope) -> Delivery:
+    return Delivery(
+        entry_id="0-1",
+        role=envelope.target_role,
+        shard=0,
+        consumer="evaluate",
+        count=1,
+        question=envelope.question,
+        frame=b"",
+        remaining_seconds=_LONG_SECONDS,
+    )
+
+
+def _decode_forwarded(settled: Settlement) -> Envelope:
+    if not isinstance(settled, Forward):
+        raise TypeError(f"expected an envelope to be sent on, found {type(settled).__name__}")
+    return decode(settled.sends[0].whole())

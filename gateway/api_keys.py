@@ -1,0 +1,118 @@
+"""Keys of the HTTP door: what they open, how they are made, and how they are recognised.
+
+A key's token is `refdesk_<kind>_<id>_<secret>`. Only its SHA-256 is stored: the secret has 256
+random bits, so that nothing slower is needed against guessing. A public key stands in the page of a
+website, where everybody can read it: it works from its origins alone, and each conversation opened
+with it has a token of its own.
+"""
+
+import hashlib
+import hmac
+import re
+import secrets
+import time
+from enum import StrEnum
+from typing import Literal
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, Field, field_validator, model_validator
+
+from envelope.question import NAME
+
+_TOKEN = re.compile(r"refdesk_(?:secret|public)_([0-9a-f]{12})_[A-Za-z0-9_-]{43}")
+_ORIGIN = re.compile(r"https?://(?:[a-z0-9.-]{1,253}|\[[0-9a-f:]{2,39}\])(?::\d{1,5})?", re.ASCII)
+
+OWN_PORTS = {"http": 80, "https": 443}
+"""Browsers leave out a port that is the scheme's own."""
+
+
+class Scope(StrEnum):
+    """What a key may be used for."""
+
+    ASK = "ask"
+    READ = "read"
+    FORGET = "forget"
+    FEEDBACK = "feedback"
+    METRICS = "metrics"
+
+
+DEFAULT_SCOPES = frozenset(Scope) - {Scope.METRICS}
+
+
+class Key(BaseModel, frozen=True, extra="forbid"):
+    """A key as it is stored; the quotas count over all gateway processes, None: no limit."""
+
+    id: str = Field(pattern=r"^[0-9a-f]{12}$")
+    kind: Literal["secret", "public"]
+    digest: str = Field(pattern=r"^[0-9a-f]{64}$", description="SHA-256 of the token", repr=False)
+    tenant: str = Field(pattern=NAME)
+    assistants: tuple[str, ...] = Field((), description="empty: every one of the tenant")
+    scopes: frozenset[Scope] = DEFAULT_SCOPES
+    origins: tuple[str, ...] = Field((), description="of a public key")
+    note: str = Field("", max_length=200, description="for whom it was made")
+    requests_per_minute: int | None = Field(None, ge=1)
+    questions_per_day: int | None = Field(None, ge=1)
+    visitor_questions_per_day: int | None = Field(None, ge=1, description="of a public key")
+    created_at: float
+    expires_at: float | None = None
+    revoked_at: float | None = None
+
+    @field_validator("origins")
+    @classmethod
+    def _are_origins(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for origin in value:
+            if _ORIGIN.fullmatch(origin) is None:
+                raise ValueError(f"expected an origin such as https://acme.com, found {origin!r}")
+        return value
+
+    @model_validator(mode="after")
+    def _public_keys_have_origins(self) -> "Key":
+        if self.kind == "public" and not self.origins:
+            raise ValueError("a public key needs the origins it may be used from")
+        if self.kind == "public" and Scope.METRICS in self.scopes:
+            raise ValueError("a public key must not open metrics")
+        if self.kind == "secret" and (self.origins or self.visitor_questions_per_day):
+            raise ValueError("only public keys have origins and limits for a visitor")
+        return self
+
+    def opens(self, token: str, *, now: float) -> bool:
+        """Whether this is the key's own token, and the key still is good."""
+        return hmac.compare_digest(digest_of(token), self.digest) and self.is_good(now=now)
+
+    def is_good(self, *, now: float) -> bool:
+        """Whether the key was not revoked and has not expired."""
+        expired = self.expires_at is not None and now >= self.expires_at
+        return not expired and self.revoked_at is None
+
+
+def make_key(kind: Literal["secret", "public"], **fields: object) -> tuple[Key, str]:
+    """Return a new key and its token, which cannot be had again; raises ValueError."""
+    id_ = secrets.token_hex(6)
+    token = f"refdesk_{kind}_{id_}_{secrets.token_urlsafe(32)}"
+    made = {"id": id_, "kind": kind, "digest": digest_of(token), "created_at": time.time()}
+    return Key.model_validate({**fields, **made}), token
+
+
+def id_of(token: str) -> str | None:
+    """Return the id within a token, or None when it is no token of ours."""
+    found = _TOKEN.fullmatch(token)
+    return found[1] if found else None
+
+
+def origin_in(text: str) -> str | None:
+    """Return the origin that a browser sends for this address, or None where there is none."""
+    address = text.strip() if "://" in text else f"https://{text.strip()}"
+    try:
+        parts = urlsplit(address)
+        host, port = (parts.hostname or "").encode("idna").decode(), parts.port
+    except ValueError:
+        return None
+    shown = f"[{host}]" if ":" in host else host
+    own = port is None or port == OWN_PORTS.get(parts.scheme)
+    origin = f"{parts.scheme}://{shown}{'' if own else f':{port}'}"
+    return origin if host and _ORIGIN.fullmatch(origin) else None
+
+
+def digest_of(token: str) -> str:
+    """Return what is stored of a token."""
+    return hashlib.sha256(token.encode(errors="replace")).hexdigest()

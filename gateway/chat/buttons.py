@@ -1,0 +1,76 @@
+"""Gives buttons short tokens; what they stand for is kept on our side.
+
+A token is a keyed hash of the question and the button's place: an answer that is rendered again has
+the same tokens, and nobody can guess one.
+"""
+
+import hashlib
+
+from pydantic import BaseModel
+
+from envelope.question import Question
+from gateway.answer import Answer
+from gateway.chat.formatting.marked_text import plain_title
+from gateway.chat.ports import Button, ChannelTexts, PushMemory
+
+TOKEN_BYTES = 15
+THUMBS = ("up", "down")
+
+
+class Choice(BaseModel, frozen=True, extra="forbid"):
+    """What a button stands for: a text to ask, a thumb to give, or a language to answer in."""
+
+    question: Question
+    number: str
+    label: str
+    ask: str = ""
+    thumb: str = ""
+    language: str = ""
+
+
+class Buttons:
+    """Makes and knows the buttons of a channel."""
+
+    def __init__(self, memory: PushMemory, *, secret: str) -> None:
+        self._memory = memory
+        self._secret = hashlib.sha256(secret.encode()).digest()
+
+    async def of(self, question: Question, answer: Answer, *, thumbs: bool) -> list[Button]:
+        """Return the buttons under an answer."""
+        made = []
+        for number, action in enumerate(answer.suggested_actions):
+            label = plain_title(action.label)
+            if action.kind == "source":
+                if action.url is not None:
+                    made.append(Button(label, "", action.kind, action.url))
+                continue
+            choice = Choice(question=question, number=str(number), label=label, ask=action.value)
+            made.append(Button(label, await self.store(choice), action.kind))
+        if thumbs and answer.outcome.value == "answered":
+            for thumb in THUMBS:
+                choice = Choice(question=question, number=thumb, label=thumb, thumb=thumb)
+                made.append(Button("", await self.store(choice), thumb))
+        return made
+
+    async def of_languages(self, question: Question, texts: ChannelTexts) -> list[Button]:
+        """Return a button for each language there is, named in itself."""
+        made = []
+        for language in texts.languages:
+            label = texts.text(f"language_{language}", language)
+            choice = Choice(question=question, number=language, label=label, language=language)
+            made.append(Button(label, await self.store(choice), "language"))
+        return made
+
+    async def store(self, choice: Choice) -> str:
+        """Keep what a button stands for; return its token."""
+        name = "\x1f".join((*choice.question.conversation, choice.question.message_id))
+        token = hashlib.blake2b(
+            f"{name}\x1f{choice.number}".encode(), key=self._secret, digest_size=TOKEN_BYTES
+        ).hexdigest()
+        await self._memory.put_token(token, choice.model_dump_json(), choice.question)
+        return token
+
+    async def choice(self, token: str) -> Choice | None:
+        """Return what a token stands for, while it is kept."""
+        found = await self._memory.token(token)
+        return None if found is None else Choice.model_validate_json(found)

@@ -1,0 +1,172 @@
+"""A push door at work: takes in, delivers, and runs beside what the platform need not wait for."""
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from uuid import uuid4
+
+import structlog
+
+from broker.errors import BrokerError
+from envelope.question import Question
+from gateway.chat.buttons import Buttons, Choice
+from gateway.chat.delivery import ReplyDelivery
+from gateway.chat.errors import PushError
+from gateway.chat.intake.declining import Declining
+from gateway.chat.intake.inbound import Intake
+from gateway.chat.intake.lost_questions import Losses
+from gateway.chat.intake.post_erasure import PostEraser
+from gateway.chat.intake.submission import MessageSubmitter
+from gateway.chat.ports import (
+    Channel,
+    ChannelTexts,
+    ChatPolicy,
+    Incoming,
+    PushBroker,
+    PushMemory,
+    Tally,
+    Thumbs,
+)
+from gateway.chat.typing_indicator import TypingIndicator
+from gateway.desk import Desk
+from gateway.limits.people import People
+from gateway.port import Feedback
+
+log = structlog.get_logger("gateway")
+
+CANCEL_AGAIN_SECONDS = 0.05
+
+
+class ChatChannel:
+    """Everything between a platform's events and its posts; the same for every channel."""
+
+    def __init__(
+        self,
+        channel: Channel,
+        *,
+        desk: Desk,
+        broker: PushBroker,
+        memory: PushMemory,
+        thumbs: Thumbs,
+        texts: ChannelTexts,
+        manners: ChatPolicy,
+        secret: str,
+        people: People,
+        unavailable: tuple[type[Exception], ...] = (),
+    ) -> None:
+        self.channel = channel
+        self.memory = memory
+        self.texts = texts
+        self.manners = manners
+        self.tally = Tally()
+        self.refusals = Tally()
+        self.buttons = Buttons(memory, secret=secret)
+        self._desk = desk
+        self._thumbs = thumbs
+        self.unavailable: tuple[type[Exception], ...] = (PushError, BrokerError, *unavailable)
+        self._tasks: asyncio.TaskGroup | None = None
+        self._beside: set[asyncio.Task[None]] = set()
+        signs = TypingIndicator(memory, channel, deadline_seconds=manners.deadline_seconds)
+        self._delivery = ReplyDelivery(
+            broker.result_list(channel.name, f"{channel.name}-{uuid4().hex[:12]}"),
+            memory,
+            channel,
+            self.buttons,
+            texts,
+            manners=manners,
+            signs=signs,
+            forgetting=PostEraser(desk, memory),
+            tally=self.tally,
+        )
+        asking = MessageSubmitter(
+            desk,
+            broker,
+            memory,
+            channel,
+            texts,
+            manners,
+            signs=signs,
+            losses=Losses(desk, memory, self._delivery.show),
+            spawn=self.spawn,
+        )
+        self.declining = Declining(memory, channel, texts, tally=self.refusals, spawn=self.spawn)
+        self.intake = Intake(
+            asking,
+            memory,
+            people=people,
+            declining=self.declining,
+            default_language=manners.default_language,
+        )
+
+    def name_question(self, conversation_id: str, message_id: str) -> Question:
+        """Return the full name of a message of this door."""
+        return self._desk.name_question(conversation_id, message_id)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Deliver while inside; what is not shown then is taken over by another process."""
+        async with asyncio.TaskGroup() as tasks:
+            self._tasks = tasks
+            delivering = tasks.create_task(self._delivery.run())
+            try:
+                yield
+            finally:
+                self._tasks = None
+                await _cancel_until_done({delivering, *self._beside})
+
+    def spawn(self, work: Coroutine[None, None, None]) -> None:
+        """Run something that nobody waits for; what goes wrong with it is logged."""
+        if self._tasks is None:
+            work.close()
+            return
+        task = self._tasks.create_task(self._run_logged(work))
+        self._beside.add(task)
+        task.add_done_callback(self._beside.discard)
+
+    async def submit_choice(
+        self,
+        choice: Choice,
+        *,
+        post: dict[str, str],
+        order: float,
+        language: str | None,
+        person: str = "",
+    ) -> None:
+        """Take a pressed button as the message it stands for, or as a thumb."""
+        if choice.thumb:
+            await self._thumbs.give_feedback(choice.question, Feedback(thumb=choice.thumb))
+            return
+        asked = self.name_question(
+            choice.question.conversation_id, f"{choice.question.message_id}.{choice.number}"
+        )
+        await self.intake.accept(
+            Incoming(
+                question=asked,
+                text=choice.ask or choice.label,
+                post=post,
+                order=order,
+                language=language,
+                command="set_language" if choice.language else None,
+                arguments=(choice.language,) if choice.language else (),
+                alone=True,
+                person=person,
+            )
+        )
+
+    async def _run_logged(self, work: Coroutine[None, None, None]) -> None:
+        try:
+            await work
+        except self.unavailable as error:
+            log.warning("beside_failed", channel=self.channel.name, error=str(error))
+        except Exception as error:
+            # What nobody waits for must not end the door.
+            log.error("beside_failed", channel=self.channel.name, exc_info=error)
+            self.tally.add("beside_failed")
+
+
+async def _cancel_until_done(tasks: "set[asyncio.Task[None]]") -> None:
+    """Cancel tasks until they have ended: a client may lose a cancellation inside a command."""
+    while tasks:
+        for task in tasks:
+            task.cancel()
+        _, tasks = await asyncio.wait(tasks, timeout=CANCEL_AGAIN_SECONDS)

@@ -1,0 +1,240 @@
+"""Shows each outcome of a channel where its question was asked, once, and acknowledges then."""
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+
+import structlog
+
+from broker.errors import BrokerUnavailableError
+from broker.port import Fields
+from broker.replies.result_list import Result
+from broker.transport.outage import Outage
+from envelope.outcome import Outcome
+from gateway.answer import Answer, answer_of
+from gateway.chat.buttons import Buttons
+from gateway.chat.cancellation import raise_if_cancelled
+from gateway.chat.errors import GoneError, LaterError, NeverError, PushError
+from gateway.chat.intake.post_erasure import PostEraser
+from gateway.chat.ports import Channel, ChannelTexts, ChatPolicy, PushMemory, Results, Shown, Tally
+from gateway.chat.retry import retry
+from gateway.chat.typing_indicator import TypingIndicator
+from gateway.source_urls import opens_in
+
+log = structlog.get_logger("gateway")
+
+SLOTS = 32
+"""So many outcomes are shown at once, for each shard."""
+BLOCK_SECONDS = 1.0
+AWAY_SECONDS = 0.5
+MOST_DELIVERIES = 20
+"""An outcome that could not be shown so often is given up, unless the platform says: later."""
+ELLIPSIS = "…"
+"""What the further posts of a long answer say before they say their part."""
+
+
+class ReplyDelivery:
+    """Takes replies from the result list until cancelled."""
+
+    def __init__(
+        self,
+        results: Results,
+        memory: PushMemory,
+        channel: Channel,
+        buttons: Buttons,
+        texts: ChannelTexts,
+        *,
+        manners: ChatPolicy,
+        signs: TypingIndicator,
+        forgetting: PostEraser,
+        tally: Tally,
+    ) -> None:
+        self._results = results
+        self._memory = memory
+        self._channel = channel
+        self._buttons = buttons
+        self._texts = texts
+        self._manners = manners
+        self._signs = signs
+        self._forgetting = forgetting
+        self._tally = tally
+        self._running: dict[tuple[int, str], Result] = {}
+        self._outage = Outage()
+        self._ended = asyncio.Event()
+
+    async def run(self) -> None:
+        """Deliver for ever; what was taken and not shown is left to whoever takes it over."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._renew_waiting())
+            while True:
+                for result in await self._take():
+                    key = result.shard, result.entry_id
+                    is_new = key not in self._running
+                    self._running[key] = result
+                    if is_new:
+                        tasks.create_task(self._one(result))
+
+    async def _take(self) -> Sequence[Result]:
+        while len(self._running) >= SLOTS:
+            self._ended.clear()
+            await self._ended.wait()
+        slots = SLOTS - len(self._running)
+        try:
+            results = await self._results.take(slots=slots, block_seconds=BLOCK_SECONDS)
+        except BrokerUnavailableError as error:
+            self._outage.record_failure("results", error)
+            await asyncio.sleep(AWAY_SECONDS)
+            return ()
+        self._outage.record_success()
+        return results
+
+    async def _renew_waiting(self) -> None:
+        """Keep from others what waits here for its turn at the platform."""
+        while True:
+            raise_if_cancelled()
+            await asyncio.sleep(self._results.renew_seconds)
+            try:
+                await self._results.renew(list(self._running.values()))
+            except BrokerUnavailableError as error:
+                self._outage.record_failure("renew", error)
+
+    async def _one(self, result: Result) -> None:
+        try:
+            if await self._is_done(result):
+                await self._results.mark_delivered([result])
+        except BrokerUnavailableError as error:
+            # It stays on the list, and is shown as it is when it comes again.
+            self._outage.record_failure("delivered", error)
+        finally:
+            del self._running[result.shard, result.entry_id]
+            self._ended.set()
+
+    async def _is_done(self, result: Result) -> bool:
+        """Show an outcome; whether nothing is left to do about it, also because it is hopeless."""
+        try:
+            await self.show(result)
+        except Exception as error:  # noqa: BLE001 - one outcome must not keep others from people
+            return self._record_failure(result, error)
+        return True
+
+    def _record_failure(self, result: Result, error: Exception) -> bool:
+        """Write down a failure; whether to give up."""
+        is_told = isinstance(error, LaterError) and error.told
+        tried_enough = result.count >= MOST_DELIVERIES and not is_told
+        hopeless = isinstance(error, NeverError) or tried_enough
+        log.error(
+            "delivery_given_up" if hopeless else "delivery_failed",
+            channel=self._channel.name,
+            conversation_id=result.question.conversation_id,
+            message_id=result.question.message_id,
+            delivery=result.count,
+            error=str(error) if isinstance(error, PushError) else type(error).__name__,
+            exc_info=None if isinstance(error, PushError) else error,
+        )
+        self._tally.add("given_up" if hopeless else "failed")
+        return hopeless
+
+    async def show(self, result: Result) -> None:
+        """Show an outcome once; what was shown before is not shown again."""
+        question = result.question
+        known = await self._memory.fields(question)
+        post: Mapping[str, str] = json.loads(known.get("post", "{}"))
+        if not post:
+            await self._forget(result)
+            raise NeverError("nobody knows any more where this outcome belongs")
+        is_merged = bool(result.reply.get("merged_into"))
+        is_withdrawn = "withdrawn" in known and result.outcome == Outcome.SUPERSEDED
+        if not (is_withdrawn or is_merged or "shown" in known):
+            try:
+                await self._post(result, known, post)
+            except NeverError:
+                # Nobody goes on typing for whom nothing can be shown.
+                await self._forget(result)
+                await self._memory.close(question)
+                raise
+            await self._forget(result)
+            await self._memory.note(question, shown="1")
+        await self._memory.close(question)
+        # What is posted or noted from now on sees that the question is closed.
+        if is_withdrawn:
+            await self._remove(await self._memory.fields(question), post)
+        if not is_merged:
+            await self._signs.rest(question, post)
+        self._tally.add(result.outcome)
+
+    async def _forget(self, result: Result) -> None:
+        """Forget what a command made the desk forget, whether or not its reply can be shown."""
+        forgot = result.reply.get("forgot")
+        if not forgot:
+            return
+        for end in await self._forgetting.find_undelivered(result.question):
+            with suppress(NeverError):
+                await self.show(end)
+        await self._forgetting.forget(result.question, str(forgot))
+
+    async def _post(
+        self, result: Result, known: Mapping[str, str], post: Mapping[str, str]
+    ) -> None:
+        shown = await self._make_shown(result, known, post)
+        # Beside the event loop: a very long answer must not keep the others waiting.
+        parts = await asyncio.to_thread(self._channel.parts, shown)
+        ids = [await self._id(result, known, post, number) for number in range(len(parts))]
+        for number, (id_, part) in enumerate(zip(ids, parts, strict=True)):
+            await self._edit(result, post, number, id_, part)
+
+    async def _make_shown(
+        self, result: Result, known: Mapping[str, str], post: Mapping[str, str]
+    ) -> Shown:
+        language = known.get("language", self._manners.default_language)
+        opens = opens_in(self._manners.documentation)
+        answer = answer_of(result.reply, words=self._texts.text, language=language, opens=opens)
+        fixed = known.get("fixed", "")
+        if not fixed and _tells_language(answer):
+            language = answer.language
+            await self._memory.note_about(result.question, language=language)
+        if fixed == "language":
+            buttons = await self._buttons.of_languages(result.question, self._texts)
+        else:
+            thumbs = self._manners.thumbs and not fixed
+            buttons = await self._buttons.of(result.question, answer, thumbs=thumbs)
+        return Shown(result.question, answer, post, language, fixed, buttons)
+
+    async def _id(
+        self, result: Result, known: Mapping[str, str], post: Mapping[str, str], number: int
+    ) -> str:
+        """Return the id of a post that may be edited; make it when there is none."""
+        if (id_ := known.get(str(number))) is not None:
+            return id_
+        made = await retry(lambda: self._channel.placeholder(post, ELLIPSIS), what="placeholder")
+        if made is None:
+            raise NeverError("a post was made and has no id")
+        stands = await self._memory.first(result.question, str(number), made)
+        if stands != made:
+            await retry(lambda: self._channel.remove(post, made), what="remove")
+        return stands
+
+    async def _edit(
+        self, result: Result, post: Mapping[str, str], number: int, id_: str, part: Fields
+    ) -> None:
+        try:
+            await retry(lambda: self._channel.edit(post, id_, part), what="edit")
+        except GoneError:
+            # Somebody deleted it; the outcome is owed all the same.
+            again = await retry(
+                lambda: self._channel.placeholder(post, ELLIPSIS), what="placeholder"
+            )
+            if again is None:
+                raise
+            await self._memory.note(result.question, **{str(number): again})
+            await retry(lambda: self._channel.edit(post, again, part), what="edit")
+
+    async def _remove(self, known: Mapping[str, str], post: Mapping[str, str]) -> None:
+        for id_ in [value for name, value in known.items() if name.isdecimal()]:
+            await retry(partial(self._channel.remove, post, id_), what="remove")
+
+
+def _tells_language(answer: Answer) -> bool:
+    said = {Outcome.ANSWERED, Outcome.CLARIFICATION, Outcome.REFUSED}
+    return answer.outcome in said and answer.termination_reason != "deadline"

@@ -1,0 +1,1 @@
+"""Text of answers as chat platforms take it."""

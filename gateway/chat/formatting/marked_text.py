@@ -1,0 +1,225 @@
+"""Turns Markdown into plain text with marks, which each platform can be told in its own words."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from citations.addresses import find_addresses, page_of
+from gateway.answer import Source
+
+BULLET = "• "
+RULE = "———"
+_MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("strikethrough")
+_INLINE = {"strong": "bold", "em": "italic", "s": "strike"}
+
+
+_TICKS = re.compile("`+")
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """From `start` to `end` (characters) the text is `kind`; `detail`: an address, or a language.
+
+    Kinds: bold, italic, strike, code, pre, quote, link. Marks nest; they never cross.
+    """
+
+    start: int
+    end: int
+    kind: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """A text and its marks, outer ones first."""
+
+    text: str
+    marks: tuple[Mark, ...] = ()
+
+    def slice(self, start: int, end: int) -> "Marked":
+        """Return a piece without white space around it; what was marked in it stays so.
+
+        Where it begins within code, the indentation of its first line stays.
+        """
+        piece = self.text[start:end]
+        end = start + len(piece.rstrip())
+        start = self._begun(start, start + len(piece) - len(piece.lstrip()))
+        marks = (
+            Mark(max(mark.start, start) - start, min(mark.end, end) - start, mark.kind, mark.detail)
+            for mark in self.marks
+            if mark.start < end and mark.end > start
+        )
+        return Marked(self.text[start:end], tuple(marks))
+
+    def _begun(self, start: int, first: int) -> int:
+        """Return where a piece begins whose first character that shows is `first`."""
+        for mark in self.marks:
+            if mark.kind == "pre" and mark.start <= first < mark.end:
+                start = max(start, mark.start)
+                return max(start, self.text.rfind("\n", start, first) + 1)
+        return first
+
+
+def parse_marked(markdown: str) -> Marked:
+    """Return a Markdown text as plain text with marks; never nothing where something stood."""
+    writer = _Writer()
+    for token in _MARKDOWN.parse(markdown):
+        writer.write(token)
+    text = writer.text()
+    if not text.strip():
+        return Marked(markdown.strip())
+    writer.marks.reverse()  # of two that cover the same, the outer one ended last
+    return Marked(text.rstrip("\n"), tuple(sorted(writer.marks, key=_outer_first)))
+
+
+def keep_source_links(text: Marked, sources: Sequence[Source]) -> Marked:
+    """Return a text in which links go to pages of the answer's sources alone."""
+    pages = {page_of(place) for source in sources for place in (source.link, source.url) if place}
+    kept = (mark for mark in text.marks if mark.kind != "link" or page_of(mark.detail) in pages)
+    return Marked(text.text, tuple(kept))
+
+
+def with_addresses_as_code(text: Marked) -> Marked:
+    """Return a text in which every address is code or a link.
+
+    Where a platform makes links of whatever looks like an address, it leaves code alone.
+    """
+    settled = [mark for mark in text.marks if mark.kind in {"link", "code", "pre"}]
+    found = (
+        Mark(one.start, one.end, "code")
+        for one in find_addresses(text.text, any_name=True)
+        if not any(mark.start < one.end and one.start < mark.end for mark in settled)
+    )
+    return Marked(text.text, tuple(sorted((*text.marks, *found), key=_outer_first)))
+
+
+def _outer_first(mark: Mark) -> tuple[int, int]:
+    return mark.start, -mark.end
+
+
+@dataclass(slots=True)
+class _Writer:
+    parts: list[str] = field(default_factory=list)
+    length: int = 0
+    marks: list[Mark] = field(default_factory=list)
+    lists: list[int] = field(default_factory=list)
+    begun: list[tuple[int, str, str]] = field(default_factory=list)
+    sign_end: int = -1
+    """Where the text ends while nothing stands behind an item's sign yet."""
+
+    def text(self) -> str:
+        """Return what was written."""
+        return "".join(self.parts)
+
+    def write(self, token: Token) -> None:
+        match token.type:
+            case "inline":
+                self._inline(token.children or [])
+            case "fence" | "code_block":
+                self._gap(2)
+                self._write_marked(
+                    token.content.rstrip("\n"), "pre", token.info.strip().split(" ")[0]
+                )
+            case "hr":
+                self._gap(2)
+                self._add(RULE)
+            case "html_block":
+                self._gap(2)
+                self._add(token.content.rstrip("\n"))
+            case kind:
+                self._structure(kind, token)
+
+    def _structure(self, kind: str, token: Token) -> None:
+        match kind:
+            case "paragraph_open":
+                self._gap(1 if token.hidden else 2)
+            case "heading_open" | "blockquote_open":
+                self._gap(2)
+                self._begin("bold" if kind.startswith("heading") else "quote")
+            case "heading_close" | "blockquote_close":
+                self._end()
+            case "bullet_list_open" | "ordered_list_open":
+                self._list(kind, token)
+            case "bullet_list_close" | "ordered_list_close":
+                self.lists.pop()
+            case "list_item_open":
+                self._item()
+            case _:
+                pass
+
+    def _list(self, kind: str, token: Token) -> None:
+        self._gap(1 if self.lists else 2)
+        start = int(token.attrs.get("start", 1)) if kind.startswith("ordered") else -1
+        self.lists.append(start)
+
+    def _item(self) -> None:
+        self._gap(1)
+        number = self.lists[-1]
+        self._add("  " * (len(self.lists) - 1) + (BULLET if number < 0 else f"{number}. "))
+        if number >= 0:
+            self.lists[-1] += 1
+        self.sign_end = self.length
+
+    def _inline(self, tokens: Sequence[Token]) -> None:
+        for token in tokens:
+            kind, _, side = token.type.rpartition("_")
+            match token.type:
+                case "softbreak" | "hardbreak":
+                    self._add("\n")
+                case "code_inline":
+                    self._write_marked(token.content, "code")
+                case "image":
+                    self._add(token.content)
+                case "link_open":
+                    self._begin("link", str(token.attrs.get("href", "")))
+                case "link_close":
+                    self._end()
+                case _ if kind in _INLINE:
+                    self._begin(_INLINE[kind]) if side == "open" else self._end()
+                case _:
+                    self._add(token.content)
+
+    def _add(self, text: str) -> None:
+        if text:
+            self.parts.append(text)
+            self.length += len(text)
+
+    def _gap(self, lines: int) -> None:
+        """Begin a block so many lines below, unless an item's sign stands before it."""
+        if self.length and self.length != self.sign_end:
+            self._add("\n" * max(lines, self._without_line_ends()))
+
+    def _without_line_ends(self) -> int:
+        """Take the line ends at the end away, and return how many there were."""
+        before = self.length
+        while self.parts and self.parts[-1].endswith("\n"):
+            last = self.parts.pop()
+            rest = last.rstrip("\n")
+            self.length -= len(last)
+            self._add(rest)
+        return before - self.length
+
+    def _begin(self, kind: str, detail: str = "") -> None:
+        self.begun.append((self.length, kind, detail))
+
+    def _end(self) -> None:
+        start, kind, detail = self.begun.pop()
+        if self.length > start:
+            self.marks.append(Mark(start, self.length, kind, detail))
+
+    def _write_marked(self, text: str, kind: str, detail: str = "") -> None:
+        self._begin(kind, detail)
+        self._add(text)
+        self._end()
+
+
+def plain_title(text: str) -> str:
+    """Return a title for where there is no code: without the backticks around code."""
+    parts = _TICKS.split(text)
+    if len(parts) % 2 == 0:
+        # One that nothing closes is no mark.
+        parts[-2:] = [f"{parts[-2]}`{parts[-1]}"]
+    return "".join(parts)

@@ -1,0 +1,1 @@
+"""How messages of chat platforms become questions of the desk."""

@@ -1,0 +1,62 @@
+"""Says politely that a message is not taken in: once in a while to each person, and counts it."""
+
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Literal
+
+import structlog
+
+from gateway.chat.errors import NeverError
+from gateway.chat.ports import Channel, ChannelTexts, PushMemory, Tally
+from gateway.chat.retry import retry
+
+log = structlog.get_logger("gateway")
+
+Reason = Literal["limited_minute", "limited_day", "not_allowed"]
+NOTICES: Mapping[Reason, tuple[str, int]] = {
+    "limited_minute": ("push_limited_minute", 60),
+    "limited_day": ("push_limited_day", 86_400),
+    "not_allowed": ("push_not_allowed", 86_400),
+}
+"""The text of each reason, and how long it is not said again to the same person (s)."""
+Spawn = Callable[[Coroutine[None, None, None]], None]
+
+
+class Declining:
+    """Declines messages of a channel; `tally` counts them by reason."""
+
+    def __init__(
+        self,
+        memory: PushMemory,
+        channel: Channel,
+        texts: ChannelTexts,
+        *,
+        tally: Tally,
+        spawn: Spawn,
+    ) -> None:
+        self._memory = memory
+        self._channel = channel
+        self._texts = texts
+        self._tally = tally
+        self._spawn = spawn
+
+    async def decline(
+        self, reason: Reason, person: str, post: Mapping[str, str] | None, language: str
+    ) -> None:
+        """Count a message that is not taken in; say so at `post`, or nothing where that is None."""
+        self._tally.add(reason)
+        log.info("message_declined", channel=self._channel.name, reason=reason)
+        if post is None:
+            return
+        key, seconds = NOTICES[reason]
+        name = "\x1f".join(("declined", reason, person, str(int(time.time() // seconds))))
+        if await self._memory.claim(name, seconds=seconds):
+            text = self._texts.text(key, language)
+            # Beside: a notice that waits for its turn must not keep the messages of others.
+            self._spawn(self._say(post, text, key))
+
+    async def _say(self, post: Mapping[str, str], text: str, key: str) -> None:
+        try:
+            await retry(lambda: self._channel.placeholder(post, text), what=key)
+        except NeverError as never:
+            log.warning("platform_refused", call=key, channel=self._channel.name, error=str(never))

@@ -1,0 +1,172 @@
+"""Takes messages in: once each, several short ones as one, a newer one before an older."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+
+from broker.port import Accepted, Duplicate
+from envelope.question import Question
+from gateway.chat.intake.coalescing import BURST, VERSION, BurstMessage, Bursts, first_version
+from gateway.chat.intake.declining import Declining, Reason
+from gateway.chat.intake.submission import MessageSubmitter
+from gateway.chat.ports import Incoming, PushMemory
+from gateway.limits.people import People
+
+
+class Intake:
+    """The way in: what of what people write is one question, and what they make of it then."""
+
+    def __init__(
+        self,
+        asking: MessageSubmitter,
+        memory: PushMemory,
+        *,
+        people: People,
+        declining: Declining,
+        default_language: str,
+    ) -> None:
+        self._people = people
+        self._declining = declining
+        self._asking = asking
+        self._memory = memory
+        self._default_language = default_language
+        self._bursts = Bursts(memory)
+
+    async def accept(self, incoming: Incoming) -> None:
+        """Take a message in; when this returns, its outcome no longer depends on this process.
+
+        Raises what the broker and the memory raise: then the platform is to send it again.
+        """
+        language = await self.language(incoming.question, incoming.language)
+        if not await self._admits(incoming, language):
+            return
+        root = first_version(incoming)
+        known = await self._memory.fields(root)
+        if not await self._bursts.takes(incoming, known):
+            return
+        burst = known.get(BURST, root.message_id)
+        if incoming.alone or incoming.command is not None:
+            if incoming.edits is not None:
+                await self._without(root, burst, language, incoming)
+            await self._ask(incoming, language, incoming.question.message_id)
+        elif incoming.edits is None:
+            if BURST not in known:
+                await self._bursts.begin(incoming, burst)
+            await self._ask(incoming, language, burst)
+        else:
+            # Told again, it brings no words back that were forgotten meanwhile.
+            if BURST not in await self._memory.fields(incoming.question):
+                await self._bursts.change(incoming, burst)
+            await self._ask_again(incoming, language, burst)
+
+    async def _admits(self, incoming: Incoming, language: str) -> bool:
+        """Whether a person may ask one more; otherwise they are told so."""
+        question, person = incoming.question, incoming.person
+        shortage = await self._people.admit(person, question, incoming.command)
+        if shortage is None:
+            return True
+        reason: Reason = "limited_day" if shortage.period == "day" else "limited_minute"
+        await self._declining.decline(reason, person, incoming.post, language)
+        return False
+
+    async def withdraw(self, question: Question, message_id: str) -> None:
+        """Take a message back, edited versions too; `question` asks what is left of its burst."""
+        root = question.model_copy(update={"message_id": message_id})
+        known = await self._memory.fields(root)
+        await self._bursts.take_back(root)
+        burst = known.get(BURST, message_id)
+        language = known.get("language", self._default_language)
+        await self._without(root, burst, language, Incoming(question, "", {}, order=0.0))
+
+    async def language(self, question: Question, told: str | None) -> str:
+        """Return the language to speak before an answer tells it."""
+        known = (await self._memory.about(question)).get("language")
+        return known or told or self._default_language
+
+    async def _without(self, root: Question, burst: str, language: str, incoming: Incoming) -> None:
+        """Take a message out of its burst, and ask the rest again unless that has its outcome."""
+        await self._bursts.take_out(root, burst)
+        open_ = await self._open_of_burst(root, burst)
+        if not open_:
+            return
+        rest = incoming
+        if incoming.edits is not None:
+            id_ = f"{incoming.question.message_id}{VERSION}rest"
+            rest = replace(incoming, question=root.model_copy(update={"message_id": id_}))
+        plain = replace(rest, order=max(open_.values()), edits=None, command=None, fixed="")
+        await self._ask_again(plain, language, burst)
+
+    async def _ask_again(self, incoming: Incoming, language: str, burst: str) -> None:
+        """Ask a burst as it is now, in the place of what was asked of it."""
+        question = incoming.question
+        if BURST not in await self._memory.fields(question):
+            await self._bursts.hand(question, burst)
+        opened = await self._open_of_burst(question, burst)
+        if not await self._bursts.asks(question, burst):
+            # Who asks since then may be among them, and takes back the others itself.
+            return
+        parts = await self._bursts.parts(question, burst)
+        if parts:
+            incoming = await self._whole(incoming, parts)
+            # Open before the others end: the sign at the message is left to it.
+            await self._asking.open(incoming, language, burst)
+        for open_id in opened:
+            if open_id != question.message_id:
+                await self._asking.cancel(question.model_copy(update={"message_id": open_id}))
+        if parts:
+            await self._ask(incoming, language, burst)
+
+    async def _whole(self, incoming: Incoming, parts: Mapping[str, BurstMessage]) -> Incoming:
+        """Return the question that a burst is, to be answered where its first message is."""
+        text = "\n".join(part.text for part in parts.values())
+        first = incoming.question.model_copy(update={"message_id": next(iter(parts))})
+        post = (await self._memory.fields(first)).get("post")
+        return replace(incoming, text=text, post=json.loads(post) if post else incoming.post)
+
+    async def _ask(self, incoming: Incoming, language: str, burst: str) -> None:
+        question = incoming.question
+        accepted = await self._asking.ask(incoming, language, burst)
+        if accepted is None:
+            return
+        if (joined := _find_merged_into(accepted)) is not None:
+            into = question.model_copy(update={"message_id": joined})
+            is_new = isinstance(accepted, Accepted)
+            await self._join(incoming, language, burst, into, is_new=is_new)
+        elif not await self._bursts.asks(question, burst):
+            await self._asking.cancel(question)
+
+    async def _join(
+        self, incoming: Incoming, language: str, burst: str, into: Question, *, is_new: bool
+    ) -> None:
+        """Make a message part of the burst that it joined."""
+        question = incoming.question
+        other = await self._bursts.of(into)
+        if other != burst:
+            await self._bursts.add(question, burst, other)
+        elif not is_new:
+            return
+        # What is of a burst must not join what asks it anew: that says everything already. And a
+        # burst may have been asked anew before this message was known to be part of it.
+        if other == burst or not await self._bursts.asks(into, other):
+            id_ = f"{question.message_id}{VERSION}joined"
+            again = replace(incoming, question=question.model_copy(update={"message_id": id_}))
+            await self._ask_again(replace(again, edits=None, alone=True), language, other)
+        if other != burst:
+            await self._bursts.move(question, burst, other)
+
+    async def _open_of_burst(self, question: Question, burst: str) -> dict[str, float]:
+        """Return the open questions of a burst with their order."""
+        opened = await self._memory.open_messages(question)
+        return {
+            id_: order
+            for id_, order in opened.items()
+            if await self._bursts.of(question.model_copy(update={"message_id": id_})) == burst
+        }
+
+
+def _find_merged_into(accepted: Accepted | Duplicate) -> str | None:
+    """Return the message that one joined, now or when it was told before."""
+    if isinstance(accepted, Accepted):
+        return accepted.merged_into
+    joined = (accepted.reply or {}).get("merged_into")
+    return joined if isinstance(joined, str) else None

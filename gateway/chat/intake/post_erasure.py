@@ -1,0 +1,53 @@
+"""Forgets at a push door what its people wrote, once the desk has forgotten a conversation."""
+
+from collections.abc import Sequence
+
+from broker.port import Fields
+from broker.replies.result_list import Result
+from envelope.outcome import Outcome
+from envelope.question import Question
+from gateway.answer import FORGOTTEN
+from gateway.chat.intake.coalescing import Bursts, record_name
+from gateway.chat.ports import PushMemory
+from gateway.desk import Desk
+
+
+class PostEraser:
+    """What is left to do when the desk says that it forgot."""
+
+    def __init__(self, desk: Desk, memory: PushMemory) -> None:
+        self._desk = desk
+        self._memory = memory
+        self._bursts = Bursts(memory)
+
+    async def find_undelivered(self, question: Question) -> Sequence[Result]:
+        """Return the ends of open questions whose replies were forgotten before they were shown.
+
+        A process that died had taken them from the result list; nobody else is given them.
+        """
+        others = await self._others(question)
+        return [forgotten(other) for other in others if await self._desk.forgotten(other)]
+
+    async def forget(self, question: Question, how: str) -> None:
+        """Delete the words that were written before `question`; `all`: the language, too."""
+        others = await self._others(question)
+        waiting = [record_name(await self._bursts.of(other)) for other in others]
+        await self._memory.forget_words(question, but=waiting)
+        if how == "all":
+            await self._memory.note_about(question, language="")
+
+    async def _others(self, question: Question) -> Sequence[Question]:
+        opened = await self._memory.open_messages(question)
+        ids = [id_ for id_ in opened if id_ != question.message_id]
+        return [question.model_copy(update={"message_id": id_}) for id_ in ids]
+
+
+def forgotten(question: Question) -> Result:
+    """Return the end of a question of which only the outcome is left."""
+    reply: Fields = {
+        "outcome": Outcome.SUPERSEDED.value,
+        "termination_reason": FORGOTTEN,
+        "conversation_id": question.conversation_id,
+        "message_id": question.message_id,
+    }
+    return Result("0-0", 0, question, Outcome.SUPERSEDED.value, reply, 1)

@@ -1,0 +1,136 @@
+"""Asks one question of the desk, once, and shows beside it that somebody works."""
+
+import json
+from collections.abc import Callable, Coroutine
+
+from broker.port import Accepted, Broker, Duplicate
+from envelope.question import Question
+from gateway.chat.errors import NeverError
+from gateway.chat.intake.coalescing import BURST, digest
+from gateway.chat.intake.lost_questions import Losses
+from gateway.chat.ports import Channel, ChannelTexts, ChatPolicy, Incoming, PushMemory
+from gateway.chat.retry import retry
+from gateway.chat.typing_indicator import TypingIndicator
+from gateway.desk import Desk, Message
+from gateway.errors import BusyError, MessageError
+
+Spawn = Callable[[Coroutine[None, None, None]], None]
+
+
+class MessageSubmitter:
+    """The way to the desk; `spawn` runs what the platform need not wait for."""
+
+    def __init__(
+        self,
+        desk: Desk,
+        broker: Broker,
+        memory: PushMemory,
+        channel: Channel,
+        texts: ChannelTexts,
+        manners: ChatPolicy,
+        *,
+        signs: TypingIndicator,
+        losses: Losses,
+        spawn: Spawn,
+    ) -> None:
+        self._desk = desk
+        self._broker = broker
+        self._memory = memory
+        self._channel = channel
+        self._texts = texts
+        self._manners = manners
+        self._signs = signs
+        self._losses = losses
+        self._spawn = spawn
+
+    async def open(self, incoming: Incoming, language: str, burst: str) -> None:
+        """Keep where the answer belongs, and that there is none yet; it may be kept again."""
+        await self._memory.note(
+            incoming.question,
+            post=json.dumps(dict(incoming.post)),
+            language=language,
+            fixed=incoming.fixed,
+            latest=digest(incoming.text),
+            **{BURST: burst},
+        )
+        await self._memory.open(incoming.question, incoming.order)
+
+    async def ask(
+        self, incoming: Incoming, language: str, burst: str
+    ) -> Accepted | Duplicate | None:
+        """Open and submit a question; None: not accepted, and the person is told."""
+        await self.open(incoming, language, burst)
+        try:
+            accepted = await self._desk.submit(self._message(incoming, language))
+        except (BusyError, MessageError) as error:
+            await self._show_refusal(incoming, language, error)
+            return None
+        if isinstance(accepted, Accepted):
+            await self._show_accepted(incoming, language, accepted)
+        elif accepted.reply is not None:
+            await self._mark_closed(incoming)
+        return accepted
+
+    async def cancel(self, question: Question) -> None:
+        """Cancel a question as if it had not been asked."""
+        await self._memory.note(question, withdrawn="1")
+        await self._broker.cancel(question)
+
+    def _message(self, incoming: Incoming, language: str) -> Message:
+        alone = incoming.alone or incoming.command is not None
+        return Message(
+            incoming.text,
+            incoming.question.conversation_id,
+            incoming.question.message_id,
+            command=incoming.command,
+            arguments=incoming.arguments,
+            language=language,
+            not_before_seconds=0.0 if alone else self._manners.burst_seconds,
+        )
+
+    async def _show_accepted(self, incoming: Incoming, language: str, accepted: Accepted) -> None:
+        if accepted.merged_into is not None:
+            await self._mark_closed(incoming)
+            return
+        text = "push_working"
+        if accepted.waiting and self._manners.supersedes and incoming.command is None:
+            await self._supersede(incoming)
+        elif accepted.waiting:
+            text = "push_waiting"
+        self._spawn(self._begin(incoming, self._texts.text(text, language), language))
+
+    async def _supersede(self, incoming: Incoming) -> None:
+        for message_id, order in (await self._memory.open_messages(incoming.question)).items():
+            if order < incoming.order and message_id != incoming.question.message_id:
+                older = incoming.question.model_copy(update={"message_id": message_id})
+                await self._broker.cancel(older)
+
+    async def _begin(self, incoming: Incoming, text: str, language: str) -> None:
+        """Show that somebody works; the outcome comes also when nothing of this succeeds."""
+        posted = await self._signs.begin(incoming.question, incoming.post, text)
+        self._spawn(self._losses.watch(incoming, language, posted))
+        await self._signs.keep(incoming.question, incoming.post)
+
+    async def _mark_closed(self, incoming: Incoming) -> None:
+        """Keep that nothing is shown of a question; a sign that was left to it goes."""
+        await self._memory.close(incoming.question)
+        await self._signs.rest(incoming.question, incoming.post, was_set=False)
+
+    async def _show_refusal(
+        self, incoming: Incoming, language: str, error: BusyError | MessageError
+    ) -> None:
+        """Say that a message was not accepted, once."""
+        question = incoming.question
+        await self._mark_closed(incoming)
+        name = "\x1f".join((*question.conversation, question.message_id))
+        if not await self._memory.claim(f"refused\x1f{name}"):
+            return
+        key = "push_busy" if isinstance(error, BusyError) else "push_too_long"
+        # Beside: a notice that waits for its turn must not keep the messages of others.
+        self._spawn(self._notify(incoming, key, self._texts.text(key, language)))
+
+    async def _notify(self, incoming: Incoming, key: str, text: str) -> None:
+        try:
+            await retry(lambda: self._channel.placeholder(incoming.post, text), what=key)
+        except NeverError as never:
+            self._signs.log_refusal(key, never)

@@ -1,0 +1,49 @@
+"""Tells what a push door did, in Prometheus' form.
+
+| metric                        | labels          | what                                         |
+|-------------------------------|-----------------|----------------------------------------------|
+| refdesk_push_deliveries_total | channel, result | replies that were shown, by their outcome;   |
+|                               |                 | `failed`: tried, to be tried again;          |
+|                               |                 | `given_up`: the platform will not show it    |
+| refdesk_push_refusals_total   | channel, reason | messages that were not taken in:             |
+|                               |                 | `limited_minute`, `limited_day`: of one      |
+|                               |                 | person; `not_allowed`: not on the lists      |
+"""
+
+from collections.abc import Iterator
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily
+from prometheus_client.registry import Collector
+
+from gateway.chat.ports import Tally
+
+
+class _Counts(Collector):
+    def __init__(self, channel: str, tally: Tally, *, name: str, what: str, label: str) -> None:
+        self._channel = channel
+        self._tally = tally
+        self._name = name
+        self._what = what
+        self._label = label
+
+    def collect(self) -> Iterator[CounterMetricFamily]:
+        told = CounterMetricFamily(
+            self._name,
+            self._what,
+            labels=["channel", self._label],
+        )
+        for result, count in sorted(self._tally.counts.items()):
+            told.add_metric([self._channel, result], count)
+        yield told
+
+
+def push_metrics(channel: str, tally: Tally, refusals: Tally) -> CollectorRegistry:
+    """Return what tells the counts of a door as they are when it is asked."""
+    registry = CollectorRegistry()
+    what = "Replies that were shown, or tried."
+    name = "refdesk_push_deliveries"
+    registry.register(_Counts(channel, tally, name=name, what=what, label="result"))
+    what, name = "Messages that were not taken in.", "refdesk_push_refusals"
+    registry.register(_Counts(channel, refusals, name=name, what=what, label="reason"))
+    return registry

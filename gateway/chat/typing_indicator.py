@@ -1,0 +1,118 @@
+"""Shows that somebody works at a message, until its outcome is shown: a sign, and a placeholder.
+
+None of it is owed: what the platform refuses is logged, and the outcome comes all the same.
+"""
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeVar
+
+import structlog
+
+from envelope.question import Question
+from gateway.chat.errors import NeverError, PushError, SkippedError
+from gateway.chat.ports import Channel, PushMemory
+from gateway.chat.retry import retry
+
+log = structlog.get_logger("gateway")
+T = TypeVar("T")
+Post = Mapping[str, str]
+UNSIGNED = "unsigned"
+"""No sign was set at this question's message."""
+LEFT = "sign"
+"""A sign was set there for another question, and left to this one."""
+
+
+class TypingIndicator:
+    """The signs of a channel; one that fades is shown anew for at most `deadline_seconds`."""
+
+    def __init__(self, memory: PushMemory, channel: Channel, *, deadline_seconds: float) -> None:
+        self._memory = memory
+        self._channel = channel
+        self._deadline_seconds = deadline_seconds
+
+    async def begin(self, question: Question, post: Post, text: str) -> str | None:
+        """Set the sign and post a placeholder; return its id, or None where there is none."""
+        await self._set_sign(question, post)
+        known = await self._memory.fields(question)
+        posted = known.get("0")
+        if posted is None and "done" not in known:
+            posted = await self._try_call(
+                "placeholder", lambda: self._channel.placeholder(post, text, soon=True)
+            )
+            if posted is not None and await self._is_of_no_use(question, posted):
+                await self._try_call("remove", lambda: self._channel.remove(post, str(posted)))
+                posted = None
+        return posted
+
+    async def keep(self, question: Question, post: Post) -> None:
+        """Show a sign that fades until the outcome is shown, here or by another process."""
+        until = time.monotonic() + self._deadline_seconds
+        while "done" not in await self._memory.fields(question):
+            if self._channel.sign_seconds is None or time.monotonic() > until:
+                return
+            await asyncio.sleep(self._channel.sign_seconds)
+            if "done" not in await self._memory.fields(question):
+                await self._try_call("working", lambda: self._channel.working(question, post))
+        else:
+            await self._try_call("rested", lambda: self._channel.remove_sign(question, post))
+
+    async def rest(self, question: Question, post: Post, *, was_set: bool = True) -> None:
+        """Take the sign of a closed question away, unless another works at the same message.
+
+        Raises `LaterError` to be called again.
+        """
+        known = await self._memory.fields(question)
+        is_there = LEFT in known or (was_set and UNSIGNED not in known)
+        if not is_there or await self._is_left(question, post):
+            return
+        try:
+            await retry(lambda: self._channel.remove_sign(question, post), what="rested")
+        except NeverError as error:
+            self.log_refusal("rested", error)
+
+    async def _is_left(self, question: Question, post: Post) -> bool:
+        """Leave the sign to an open question about the same message, which takes it away then."""
+        for id_ in await self._memory.open_messages(question):
+            if id_ == question.message_id:
+                # Its event came again just now; it stays closed all the same.
+                continue
+            other = question.model_copy(update={"message_id": id_})
+            kept = (await self._memory.fields(other)).get("post", "{}")
+            if json.loads(kept) == dict(post):
+                await self._memory.note(other, **{LEFT: "1"})
+                # Whoever closes it from now on looks after that, and finds the note.
+                if id_ in await self._memory.open_messages(question):
+                    return True
+        return False
+
+    def log_refusal(self, call: str, error: PushError) -> None:
+        """Log that the platform will not do something that is not owed."""
+        log.warning("platform_refused", call=call, channel=self._channel.name, error=str(error))
+
+    async def _is_of_no_use(self, question: Question, posted: str) -> bool:
+        """Keep the id of a placeholder; whether another stands, or none is wanted any more."""
+        if await self._memory.first(question, "0", posted) != posted:
+            return True
+        known = await self._memory.fields(question)
+        return "withdrawn" in known and "done" in known
+
+    async def _set_sign(self, question: Question, post: Post) -> None:
+        """Set the sign, or keep that there is none to take away."""
+        try:
+            await retry(lambda: self._channel.working(question, post), what="working")
+        except SkippedError:
+            await self._memory.note(question, **{UNSIGNED: "1"})
+        except PushError as error:
+            self.log_refusal("working", error)
+
+    async def _try_call(self, what: str, call: Callable[[], Awaitable[T]]) -> T | None:
+        try:
+            return await retry(call, what=what)
+        except SkippedError:
+            return None
+        except PushError as error:
+            self.log_refusal(what, error)
+            return None

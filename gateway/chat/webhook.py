@@ -1,0 +1,124 @@
+"""The web application that a platform calls: one address, small bodies, no word about errors.
+
+Who is not the platform is turned away before the body is read, as far as the headers tell. Every
+refusal is one line in the log and says nothing of what was sent.
+"""
+
+from collections.abc import Awaitable, Callable
+
+import structlog
+from starlette.applications import Starlette
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from gateway.chat.errors import UnreadableError
+from gateway.connections.bodies import RETRY_SECONDS, BufferBudget, Lease, read_body
+from gateway.connections.errors import (
+    BodyError,
+    BodyTooLargeError,
+    BodyTooSlowError,
+    CallerGoneError,
+)
+from gateway.errors import GatewayError, MessageError
+
+log = structlog.get_logger("gateway")
+
+MOST_BYTES = 1024 * 1024
+Heard = Callable[[Request, bytes], Awaitable[Response]]
+Check = Callable[[Headers], None]
+
+
+class WebhookRefusedError(GatewayError):
+    """What was called for is not done: `status` and a short reason."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+def webhook(
+    path: str,
+    heard: Heard,
+    *,
+    check: Check,
+    unavailable: tuple[type[Exception], ...],
+    budget: BufferBudget | None = None,
+) -> Starlette:
+    """Return an application; what `heard` cannot take in now is answered 503, to be sent again.
+
+    `check` looks at the headers before the body is read. It and `heard` raise
+    `WebhookRefusedError`, and `UnreadableError` for what has not the form that it should have.
+    """
+    budget = BufferBudget() if budget is None else budget
+    answering = _WebhookEndpoint(path, heard, check, unavailable, budget)
+
+    async def alive(_request: Request) -> Response:
+        return PlainTextResponse("ok")
+
+    app = Starlette(
+        routes=[
+            Route(path, answering.receive, methods=["POST"]),
+            Route("/healthz", alive, methods=["GET"]),
+        ]
+    )
+    # A redirect would lead to whatever host the request names.
+    app.router.redirect_slashes = False
+    return app
+
+
+class _WebhookEndpoint:
+    def __init__(
+        self,
+        path: str,
+        heard: Heard,
+        check: Check,
+        unavailable: tuple[type[Exception], ...],
+        budget: BufferBudget,
+    ) -> None:
+        self._path = path
+        self._heard = heard
+        self._check = check
+        self._unavailable = unavailable
+        self._budget = budget
+
+    async def receive(self, request: Request) -> Response:
+        with self._budget.lease(request.scope) as lease:
+            try:
+                return await self._answer(request, lease)
+            except WebhookRefusedError as error:
+                return self._refuse(error.status, str(error))
+            except UnreadableError as error:
+                return self._refuse(400, str(error))
+            except MessageError:
+                return self._refuse(400, "expected names of a usual form")
+            except self._unavailable as error:
+                log.warning("webhook_waits", path=self._path, error=str(error))
+                return _later()
+            except Exception as error:
+                log.error("webhook_failed", path=self._path, exc_info=error)
+                return PlainTextResponse("something went wrong on our side", 500)
+
+    async def _answer(self, request: Request, lease: Lease) -> Response:
+        self._check(request.headers)
+        try:
+            body = await read_body(request.scope, request.receive, lease, longest_bytes=MOST_BYTES)
+        except CallerGoneError:
+            return Response(status_code=400)  # that nobody hears
+        except BodyTooLargeError as error:
+            raise WebhookRefusedError(413, str(error)) from error
+        except BodyTooSlowError as error:
+            raise WebhookRefusedError(408, str(error)) from error
+        except BodyError as error:
+            log.warning("webhook_waits", path=self._path, error=str(error))
+            return _later()
+        return await self._heard(request, body)
+
+    def _refuse(self, status: int, reason: str) -> Response:
+        log.info("webhook_refused", path=self._path, status=status, reason=reason)
+        return PlainTextResponse(reason, status)
+
+
+def _later() -> Response:
+    return PlainTextResponse("try again", 503, headers={"Retry-After": str(RETRY_SECONDS)})

@@ -1,0 +1,321 @@
+"""Says who calls, and whether they may: keys, scopes, origins, rates.
+
+Where no key was ever made, and the door stands open to its own machine alone, callers need none. A
+page of some website that a person there looks at is kept out all the same: its requests name a
+foreign host, or a foreign origin.
+"""
+
+import asyncio
+import ipaddress
+import math
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import structlog
+from starlette.requests import Request
+
+from gateway.api_keys import Key, Scope, digest_of, id_of
+from gateway.http.allowed_hosts import AllowedHosts
+from gateway.http.errors import ForbiddenError, LimitedError, UnauthorizedError
+from gateway.limits.failures import Failures
+from gateway.limits.visitors import Visitor, Visitors
+from gateway.port import Demand, KeyStore, Rates, Shortage
+
+log = structlog.get_logger("gateway")
+
+LOCAL_HOST = re.compile(r"(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?", re.ASCII)
+NAMED_HOST = re.compile(r"(?:[A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?", re.ASCII)
+AT_ONCE = 16
+BAD_KEY = "invalid_api_key"
+FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
+"""What proxies add: whoever stands behind one is elsewhere."""
+NO_KEY = "expected a key in the header 'Authorization: Bearer KEY'"
+MAKE_ONE = "make one with: refdesk keys create"
+LONGEST_ORIGIN = 300
+WARN_SECONDS = 3600.0
+"""How long nothing more is said of a proxy that is not trusted."""
+WHOSE = {
+    "key": "this key has used up its",
+    "person": "this person has used up the",
+    "visitor": "this visitor has used up the",
+    "site": "this visitor's network has used up the",
+}
+
+
+NOBODY = Visitor("")
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Who calls. Without a `key` it is somebody on the door's own machine."""
+
+    tenant: str
+    scopes: frozenset[Scope]
+    assistants: tuple[str, ...] = ()
+    key: Key | None = None
+    address: str = ""
+    door_address: str = ""
+    """Of the door, as the caller names it; empty where it is named in no usable way."""
+    visitor: Visitor = NOBODY
+
+    @property
+    def public(self) -> bool:
+        """Whether everybody can have this key: each conversation needs its own token."""
+        return self.key is not None and self.key.kind == "public"
+
+    @property
+    def key_id(self) -> str:
+        """The id of the caller's key; empty without one."""
+        return "" if self.key is None else self.key.id
+
+    def need(self, scope: Scope) -> None:
+        """Raise `ForbiddenError` without this scope."""
+        if scope not in self.scopes:
+            raise ForbiddenError(
+                f"this key may not {scope.value}: it has {', '.join(sorted(self.scopes))}",
+                code="missing_scope",
+            )
+
+
+class Guard:
+    """Knows the keys. `open_tenant` is whose desk it is without a key; None: a key is needed.
+
+    Requests that name a host outside `hosts` are refused, whoever sends them.
+    """
+
+    def __init__(
+        self,
+        keys: KeyStore,
+        rates: Rates,
+        *,
+        visitors: Visitors,
+        open_tenant: str | None,
+        hosts: AllowedHosts | None = None,
+    ) -> None:
+        self._keys = keys
+        self._rates = rates
+        self._visitors = visitors
+        self._failures = Failures(rates, visitors)
+        self._open_tenant = open_tenant
+        self._hosts = AllowedHosts() if hosts is None else hosts
+        self._quiet_until = float("-inf")
+        # A crowd that comes at once is looked up over so many connections, not over one each.
+        self._turn = asyncio.Semaphore(AT_ONCE)
+
+    async def caller(self, request: Request) -> Principal:
+        """Return who calls, found out once a request.
+
+        Raises `UnauthorizedError`, `ForbiddenError` or `LimitedError`.
+        """
+        caller = getattr(request.state, "caller", None)
+        if isinstance(caller, Principal):
+            return caller
+        self._hosts.check(request)
+        try:
+            caller = request.state.caller = await self._find_out(request)
+        except (UnauthorizedError, ForbiddenError, LimitedError):
+            _let_page_read(request)
+            raise
+        return caller
+
+    async def _find_out(self, request: Request) -> Principal:
+        if self._open_tenant is not None:
+            async with self._turn:
+                if not await self._keys.any():
+                    return _local(request, self._open_tenant)
+        token, visitor = _token(request), self._visitors.of(_address(request))
+        credential = digest_of(f"{token} {request.headers.get('origin', '')}")
+        _refuse(self._failures.block(visitor, credential))
+        async with self._turn:
+            key = await self._find_key(token, visitor, credential)
+            if key.kind == "public":
+                await self._check_origin(request, key, visitor, credential)
+        self._failures.trust(credential)
+        if key.kind == "public":
+            self._warn_of_proxy(request)
+        return _holder(request, key, visitor)
+
+    async def link_holder(self, request: Request, key_id: str) -> Principal:
+        """Return for whom a link was made, if it still may be used; else raises as `caller`."""
+        self._hosts.check(request)
+        if not key_id:
+            if self._open_tenant is None or await self._keys.any():
+                raise UnauthorizedError("made while no key was needed", code=BAD_KEY)
+            return _local(request, self._open_tenant)
+        key = await self._keys.get(key_id)
+        if key is None or not key.is_good(now=time.time()):
+            raise UnauthorizedError("made for a key that is not good any more", code=BAD_KEY)
+        return _holder(request, key, self._visitors.of(_address(request)))
+
+    async def admit(self, caller: Principal, *, entered: bool = False) -> None:
+        """Count one request; raises `LimitedError`.
+
+        A public key's own limit is not charged before its caller has `entered` a conversation:
+        everybody can have the key, and whoever opened no conversation uses up their own alone.
+        """
+        key = caller.key
+        if key is None:
+            return
+        demands = self._visitors.requests(caller.visitor, key) if caller.public else []
+        if entered or not caller.public:
+            demands.append(Demand("requests", per_minute=key.requests_per_minute))
+        await self._take(key, demands, "requests")
+
+    async def admit_opening(self, caller: Principal) -> None:
+        """Count one conversation that is opened; raises `LimitedError`."""
+        if caller.key is None or not caller.public:
+            await self.admit(caller)
+            return
+        demands = self._visitors.openings(caller.visitor)
+        await self._take(caller.key, demands, "conversations")
+
+    async def admit_question(self, caller: Principal, *, once: str = "") -> None:
+        """Count one question, and what was counted as `once` not again; raises `LimitedError`."""
+        key = caller.key
+        if key is None:
+            return
+        demands = self._visitors.questions(caller.visitor, key) if caller.public else []
+        demands.append(Demand("questions", per_day=key.questions_per_day))
+        await self._take(key, demands, "questions", once=once)
+
+    def check_token(self, caller: Principal, credential: str) -> None:
+        """Raise `LimitedError` for a token that is not looked at: too many were not good."""
+        _refuse(self._failures.block(caller.visitor, credential))
+
+    async def judge_token(self, caller: Principal, credential: str, *, good: bool) -> None:
+        """Remember that a token was good, or count that it was not; raises `LimitedError`."""
+        if good:
+            self._failures.trust(credential)
+        else:
+            _refuse(await self._failures.count(caller.visitor, credential))
+
+    async def _take(
+        self, key: Key, demands: Sequence[Demand], what: str, *, once: str = ""
+    ) -> None:
+        limited = [one for one in demands if one.per_minute is not None or one.per_day is not None]
+        shortage = await self._rates.admit(key.id, limited, once=once) if limited else None
+        if shortage is None:
+            return
+        own = shortage.demand.of == "key"
+        whose, seconds = WHOSE[shortage.demand.of], math.ceil(shortage.seconds)
+        raise LimitedError(
+            f"{whose} {what} a {shortage.period}{'' if own else ' that it may have'}: "
+            f"try again in {seconds} seconds",
+            code="rate_limit_exceeded" if own else "visitor_limit_exceeded",
+            retry_after_seconds=shortage.seconds,
+        )
+
+    async def _find_key(self, token: str, visitor: Visitor, credential: str) -> Key:
+        key_id = id_of(token)
+        if key_id is None:
+            raise _unknown_key()
+        key = await self._keys.get(key_id)
+        if key is None or not key.opens(token, now=time.time()):
+            _refuse(await self._failures.count(visitor, credential))
+            raise _unknown_key()
+        return key
+
+    async def _check_origin(
+        self, request: Request, key: Key, visitor: Visitor, credential: str
+    ) -> None:
+        """Accept a public key only in a browser that shows one of its websites."""
+        origin = request.headers.get("origin")
+        if origin is None and request.headers.get("sec-fetch-site") == "same-origin":
+            # Browsers name no origin when a page reads from where it came from.
+            origin = f"{request.url.scheme}://{request.headers.get('host', '')}"
+        if origin not in key.origins:
+            _refuse(await self._failures.count(visitor, credential))
+            raise ForbiddenError(
+                "this public key may not be used from here: its websites are named when it is "
+                "made, see: refdesk keys list; make another with: refdesk keys create --public "
+                "--origin WEBSITE",
+                code="origin_not_allowed",
+            )
+        request.state.allowed_origin = origin
+
+    def _warn_of_proxy(self, request: Request) -> None:
+        """Say now and then that all visitors look like one, behind a proxy that is not trusted."""
+        told = "x-forwarded-for" in request.headers
+        if told and _is_private(_address(request)) and time.monotonic() >= self._quiet_until:
+            self._quiet_until = time.monotonic() + WARN_SECONDS
+            log.warning("proxy_not_trusted", address=_address(request))
+
+
+def _token(request: Request) -> str:
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not token:
+        raise UnauthorizedError(f"{NO_KEY}; {MAKE_ONE}", code=BAD_KEY)
+    return token.strip()
+
+
+def _local(request: Request, tenant: str) -> Principal:
+    """Let in whoever is on this machine, and no website that somebody there looks at."""
+    host = request.headers.get("host", "")
+    origin = request.headers.get("origin")
+    foreign = origin is not None and origin != f"{request.url.scheme}://{host}"
+    forwarded = any(name in request.headers for name in FORWARDED)
+    if LOCAL_HOST.fullmatch(host) is None or foreign or forwarded:
+        raise ForbiddenError(
+            f"without keys the desk answers its own machine alone; {MAKE_ONE}", code="not_local"
+        )
+    return Principal(
+        tenant,
+        frozenset(Scope),
+        address=_address(request),
+        door_address=_door_address(request),
+    )
+
+
+def _holder(request: Request, key: Key, visitor: Visitor) -> Principal:
+    return Principal(
+        key.tenant,
+        key.scopes,
+        key.assistants,
+        key,
+        _address(request),
+        _door_address(request),
+        visitor,
+    )
+
+
+def _unknown_key() -> UnauthorizedError:
+    return UnauthorizedError(
+        "this key is not known, or not good any more; see: refdesk keys list", code=BAD_KEY
+    )
+
+
+def _refuse(shortage: Shortage | None) -> None:
+    """Raise `LimitedError` where too many credentials were not good."""
+    if shortage is not None:
+        seconds = math.ceil(shortage.seconds)
+        raise LimitedError(
+            "too many keys or tokens from your address were not good: "
+            f"try again in {seconds} seconds",
+            code="too_many_failures",
+            retry_after_seconds=shortage.seconds,
+        )
+
+
+def _let_page_read(request: Request) -> None:
+    """Let any page read why it was refused: that holds no secret, and tells how to mend it."""
+    origin = request.headers.get("origin", "")
+    if origin and len(origin) <= LONGEST_ORIGIN and origin.isascii():
+        request.state.allowed_origin = origin
+
+
+def _is_private(address: str) -> bool:
+    try:
+        return ipaddress.ip_address(address).is_private
+    except ValueError:
+        return False
+
+
+def _door_address(request: Request) -> str:
+    host = request.headers.get("host", "")
+    return f"{request.url.scheme}://{host}" if NAMED_HOST.fullmatch(host) else ""
+
+
+def _address(request: Request) -> str:
+    return request.client.host if request.client is not None else ""

@@ -1,0 +1,138 @@
+"""The forms of OpenAI's chat completions, as far as the desk speaks them."""
+
+import re
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, Field, JsonValue
+
+from broker.port import Fields, JournalEntry
+from gateway.answer import Answer
+from gateway.http.context import ID
+
+_CITED = re.compile(r"\[(\d{1,4})\]", re.ASCII)
+MODEL_CREATED = 1767225600
+"""Clients want a date of every model: that of this interface, 2026-01-01."""
+
+
+class ContentPart(BaseModel, frozen=True, extra="ignore"):
+    """A part of a message; only text can be read."""
+
+    type: str
+    text: str = ""
+
+
+class ChatMessage(BaseModel, frozen=True, extra="ignore"):
+    """One message of a history."""
+
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+    content: str | Annotated[list[ContentPart], Field(max_length=100)] | None = None
+
+
+class StreamOptions(BaseModel, frozen=True, extra="ignore"):
+    """How to stream."""
+
+    include_usage: bool | None = False
+
+
+class CompletionRequest(BaseModel, frozen=True, extra="ignore"):
+    """A request; what steers a model (temperature, tools, system messages) has no effect."""
+
+    model: str = Field(max_length=64, examples=["default"])
+    messages: list[ChatMessage] = Field(
+        min_length=1,
+        max_length=500,
+        examples=[[{"role": "user", "content": "How do I configure routing rules?"}]],
+    )
+    stream: bool | None = False
+    stream_options: StreamOptions | None = None
+    n: Literal[1] | None = 1
+    conversation_id: str | None = Field(
+        None,
+        pattern=ID,
+        description="an extension: the desk remembers, and only the last message is read",
+    )
+
+
+class CompletionUsage(BaseModel):
+    """Tokens of all model calls that the answer took."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    total_tokens: int = 0
+
+
+class Completion(BaseModel, extra="allow"):
+    """An answer; `sources` and `refdesk` are extensions."""
+
+    id: str
+    object: Literal["chat.completion"] = "chat.completion"
+    created: int
+    model: str
+    choices: list[dict[str, JsonValue]]
+    usage: CompletionUsage
+
+
+class ModelCard(BaseModel):
+    """An assistant, as a model."""
+
+    id: str
+    object: Literal["model"] = "model"
+    created: int = MODEL_CREATED
+    owned_by: str = "refdesk"
+
+
+class ModelList(BaseModel):
+    """The assistants of a key."""
+
+    object: Literal["list"] = "list"
+    data: list[ModelCard]
+
+
+def content_of(answer: Answer) -> str:
+    """Return the text as a plain client shows it: with the options of a question back."""
+    told = {line.strip() for line in answer.text.splitlines()}
+    options = [action.label for action in answer.suggested_actions if action.kind == "option"]
+    lines = [f"{number}. {label}" for number, label in enumerate(options, 1)]
+    missing = [line for line in lines if line not in told]
+    return "\n\n".join([answer.text, "\n".join(missing)]) if missing else answer.text
+
+
+def annotations_of(answer: Answer) -> list[JsonValue]:
+    """Return where the text cites what, as `url_citation`s: offsets count characters."""
+    sources = {source.number: source for source in answer.sources}
+    return [
+        {
+            "type": "url_citation",
+            "url_citation": {
+                "start_index": found.start(),
+                "end_index": found.end(),
+                "title": source.title,
+                "url": source.place,
+            },
+        }
+        for found in _CITED.finditer(answer.text)
+        if (source := sources.get(int(found[1]))) is not None
+    ]
+
+
+def extensions_of(answer: Answer) -> Fields:
+    """Return what OpenAI's form has no place for; its clients leave it alone."""
+    shown = answer.model_dump(mode="json", exclude_none=True)
+    sources = shown.pop("sources")
+    shown.pop("text")
+    return {"sources": sources, "refdesk": shown}
+
+
+def usage_of(journal: Sequence[JournalEntry]) -> CompletionUsage:
+    """Add up what the models were asked; `offline` uses no tokens."""
+    calls = [entry.fields for entry in journal if entry.kind == "model_call"]
+    prompt = sum(_whole(call.get("input_tokens")) for call in calls)
+    completion = sum(_whole(call.get("output_tokens")) for call in calls)
+    return CompletionUsage(
+        prompt_tokens=prompt, completion_tokens=completion, total_tokens=prompt + completion
+    )
+
+
+def _whole(value: JsonValue) -> int:
+    return value if isinstance(value, int) else 0

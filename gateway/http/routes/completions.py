@@ -1,0 +1,275 @@
+"""The routes that OpenAI's clients know: chat completions, and assistants as models."""
+
+import asyncio
+import hashlib
+import json
+import time
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+from uuid import uuid4
+
+from fastapi import APIRouter, Depends, Path, Request, Response
+from starlette.responses import JSONResponse, StreamingResponse
+
+from broker.errors import BrokerUnavailableError
+from broker.port import Duplicate, Fields
+from envelope.conversation import Pause
+from envelope.outcome import Outcome
+from envelope.question import Question
+from gateway.answer import Answer, Shows
+from gateway.api_keys import Scope
+from gateway.desk import Desk, Message
+from gateway.events import Event, EventCursor
+from gateway.http.access import Principal
+from gateway.http.admission_queue import AdmissionQueue
+from gateway.http.context import HttpChannel, admits, check_no_chat
+from gateway.http.errors import ForbiddenError, InvalidRequestError
+from gateway.http.language import choose_language
+from gateway.http.routes.completion_form import (
+    Completion,
+    CompletionRequest,
+    ModelCard,
+    ModelList,
+    annotations_of,
+    content_of,
+    extensions_of,
+    usage_of,
+)
+from gateway.http.routes.messages import IdempotencyKey, check_same, party_of, submit_for_stream
+from gateway.http.routes.request_history import RequestHistory, clean_turn, history_of
+from gateway.http.sse import HEADERS, Admission, EventStream
+from gateway.text import clean_text
+
+ModelName = Annotated[str, Path(max_length=64)]
+
+
+@dataclass(frozen=True, slots=True)
+class SubmittedCompletion:
+    """One request for a completion, submitted."""
+
+    request: CompletionRequest
+    desk: Desk
+    question: Question
+    history: RequestHistory
+    key_id: str
+    created: int
+    admission: Admission | None
+    shows: Shows
+    language: str
+
+    @property
+    def head(self) -> Fields:
+        """What every answer and every chunk begins with."""
+        return {
+            "id": f"chatcmpl-{self.question.message_id}",
+            "created": self.created,
+            "model": self.request.model,
+        }
+
+
+class Completions:
+    """Answers like OpenAI; `turns` of a request's history are read."""
+
+    def __init__(
+        self, door: HttpChannel, stopping: asyncio.Event, patience: AdmissionQueue, *, turns: int
+    ) -> None:
+        self._door = door
+        self._stopping = stopping
+        self._patience = patience
+        self._turns = turns
+
+    def router(self) -> APIRouter:
+        """Return the routes."""
+        router = APIRouter(tags=["OpenAI-compatible"])
+        ask = Depends(admits(self._door, Scope.ASK))
+
+        @router.post("/v1/chat/completions", response_model=Completion, summary="Complete a chat")
+        async def complete(
+            caller: Annotated[Principal, ask],
+            request: Request,
+            wanted: CompletionRequest,
+            idempotency_key: IdempotencyKey = None,
+        ) -> Response:
+            """Answer the last message; the history is the request's `messages`."""
+            asked = await self._submit(caller, request, wanted, idempotency_key)
+            return await (self._stream(asked) if wanted.stream else self._whole(asked))
+
+        @router.get("/v1/models", summary="List the assistants")
+        async def list_models(caller: Annotated[Principal, ask]) -> ModelList:
+            """Return the assistants that the key may ask."""
+            return ModelList(data=[ModelCard(id=name) for name in self._door.assistants(caller)])
+
+        @router.get("/v1/models/{model}", summary="Read an assistant")
+        async def read_model(caller: Annotated[Principal, ask], model: ModelName) -> ModelCard:
+            """Return one assistant."""
+            self._desk(caller, model)
+            return ModelCard(id=model)
+
+        return router
+
+    async def _submit(
+        self,
+        caller: Principal,
+        request: Request,
+        wanted: CompletionRequest,
+        idempotency_key: str | None,
+    ) -> SubmittedCompletion:
+        if caller.public:
+            raise ForbiddenError("completions need a secret key", code="secret_key_needed")
+        desk = self._desk(caller, wanted.model)
+        history = history_of(wanted.messages, turns=self._turns)
+        key_id = caller.key_id
+        name = _name(key_id, idempotency_key)
+        conversation_id = wanted.conversation_id
+        own = conversation_id is None
+        message = Message(
+            text=clean_text(history.text),
+            conversation_id=f"completion-{name}" if conversation_id is None else conversation_id,
+            message_id=name,
+            language=choose_language(request),
+            request_id=str(request.state.request_id),
+            key_id=key_id,
+            history=history.turns if own else None,
+            pause=await self._pause(desk, history, key_id) if own else None,
+        )
+        question = desk.question(message)
+        await check_no_chat(self._door, question)
+        once = "\x1f".join((*question.conversation, question.message_id))
+        await self._door.guard.admit_question(caller, once=once)
+        admission = None
+        if wanted.stream:
+            admission = await submit_for_stream(
+                self._door, self._patience, desk, message, caller=caller
+            )
+        elif isinstance(await self._patience.submit(desk, message, party_of(caller)), Duplicate):
+            await check_same(self._door, caller, question, message)
+        shows = self._door.shows(caller, question)
+        created, language = int(time.time()), message.language
+        return SubmittedCompletion(
+            wanted, desk, question, history, key_id, created, admission, shows, language
+        )
+
+    def _desk(self, caller: Principal, model: str) -> Desk:
+        if model not in self._door.assistants(caller):
+            raise InvalidRequestError(
+                f"there is no such model: expected one of {self._door.assistants(caller)}",
+                code="model_not_found",
+                param="model",
+                status=404,
+            )
+        return self._door.desk(caller, model)
+
+    async def _pause(self, desk: Desk, history: RequestHistory, key_id: str) -> Pause | None:
+        """Return the question back that this history ends with, if it does."""
+        if not history.shown:
+            return None
+        here = desk.name_question("-", "-")
+        conversation_id = await self._door.conversations.thread(here, history.digest(key_id))
+        if conversation_id is None:
+            return None
+        return await self._door.conversations.pause(desk.name_question(conversation_id, "-"))
+
+    async def _whole(self, asked: SubmittedCompletion) -> Response:
+        try:
+            reply = await asked.desk.outcome(
+                asked.question, language=asked.language, stopping=self._stopping
+            )
+        except BrokerUnavailableError:
+            # Past its deadline, and Redis still away: the apology is all that is left.
+            reply = asked.desk.last_resort(asked.question, asked.language)
+        answer = asked.shows(reply, asked.language)
+        self._door.meter.count_outcome(answer.outcome.value)
+        await self._keep_thread(asked, answer)
+        message = {
+            "role": "assistant",
+            "content": content_of(answer),
+            "refusal": None,
+            "annotations": annotations_of(answer),
+        }
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
+        usage = usage_of(await self._door.broker.journal(asked.question))
+        return JSONResponse(
+            {
+                **asked.head,
+                "object": "chat.completion",
+                "choices": [choice],
+                "usage": usage.model_dump(),
+                **extensions_of(answer),
+            }
+        )
+
+    async def _stream(self, asked: SubmittedCompletion) -> Response:
+        return StreamingResponse(
+            self._lines(asked), headers=HEADERS, media_type="text/event-stream"
+        )
+
+    async def _lines(self, asked: SubmittedCompletion) -> AsyncIterator[str]:
+        stream = EventStream(
+            asked.desk,
+            asked.question,
+            shows=asked.shows,
+            stopping=self._stopping,
+            meter=self._door.meter,
+            after=EventCursor(),
+            admission=asked.admission,
+            language=asked.language,
+        )
+        yield _chunk(asked, {"role": "assistant", "content": "", "refusal": None})
+        said = time.monotonic()
+        async for events in stream.events():
+            lines = [line for event in events for line in await self._chunks(asked, event)]
+            if lines or time.monotonic() - said >= self._door.heartbeat_seconds:
+                yield "".join(lines) or ": still here\n\n"
+                said = time.monotonic()
+
+    async def _chunks(self, asked: SubmittedCompletion, event: Event) -> Sequence[str]:
+        if event.name == "text":
+            return [_chunk(asked, {"content": event.data["text"]})]
+        if event.name != "done":
+            return []
+        answer = Answer.model_validate(event.data)
+        await self._keep_thread(asked, answer)
+        options = content_of(answer).removeprefix(answer.text)
+        lines = [_chunk(asked, {"content": options})] if options else []
+        last: Fields = {"annotations": annotations_of(answer)}
+        lines.append(_chunk(asked, last, finish_reason="stop", **extensions_of(answer)))
+        wanted = asked.request.stream_options
+        if wanted is not None and wanted.include_usage:
+            usage = usage_of(await self._door.broker.journal(asked.question)).model_dump()
+            lines.append(_line({**asked.head, "object": CHUNK, "choices": [], "usage": usage}))
+        return [*lines, "data: [DONE]\n\n"]
+
+    async def _keep_thread(self, asked: SubmittedCompletion, answer: Answer) -> None:
+        """Remember what a client was shown with a question back, so that its reply is known."""
+        if answer.outcome is not Outcome.CLARIFICATION:
+            return
+        said = (("user", asked.history.text), ("assistant", clean_turn(content_of(answer))))
+        digest = asked.history.digest(asked.key_id, *said)
+        await self._door.conversations.put_thread(asked.question, digest)
+
+
+CHUNK = "chat.completion.chunk"
+
+
+def _chunk(
+    asked: SubmittedCompletion,
+    delta: Fields,
+    *,
+    finish_reason: str | None = None,
+    **extensions: object,
+) -> str:
+    choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
+    return _line({**asked.head, "object": CHUNK, "choices": [choice], **extensions})
+
+
+def _line(data: dict[str, object]) -> str:
+    return f"data: {json.dumps(data, ensure_ascii=False, separators=(',', ':'))}\n\n"
+
+
+def _name(key_id: str, idempotency_key: str | None) -> str:
+    """Return the id of a completion; every API key has idempotency keys of its own."""
+    if idempotency_key is None:
+        return uuid4().hex
+    named = f"{key_id}\x1f{idempotency_key}"
+    return f"i-{hashlib.sha256(named.encode()).hexdigest()[:32]}"

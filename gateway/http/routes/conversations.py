@@ -1,0 +1,48 @@
+"""The routes of whole conversations: open one, read it, forget it."""
+
+from typing import Annotated
+from uuid import uuid4
+
+from fastapi import APIRouter, Depends, Response
+from pydantic import BaseModel, Field
+
+from gateway.api_keys import Scope
+from gateway.http.access import Principal
+from gateway.http.context import AssistantName, HttpChannel, open_visit, recognizes
+
+
+class Opened(BaseModel):
+    """A new conversation."""
+
+    conversation_id: str = Field(examples=["c-7f3a"])
+    assistant: str
+    token: str | None = Field(
+        None,
+        description="of a conversation opened with a public key: send it in X-Conversation-Token "
+        "with every request; it is told this once",
+    )
+
+
+def opening_router(door: HttpChannel) -> APIRouter:
+    """Return the route that opens a conversation."""
+    router = APIRouter(tags=["conversations"])
+
+    @router.post("/v1/conversations", status_code=201, summary="Open a conversation")
+    async def open_conversation(
+        caller: Annotated[Principal, Depends(recognizes(door, Scope.ASK))],
+        response: Response,
+        assistant: AssistantName = None,
+    ) -> Opened:
+        """Return a new id. With a secret key you may as well choose ids of your own; with a public
+        key this is the only way, and the conversation gets a token of its own."""
+        place = door.enter(caller, assistant, f"c-{uuid4().hex}")
+        await door.guard.admit_opening(caller)
+        token = await open_visit(door, place) if caller.public else None
+        response.headers["Location"] = f"/v1/conversations/{place.conversation_id}"
+        return Opened(
+            conversation_id=place.conversation_id,
+            assistant=place.question().assistant,
+            token=token,
+        )
+
+    return router

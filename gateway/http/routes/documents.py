@@ -1,0 +1,105 @@
+"""The route where people read a cited document, at the heading that was cited."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import structlog
+from fastapi import APIRouter, Path, Request, Response
+from starlette.concurrency import run_in_threadpool
+
+from broker.errors import BrokerUnavailableError
+from gateway.http.context import HttpChannel
+from gateway.http.error_responses import away, waiting_headers
+from gateway.http.errors import ForbiddenError, HttpError, LimitedError, UnauthorizedError
+from gateway.http.language import choose_language
+from gateway.http.links import PATH, Citation
+from gateway.http.routes.document_page import document_page, notice_page, policy
+from gateway.port import Documents, ReadableDocument
+
+Ticket = Annotated[str, Path(description="as it stands in the `link` of a source")]
+HTML = "text/html"
+EXAMPLE = '<!doctype html><html lang="en"><title>Routing rules</title><h1>Routing rules</h1>'
+_NOTICE: dict[str, object] = {HTML: {"schema": {"type": "string"}}}
+_PAGES: dict[int | str, dict[str, object]] = {
+    200: {
+        "description": "The document.",
+        "content": {HTML: {"schema": {"type": "string"}, "example": EXAMPLE}},
+    },
+    404: {
+        "description": "A link that is not good any more, or never was.",
+        "content": _NOTICE,
+    },
+    429: {"description": "The link's key has used up its requests.", "content": _NOTICE},
+    503: {"description": "The documents cannot be reached just now.", "content": _NOTICE},
+}
+
+
+def reader_router(
+    door: HttpChannel, documents: Documents, *, unavailable: Sequence[type[Exception]] = ()
+) -> APIRouter:
+    """Return the route; a link is its own key, see `gateway.http.links`.
+
+    Whoever opens a link is a person: what hinders is told in words, on a page. `unavailable` are
+    errors of stores that do not answer.
+    """
+    router = APIRouter(tags=["documents"])
+    gone: tuple[type[Exception], ...] = (BrokerUnavailableError, *unavailable)
+
+    @router.get(
+        f"{PATH}{{ticket}}",
+        responses=_PAGES,
+        response_class=Response,
+        summary="Read a cited document",
+    )
+    async def read_document(request: Request, ticket: Ticket) -> Response:
+        """Show the document that a source's `link` opens, the cited part marked."""
+        citation = door.links.read(ticket)
+        try:
+            found = (
+                None
+                if citation is None
+                else await _find_document(door, documents, request, citation)
+            )
+        except LimitedError as error:
+            return _later(door, request, error)
+        except gone:
+            return _later(door, request, away())
+        if found is None:
+            return _page(_notice(door, request, "reader_gone"), status=404)
+        cited = door.words("reader_cited", found.language)
+        return _page(await run_in_threadpool(document_page, found, cited=cited))
+
+    return router
+
+
+async def _find_document(
+    door: HttpChannel, documents: Documents, request: Request, citation: Citation
+) -> ReadableDocument | None:
+    """Return the document, for whom it still may be shown; raises `LimitedError`."""
+    try:
+        caller = await door.guard.link_holder(request, citation.key_id)
+    except (UnauthorizedError, ForbiddenError):
+        return None
+    structlog.contextvars.bind_contextvars(tenant=citation.tenant, key=citation.key_id or None)
+    allowed = citation.assistant in door.assistants(caller)
+    if caller.tenant != citation.tenant or not allowed:
+        return None
+    await door.guard.admit(caller, entered=True)
+    return await documents.citing(citation.tenant, citation.assistant, citation.chunk_id)
+
+
+def _later(door: HttpChannel, request: Request, error: HttpError) -> Response:
+    page = _page(_notice(door, request, "reader_later"), status=error.status)
+    page.headers.update(waiting_headers(error))
+    return page
+
+
+def _notice(door: HttpChannel, request: Request, key: str) -> bytes:
+    language = choose_language(request)
+    title = door.words(f"{key}_title", language)
+    return notice_page(title, door.words(key, language), language=language)
+
+
+def _page(body: bytes, *, status: int = 200) -> Response:
+    headers = {"Content-Security-Policy": policy(), "X-Robots-Tag": "noindex"}
+    return Response(body, status, headers, f"{HTML}; charset=utf-8")

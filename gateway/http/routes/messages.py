@@ -1,0 +1,316 @@
+"""The routes of messages: send one, follow it, go on following it, stop it."""
+
+import asyncio
+import hashlib
+from typing import Annotated
+from uuid import uuid4
+
+import structlog
+from fastapi import APIRouter, Depends, Header, Request, Response
+from pydantic import BaseModel, Field
+from starlette.responses import JSONResponse
+
+from broker.errors import BrokerUnavailableError
+from broker.port import Duplicate, Fields
+from envelope.question import Question
+from gateway.answer import STOPPED, Answer
+from gateway.api_keys import Scope
+from gateway.desk import Desk, Message, parse_command
+from gateway.errors import BusyError
+from gateway.events import EventCursor, place_of
+from gateway.http.access import Principal
+from gateway.http.admission_queue import AdmissionQueue, Party
+from gateway.http.context import (
+    ID,
+    ConversationAccess,
+    HttpChannel,
+    MessageId,
+    enters,
+    may_follow,
+    use_visit,
+)
+from gateway.http.errors import InvalidRequestError, unknown
+from gateway.http.language import choose_language
+from gateway.http.sse import Admission, EventStream
+from gateway.text import LONGEST_CHARACTERS, clean_text
+
+log = structlog.get_logger("gateway")
+
+LANGUAGE = r"^[a-zA-Z]{2,3}(?:-[A-Za-z0-9]{2,8}){0,3}$"
+EVENT_STREAM = "text/event-stream"
+EXAMPLE = """\
+id: 1763716000000-0.0
+event: stage
+data: {"stage":"search","attempt":0}
+
+"""
+STREAMS_WAIT_LONGER = 3.0
+"""A reader who is told that the message waits has more patience than one who hears nothing."""
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=255,
+        description="the same key in the same conversation is the same message, for 24 hours",
+    ),
+]
+LastEventId = Annotated[
+    str | None,
+    Header(alias="Last-Event-ID", max_length=60, description="the last event that you have"),
+]
+
+
+class NewMessage(BaseModel, frozen=True, extra="forbid"):
+    """A message: a question, an answer to a question back, or a command such as `/help`."""
+
+    text: str = Field(
+        min_length=1, max_length=LONGEST_CHARACTERS, examples=["How do I configure routing rules?"]
+    )
+    message_id: str | None = Field(
+        None, pattern=ID, description="your own id; sent twice, it is answered once"
+    )
+    language: str | None = Field(
+        None, pattern=LANGUAGE, description="of an apology, where the text's is not known yet"
+    )
+
+
+class Messages:
+    """Sends and follows messages."""
+
+    def __init__(
+        self, door: HttpChannel, stopping: asyncio.Event, patience: AdmissionQueue
+    ) -> None:
+        self._door = door
+        self._stopping = stopping
+        self._patience = patience
+
+    def router(self) -> APIRouter:
+        """Return the routes."""
+        router = APIRouter(tags=["conversations"])
+        base = "/v1/conversations/{conversation_id}/messages"
+        ask = Depends(enters(self._door, Scope.ASK))
+
+        @router.post(base, response_model=Answer, responses=_STREAMED, summary="Send a message")
+        async def send_message(
+            place: Annotated[ConversationAccess, ask],
+            request: Request,
+            sent: NewMessage,
+            idempotency_key: IdempotencyKey = None,
+        ) -> Response:
+            """Answer with the message's one outcome, or with `Accept: text/event-stream` with
+            everything that happens until then."""
+            return await self._send(place, request, sent, idempotency_key)
+
+        @router.get(
+            f"{base}/{{message_id}}/events",
+            responses=_EVENTS,
+            response_class=Response,
+            summary="Follow a message",
+        )
+        async def follow_message(
+            place: Annotated[ConversationAccess, ask],
+            request: Request,
+            message_id: MessageId,
+            last_event_id: LastEventId = None,
+        ) -> Response:
+            """Stream what happened after `Last-Event-ID`, else from the beginning."""
+            language = choose_language(request)
+            return await self._follow(place, message_id, last_event_id, language)
+
+        @router.post(
+            f"{base}/{{message_id}}/cancel", response_model=Answer, summary="Stop a message"
+        )
+        async def cancel_message(
+            place: Annotated[ConversationAccess, ask], request: Request, message_id: MessageId
+        ) -> Response:
+            """End a message that is being answered, and return its one outcome: `superseded`, or
+            what it had already. Whoever follows it is told the same."""
+            return await self._cancel(place, message_id, choose_language(request))
+
+        return router
+
+    async def _send(
+        self,
+        place: ConversationAccess,
+        request: Request,
+        sent: NewMessage,
+        idempotency_key: str | None,
+    ) -> Response:
+        message = _message(place, request, sent, idempotency_key)
+        question = place.desk.question(message)
+        # Sent again under its id it is counted once.
+        once = "\x1f".join((*question.conversation, question.message_id))
+        await self._door.guard.admit_question(place.caller, once=once)
+        if EVENT_STREAM in request.headers.get("accept", ""):
+            return await self._stream(place, question, message)
+        party = party_of(place.caller)
+        if isinstance(await self._patience.submit(place.desk, message, party), Duplicate):
+            await check_same(self._door, place.caller, question, message)
+        await use_visit(self._door, place)
+        reply = await self._outcome(place, question, message.language)
+        answer = place.shows(reply, message.language)
+        self._door.meter.count_outcome(answer.outcome.value)
+        return _make_response(answer, question.message_id)
+
+    async def _outcome(
+        self, place: ConversationAccess, question: Question, language: str
+    ) -> Fields:
+        try:
+            return await place.desk.outcome(question, language=language, stopping=self._stopping)
+        except BrokerUnavailableError:
+            # Past its deadline, and Redis still away: the apology is all that is left.
+            return place.desk.last_resort(question, language)
+
+    async def _cancel(self, place: ConversationAccess, message_id: str, language: str) -> Response:
+        question = place.question(message_id)
+        if Scope.READ not in place.caller.scopes:
+            journal = await self._door.broker.journal(question)
+            if not journal or not may_follow(place.caller, journal[0]):
+                raise unknown("message")
+        if await self._door.broker.cancel(question, reason=STOPPED):
+            log.info("message_stopped", message_id=message_id)
+        reply = await self._door.broker.reply(question)
+        if reply is None:
+            raise unknown("message")
+        return _make_response(place.shows(reply, language), message_id)
+
+    async def _follow(
+        self, place: ConversationAccess, message_id: str, last_event_id: str | None, language: str
+    ) -> Response:
+        after = place_of(last_event_id) if last_event_id else EventCursor()
+        question = place.question(message_id)
+        journal = await self._door.broker.journal(question)
+        if not journal or not may_follow(place.caller, journal[0]):
+            raise unknown("message")
+        if after.is_past(journal[-1].id):
+            raise InvalidRequestError(
+                "this message has no such event yet: expected the id of an event that was sent",
+                code="unknown_event",
+                param="Last-Event-ID",
+            )
+        stream = self._events(place, question, after, language)
+        if journal[-1].kind == "finished" and not stream.select_new_events(journal):
+            return Response(status_code=204)
+        return stream.response(message_id=message_id)
+
+    async def _stream(
+        self, place: ConversationAccess, question: Question, message: Message
+    ) -> Response:
+        admission = await submit_for_stream(
+            self._door, self._patience, place.desk, message, caller=place.caller
+        )
+        await use_visit(self._door, place)
+        stream = self._events(place, question, EventCursor(), message.language, admission)
+        return stream.response(message_id=question.message_id)
+
+    def _events(
+        self,
+        place: ConversationAccess,
+        question: Question,
+        after: EventCursor,
+        language: str,
+        admission: Admission | None = None,
+    ) -> EventStream:
+        return EventStream(
+            place.desk,
+            question,
+            shows=place.shows,
+            stopping=self._stopping,
+            meter=self._door.meter,
+            after=after,
+            language=language,
+            admission=admission,
+            heartbeat_seconds=self._door.heartbeat_seconds,
+        )
+
+
+async def submit_for_stream(
+    door: HttpChannel, patience: AdmissionQueue, desk: Desk, message: Message, *, caller: Principal
+) -> Admission | None:
+    """Hand in a message that is to be streamed; return what waits, where the desk is full."""
+    party = party_of(caller)
+    try:
+        if isinstance(await patience.once(desk, message), Duplicate):
+            await check_same(door, caller, desk.question(message), message)
+    except BusyError as busy:
+        if not patience.may_wait(desk, message, busy, party):
+            raise
+        return patience.tries(desk, message, busy, party, longer=STREAMS_WAIT_LONGER)
+    return None
+
+
+def party_of(caller: Principal) -> Party:
+    """Return as whom a caller waits before a full desk."""
+    if caller.key is None:
+        return Party()
+    return Party(caller.key.id, caller.visitor.owner if caller.public else "")
+
+
+async def check_same(
+    door: HttpChannel, caller: Principal, question: Question, message: Message
+) -> None:
+    """Refuse another text under the id of a message that was accepted before.
+
+    Whoever may not follow that message is refused alike, and so learns nothing of its text. A
+    message of which no key is known was accepted before keys were noted; it may be sent again.
+    """
+    journal = await door.broker.journal(question)
+    if not journal:
+        raise InvalidRequestError(
+            "this message was forgotten: send it under another id",
+            code="message_forgotten",
+            status=410,
+        )
+    accepted = journal[0]
+    is_theirs = "key" not in accepted.fields or may_follow(caller, accepted)
+    if accepted.fields.get("text") != message.text or not is_theirs:
+        raise InvalidRequestError(
+            "this message id was used before for another message: send it under another id",
+            code="message_id_reused",
+            status=409,
+        )
+
+
+_STREAMED: dict[int | str, dict[str, object]] = {
+    200: {
+        "description": "The message's outcome, or its events.",
+        "content": {EVENT_STREAM: {"schema": {"type": "string"}, "example": EXAMPLE}},
+    }
+}
+_EVENTS: dict[int | str, dict[str, object]] = {
+    **_STREAMED,
+    204: {"description": "There is nothing after `Last-Event-ID`: the message has ended."},
+}
+
+
+def _make_response(answer: Answer, message_id: str) -> Response:
+    return JSONResponse(
+        answer.model_dump(mode="json", exclude_none=True), headers={"X-Message-Id": message_id}
+    )
+
+
+def _message(
+    place: ConversationAccess, request: Request, sent: NewMessage, idempotency_key: str | None
+) -> Message:
+    if sent.message_id is not None and idempotency_key is not None:
+        raise InvalidRequestError(
+            "expected `message_id` or the header Idempotency-Key, found both",
+            code="two_message_ids",
+            param="message_id",
+        )
+    message_id = sent.message_id
+    if idempotency_key is not None:
+        message_id = f"i-{hashlib.sha256(idempotency_key.encode()).hexdigest()[:32]}"
+    text = clean_text(sent.text)
+    command, arguments = parse_command(text, ())
+    return Message(
+        text=text,
+        conversation_id=place.conversation_id,
+        message_id=message_id if message_id is not None else uuid4().hex,
+        command=command,
+        arguments=arguments,
+        language=choose_language(request, sent.language),
+        request_id=str(request.state.request_id),
+        key_id=place.caller.key_id,
+    )

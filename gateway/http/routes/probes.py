@@ -1,0 +1,62 @@
+"""The routes for those who run the desk: is it alive, can it answer, what did it do."""
+
+import asyncio
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Response
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from pydantic import BaseModel, Field
+from starlette.responses import JSONResponse
+
+from broker.errors import BrokerUnavailableError
+from envelope.question import Question
+from gateway.api_keys import Scope
+from gateway.http.access import Principal
+from gateway.http.context import HttpChannel, admits
+
+PROBE_SECONDS = 2.0
+NOBODY = Question(tenant="probe", assistant="probe", conversation_id="-", message_id="-")
+
+
+class Health(BaseModel):
+    """How it is."""
+
+    status: str = Field(examples=["ready"])
+
+
+def health_router(
+    door: HttpChannel, registry: CollectorRegistry, stopping: asyncio.Event
+) -> APIRouter:
+    """Return the routes."""
+    router = APIRouter(tags=["operation"])
+
+    @router.get("/healthz", summary="Is the process alive?")
+    async def healthz() -> Health:
+        """Answer."""
+        return Health(status="alive")
+
+    @router.get("/readyz", summary="Can it take messages?", responses={503: {"model": Health}})
+    async def readyz() -> Response:
+        """Answer 200 when Redis does, and the process does not stop."""
+        reason = "stopping" if stopping.is_set() else await _away(door)
+        shown = Health(status=reason or "ready")
+        return JSONResponse(shown.model_dump(), 503 if reason else 200)
+
+    @router.get("/metrics", summary="What was done", response_class=Response)
+    async def metrics(
+        _caller: Annotated[Principal, Depends(admits(door, Scope.METRICS))],
+    ) -> Response:
+        """Return counters in Prometheus' form."""
+        return Response(generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+    return router
+
+
+async def _away(door: HttpChannel) -> str:
+    try:
+        async with asyncio.timeout(PROBE_SECONDS):
+            await door.broker.reply(NOBODY)
+    except (BrokerUnavailableError, TimeoutError):
+        return "Redis does not answer"
+    return ""

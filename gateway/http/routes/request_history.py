@@ -1,0 +1,87 @@
+"""Reads the conversation out of a request's messages, as clients of OpenAI's keep it themselves.
+
+A client that was asked back sends the whole history again, with the reply at its end. What it was
+shown is recognised by a digest, under which the conversation stands that holds the pause. Every
+request is a conversation of its own, so that clients who were shown the same never meet in one.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from envelope.conversation import Turn
+from gateway.errors import MessageError
+from gateway.http.errors import InvalidRequestError
+from gateway.http.routes.completion_form import ChatMessage
+from gateway.text import clean_text
+
+SPEAKERS = frozenset({"user", "assistant"})
+LONGEST_TURN = 8_000
+
+
+@dataclass(frozen=True, slots=True)
+class RequestHistory:
+    """What was said before, and what is said now; `shown` is empty before the first answer."""
+
+    turns: tuple[Turn, ...]
+    text: str
+    shown: tuple[tuple[str, str], ...]
+
+    def digest(self, key_id: str, *more: tuple[str, str]) -> str:
+        """Return the digest of what this key's client was shown, with what comes now."""
+        return _digest(key_id, (*self.shown, *more))
+
+
+def history_of(messages: Sequence[ChatMessage], *, turns: int) -> RequestHistory:
+    """Return the history; at most `turns` of it. Raises `InvalidRequestError` or `MessageError`."""
+    every = [(message.role, _text(message)) for message in messages]
+    said = _in_turns((role, clean_turn(text)) for role, text in every if role in SPEAKERS)
+    before = max((n for n, (role, _) in enumerate(said, 1) if role == "assistant"), default=0)
+    shown, now = tuple(said[:before]), said[before:]
+    if not now:
+        raise InvalidRequestError(
+            "expected the last message to be the user's", code="no_question", param="messages"
+        )
+    remembered = tuple(
+        Turn(speaker="user" if role == "user" else "assistant", text=text[:LONGEST_TURN])
+        for role, text in shown[max(0, len(shown) - turns) :]
+    )
+    return RequestHistory(remembered, now[-1][1], shown)
+
+
+def _in_turns(said: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Join what one speaker said in several messages; leave out who said nothing."""
+    turns: list[tuple[str, str]] = []
+    for role, text in said:
+        if text and turns and turns[-1][0] == role:
+            turns[-1] = (role, f"{turns[-1][1]}\n{text}")
+        elif text:
+            turns.append((role, text))
+    return turns
+
+
+def _digest(key_id: str, shown: Sequence[tuple[str, str]]) -> str:
+    return hashlib.sha256(json.dumps([key_id, *shown]).encode()).hexdigest()
+
+
+def _text(message: ChatMessage) -> str:
+    content = message.content
+    if content is None or isinstance(content, str):
+        return content or ""
+    has_others = any(part.type != "text" for part in content)
+    if has_others and message.role == "user":
+        raise InvalidRequestError(
+            "expected parts of the type 'text', found another type",
+            code="unsupported_content",
+            param="messages",
+        )
+    return "\n".join(part.text for part in content if part.type == "text")
+
+
+def clean_turn(text: str) -> str:
+    """Return a text as the desk reads it; an empty one stays empty."""
+    try:
+        return clean_text(text, longest=len(text))
+    except MessageError:
+        return ""

@@ -1,0 +1,154 @@
+"""The routes that read, forget and rate what was said."""
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Depends, Request, Response
+from pydantic import BaseModel, Field
+
+from broker.replies.transcripts import RecentMessage
+from envelope.conversation import Turn
+from gateway.answer import Answer
+from gateway.api_keys import Scope
+from gateway.conversation_erasure import erase
+from gateway.http.context import ConversationAccess, HttpChannel, MessageId, enters
+from gateway.http.errors import InvalidRequestError, unknown
+from gateway.http.language import choose_language
+from gateway.port import Feedback
+
+MOST_MESSAGES = 50
+LONGEST_REASON = 1_000
+
+
+class HistoryTurn(BaseModel):
+    """A turn whose journal is not kept any more."""
+
+    speaker: Literal["user", "assistant"]
+    text: str
+
+
+class SaidMessage(BaseModel):
+    """A message, with its answer once it has ended."""
+
+    message_id: str
+    text: str
+    at: float = Field(description="when it was accepted, Unix seconds")
+    status: Literal["running", "ended"]
+    answer: Answer | None = None
+    feedback: Feedback | None = None
+
+
+class Conversation(BaseModel):
+    """What was said, oldest first."""
+
+    conversation_id: str
+    earlier: list[HistoryTurn] = Field([], description="turns before `messages`, text alone")
+    messages: list[SaidMessage]
+
+
+class NewFeedback(BaseModel, frozen=True, extra="forbid"):
+    """What somebody thinks of an answer."""
+
+    thumb: Literal["up", "down"]
+    reason: str = Field("", max_length=LONGEST_REASON, examples=["It misses the second step."])
+
+
+class Reading:
+    """Reads, forgets and rates."""
+
+    def __init__(self, door: HttpChannel) -> None:
+        self._door = door
+
+    def router(self) -> APIRouter:
+        """Return the routes."""
+        router = APIRouter(tags=["conversations"])
+        base = "/v1/conversations/{conversation_id}"
+
+        @router.get(base, response_model_exclude_none=True, summary="Read a conversation")
+        async def read_conversation(
+            place: Annotated[ConversationAccess, Depends(enters(self._door, Scope.READ))],
+            request: Request,
+        ) -> Conversation:
+            """Return what was said."""
+            return await self._read(place, choose_language(request))
+
+        @router.delete(base, status_code=204, summary="Forget a conversation")
+        async def forget_conversation(
+            place: Annotated[ConversationAccess, Depends(enters(self._door, Scope.FORGET))],
+        ) -> Response:
+            """End what is under way, and forget everything."""
+            await self._forget(place)
+            return Response(status_code=204)
+
+        @router.post(
+            f"{base}/messages/{{message_id}}/feedback", status_code=204, summary="Rate an answer"
+        )
+        async def rate_answer(
+            place: Annotated[ConversationAccess, Depends(enters(self._door, Scope.FEEDBACK))],
+            message_id: MessageId,
+            given: NewFeedback,
+        ) -> Response:
+            """Keep a thumb and a reason; the last one given counts."""
+            await self._rate(place, message_id, given)
+            return Response(status_code=204)
+
+        return router
+
+    async def _read(self, place: ConversationAccess, language: str) -> Conversation:
+        question = place.question()
+        said = await self._door.conversations.recent_messages(question, limit=MOST_MESSAGES)
+        turns = await self._door.conversations.turns(question)
+        if not said and not turns and not place.caller.public:
+            raise unknown("conversation")
+        feedback = await self._door.conversations.feedback(question)
+        return Conversation(
+            conversation_id=place.conversation_id,
+            earlier=[
+                HistoryTurn(speaker=turn.speaker, text=turn.text) for turn in _earlier(turns, said)
+            ],
+            messages=[_message(place, one, feedback, language) for one in said],
+        )
+
+    async def _forget(self, place: ConversationAccess) -> None:
+        """Erase the conversation, and with it the visitor's right to go on with it."""
+        question = place.question()
+        await erase(self._door.broker, self._door.conversations, question)
+        await self._door.conversations.end_visit(question)
+
+    async def _rate(self, place: ConversationAccess, message_id: str, given: NewFeedback) -> None:
+        question = place.question(message_id)
+        reply = await self._door.broker.reply(question)
+        if reply is None:
+            if await self._door.broker.journal(question):
+                raise InvalidRequestError(
+                    "this message has no answer yet", code="not_ended", status=409
+                )
+            raise unknown("message")
+        await self._door.conversations.give_feedback(
+            question, Feedback(thumb=given.thumb, reason=given.reason)
+        )
+        self._door.meter.count_feedback(given.thumb)
+
+
+def _message(
+    place: ConversationAccess, said: RecentMessage, feedback: dict[str, Feedback], language: str
+) -> SaidMessage:
+    ended = said.last.kind == "finished"
+    message_id = said.question.message_id
+    return SaidMessage(
+        message_id=message_id,
+        text=str(said.first.fields.get("text") or ""),
+        at=said.first.at,
+        status="ended" if ended else "running",
+        answer=place.shows(said.last.fields, language) if ended else None,
+        feedback=feedback.get(message_id),
+    )
+
+
+def _earlier(turns: Sequence[Turn], said: Sequence[RecentMessage]) -> list[Turn]:
+    """Return the turns that are not among the messages: compared from the newest back."""
+    left = list(turns)
+    for one in reversed(said):
+        if len(left) >= 2 and left[-2].text == one.first.fields.get("text"):
+            del left[-2:]
+    return left

@@ -1,0 +1,207 @@
+"""Calls Telegram's Bot API: no faster than Telegram allows, its errors told in our words."""
+
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Any, TypeVar
+
+# The library warns whoever reads the seconds of a flood limit as a number, unless told so.
+os.environ.setdefault("PTB_TIMEDELTA", "1")
+
+from telegram import (
+    Bot,
+    InlineKeyboardMarkup,
+    LinkPreviewOptions,
+    MessageEntity,
+    ReplyParameters,
+)
+from telegram.error import (
+    BadRequest,
+    ChatMigrated,
+    Forbidden,
+    InvalidToken,
+    NetworkError,
+    RetryAfter,
+    TelegramError,
+)
+
+from gateway.chat.errors import AlreadyError, GoneError, LaterError, NeverError, PushError
+from gateway.chat.rate_limit import Pacer, Rate
+
+T = TypeVar("T")
+Rows = Sequence[Sequence[dict[str, Any]]]
+RATES = {
+    "private": Rate(54, at_once=3, each_place=True, soon_seconds=0.0),
+    "group": Rate(16, at_once=3, each_place=True, soon_seconds=0.0),
+    "typing": Rate(15, each_place=True, soon_seconds=0.0),
+    "all": Rate(24 * 60, at_once=4),
+}
+"""Below what Telegram allows a bot: a message a second in a chat, the first few at once, and 20 a
+minute in a group, where edits and deletions count as messages do; 30 calls a second in all. One
+sign of typing is seen for all questions of its chat, so it is shown every four seconds only. A
+placeholder does not wait for its turn in a chat: an outcome that comes meanwhile needs the turn."""
+ALREADY = (
+    "not modified",
+    "message to delete not found",
+    "message can't be deleted",
+    "query is too old",
+)
+GONE = ("message to edit not found", "message can't be edited", "message_id_invalid")
+GONE_TOPIC = ("message thread not found",)
+FORM = ("entit", "button", "keyboard", "reply markup")
+NO_PREVIEW = LinkPreviewOptions(is_disabled=True)
+
+
+class FormError(NeverError):
+    """Telegram does not take entities or buttons that look right to us."""
+
+
+class TelegramCalls:
+    """The methods that a door needs; each waits for its turn, those wanted `soon` not for long."""
+
+    def __init__(self, bot: Bot, pacer: Pacer) -> None:
+        self.bot = bot
+        self._pacer = pacer
+
+    async def typing(self, chat: str, thread: int | None) -> None:
+        """Show that somebody types, soon or not at all."""
+        async with self._turn("typing", f"{chat}:{thread or 0}", soon=True), translate_errors():
+            await self.bot.send_chat_action(chat, "typing", message_thread_id=thread)
+
+    async def send(
+        self, chat: str, thread: int | None, text: str, *, reply_to: int | None, soon: bool
+    ) -> str:
+        """Send a message, into the chat itself where the topic is no more; return its id."""
+        to = None if reply_to is None else ReplyParameters(reply_to, None, True)
+
+        async def send(chat: str, thread: int | None = None) -> str:
+            sent = await self.bot.send_message(
+                chat, text, message_thread_id=thread, reply_parameters=to,
+                link_preview_options=NO_PREVIEW,
+            )  # fmt: skip
+            return str(sent.message_id)
+
+        if thread is None:
+            return await self._in(chat, send, soon=soon)
+        try:
+            return await self._in(chat, lambda at: send(at, thread), soon=soon, unless=GONE_TOPIC)
+        except BadRequest:
+            return await self._in(chat, send, soon=soon)
+
+    async def edit(
+        self, chat: str, id_: str, text: str, entities: Sequence[MessageEntity], rows: Rows
+    ) -> None:
+        """Make a message say this; raises `FormError` when it is for entities or buttons."""
+        markup = InlineKeyboardMarkup.de_json({"inline_keyboard": rows}) if rows else None
+
+        async def edit(chat: str) -> None:
+            await self.bot.edit_message_text(
+                text, chat_id=chat, message_id=int(id_), entities=entities or None,
+                reply_markup=markup, link_preview_options=NO_PREVIEW,
+            )  # fmt: skip
+
+        await self._in(chat, edit)
+
+    async def without_buttons(self, chat: str, id_: str) -> None:
+        """Take the buttons of a message away."""
+
+        async def mark(chat: str) -> None:
+            await self.bot.edit_message_reply_markup(chat, int(id_), reply_markup=None)
+
+        await self._in(chat, mark)
+
+    async def delete(self, chat: str, id_: str) -> None:
+        """Delete a message of ours."""
+
+        async def delete(chat: str) -> None:
+            await self.bot.delete_message(chat, int(id_))
+
+        await self._in(chat, delete)
+
+    async def acknowledge_press(self, query_id: str, text: str | None) -> None:
+        """Tell that a press was heard, soon or not at all."""
+        async with self._pacer.turn("all", soon=True), translate_errors():
+            await self.bot.answer_callback_query(query_id, text)
+
+    async def _in(
+        self,
+        chat: str,
+        call: Callable[[str], Awaitable[T]],
+        *,
+        soon: bool = False,
+        unless: Sequence[str] = (),
+    ) -> T:
+        """Call in a chat, or in the supergroup that it has become."""
+        try:
+            async with self._turn(_kind(chat), chat, soon=soon), translate_errors(unless=unless):
+                return await call(chat)
+        except ChatMigrated as moved:
+            chat = str(moved.new_chat_id)
+        async with self._turn("group", chat, soon=soon), translate_errors(unless=unless):
+            return await call(chat)
+
+    @asynccontextmanager
+    async def _turn(self, name: str, place: str, *, soon: bool) -> AsyncIterator[None]:
+        """Wait for a turn in a chat first, which may take minutes, only then for one of all.
+
+        A limit that is met holds its chat, no other: those meet one of their own if it was for all.
+        """
+        async with self._pacer.turn(name, place, soon=soon):
+            async with self._pacer.turn("all", soon=soon):
+                pass
+            yield
+
+
+@asynccontextmanager
+async def translate_errors(*, unless: Sequence[str] = ()) -> AsyncIterator[None]:
+    """Tell Telegram's errors in our words; those that say one of `unless` are left as they are.
+
+    So is `ChatMigrated`: the call is to be made in another chat.
+    """
+    try:
+        yield
+    except TelegramError as error:
+        is_left = isinstance(error, BadRequest) and _says(error, unless)
+        if is_left or isinstance(error, ChatMigrated):
+            raise
+        raise _translate_error(error) from error
+
+
+def seconds_of(error: RetryAfter) -> float:
+    """Return how long Telegram says to wait."""
+    told = error.retry_after
+    return told.total_seconds() if isinstance(told, timedelta) else float(told)
+
+
+def _translate_error(error: TelegramError) -> PushError:
+    match error:
+        case RetryAfter():
+            return LaterError(str(error), seconds_of(error), told=True)
+        case BadRequest():
+            return _refusal(error)
+        case InvalidToken():
+            # What is owed waits for a process with another token.
+            return LaterError(f"Telegram does not know the token: {error}", 0.25)
+        case NetworkError():
+            return LaterError(f"Telegram does not answer: {error}", 0.25)
+        case Forbidden():
+            return NeverError(f"Telegram forbids it: {error}")
+    return NeverError(f"Telegram refuses it: {error}")
+
+
+def _refusal(error: BadRequest) -> PushError:
+    if _says(error, ALREADY):
+        return AlreadyError(error.message)
+    if _says(error, GONE):
+        return GoneError(f"Telegram refuses it: {error}")
+    return (FormError if _says(error, FORM) else NeverError)(f"Telegram refuses it: {error}")
+
+
+def _says(error: TelegramError, phrases: Sequence[str]) -> bool:
+    return any(phrase in error.message.lower() for phrase in phrases)
+
+
+def _kind(chat: str) -> str:
+    """Return which rate holds in a chat; those of several people have negative ids."""
+    return "group" if chat.startswith("-") else "private"

@@ -1,0 +1,109 @@
+"""The open Telegram door: knows who it is, and how updates come."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from starlette.applications import Starlette
+from telegram import Bot, BotCommand
+from telegram.error import InvalidToken, TelegramError
+from telegram.request import HTTPXRequest
+
+from gateway.chat.connector import ChatChannel
+from gateway.chat.ports import ChannelTexts
+from gateway.chat.retry import retry
+from gateway.connections.bodies import BufferBudget
+from gateway.errors import GatewayError
+from gateway.telegram.audience import TelegramAudience
+from gateway.telegram.bot_api import TelegramCalls, translate_errors
+from gateway.telegram.channel import HELP
+from gateway.telegram.inbound import Updates
+from gateway.telegram.polling import Duty, Polling
+from gateway.telegram.updates import ALLOWED, BotIdentity
+from gateway.telegram.webhook import telegram_webhook
+
+CONNECTIONS = 64
+
+
+class BotError(GatewayError):
+    """Telegram does not know this bot."""
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    """Where Telegram is to send updates, and the secret that it sends with them."""
+
+    url: str
+    secret: str
+
+
+def make_bot(token: str, *, url: str | None = None) -> Bot:
+    """Return a bot that is not connected yet; `url` of a server of the Bot API of one's own."""
+    request = HTTPXRequest(connection_pool_size=CONNECTIONS)
+    if url is None:
+        return Bot(token, request=request)
+    return Bot(token, base_url=f"{url}/bot", base_file_url=f"{url}/file/bot", request=request)
+
+
+@asynccontextmanager
+async def connect_bot(bot: Bot) -> AsyncIterator[BotIdentity]:
+    """Be connected while inside; raises `BotError` when Telegram does not know the token."""
+    try:
+        await bot.initialize()
+    except InvalidToken as error:
+        raise BotError("expected the token of a Telegram bot: Telegram refuses this one") from error
+    except TelegramError as error:
+        raise BotError(f"Telegram cannot be reached: {error}") from error
+    try:
+        yield BotIdentity(bot.id, bot.username)
+    finally:
+        await bot.shutdown()
+
+
+@asynccontextmanager
+async def hearing(
+    calls: TelegramCalls,
+    me: BotIdentity,
+    door: ChatChannel,
+    texts: ChannelTexts,
+    *,
+    how: Webhook | Duty,
+    audience: TelegramAudience | None = None,
+    budget: BufferBudget | None = None,
+) -> AsyncIterator[Starlette | None]:
+    """Hear updates while inside: by a webhook, then the application is returned, or by polling."""
+    hook = how if isinstance(how, Webhook) else None
+    updates = Updates(calls, me, door, audience)
+    await retry(lambda: _register_updates(calls.bot, hook), what="introduce")
+    door.spawn(_register_commands(calls.bot, texts))
+    if isinstance(how, Webhook):
+        yield telegram_webhook(
+            updates, secret=how.secret, unavailable=door.unavailable, budget=budget
+        )
+        return
+    async with asyncio.TaskGroup() as tasks:
+        polling = Polling(calls.bot, updates, duty=how, unavailable=door.unavailable)
+        task = tasks.create_task(polling.run())
+        try:
+            yield None
+        finally:
+            task.cancel()
+
+
+async def _register_updates(bot: Bot, hook: Webhook | None) -> None:
+    async with translate_errors():
+        if hook is None:
+            await bot.delete_webhook()
+        else:
+            await bot.set_webhook(
+                hook.url, secret_token=hook.secret, allowed_updates=ALLOWED, max_connections=40
+            )
+
+
+async def _register_commands(bot: Bot, texts: ChannelTexts) -> None:
+    """Tell what may be commanded, in the language of each person's Telegram, else in English."""
+    for language in (None, *texts.languages):
+        said = [BotCommand(name, texts.text(key, language or "en")) for name, key in HELP]
+        async with translate_errors():
+            await bot.set_my_commands(said, language_code=language)

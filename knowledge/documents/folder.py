@@ -1,0 +1,133 @@
+"""Walks a folder: every file whose format is known, in a fixed order.
+
+Hidden files and folders, version control and installed packages are left out. A link to a file is
+read when the file is in the folder and not found there by itself; no other link is followed. What
+was opened is looked at once more, because a link may take a file's place after it was found.
+"""
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from knowledge.documents.decoding import MAX_BYTES, clean_text
+from knowledge.documents.errors import TooLargeError, WrongFormatError
+from knowledge.documents.formats import SUFFIXES
+
+DEEPEST_FOLDER = 64
+"""Folders in folders that are walked; more is a trap rather than a library."""
+
+_LEAVES = "found a link that leaves the folder, which is not followed"
+_SPECIAL = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+)
+_PRIVATE = frozenset({".git", ".hg", ".svn", ".ssh"})
+_SKIPPED = frozenset({"node_modules", "__pycache__", "venv", "CVS", "bower_components"})
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A file to read; `path` is relative to the ingested folder, `top`, which it may not leave."""
+
+    path: PurePosixPath
+    location: Path
+    top: Path | None = None
+
+    def read(self) -> bytes:
+        """Return its bytes; raise `OSError` or a `ReadingError`."""
+        _refuse_special(self.location.stat())
+        # What stands there may have been exchanged: to open a pipe must not wait for a writer.
+        with os.fdopen(os.open(self.location, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+            status = os.fstat(file.fileno())
+            _refuse_special(status)
+            self._refuse_outside(file.fileno())
+            if status.st_size > MAX_BYTES:
+                size = status.st_size
+                raise TooLargeError(f"a file may have {MAX_BYTES} bytes, this one has {size}")
+            return file.read(MAX_BYTES + 1)
+
+    def _refuse_outside(self, descriptor: int) -> None:
+        if self.top is None:
+            return
+        opened = Path(f"/proc/self/fd/{descriptor}")
+        place = os.readlink(opened) if opened.is_symlink() else os.path.realpath(self.location)
+        if not Path(place).is_relative_to(self.top):
+            raise WrongFormatError(f"expected a file of the folder, {_LEAVES}")
+
+
+@dataclass(slots=True)
+class FolderListing:
+    """What a walk found; `failures` are folders that could not be listed, with the reason."""
+
+    files: list[FoundFile] = field(default_factory=list)
+    failures: list[tuple[PurePosixPath, str]] = field(default_factory=list)
+    warnings: list[tuple[PurePosixPath, str]] = field(default_factory=list)
+
+
+def walk(root: Path) -> FolderListing:
+    """Return the readable files below a folder, or the one file that `root` is."""
+    found = FolderListing()
+    if not root.is_dir():
+        found.files.append(FoundFile(PurePosixPath(display_name(root.name)), root))
+        return found
+    top = Path(os.path.realpath(root))
+    linked: list[FoundFile] = []
+    waiting = [(root, PurePosixPath())]
+    while waiting:
+        folder, path = waiting.pop()
+        for entry in _entries(folder, path, found):
+            place = path / display_name(entry.name)
+            file = FoundFile(place, Path(entry.path), top)
+            if entry.is_dir(follow_symlinks=False):
+                if len(place.parts) > DEEPEST_FOLDER:
+                    found.failures.append((place, f"it is deeper than {DEEPEST_FOLDER} folders"))
+                else:
+                    waiting.append((Path(entry.path), place))
+            elif entry.is_symlink():
+                _note_link(file, top, linked, found)
+            elif place.suffix.lower() in SUFFIXES:
+                found.files.append(file)
+    met = {os.path.realpath(file.location) for file in found.files}
+    found.files += [file for file in linked if os.path.realpath(file.location) not in met]
+    found.files.sort(key=lambda file: file.path)
+    return found
+
+
+def display_name(name: str) -> str:
+    """Return a file's name as text: without bytes that are not UTF-8, on one line."""
+    text = os.fsencode(name).decode("utf-8", "replace")
+    return " ".join(clean_text(text).split()) or "unnamed"
+
+
+def _refuse_special(status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        kinds = (kind for is_one, kind in _SPECIAL if is_one(status.st_mode))
+        raise WrongFormatError(f"expected a file, found {next(kinds, 'a device')}")
+
+
+def _entries(folder: Path, path: PurePosixPath, found: FolderListing) -> Iterator[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            names = [entry for entry in entries if not entry.name.startswith(".")]
+    except OSError as error:
+        found.failures.append((path, f"the folder cannot be listed: {error.strerror}"))
+        return
+    yield from (entry for entry in names if entry.name not in _SKIPPED)
+
+
+def _note_link(link: FoundFile, top: Path, linked: list[FoundFile], found: FolderListing) -> None:
+    target = Path(os.path.realpath(link.location))
+    if not target.is_relative_to(top):
+        found.warnings.append((link.path, "a link that leaves the folder was not followed"))
+    elif _is_private(target.relative_to(top)):
+        found.warnings.append((link.path, "a link to a hidden file was not followed"))
+    elif link.path.suffix.lower() in SUFFIXES:
+        linked.append(link)
+
+
+def _is_private(target: Path) -> bool:
+    """Return whether a file is left out by its own name; folders such as `..data` are usual."""
+    return target.name.startswith(".") or not _PRIVATE.isdisjoint(target.parts)

@@ -1,0 +1,188 @@
+"""Reads JSON lines of prepared documents: one object a line, in one of four shapes.
+
+A *document* has `id`, `source`, `crumbs`, `description`, `content`, `summary`, `keypoints`,
+`keywords` and `chunks`; a *page* has `page_id` and `markdown`; a *passage* has `passage_id` and
+`text`; a *unit* has `unit_id` and `text`. What else a shape may carry is optional. The `source`
+a line claims is a label to show and never a path to open.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from knowledge.documents.decoding import LONG_LINE_CHARACTERS, clean_text
+from knowledge.documents.errors import (
+    NoTextError,
+    TooLargeError,
+    UnknownShapeError,
+    WrongFormatError,
+)
+from knowledge.documents.markup import markdown
+from knowledge.documents.page import Block, BlockKind, Page, Prepared
+
+_MOST_ITEMS = 10_000
+_MOST_LINE_BYTES = 16 * 1024 * 1024
+_LABEL_CHARACTERS = 300
+_OPENING_CHARACTERS = 80
+
+Record = Mapping[str, Any]
+
+
+def lines_of(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Return each line that is not empty with its number, from 1."""
+    start = 3 if data.startswith(b"\xef\xbb\xbf") else 0
+    number = 0
+    while start < len(data):
+        end = data.find(b"\n", start)
+        end = len(data) if end < 0 else end
+        number += 1
+        if line := data[start:end].strip():
+            yield number, line
+        start = end + 1
+
+
+def read(line: bytes, source: str) -> Page:
+    """Return the page of one line; `source` is the file it stands in."""
+    record = _record(line)
+    for keys, reader in _SHAPES:
+        if all(key in record for key in keys):
+            page = reader(record, source)
+            warning = f"a line is longer than {LONG_LINE_CHARACTERS} characters"
+            long = len(line) > LONG_LINE_CHARACTERS
+            return replace(page, warnings=(*page.warnings, warning)) if long else page
+    found = ", ".join(sorted(_label(key) for key in list(record)[:20])) or "none"
+    expected = "; or ".join(", ".join(keys) for keys, _ in _SHAPES)
+    raise UnknownShapeError(f"expected the keys {expected}; found {found}")
+
+
+def _record(line: bytes) -> Record:
+    if len(line) > _MOST_LINE_BYTES:
+        raise TooLargeError(f"a line may have {_MOST_LINE_BYTES} bytes, this one has {len(line)}")
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise WrongFormatError(f"expected a JSON object, found {_reason(error)}") from error
+    if not isinstance(record, dict):
+        raise WrongFormatError(f"expected a JSON object, found {type(record).__name__}")
+    return record
+
+
+def _reason(error: Exception) -> str:
+    return "one nested too deeply" if isinstance(error, RecursionError) else f"{error}"
+
+
+def _document(record: Record, source: str) -> Page:
+    page = _markdown_page(record, source, "id", "content")
+    prepared = Prepared(
+        summary=_text(record, "summary"),
+        keypoints=_texts(record, "keypoints"),
+        chunks=_texts(record, "chunks"),
+    )
+    return replace(
+        page,
+        source=_label(_text(record, "source")) or source,
+        description=_text(record, "description") or page.description,
+        keywords=_texts(record, "keywords") or page.keywords,
+        prepared=prepared,
+    )
+
+
+def _page(record: Record, source: str) -> Page:
+    page = _markdown_page(record, source, "page_id", "markdown")
+    return replace(page, blocks=tuple(_with_stated_anchors(page.blocks, record.get("headings"))))
+
+
+def _passage(record: Record, source: str) -> Page:
+    return _plain_page(record, source, "passage_id")
+
+
+def _unit(record: Record, source: str) -> Page:
+    page = _plain_page(record, source, "unit_id")
+    label = _label(_text(record, "label"))
+    return replace(page, title=f"{label} {page.title}".strip())
+
+
+_SHAPES: tuple[tuple[tuple[str, ...], Callable[[Record, str], Page]], ...] = (
+    (("page_id", "markdown"), _page),
+    (("passage_id", "text"), _passage),
+    (("unit_id", "text"), _unit),
+    (("id", "content"), _document),
+)
+
+
+def _markdown_page(record: Record, source: str, key: str, body: str) -> Page:
+    page = markdown.read_text(_body(record, body), source)
+    return _with_claims(page, record, key)
+
+
+def _plain_page(record: Record, source: str, key: str) -> Page:
+    paragraphs = (part.strip() for part in _body(record, "text").split("\n"))
+    blocks = tuple(Block(BlockKind.TEXT, " ".join(part.split())) for part in paragraphs if part)
+    return _with_claims(Page(source, "", blocks), record, key)
+
+
+def _with_claims(page: Page, record: Record, key: str) -> Page:
+    name = _label(_text(record, key))
+    if not name:
+        raise WrongFormatError(f"expected a text under {key!r}, found {record[key]!r:.60}")
+    crumbs = tuple(_label(crumb) for crumb in _texts(record, "crumbs"))
+    title = _label(_text(record, "title")) or page.title
+    return replace(
+        page,
+        id=name if key == "id" else None,
+        name=_label(_text(record, "page")) or name,
+        title=title or (crumbs[-1] if crumbs else _opening(page)),
+        crumbs=crumbs,
+        language=_text(record, "lang") or _text(record, "language") or page.language,
+        url=_text(record, "url") or page.url,
+    )
+
+
+def _opening(page: Page) -> str:
+    """Return the first words of a page: what has no title is called by how it begins."""
+    text = page.blocks[0].text if page.blocks else ""
+    return " ".join(text[: 4 * _OPENING_CHARACTERS].split()[:12])[:_OPENING_CHARACTERS].strip()
+
+
+def _with_stated_anchors(blocks: Sequence[Block], headings: object) -> Iterator[Block]:
+    stated: dict[str, list[str]] = {}
+    for heading in headings if isinstance(headings, list) else ():
+        if isinstance(heading, dict) and _text(heading, "anchor"):
+            key = _key(_text(heading, "text"))
+            stated.setdefault(key, []).append(_text(heading, "anchor"))
+    for block in blocks:
+        anchors = stated.get(_key(block.text)) if block.kind is BlockKind.HEADING else None
+        yield replace(block, anchor=anchors.pop(0)) if anchors else block
+
+
+def _key(heading: str) -> str:
+    return "".join(character for character in heading.lower() if character.isalnum())
+
+
+def _body(record: Record, key: str) -> str:
+    text = _text(record, key)
+    if not text:
+        raise NoTextError(f"expected a text under {key!r}, found {record[key]!r:.60}")
+    return text
+
+
+def _text(record: Record, key: str) -> str:
+    value = record.get(key)
+    return clean_text(value).strip() if isinstance(value, str) else ""
+
+
+def _texts(record: Record, key: str) -> tuple[str, ...]:
+    value = record.get(key)
+    items = value[:_MOST_ITEMS] if isinstance(value, list) else []
+    texts = (clean_text(_chunk_text(item)).strip() for item in items)
+    return tuple(text for text in texts if text)
+
+
+def _chunk_text(item: object) -> str:
+    text = item.get("text") if isinstance(item, dict) else item
+    return text if isinstance(text, str) else ""
+
+
+def _label(text: str) -> str:
+    return " ".join(clean_text(text).split())[:_LABEL_CHARACTERS]

@@ -1,0 +1,109 @@
+"""Tells from a path what a page is called, where it stands and in which language it is."""
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+_CODES = (
+    "ar bg bn ca cs da de el en es et fa fi fr he hi hr hu id it ja ko lt lv ms nb nl no pl pt ro "
+    "ru sk sl sr sv th tr uk vi zh"
+)
+_LANGUAGES = frozenset(_CODES.split(" "))
+# A folder of this name may as well mean information technology or the United Kingdom.
+_ABBREVIATIONS = "ar ca cs da el et fa he hi id it ms no pt sl sr tr uk"
+_DOUBTFUL = frozenset(_ABBREVIATIONS.split(" "))
+_REGION = re.compile(r"[-_](?:[A-Za-z]{2}|[A-Za-z]{4}|\d{3})\Z")
+_ORDER = re.compile(r"\A\d{1,4}[-_. ]+(?=\D)")
+_INDEX_NAMES = frozenset({"index", "_index", "readme", "__index__", "home"})
+_PROSE = frozenset({".md", ".mdx", ".markdown", ".rst", ".html", ".htm", ".txt"})
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Where a page stands; `language` is a tag such as `de` or `pt-br`, or None."""
+
+    name: str
+    folders: tuple[str, ...]
+    file_title: str
+    is_index: bool
+    language: str | None
+
+    def crumbs(self, title: str) -> tuple[str, ...]:
+        """Return the humanised folders and the title; an index page stands for its folder."""
+        folders = self.folders[:-1] if self.is_index else self.folders
+        return tuple(crumb for crumb in (*folders, title) if crumb)
+
+
+def locate(
+    path: PurePosixPath,
+    language_folders: Collection[PurePosixPath],
+    titles: Mapping[PurePosixPath, str] | None = None,
+) -> Location:
+    """Return the location of a file; paths are relative to the ingested folder.
+
+    `titles` are those that folders have from their index pages; others are called by their names.
+    """
+    kept: list[str] = []
+    crumbs: list[str] = []
+    language = None
+    for depth, part in enumerate(path.parts[:-1], start=1):
+        folder = PurePosixPath(*path.parts[:depth])
+        if language is None and folder in language_folders:
+            language = language_tag(part)
+        else:
+            kept.append(part)
+            crumbs.append((titles or {}).get(folder, humanise(part)))
+    stem, suffix_language = _stem(path)
+    file_name = stem if path.suffix.lower() in _PROSE else f"{stem}{path.suffix.lower()}"
+    return Location(
+        name="/".join((*kept, file_name)),
+        folders=tuple(crumbs),
+        file_title=humanise(stem),
+        is_index=stem.lower() in _INDEX_NAMES,
+        language=language if language is not None else suffix_language,
+    )
+
+
+def language_folders(paths: Iterable[PurePosixPath]) -> frozenset[PurePosixPath]:
+    """Return the folders that hold the pages of one language.
+
+    A folder named by a language code is one of them; a code that is a usual word or abbreviation
+    needs a witness: another such folder beside it, or a page that exists outside it too.
+    """
+    known = frozenset(paths)
+    inside: dict[PurePosixPath, list[PurePosixPath]] = {}
+    for path in known:
+        for folder in path.parents:
+            if language_tag(folder.name):
+                inside.setdefault(folder, []).append(path)
+    beside = Counter(folder.parent for folder in inside)
+    return frozenset(
+        folder
+        for folder, paths in inside.items()
+        if _code(folder.name) not in _DOUBTFUL
+        or beside[folder.parent] > 1
+        or any(folder.parent / path.relative_to(folder) in known for path in paths)
+    )
+
+
+def language_tag(name: str) -> str | None:
+    """Return the language that a folder's name states: `de`, `pt-br` for `pt_BR`, or None."""
+    return name.replace("_", "-").lower() if _code(name) in _LANGUAGES else None
+
+
+def humanise(name: str) -> str:
+    """Return a file's or folder's name as words: `01-rate_plans` is `Rate plans`."""
+    words = " ".join(re.split(r"[-_\s]+", _ORDER.sub("", name))).strip()
+    return words[:1].upper() + words[1:]
+
+
+def _code(name: str) -> str:
+    return _REGION.sub("", name).lower()
+
+
+def _stem(path: PurePosixPath) -> tuple[str, str | None]:
+    stem, _, tail = path.stem.rpartition(".")
+    language = language_tag(tail) if stem else None
+    return (stem, language) if language is not None else (path.stem, None)

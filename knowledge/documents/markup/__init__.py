@@ -1,0 +1,1 @@
+"""Readers of markup: Markdown, MDX, HTML and reStructuredText."""

@@ -1,0 +1,177 @@
+"""Reads Markdown: blocks with their headings and anchors.
+
+Only the block structure is parsed; inline markup is taken out by bounded patterns, because a
+full inline parse of one very long line takes more than linear time.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from knowledge.documents import front_matter
+from knowledge.documents.anchors import Anchors
+from knowledge.documents.decoding import decode
+from knowledge.documents.markup import inline
+from knowledge.documents.markup.html import note_on_hidden, text_of
+from knowledge.documents.page import DEEPEST_INDENT, Block, BlockKind, Page, first_heading
+from knowledge.documents.visibility.raw_markup import RawMarkup
+
+_STATED_ANCHOR = re.compile(r"\{[ \t]*#([\w:.-]+)(?:[ \t][^{}]{0,200})?\}[ \t]*\Z")
+_ADMONITION = re.compile(r"\A(?:!!!|\?\?\?\+?|===)[ \t]")
+_DEEPEST_NOTE = 4
+_DIRECTIVE = re.compile(r"\{([\w:.+-]{1,40})\}(.*)\Z", re.DOTALL)
+_OPTION_LINES = re.compile(r"\A(?:[ \t]*:[\w-]+:[^\n]*\n|[ \t]*\n)+")
+_LISTINGS = frozenset({"code-block", "code", "code-cell", "sourcecode", "doctest", "testcode"})
+_LEFT_OUT = frozenset(
+    {"toctree", "eval-rst", "image", "figure", "raw", "include", "literalinclude"}
+)
+
+
+def read(data: bytes, source: str) -> Page:
+    """Return the page; its title is stated in front, or its first heading, or empty."""
+    text, warnings = decode(data)
+    return read_text(text, source, warnings)
+
+
+def read_text(text: str, source: str, warnings: tuple[str, ...] = ()) -> Page:
+    """Return the page of a text that is clean already."""
+    front, body = front_matter.take(text)
+    markup = RawMarkup(body)
+    blocks = tuple(_Blocks(Anchors(), markup).of(body))
+    return Page(
+        source=source,
+        title=front.title or first_heading(blocks),
+        blocks=blocks,
+        description=front.description,
+        keywords=front.keywords,
+        language=front.language,
+        url=front.url,
+        warnings=(*warnings, *front.warnings, *note_on_hidden(markup.hidden_words)),
+    )
+
+
+def blocks_of(markdown: str) -> tuple[Block, ...]:
+    """Return the blocks of a text in Markdown."""
+    return tuple(_Blocks(Anchors(), RawMarkup(markdown)).of(markdown))
+
+
+def _parser() -> MarkdownIt:
+    parser = MarkdownIt("commonmark").enable("table")
+    parser.core.ruler.enableOnly(["normalize", "block"])
+    return parser
+
+
+class _Blocks:
+    """Walks the block tokens of a text."""
+
+    def __init__(self, anchors: Anchors, markup: RawMarkup, depth: int = 0) -> None:
+        self._anchors = anchors
+        self._markup = markup
+        self._depth = depth
+        self._markers: list[str] = []
+        self._opened_note = False
+
+    def of(self, markdown: str) -> Iterator[Block]:
+        tokens = _parser().parse(markdown)
+        lines = markdown.split("\n")
+        position = 0
+        while position < len(tokens):
+            token = tokens[position]
+            if token.type == "table_open":
+                yield from self._table(token, lines)
+                while tokens[position].type != "table_close":
+                    position += 1
+            else:
+                yield from self._block(token, tokens[position - 1] if position else None)
+            position += 1
+
+    def _block(self, token: Token, before: Token | None) -> Iterator[Block]:
+        if token.type in ("fence", "code_block"):
+            self._markup.begin_block()
+            if self._markup.hide(token.content):
+                yield from self._code(token)
+        elif token.type == "html_block":
+            if text := text_of(self._markup.visible_block(token.content)):
+                yield Block(BlockKind.TEXT, text)
+        elif token.type == "inline" and before is not None:
+            yield from self._text(token, before)
+        else:
+            self._container(token)
+
+    def _text(self, token: Token, before: Token) -> Iterator[Block]:
+        self._markup.begin_block()
+        content = self._markup.visible_inline(token.content)
+        self._markup.end_line()
+        if before.type == "heading_open":
+            if content.strip() or not token.content:
+                yield self._heading(content, int(before.tag[1:]))
+            return
+        self._opened_note = _ADMONITION.match(token.content) is not None
+        text = inline.one_line(content)
+        if not text:
+            return
+        if not self._markers:
+            yield Block(BlockKind.TEXT, text)
+            return
+        indent = "  " * min(len(self._markers) - 1, DEEPEST_INDENT)
+        yield Block(BlockKind.ITEM, f"{indent}{self._markers[-1]} {text}")
+        self._markers[-1] = " " * len(self._markers[-1])
+
+    def _heading(self, content: str, level: int) -> Block:
+        content = content.rstrip(" \t")
+        stated = _STATED_ANCHOR.match(content, max(0, content.rfind("{")))
+        text = inline.one_line(content if stated is None else content[: stated.start()])
+        name = self._anchors.take(text.replace("`", ""), stated[1] if stated else None)
+        return Block(BlockKind.HEADING, text, level, name)
+
+    def _code(self, token: Token) -> Iterator[Block]:
+        directive = _DIRECTIVE.match(token.info.strip())
+        if directive is not None and self._depth < _DEEPEST_NOTE:
+            yield from self._directive(directive[1], directive[2].strip(), token.content)
+        elif token.type == "code_block" and self._opened_note and self._depth < _DEEPEST_NOTE:
+            yield from self._inside(token.content)
+        elif token.content.strip():
+            yield _code(inline.one_line(token.info), token.content)
+
+    def _directive(self, name: str, argument: str, content: str) -> Iterator[Block]:
+        """Read a fence that is a box, a tab or the like, as documentation generators write them."""
+        body = _OPTION_LINES.sub("", content)
+        if name in _LISTINGS:
+            if body.strip():
+                yield _code(argument, body)
+        elif name not in _LEFT_OUT:
+            yield from self._inside(f"{argument}\n\n{body}")
+
+    def _inside(self, markdown: str) -> Iterator[Block]:
+        yield from _Blocks(self._anchors, self._markup, self._depth + 1).of(markdown)
+
+    def _table(self, token: Token, lines: Sequence[str]) -> Iterator[Block]:
+        first, last = token.map if token.map is not None else (0, 0)
+        self._markup.begin_block()
+        rows = [inline.plain(self._row(line)) for line in lines[first:last]]
+        if any(rows):
+            yield Block(BlockKind.TABLE, "\n".join(row for row in rows if row))
+
+    def _row(self, line: str) -> str:
+        self._markup.enter()
+        row = self._markup.visible_inline(line.strip().lstrip(">").strip())
+        self._markup.leave()
+        return row
+
+    def _container(self, token: Token) -> None:
+        if token.type in ("list_item_open", "blockquote_open"):
+            self._markup.enter()
+        elif token.type in ("list_item_close", "blockquote_close"):
+            self._markup.leave()
+        if token.type == "list_item_open":
+            self._markers.append(f"{token.info}{token.markup}" if token.info else "-")
+        elif token.type == "list_item_close":
+            self._markers.pop()
+
+
+def _code(info: str, content: str) -> Block:
+    fence = "````" if "```" in content else "```"
+    body = content.rstrip("\n")
+    return Block(BlockKind.CODE, f"{fence}{info}\n{body}\n{fence}")

@@ -1,0 +1,78 @@
+"""A page as read: its blocks in order, and what the page says of itself."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+DEEPEST_INDENT = 12
+"""Lists in lists by which an item is indented; deeper ones stand below each other."""
+
+
+class BlockKind(StrEnum):
+    """What a block is; code and tables are never split inside a line or a row."""
+
+    HEADING = "heading"
+    TEXT = "text"
+    ITEM = "item"
+    CODE = "code"
+    TABLE = "table"
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A piece of a page.
+
+    `level` is 1 to 6 for a heading and 0 elsewhere. `anchor` names the place: of the section for
+    a heading, of what follows for any other block (a page of a PDF).
+    """
+
+    kind: BlockKind
+    text: str
+    level: int = 0
+    anchor: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What somebody has already described and cut; empty parts are made here after all."""
+
+    summary: str = ""
+    keypoints: tuple[str, ...] = ()
+    chunks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page of the documents.
+
+    `name` names the page whatever its language; `language` is what the page or its folder claims
+    (a tag such as `de` or `pt-BR`), None when neither does. `warnings` tell what was odd and was
+    read anyway.
+    """
+
+    source: str
+    title: str
+    blocks: tuple[Block, ...]
+    name: str = ""
+    id: str | None = None
+    crumbs: tuple[str, ...] = ()
+    description: str = ""
+    keywords: tuple[str, ...] = ()
+    language: str | None = None
+    url: str | None = None
+    prepared: Prepared | None = None
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def content(self) -> str:
+        """The whole page as text, headings marked as in Markdown."""
+        return "\n\n".join(
+            f"{'#' * block.level} {block.text}" if block.kind is BlockKind.HEADING else block.text
+            for block in self.blocks
+        )
+
+
+def first_heading(blocks: Sequence[Block]) -> str:
+    """Return the first heading of the highest level, or an empty text."""
+    headings = [block for block in blocks if block.kind is BlockKind.HEADING]
+    return min(headings, key=lambda heading: heading.level).text if headings else ""

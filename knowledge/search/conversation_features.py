@@ -1,0 +1,99 @@
+"""What the conversation does to a search in numbers: with the earlier turns, and without them.
+
+All are finite; those that need vectors are 0 without them.
+
+alone1, alone10  best cosine of the question without its conversation; the mean of the ten best
+gain             best cosine with the conversation, less `alone1`
+likeness         cosine of the question and the turns it leans on
+shared           share of the question's terms, by IDF, that stand in those turns
+page_gap         best page's cosine less the second's; page_gap5: less the fifth's
+spread           entropy of the twenty best cosines, sharpened: 0 (one chunk) to 3 (all alike)
+turns            log(1 + number of the user's turns before)
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from knowledge.index.bm25 import TermNumbers
+from knowledge.index.port import Floats
+from knowledge.index.terms import terms
+from knowledge.search.levels import Scores, cosines
+from knowledge.search.mirror import Mirror
+from knowledge.search.query import Query, Wordings
+
+_SHARPNESS = 15.0
+_NEAREST = 20
+_CANDIDATES = 100
+
+
+def conversation(
+    mirror: Mirror, query: Query, asked: Wordings, scores: Scores, numbers: TermNumbers
+) -> dict[str, float]:
+    """Return the features of a question in its conversation."""
+    return {
+        **_alone(mirror, query, scores.cosine),
+        **_gaps(mirror, scores.cosine),
+        "likeness": _likeness(query),
+        "shared": _compute_overlap(mirror, query, asked, numbers),
+        "turns": math.log1p(asked.turns),
+    }
+
+
+def _alone(mirror: Mirror, query: Query, together: Floats | None) -> dict[str, float]:
+    if together is None or query.alone is None:
+        return {"alone1": 0.0, "alone10": 0.0, "gain": 0.0}
+    single = query.vector is query.alone
+    cosine: Floats = together if single else cosines(mirror.vectors, query.alone)
+    best = _best(cosine, 10)
+    return {
+        "alone1": float(best[0]),
+        "alone10": float(best.mean()),
+        "gain": float(together.max() - best[0]),
+    }
+
+
+def _gaps(mirror: Mirror, cosine: Floats | None) -> dict[str, float]:
+    if cosine is None:
+        return {"page_gap": 0.0, "page_gap5": 0.0, "spread": 0.0}
+    best = _best(cosine, _NEAREST)
+    pages = [*_best_of_pages(mirror, cosine), *([0.0] * 5)]
+    shares = np.exp((best - best[0]) * _SHARPNESS)
+    shares /= shares.sum()
+    return {
+        "page_gap": pages[0] - pages[1],
+        "page_gap5": pages[0] - pages[4],
+        "spread": float(-(shares * np.log(np.maximum(shares, 1e-12))).sum()),
+    }
+
+
+def _best_of_pages(mirror: Mirror, cosine: Floats) -> Sequence[float]:
+    count = min(_CANDIDATES, len(cosine))
+    chunks = np.argpartition(-cosine, count - 1)[:count]
+    pages = mirror.page_of[mirror.document_of[chunks]]
+    best = [float(cosine[chunks[pages == page]].max()) for page in np.unique(pages)]
+    return sorted(best, reverse=True)
+
+
+def _likeness(query: Query) -> float:
+    if query.alone is None or query.earlier is None:
+        return 0.0
+    return float(np.dot(query.alone, query.earlier))
+
+
+def _compute_overlap(mirror: Mirror, query: Query, asked: Wordings, numbers: TermNumbers) -> float:
+    idf = mirror.keywords.idf(query.own)
+    earlier = {
+        number
+        for turn in asked.related
+        for number in numbers.of_all(terms(turn, asked.language)).tolist()
+    }
+    stands = [term in earlier for term in query.own.tolist()]
+    return float(idf[stands].sum()) / max(float(idf.sum()), 1e-9)
+
+
+def _best(values: Floats, count: int) -> Floats:
+    count = min(count, len(values))
+    best: Floats = -np.sort(np.partition(-values, count - 1)[:count])
+    return best

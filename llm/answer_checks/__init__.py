@@ -1,0 +1,1 @@
+"""Checks of what models word that no source can be shown for."""

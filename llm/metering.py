@@ -1,0 +1,96 @@
+"""Keeps what the exchanges for one answer took."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from decimal import Decimal
+from time import perf_counter
+
+from llm.call_log import record
+from llm.errors import ModelError
+from llm.port import ModelCall, Usage
+from llm.prices import cost_usd
+
+CANCELLED = "cancelled before the answer came"
+
+
+@dataclass(slots=True)
+class UsageMeter:
+    """Records every exchange as a model call, and sums them up; unknown stays unknown."""
+
+    task: str
+    name: str
+    base_url: str | None
+    prompt_hash: str = ""
+    usage: Usage = field(default=Usage())
+    cost_usd: Decimal | None = Decimal(0)
+    milliseconds: float = 0.0
+
+    @contextmanager
+    def exchange(self) -> Iterator["UsageEntry"]:
+        """Record what happens inside as one call; set the entry's `usage` when it is known.
+
+        A model error that leaves gets the sums so far: what failed is paid too.
+        """
+        entry = UsageEntry()
+        started = perf_counter()
+        error = CANCELLED
+        try:
+            yield entry
+            error = entry.problem
+        except ModelError as raised:
+            error = f"{type(raised).__name__}: {raised}"
+            raise
+        finally:
+            self._close(entry, (perf_counter() - started) * 1000, error)
+
+    def charge(self, error: ModelError) -> None:
+        """Tell an error what was spent on it."""
+        error.usage, error.cost_usd = self.usage, self.cost_usd
+
+    def _close(self, entry: "UsageEntry", milliseconds: float, error: str) -> None:
+        cost = self._cost(entry)
+        usage = entry.usage if entry.usage is not None else Usage()
+        self.usage = _sum(self.usage, usage)
+        self.cost_usd = None if self.cost_usd is None or cost is None else self.cost_usd + cost
+        self.milliseconds += milliseconds
+        record(
+            ModelCall(
+                task=self.task,
+                model=self.name,
+                usage=usage,
+                cost_usd=cost,
+                milliseconds=milliseconds,
+                error=error or None,
+                prompt_hash=self.prompt_hash,
+            )
+        )
+
+    def _cost(self, entry: "UsageEntry") -> Decimal | None:
+        if not entry.answered:
+            return Decimal(0)
+        if entry.usage is None:
+            return None
+        model, _, provider = self.name.rpartition("@")
+        return cost_usd(provider, model, entry.usage, base_url=self.base_url)
+
+
+@dataclass(slots=True)
+class UsageEntry:
+    """One exchange: `answered` when the vendor worked for it, `problem` when that was no use."""
+
+    answered: bool = False
+    usage: Usage | None = None
+    problem: str = ""
+
+    def record_usage(self, usage: Usage | None) -> None:
+        """Note that the vendor answered; `usage` is None when it does not tell."""
+        self.answered, self.usage = True, usage
+
+
+def _sum(one: Usage, other: Usage) -> Usage:
+    return Usage(
+        one.input_tokens + other.input_tokens,
+        one.output_tokens + other.output_tokens,
+        one.cached_input_tokens + other.cached_input_tokens,
+    )

@@ -1,0 +1,1 @@
+"""Finds the signs of an injection, also of one in disguise."""

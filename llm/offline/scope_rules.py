@@ -1,0 +1,51 @@
+"""Decides scope without a model: attacks, small talk, and what the documents cover."""
+
+from llm.offline.attacks.injection import attack_in
+from llm.offline.essence_rules import names_no_subject
+from llm.offline.words import is_small_talk
+from llm.tasks.scope import Inputs, Output, Strictness
+
+ACCEPTED_COVERAGE: dict[Strictness, float] = {"low": 0.25, "medium": 0.5, "high": 0.7}
+"""The least coverage that is within scope: the calibrated score is made so that at 0.5 about 95 %
+of real questions pass."""
+
+_OPEN = 0.5
+_LEAST_COVERAGE = 0.1
+
+
+def answer(inputs: Inputs) -> Output:
+    """Return the verdict: what is no question about the documents is outside."""
+    attack = attack_in(inputs.text or inputs.question)
+    if attack is not None:
+        return Output(
+            verdict="outside",
+            confidence=0.95,
+            analysis=f"an attempt to change how the desk works ({attack})",
+        )
+    if is_small_talk(inputs.question):
+        return Output(verdict="outside", confidence=0.95, analysis="small talk")
+    if _is_open(inputs):
+        return Output(
+            verdict="within",
+            confidence=inputs.coverage,
+            analysis="it names no subject to judge; the search asks which one is meant",
+        )
+    return _by_coverage(inputs)
+
+
+def _is_open(inputs: Inputs) -> bool:
+    """Tell whether the question leaves its subject to be asked for, and could be anybody's."""
+    subjectless = not inputs.related and names_no_subject(inputs.question)
+    return subjectless and inputs.coverage >= _LEAST_COVERAGE
+
+
+def _by_coverage(inputs: Inputs) -> Output:
+    least = ACCEPTED_COVERAGE[inputs.strictness]
+    found = f"the documents cover it with {inputs.coverage:.2f}, {least:.2f} is asked for"
+    if inputs.coverage >= least:
+        return Output(verdict="within", confidence=inputs.coverage, analysis=found)
+    if inputs.ambiguity > _OPEN:
+        return Output(
+            verdict="unclear", confidence=1 - inputs.coverage, analysis=f"{found}; it is vague"
+        )
+    return Output(verdict="outside", confidence=1 - inputs.coverage, analysis=found)

@@ -1,0 +1,1 @@
+"""Stores finished model calls: for redelivered envelopes, and for equal questions of others."""

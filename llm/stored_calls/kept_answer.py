@@ -1,0 +1,49 @@
+"""The form in which an answer is kept outside of the process: JSON."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from decimal import Decimal
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from llm.port import ModelAnswer, ModelCall, O, Usage
+
+
+class _StoredAnswer(BaseModel, frozen=True):
+    """An answer, its output as JSON inside the JSON, and the calls that were made for it."""
+
+    output: str
+    model: str
+    usage: Usage
+    cost_usd: Decimal | None
+    milliseconds: float
+    calls: tuple[ModelCall, ...] = ()
+
+
+_KEPT = TypeAdapter(_StoredAnswer)
+
+
+def encode(answer: ModelAnswer[O], calls: Sequence[ModelCall] = ()) -> bytes:
+    """Return the bytes to keep."""
+    kept = _StoredAnswer(
+        output=answer.output.model_dump_json(),
+        model=answer.model,
+        usage=answer.usage,
+        cost_usd=answer.cost_usd,
+        milliseconds=answer.milliseconds,
+        calls=tuple(calls),
+    )
+    return _KEPT.dump_json(kept)
+
+
+def decode(frame: bytes, output: type[O]) -> tuple[ModelAnswer[O], Sequence[ModelCall]] | None:
+    """Return the answer and its calls, marked as kept; None when they are of another version."""
+    try:
+        kept = _KEPT.validate_json(frame)
+        read = output.model_validate_json(kept.output)
+    except ValidationError:
+        return None
+    answer = ModelAnswer(
+        read, kept.model, kept.usage, kept.cost_usd, kept.milliseconds, from_store=True
+    )
+    return answer, [replace(call, from_store=True) for call in kept.calls]

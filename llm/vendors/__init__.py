@@ -1,0 +1,1 @@
+"""Vendors' clients and what every vendor model shares."""

@@ -1,0 +1,236 @@
+"""Google's Gemini models and embeddings."""
+
+import re
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import contextmanager
+from json import JSONDecodeError
+from typing import Any, cast
+
+import httpx2
+from google import genai
+from google.genai import errors, types
+from pydantic import ValidationError
+
+from llm.errors import MissingKey, ModelError, ModelTimeout, ModelUnavailable
+from llm.port import Usage
+from llm.real_request_guard import check_allowed
+from llm.vendors.http_status import error_of, retry_after_seconds
+from llm.vendors.wire import Delta, ModelReply, Request
+
+BASE_URL = "https://generativelanguage.googleapis.com"
+THOUGHT_TOKENS = 1024
+"""The budget for thoughts that every model of the 2.5 family takes."""
+
+LOW_THOUGHT_TOKENS = 4096
+"""Room for the thoughts of later families, which take a level and no budget."""
+
+LATER = re.compile(r"gemini-([3-9]|\d\d)")
+
+REFUSALS = frozenset(
+    {
+        types.FinishReason.SAFETY,
+        types.FinishReason.RECITATION,
+        types.FinishReason.BLOCKLIST,
+        types.FinishReason.PROHIBITED_CONTENT,
+        types.FinishReason.SPII,
+    }
+)
+EMBEDDING_BATCH = 100
+_DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
+
+
+class GoogleChat:
+    """The generated content of one model."""
+
+    def __init__(self, model: str, api_key: str, base_url: str | None) -> None:
+        self._model = model
+        self._http = httpx2.AsyncClient(follow_redirects=True)
+        self._client = _client(api_key, base_url, self._http)
+
+    async def complete(self, request: Request) -> ModelReply:
+        with _translate_errors(self._model):
+            response = await self._client.aio.models.generate_content(
+                model=self._model, contents=_contents(request), config=self._config(request)
+            )
+            gathered = _GoogleResponse()
+            gathered.add(response)
+            return gathered.reply(self._model)
+
+    async def stream(self, request: Request) -> AsyncGenerator[Delta, None]:
+        with _translate_errors(self._model):
+            gathered = _GoogleResponse()
+            stream = await self._client.aio.models.generate_content_stream(
+                model=self._model, contents=_contents(request), config=self._config(request)
+            )
+            async for response in stream:
+                yield Delta(gathered.add(response))
+            yield Delta("", gathered.reply(self._model))
+
+    async def close(self) -> None:
+        await self._client.aio.aclose()
+        await self._http.aclose()
+
+    def _config(self, request: Request) -> types.GenerateContentConfig:
+        thinking, room = thoughts(self._model)
+        return types.GenerateContentConfig(
+            system_instruction=request.system or None,
+            temperature=request.temperature,
+            max_output_tokens=request.max_output_tokens + room,
+            response_mime_type="application/json",
+            response_json_schema=request.schema,
+            thinking_config=thinking,
+            automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
+            http_options=_timeout(request.timeout_seconds),
+        )
+
+
+class GoogleEmbeddings:
+    """The embeddings of one model."""
+
+    batch = EMBEDDING_BATCH
+
+    def __init__(self, model: str, api_key: str, base_url: str | None) -> None:
+        self._model = model
+        self._http = httpx2.AsyncClient(follow_redirects=True)
+        self._client = _client(api_key, base_url, self._http)
+
+    async def embed(
+        self, texts: Sequence[str], timeout_seconds: float
+    ) -> tuple[Sequence[Sequence[float]], Usage | None]:
+        with _translate_errors(self._model):
+            answer = await self._client.aio.models.embed_content(
+                model=self._model,
+                contents=[types.Content(parts=[types.Part(text=text)]) for text in texts],
+                config=types.EmbedContentConfig(http_options=_timeout(timeout_seconds)),
+            )
+        vectors = [item.values or [] for item in answer.embeddings or []]
+        told = answer.usage_metadata
+        tokens = None if told is None else told.prompt_token_count
+        return vectors, None if tokens is None else Usage(tokens)
+
+    async def close(self) -> None:
+        await self._client.aio.aclose()
+        await self._http.aclose()
+
+
+def thoughts(model: str) -> tuple[types.ThinkingConfig | None, int]:
+    """Return how much `model` may think, and the room for it: thoughts count as output."""
+    if model.startswith("gemini-2.5"):
+        return types.ThinkingConfig(thinking_budget=THOUGHT_TOKENS), THOUGHT_TOKENS
+    if LATER.match(model):
+        low = types.ThinkingConfig(thinking_level=types.ThinkingLevel.LOW)
+        return low, LOW_THOUGHT_TOKENS
+    return None, 0
+
+
+class _GoogleResponse:
+    """Puts the pieces of a response together; a response that is not streamed is one piece."""
+
+    def __init__(self) -> None:
+        self._text = ""
+        self._blocked: str | None = None
+        self._finish: types.FinishReason | None = None
+        self._usage: types.GenerateContentResponseUsageMetadata | None = None
+
+    def add(self, response: types.GenerateContentResponse) -> str:
+        if response.usage_metadata is not None:
+            self._usage = response.usage_metadata
+        feedback = response.prompt_feedback
+        if feedback is not None and feedback.block_reason is not None:
+            self._blocked = f"the prompt was blocked ({feedback.block_reason.value})"
+        text = ""
+        for candidate in (response.candidates or [])[:1]:
+            parts = candidate.content.parts if candidate.content is not None else None
+            text = "".join(part.text or "" for part in parts or [] if not part.thought)
+            self._finish = candidate.finish_reason or self._finish
+        self._text += text
+        return text
+
+    def reply(self, model: str) -> ModelReply:
+        if self._finish is None and self._blocked is None:
+            raise ModelUnavailable(f"expected the end of the answer of {model!r}, found it cut")
+        refusal = self._blocked
+        if self._finish in REFUSALS:
+            refusal = f"the answer was stopped ({self._finish.value})"
+        cut = self._finish == types.FinishReason.MAX_TOKENS
+        return ModelReply(self._text, _usage(self._usage), refusal, cut=cut)
+
+
+def _client(api_key: str, base_url: str | None, http: httpx2.AsyncClient) -> genai.Client:
+    url = BASE_URL if base_url is None else base_url
+    check_allowed(url)
+    once = types.HttpRetryOptions(attempts=1)
+    return genai.Client(
+        # Told explicitly: the environment could otherwise choose another service.
+        vertexai=False,
+        api_key=api_key or "none",
+        http_options=types.HttpOptions(
+            base_url=url,
+            retry_options=once,
+            # Told explicitly: where aiohttp is installed it would be used, with errors of its own.
+            httpx_async_client=http,
+        ),
+    )
+
+
+def _contents(request: Request) -> list[types.Content]:
+    return [
+        types.Content(role=said.speaker, parts=[types.Part(text=said.text)])
+        for said in request.said
+    ]
+
+
+def _timeout(seconds: float) -> types.HttpOptions:
+    return types.HttpOptions(timeout=max(1, int(seconds * 1000)))
+
+
+def _usage(told: types.GenerateContentResponseUsageMetadata | None) -> Usage | None:
+    if told is None:
+        return None
+    return Usage(
+        input_tokens=told.prompt_token_count or 0,
+        # Thoughts are paid as output, and counted apart.
+        output_tokens=(told.candidates_token_count or 0) + (told.thoughts_token_count or 0),
+        cached_input_tokens=told.cached_content_token_count or 0,
+    )
+
+
+@contextmanager
+def _translate_errors(model: str) -> Iterator[None]:
+    """Turn what the client raises into our errors."""
+    try:
+        yield
+    except httpx2.TimeoutException as error:
+        raise ModelTimeout(f"expected {model!r} to answer in time, found no answer") from error
+    except errors.APIError as error:
+        raise _of_status(model, error) from error
+    except (
+        httpx2.HTTPError,
+        errors.UnknownApiResponseError,
+        JSONDecodeError,
+        ValidationError,
+    ) as error:
+        reason = type(error).__name__ if isinstance(error, ValidationError) else str(error)
+        raise ModelUnavailable(f"the connection to {model!r} failed: {reason}") from error
+
+
+def _of_status(model: str, error: errors.APIError) -> ModelError:
+    if error.code == 400 and "API_KEY_INVALID" in str(error.details):
+        return MissingKey(f"the vendor does not accept the key for {model!r}")
+    headers = cast("Any", error.response).headers if error.response is not None else {}
+    wait = retry_after_seconds(headers)
+    return error_of(
+        model,
+        error.code,
+        error.message or error.status or "",
+        retry_after_seconds=_read_delay(error) if wait is None else wait,
+    )
+
+
+def _read_delay(error: errors.APIError) -> float | None:
+    details = error.details.get("error", {}) if isinstance(error.details, dict) else {}
+    for detail in details.get("details", []) if isinstance(details, dict) else []:
+        delay = _DELAY.fullmatch(str(detail.get("retryDelay", "")))
+        if delay is not None:
+            return float(delay.group(1))
+    return None

@@ -1,0 +1,212 @@
+"""OpenAI's chat completions and embeddings, and those of every compatible server."""
+
+import re
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import contextmanager
+from json import JSONDecodeError
+from typing import Any, cast
+
+import httpx2
+import openai
+from openai.types.chat import ChatCompletion, ChatCompletionChunk
+from openai.types.completion_usage import CompletionUsage
+
+from llm.errors import ModelTimeout, ModelUnavailable, QuotaExhausted, Refused, UnknownModel
+from llm.port import Usage
+from llm.real_request_guard import check_allowed
+from llm.vendors.http_status import error_of, retry_after_seconds
+from llm.vendors.wire import Delta, ModelReply, Request
+
+BASE_URL = "https://api.openai.com/v1"
+REASONING = re.compile(r"(gpt-[5-9]|gpt-\d\d|o\d)(?!.*-chat)")
+REASONING_TOKENS = 4096
+"""Room for thoughts beside the answer: they count against the same limit."""
+
+EMBEDDING_BATCH = 256
+
+
+class OpenAIChat:
+    """The chat completions of one model."""
+
+    def __init__(self, model: str, api_key: str, base_url: str | None) -> None:
+        self._model = model
+        self._client = _client(api_key, base_url)
+        self._compatible = base_url is not None
+
+    async def complete(self, request: Request) -> ModelReply:
+        with _translate_errors(self._model):
+            completion = cast(
+                "ChatCompletion",
+                await self._client.chat.completions.create(**self._parameters(request)),
+            )
+            return _reply(self._model, completion)
+
+    async def stream(self, request: Request) -> AsyncGenerator[Delta, None]:
+        with _translate_errors(self._model):
+            stream = cast(
+                "openai.AsyncStream[ChatCompletionChunk]",
+                await self._client.chat.completions.create(
+                    **self._parameters(request),
+                    stream=True,
+                    stream_options={"include_usage": True},
+                ),
+            )
+            async with stream:
+                gathered = _OpenAiCompletion()
+                async for chunk in stream:
+                    yield Delta(gathered.add(chunk))
+            yield Delta("", gathered.reply(self._model))
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    def _parameters(self, request: Request) -> dict[str, Any]:
+        messages = [
+            {"role": "user" if said.speaker == "user" else "assistant", "content": said.text}
+            for said in request.said
+        ]
+        if request.system:
+            messages.insert(0, {"role": "system", "content": request.system})
+        return {
+            "model": self._model,
+            "messages": messages,
+            "response_format": _response_format(request),
+            "timeout": request.timeout_seconds,
+            **sampling(self._model, request, compatible=self._compatible),
+        }
+
+
+class OpenAIEmbeddings:
+    """The embeddings of one model."""
+
+    batch = EMBEDDING_BATCH
+
+    def __init__(self, model: str, api_key: str, base_url: str | None) -> None:
+        self._model = model
+        self._client = _client(api_key, base_url)
+
+    async def embed(
+        self, texts: Sequence[str], timeout_seconds: float
+    ) -> tuple[Sequence[Sequence[float]], Usage | None]:
+        with _translate_errors(self._model):
+            answer = await self._client.embeddings.create(
+                model=self._model,
+                input=list(texts),
+                encoding_format="float",
+                timeout=timeout_seconds,
+            )
+            ordered = sorted(answer.data, key=lambda item: item.index)
+            return [item.embedding for item in ordered], Usage(answer.usage.prompt_tokens)
+
+    async def close(self) -> None:
+        await self._client.close()
+
+
+def sampling(model: str, request: Request, *, compatible: bool) -> dict[str, Any]:
+    """Return how much the answer may hold and how it is drawn, in the words that `model` knows.
+
+    Compatible servers know the older parameter, OpenAI's reasoning models the newer one only; these
+    take no temperature, and need room for their thoughts.
+    """
+    room = request.max_output_tokens
+    if compatible:
+        return {"max_tokens": room, "temperature": request.temperature}
+    if REASONING.match(model):
+        return {"max_completion_tokens": room + REASONING_TOKENS, "reasoning_effort": "low"}
+    return {"max_completion_tokens": room, "temperature": request.temperature}
+
+
+class _OpenAiCompletion:
+    """Puts the pieces of a streamed completion together."""
+
+    def __init__(self) -> None:
+        self._text = ""
+        self._refusal = ""
+        self._finish = ""
+        self._usage: CompletionUsage | None = None
+
+    def add(self, chunk: ChatCompletionChunk) -> str:
+        self._usage = chunk.usage if chunk.usage is not None else self._usage
+        text = ""
+        for choice in chunk.choices[:1]:
+            text = choice.delta.content or ""
+            self._refusal += choice.delta.refusal or ""
+            self._finish = choice.finish_reason or self._finish
+        self._text += text
+        return text
+
+    def reply(self, model: str) -> ModelReply:
+        if not self._finish:
+            raise ModelUnavailable(f"expected the end of the stream of {model!r}, found it cut")
+        refusal = _refusal(self._refusal, self._finish)
+        return ModelReply(self._text, _usage(self._usage), refusal, cut=self._finish == "length")
+
+
+def _client(api_key: str, base_url: str | None) -> openai.AsyncOpenAI:
+    url = BASE_URL if base_url is None else base_url
+    check_allowed(url)
+    # A compatible server without keys still wants the header.
+    return openai.AsyncOpenAI(api_key=api_key or "none", base_url=url, max_retries=0)
+
+
+def _response_format(request: Request) -> dict[str, Any]:
+    if request.schema is None:
+        return {"type": "json_object"}
+    schema = {"name": request.form, "schema": request.schema, "strict": True}
+    return {"type": "json_schema", "json_schema": schema}
+
+
+def _reply(model: str, completion: ChatCompletion) -> ModelReply:
+    # A server that answers 200 with something else gets past the client's types.
+    if not getattr(completion, "choices", None):
+        raise ModelUnavailable(f"expected a completion of {model!r}, found none in the response")
+    choice = completion.choices[0]
+    return ModelReply(
+        text=choice.message.content or "",
+        usage=_usage(completion.usage),
+        refusal=_refusal(choice.message.refusal, choice.finish_reason),
+        cut=choice.finish_reason == "length",
+    )
+
+
+def _refusal(said: str | None, finish: str | None) -> str | None:
+    if said:
+        return said
+    return "stopped by the vendor's content filter" if finish == "content_filter" else None
+
+
+def _usage(usage: CompletionUsage | None) -> Usage | None:
+    if usage is None:
+        return None
+    details = usage.prompt_tokens_details
+    cached = details.cached_tokens if details is not None else None
+    return Usage(usage.prompt_tokens, usage.completion_tokens, cached if cached is not None else 0)
+
+
+@contextmanager
+def _translate_errors(model: str) -> Iterator[None]:
+    """Turn what the client raises into our errors."""
+    try:
+        yield
+    except openai.APITimeoutError as error:
+        raise ModelTimeout(f"expected {model!r} to answer in time, found no answer") from error
+    except openai.APIStatusError as error:
+        raise _of_status(model, error) from error
+    except (openai.OpenAIError, httpx2.HTTPError, JSONDecodeError) as error:
+        reason = str(error) or type(error).__name__
+        raise ModelUnavailable(f"the connection to {model!r} failed: {reason}") from error
+
+
+def _of_status(model: str, error: openai.APIStatusError) -> Exception:
+    if error.code == "insufficient_quota":
+        return QuotaExhausted(f"the account of {model!r} has used up its quota")
+    if error.code == "model_not_found":
+        return UnknownModel(f"the vendor knows no model {model!r}")
+    if error.code == "content_filter":
+        return Refused(f"{model!r}: the vendor's content filter refused the request")
+    return error_of(
+        model,
+        error.status_code,
+        error.message,
+        retry_after_seconds=retry_after_seconds(error.response.headers),
+    )

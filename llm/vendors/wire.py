@@ -1,0 +1,75 @@
+"""What is said to a vendor and what comes back; each vendor's client is behind these ports."""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from pydantic import JsonValue
+
+from llm.port import Usage
+
+Schema = Mapping[str, JsonValue]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelTurn:
+    """One turn of the talk with a model."""
+
+    speaker: Literal["user", "model"]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One exchange; `schema` is None where the server is only told to answer in JSON."""
+
+    system: str
+    said: tuple[ModelTurn, ...]
+    form: str
+    schema: Schema | None
+    temperature: float
+    max_output_tokens: int
+    timeout_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReply:
+    """What a model said; `usage` is None when the vendor does not tell, `refusal` is set when
+    it would not answer, `cut` when it had no room."""
+
+    text: str
+    usage: Usage | None
+    refusal: str | None = None
+    cut: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """A piece of a streamed reply; the last one has `reply`, with the whole text and the usage."""
+
+    text: str
+    reply: ModelReply | None = None
+
+
+class Wire(Protocol):
+    """A vendor's client: one request, no retries; every failure is an error of `llm.errors`."""
+
+    async def complete(self, request: Request) -> ModelReply: ...
+
+    def stream(self, request: Request) -> AsyncGenerator[Delta, None]: ...
+
+    async def close(self) -> None: ...
+
+
+class EmbeddingWire(Protocol):
+    """A vendor's client for embeddings; takes at most `batch` texts at once."""
+
+    batch: int
+
+    async def embed(
+        self, texts: Sequence[str], timeout_seconds: float
+    ) -> tuple[Sequence[Sequence[float]], Usage | None]:
+        """Return a vector for each text, and the usage where the vendor tells it."""
+        ...
+
+    async def close(self) -> None: ...

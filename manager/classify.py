@@ -1,0 +1,150 @@
+"""Judges one hop by what it wrote."""
+
+from collections.abc import Callable, Mapping
+
+from pydantic import JsonValue
+
+from envelope.conversation import REFUSALS, ClarificationReason
+from envelope.envelope import Hop
+from manager.flow import Stage, StageEvent
+
+Writes = Mapping[str, JsonValue]
+
+# Every hop asks for these: a member by its name costs Python 3.11 four times what a variable does.
+_START, _QUALITY = Stage.START, Stage.QUALITY
+_DONE, _FAILED = StageEvent.DONE, StageEvent.FAILED
+
+POSSIBLE: dict[Stage, frozenset[StageEvent]] = {
+    Stage.START: frozenset({StageEvent.COMMAND, StageEvent.QUESTION, StageEvent.FAILED}),
+    Stage.COMMAND: frozenset({StageEvent.DONE, StageEvent.FAILED}),
+    Stage.LANG: frozenset({StageEvent.DONE, StageEvent.FAILED}),
+    Stage.TRANSLATION: frozenset({StageEvent.DONE, StageEvent.FAILED}),
+    Stage.ESSENCE: frozenset(
+        {StageEvent.DONE, StageEvent.EXIT, StageEvent.ASKS, StageEvent.FAILED}
+    ),
+    Stage.GUARDRAILS: frozenset(
+        {StageEvent.WITHIN, StageEvent.OUTSIDE, StageEvent.ASKS, StageEvent.FAILED}
+    ),
+    Stage.SEARCH: frozenset(
+        {StageEvent.FOUND, StageEvent.MANY, StageEvent.NOTHING, StageEvent.ASKS, StageEvent.FAILED}
+    ),
+    Stage.AUGMENTATION: frozenset({StageEvent.DONE, StageEvent.FAILED}),
+    Stage.RESPONSE: frozenset(
+        {StageEvent.DONE, StageEvent.GENERATION_ERROR, StageEvent.ASKS, StageEvent.FAILED}
+    ),
+    Stage.QUALITY: frozenset(
+        {
+            StageEvent.APPROVED,
+            StageEvent.LOW,
+            StageEvent.RESEARCH,
+            StageEvent.REGENERATE,
+            StageEvent.ASKS,
+            StageEvent.FAILED,
+        }
+    ),
+    Stage.CLARIFICATION: frozenset({StageEvent.DONE, StageEvent.FAILED}),
+}
+"""Every outcome a stage can have; the flow table must answer each."""
+
+
+def classify_result(
+    stage: Stage, hop: Hop | None, payload: Writes, *, quality_threshold: float
+) -> StageEvent:
+    """Return how this hop ended: failed, exit, needs clarification, then the stage's own.
+
+    Reads only the attributes that the hop itself wrote; an attribute that an earlier hop left
+    in the payload is never looked at. `start` has no hop and reads what came in at the door.
+    """
+    if stage is _START:
+        return StageEvent.COMMAND if payload.get("command") is not None else StageEvent.QUESTION
+    if hop is None or hop.role != stage or hop.status != "wrote":
+        return _FAILED
+    writes = {name: payload[name] for name in hop.wrote if name in payload}
+    if stage is _QUALITY:
+        return _quality(writes, quality_threshold)
+    return _OWN.get(stage, _classify_done)(writes)
+
+
+def _classify_done(writes: Writes) -> StageEvent:
+    return _DONE if writes else _FAILED
+
+
+def _asks(writes: Writes) -> bool:
+    return writes.get("needs_clarification") is True
+
+
+def _essence(writes: Writes) -> StageEvent:
+    if writes.get("clarification_result") == "exit":
+        return StageEvent.EXIT
+    if _asks(writes):
+        return StageEvent.ASKS
+    return _DONE if writes.get("canonical_question") else _FAILED
+
+
+def _guardrails(writes: Writes) -> StageEvent:
+    if writes.get("within_scope") is False and _reason(writes) in {None, *REFUSALS}:
+        return StageEvent.OUTSIDE
+    if _asks(writes):
+        return StageEvent.ASKS
+    return StageEvent.WITHIN if writes.get("within_scope") is True else StageEvent.FAILED
+
+
+def _search(writes: Writes) -> StageEvent:
+    poor = writes.get("search_quality") == "poor" or bool(writes.get("search_error"))
+    if _asks(writes) or poor:
+        return _SEARCH_REASONS.get(
+            _reason(writes), StageEvent.ASKS if _asks(writes) else StageEvent.NOTHING
+        )
+    return (
+        StageEvent.FOUND
+        if writes.get("search_quality") in {"excellent", "good"}
+        else StageEvent.FAILED
+    )
+
+
+def _response(writes: Writes) -> StageEvent:
+    if writes.get("generation_error"):
+        return StageEvent.GENERATION_ERROR
+    if _asks(writes):
+        return StageEvent.ASKS
+    return StageEvent.DONE if writes.get("response") else StageEvent.FAILED
+
+
+def _quality(writes: Writes, threshold: float) -> StageEvent:
+    if _asks(writes):
+        return StageEvent.ASKS
+    score, decision = writes.get("quality_score"), writes.get("quality_decision")
+    if decision == "approve":
+        good = isinstance(score, int | float) and score >= threshold and _is_grounded(writes)
+        return StageEvent.APPROVED if good else StageEvent.LOW
+    return {"research": StageEvent.RESEARCH, "regenerate": StageEvent.REGENERATE}.get(
+        str(decision), StageEvent.FAILED
+    )
+
+
+def _is_grounded(writes: Writes) -> bool:
+    result = writes.get("validation_result")
+    return not isinstance(result, dict) or result.get("grounded") is not False
+
+
+def _reply(writes: Writes) -> StageEvent:
+    return StageEvent.DONE if writes.get("response") else StageEvent.FAILED
+
+
+def _reason(writes: Writes) -> ClarificationReason | None:
+    value = writes.get("clarification_reason")
+    return ClarificationReason(value) if value in set(ClarificationReason) else None
+
+
+_SEARCH_REASONS: dict[ClarificationReason | None, StageEvent] = {
+    ClarificationReason.AMBIGUOUS_QUERY: StageEvent.MANY,
+    ClarificationReason.INSUFFICIENT_CONTEXT: StageEvent.NOTHING,
+}
+_OWN: dict[Stage, Callable[[Writes], StageEvent]] = {
+    Stage.ESSENCE: _essence,
+    Stage.GUARDRAILS: _guardrails,
+    Stage.SEARCH: _search,
+    Stage.RESPONSE: _response,
+    Stage.CLARIFICATION: _reply,
+    Stage.COMMAND: _reply,
+}

@@ -1,0 +1,230 @@
+"""Words the end of a question: its reply, its last resort, and what is remembered of it."""
+
+from typing import TYPE_CHECKING
+
+from pydantic import JsonValue
+
+from envelope.conversation import ClarificationReason, Pause, Preferences, Turn
+from envelope.envelope import Envelope
+from envelope.outcome import Outcome
+from manager.flow import Counter, Ending
+from manager.machine import Decision, End
+from manager.port import ReplyTexts
+from memory.port import Ended
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Reply = dict[str, JsonValue]
+LANGUAGE_CONFIDENCE = 0.8
+"""A detected language is remembered from this confidence on."""
+
+_REASON_TEXTS = {
+    ClarificationReason.OUT_OF_SCOPE: "refused_out_of_scope",
+    ClarificationReason.INSUFFICIENT_CONTEXT: "refused_insufficient_context",
+}
+
+
+def end_reply(envelope: Envelope, decision: Decision, end: End, texts: ReplyTexts) -> Reply:
+    """Return the final reply; the best answer stands in for an answer that was not approved."""
+    payload = envelope.payload
+    best = payload.get("best_answer")
+    if end.ending is Ending.BEST:
+        reply = _best(best) if isinstance(best, dict) else _apology(payload, texts)
+    elif end.ending is Ending.EXIT:
+        reply = {"outcome": "answered", "text": texts.text("exit", _language(payload))}
+    else:
+        reply = _own_words(payload, decision, end, texts)
+    return _with_system(reply, envelope, decision.termination_reason)
+
+
+def last_resort(envelope: Envelope, texts: ReplyTexts) -> Reply | None:
+    """Return what the user gets if nothing comes of this any more: best answer or apology.
+
+    None while nothing is known here that the door did not know: its apology is in the language
+    that the caller reads.
+    """
+    best = envelope.payload.get("best_answer")
+    if isinstance(best, dict):
+        return _with_system(_best(best), envelope, "deadline")
+    if _find_language(envelope.payload) is None:
+        return None
+    return _with_system(_apology(envelope.payload, texts), envelope, "deadline")
+
+
+def best_answer(payload: "Mapping[str, JsonValue]") -> Reply | None:
+    """Return the better of the answer just judged and the best one so far.
+
+    An answer that was judged ungrounded never counts.
+    """
+    before = payload.get("best_answer")
+    before = before if isinstance(before, dict) else None
+    score, result = payload.get("quality_score"), payload.get("validation_result")
+    ungrounded = isinstance(result, dict) and result.get("grounded") is False
+    if not isinstance(score, int | float) or ungrounded or not payload.get("response"):
+        return before
+    known = before.get("quality_score") if before is not None else None
+    if isinstance(known, int | float) and known >= score:
+        return before
+    return _answer(payload)
+
+
+def remember(envelope: Envelope, reply: Reply) -> Ended:
+    """Return what the end of this question changes in memory."""
+    payload = envelope.payload
+    if payload.get("command") is not None:
+        return _remember_command(payload)
+    outcome = Outcome(str(reply["outcome"]))
+    pause = new_pause(envelope, reply) if outcome is Outcome.CLARIFICATION else None
+    if payload.get("client_keeps_history"):
+        return Ended(pause=pause, brief=True)
+    return Ended(
+        turns=_turns(payload, reply) if outcome is not Outcome.FAILED else (),
+        summary=str(payload.get("history_summary") or ""),
+        preferences=_make_preferences(payload),
+        pause=pause,
+        close_pause=payload.get("open_pause") is not None and outcome is not Outcome.FAILED,
+        statistics={
+            "questions": 1,
+            f"outcome_{outcome.value}": 1,
+            "processing_seconds": round(envelope.total_processing_time, 4),
+        },
+    )
+
+
+def new_pause(envelope: Envelope, reply: Reply) -> Pause:
+    """Return the pause that a clarification leaves; its round is one more than the last."""
+    payload = envelope.payload
+    counters = payload.get("counters")
+    rounds = counters.get(Counter.ROUND, 0) if isinstance(counters, dict) else 0
+    actions = reply.get("suggested_actions")
+    options = [
+        str(action["value"])
+        for action in (actions if isinstance(actions, list) else ())
+        if isinstance(action, dict) and action.get("kind") == "option"
+    ]
+    best = payload.get("best_answer")
+    return Pause(
+        pause_id=envelope.message_id,
+        original_question=str(payload.get("canonical_question") or payload.get("text") or ""),
+        original_text=str(payload.get("text") or ""),
+        reason=ClarificationReason(str(payload["clarification_reason"])),
+        asked=str(reply["text"]),
+        options=tuple(options),
+        round=(rounds if isinstance(rounds, int) else 0) + 1,
+        best_answer=dict(best) if isinstance(best, dict) else None,
+    )
+
+
+def _own_words(
+    payload: "Mapping[str, JsonValue]", decision: Decision, end: End, texts: ReplyTexts
+) -> Reply:
+    outcome = end.outcome if end.outcome is not None else Outcome.FAILED
+    if end.ending is Ending.ANSWER:
+        return _answer(payload)
+    if end.ending is Ending.FIXED:
+        reason = decision.reason
+        key = "clarify_again" if reason is None else _REASON_TEXTS.get(reason, "clarify_again")
+        return {"outcome": outcome.value, "text": texts.text(key, _language(payload))}
+    return {
+        "outcome": outcome.value,
+        "text": str(payload.get("response") or ""),
+        "suggested_actions": payload.get("suggested_actions") or [],
+        "clarification_type": payload.get("clarification_type"),
+        "clarification_reason": decision.reason.value if decision.reason is not None else None,
+    }
+
+
+def _answer(payload: "Mapping[str, JsonValue]") -> Reply:
+    return {
+        "outcome": Outcome.ANSWERED.value,
+        "text": str(payload.get("response") or ""),
+        "sources": payload.get("sources_used") or [],
+        "quality_score": payload.get("quality_score"),
+        "model": payload.get("answer_model"),
+    }
+
+
+def _best(best: Reply) -> Reply:
+    return {**best, "outcome": Outcome.ANSWERED.value}
+
+
+def _apology(payload: "Mapping[str, JsonValue]", texts: ReplyTexts) -> Reply:
+    return {"outcome": Outcome.FAILED.value, "text": texts.text("apology", _language(payload))}
+
+
+def _with_system(reply: Reply, envelope: Envelope, termination_reason: str) -> Reply:
+    return {
+        "language": _language(envelope.payload),
+        "sources": [],
+        "suggested_actions": [],
+        **reply,
+        "question": envelope.payload.get("canonical_question"),
+        "termination_reason": termination_reason,
+        "conversation_id": envelope.conversation_id,
+        "message_id": envelope.message_id,
+        "hops": envelope.process_count,
+        "processing_seconds": round(envelope.total_processing_time, 4),
+    }
+
+
+def _language(payload: "Mapping[str, JsonValue]") -> str:
+    return _find_language(payload) or "en"
+
+
+def _find_language(payload: "Mapping[str, JsonValue]") -> str | None:
+    chosen = payload.get("remember_preferences")
+    language = chosen.get("language") if isinstance(chosen, dict) else payload.get("language")
+    if isinstance(language, str) and language:
+        return language
+    preferences = payload.get("preferences")
+    known = preferences.get("language") if isinstance(preferences, dict) else None
+    return known if isinstance(known, str) and known else None
+
+
+def _turns(payload: "Mapping[str, JsonValue]", reply: Reply) -> tuple[Turn, ...]:
+    language = _language(payload)
+    return (
+        Turn(
+            speaker="user",
+            text=str(payload.get("text") or ""),
+            meant=_meant(payload),
+            language=language,
+        ),
+        Turn(
+            speaker="assistant",
+            text=str(reply["text"]),
+            language=language,
+            outcome=str(reply["outcome"]),
+        ),
+    )
+
+
+def _meant(payload: "Mapping[str, JsonValue]") -> str | None:
+    """Return the whole question, where the user only answered a question back or went on."""
+    answers = payload.get("clarification_result") == "search_again"
+    whole = payload.get("canonical_question")
+    goes_on = payload.get("context_type") == "follow_up" and whole not in {
+        payload.get("text"),
+        payload.get("text_eng"),
+    }
+    return str(whole) if whole and (answers or goes_on) else None
+
+
+def _make_preferences(payload: "Mapping[str, JsonValue]") -> Preferences | None:
+    before = Preferences.model_validate(payload.get("preferences") or {})
+    confidence = payload.get("confidence")
+    sure = isinstance(confidence, int | float) and confidence >= LANGUAGE_CONFIDENCE
+    language = payload.get("language")
+    if before.explicit or not sure or not isinstance(language, str) or language == before.language:
+        return None
+    return Preferences(language=language, explicit=False)
+
+
+def _remember_command(payload: "Mapping[str, JsonValue]") -> Ended:
+    chosen = payload.get("remember_preferences")
+    return Ended(
+        preferences=Preferences.model_validate(chosen) if chosen is not None else None,
+        statistics={} if payload.get("forget") else {"commands": 1},
+        forget=str(payload.get("forget") or ""),
+    )

@@ -1,0 +1,143 @@
+"""Remembers for push doors: where answers belong, what was posted, what a button stands for."""
+
+import hashlib
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
+
+from envelope.question import Question
+from memory.key_names import push_conversation_key, push_key
+from memory.model_calls import await_answer
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+POST = "post"
+TOKEN = "token"  # noqa: S105 - a part of a key's name
+CLAIM_SECONDS = 86_400
+"""Longer than any platform repeats itself."""
+
+
+class RedisPushMemory:
+    """What one channel remembers; questions for `seconds`, conversations and tokens for longer."""
+
+    def __init__(
+        self, client: "Redis", channel: str, *, question_seconds: int, conversation_seconds: int
+    ) -> None:
+        self._client = client
+        self._channel = channel
+        self._question_seconds = question_seconds
+        self._conversation_seconds = conversation_seconds
+
+    async def fields(self, question: Question) -> dict[str, str]:
+        """Return what is known of a question."""
+        return await self._all(self._posts(question))
+
+    async def note(self, question: Question, **fields: str) -> None:
+        """Keep fields of a question."""
+        await self._put(self._posts(question), fields, self._question_seconds)
+
+    async def first(self, question: Question, name: str, value: str) -> str:
+        """Keep a field unless somebody has; return what stands."""
+        key = self._posts(question)
+        pipeline = self._client.pipeline(transaction=False)
+        pipeline.hsetnx(key, name, value)
+        pipeline.expire(key, self._question_seconds)
+        pipeline.hget(key, name)
+        *_, stands = await await_answer(pipeline.execute())
+        return value if stands is None else stands.decode()
+
+    async def about(self, question: Question) -> dict[str, str]:
+        """Return what is known of the question's conversation."""
+        return await self._all(self._of(question, "about"))
+
+    async def note_about(self, question: Question, **fields: str) -> None:
+        """Keep fields of the question's conversation."""
+        await self._put(self._of(question, "about"), fields, self._conversation_seconds)
+
+    async def has_conversation(self, question: Question) -> bool:
+        """Whether anything is known of the question's conversation."""
+        keys = [self._of(question, part) for part in ("about", "open", "words")]
+        return bool(await await_answer(self._client.exists(*keys)))
+
+    async def open(self, question: Question, order: float) -> None:
+        """Keep that a question has no outcome yet."""
+        key = self._of(question, "open")
+        pipeline = self._client.pipeline(transaction=False)
+        pipeline.zadd(key, {question.message_id: order}, nx=True)
+        pipeline.expire(key, self._question_seconds)
+        await await_answer(pipeline.execute())
+
+    async def close(self, question: Question) -> None:
+        """Keep that a question's outcome was shown."""
+        pipeline = self._client.pipeline(transaction=False)
+        pipeline.zrem(self._of(question, "open"), question.message_id)
+        pipeline.hset(self._posts(question), "done", "1")
+        pipeline.expire(self._posts(question), self._question_seconds)
+        await await_answer(pipeline.execute())
+
+    async def open_messages(self, question: Question) -> Mapping[str, float]:
+        """Return the open message ids of the question's conversation with their order."""
+        found = await await_answer(
+            self._client.zrange(self._of(question, "open"), 0, -1, withscores=True)
+        )
+        return {name.decode(): float(order) for name, order in found}
+
+    async def put_token(self, token: str, written: str, question: Question) -> None:
+        """Keep what a button under the answer to this question stands for."""
+        await self._holds(question, TOKEN, token)
+        await await_answer(
+            self._client.set(self._token(token), written, ex=self._conversation_seconds)
+        )
+
+    async def token(self, token: str) -> str | None:
+        """Return what a button stands for."""
+        found = await await_answer(self._client.get(self._token(token)))
+        return None if found is None else found.decode()
+
+    async def claim(self, name: str, *, seconds: int = CLAIM_SECONDS) -> bool:
+        """Whether nobody has claimed this name within so many seconds."""
+        digest = hashlib.sha256(name.encode()).hexdigest()
+        key = push_key(self._channel, "claim", digest)
+        return bool(await await_answer(self._client.set(key, "1", nx=True, ex=seconds)))
+
+    async def holds_words(self, question: Question) -> None:
+        """Keep that the fields of a question hold words that people wrote."""
+        await self._holds(question, POST, question.message_id)
+
+    async def forget_words(self, question: Question, *, but: Collection[str] = ()) -> None:
+        """Delete the words and button texts of a conversation, save of the message ids `but`."""
+        words = self._of(question, "words")
+        for name in await await_answer(self._client.smembers(words)):
+            kind, _, rest = name.decode().partition(":")
+            if kind == POST and rest in but:
+                continue
+            key = self._token(rest) if kind == TOKEN else self._of(question, POST, rest)
+            # One by one: tokens live in slots of their own.
+            await await_answer(self._client.delete(key))
+            await await_answer(self._client.srem(words, name))
+
+    async def _holds(self, question: Question, kind: str, rest: str) -> None:
+        key = self._of(question, "words")
+        pipeline = self._client.pipeline(transaction=False)
+        pipeline.sadd(key, f"{kind}:{rest}")
+        pipeline.expire(key, max(self._question_seconds, self._conversation_seconds))
+        await await_answer(pipeline.execute())
+
+    def _token(self, token: str) -> str:
+        return push_key(self._channel, TOKEN, token)
+
+    async def _all(self, key: str) -> dict[str, str]:
+        found: dict[bytes, bytes] = await await_answer(self._client.hgetall(key))
+        return {name.decode(): value.decode() for name, value in found.items()}
+
+    async def _put(self, key: str, fields: Mapping[str, str], ttl_seconds: int) -> None:
+        pipeline = self._client.pipeline(transaction=False)
+        pipeline.hset(key, items=[part for field in fields.items() for part in field])
+        pipeline.expire(key, ttl_seconds)
+        await await_answer(pipeline.execute())
+
+    def _posts(self, question: Question) -> str:
+        return self._of(question, POST, question.message_id)
+
+    def _of(self, question: Question, *parts: str) -> str:
+        return push_conversation_key(self._channel, question, *parts)

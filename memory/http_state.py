@@ -1,0 +1,241 @@
+"""Remembers for the doors: keys, how much of their limits is used, visits, feedback.
+
+What is stored is the doors' own text, which is not looked into here.
+"""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from envelope.question import Question
+from memory.key_names import conversation_keys, door_keys_key, link_secret_key, rate_key, thread_key
+from memory.model_calls import await_answer
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+DAY_SECONDS = 86_400
+THREAD_SECONDS = DAY_SECONDS
+EMPTY_SECONDS = 900
+"""How long a conversation lives that nobody asks anything in."""
+
+ONCE_SECONDS = 600
+"""How long it is remembered that something was counted."""
+
+_ADMIT = """
+-- KEYS: what remembers that this was counted, then the buckets of one owner, one per demand.
+-- ARGV: seconds to remember (0: not at all), a day in seconds, then per demand the uses of a minute
+-- and of a day (0: no limit). Uses all or none; returns the seconds to wait, and which demand has
+-- to wait for which of its limits. A bucket lives until it is full: a full one is not stored.
+if tonumber(ARGV[1]) > 0 and redis.call('EXISTS', KEYS[1]) == 1 then
+  return {'0'}
+end
+local time = redis.call('TIME')
+local now = tonumber(time[1]) + tonumber(time[2]) / 1000000
+local day = tonumber(ARGV[2])
+local wait, short, period, changes = 0, 0, '', {}
+local function demand(at, field, holds, seconds)
+  if holds <= 0 then
+    return
+  end
+  local stored = redis.call('HMGET', KEYS[at], field, field .. ':at')
+  local level = tonumber(stored[1] or holds)
+  level = math.min(holds, level + (now - tonumber(stored[2] or now)) * holds / seconds)
+  local needed = (1 - level) * seconds / holds
+  if needed > wait then
+    wait, short, period = needed, at - 1, field
+  end
+  local full = math.ceil((holds - level + 1) * seconds / holds)
+  changes[#changes + 1] = { KEYS[at], field, string.format('%.6f', level - 1), full }
+end
+for at = 2, #KEYS do
+  demand(at, 'minute', tonumber(ARGV[at * 2 - 1]), 60)
+  demand(at, 'day', tonumber(ARGV[at * 2]), day)
+end
+if wait > 0 then
+  return {string.format('%.6f', wait), tostring(short), period}
+end
+for _, change in ipairs(changes) do
+  local key, field, level, full = change[1], change[2], change[3], change[4]
+  redis.call('HSET', key, field, level, field .. ':at', string.format('%.6f', now))
+  if redis.call('TTL', key) < full then
+    redis.call('EXPIRE', key, full)
+  end
+end
+if tonumber(ARGV[1]) > 0 then
+  redis.call('SET', KEYS[1], '1', 'EX', ARGV[1])
+end
+return {'0'}
+"""
+
+_VISIT = """
+-- KEYS[1] the digest of a conversation's token; ARGV: how one begins that nobody asked anything
+-- with, and the seconds to keep any other. Returns it.
+local found = redis.call('GET', KEYS[1])
+if found and string.sub(found, 1, #ARGV[1]) ~= ARGV[1] then
+  redis.call('EXPIRE', KEYS[1], ARGV[2])
+end
+return found
+"""
+NEW = "new:"
+
+
+class RedisDoorKeys:
+    """Keys by id, as the doors write them."""
+
+    def __init__(self, client: "Redis") -> None:
+        self._client = client
+
+    async def get(self, key_id: str) -> bytes | None:
+        """Return one key."""
+        found: bytes | None = await await_answer(self._client.hget(door_keys_key(), key_id))
+        return found
+
+    async def all(self) -> Sequence[bytes]:
+        """Return every key."""
+        found: list[bytes] = await await_answer(self._client.hvals(door_keys_key()))
+        return found
+
+    async def put(self, key_id: str, written: str) -> None:
+        """Store one key."""
+        await await_answer(self._client.hset(door_keys_key(), key_id, written))
+
+    async def any(self) -> bool:
+        """Whether there is one."""
+        return bool(await await_answer(self._client.exists(door_keys_key())))
+
+    async def link_secret(self, new: bytes) -> bytes:
+        """Return what all doors sign links with: the `new` one, where there is none yet."""
+        await await_answer(self._client.set(link_secret_key(), new, nx=True))
+        found: bytes = await await_answer(self._client.get(link_secret_key()))
+        return found
+
+
+class RedisRates:
+    """Buckets that fill evenly, shared by all processes."""
+
+    def __init__(self, client: "Redis") -> None:
+        self._client = client
+
+    async def admit(
+        self, owner: str, demands: Sequence[tuple[str, int, int]], *, once: str = ""
+    ) -> tuple[float, int, str]:
+        """Use one of each (name, uses a minute, uses a day; 0: no limit), or tell how long to wait.
+
+        Either all are used or none. Returns the seconds, and the place of the demand that has to
+        wait with the period of its limit, `minute` or `day`. What was used under the name `once`
+        is not used again for `ONCE_SECONDS`.
+        """
+        keys = [rate_key(owner, f"once/{digest_of(once)}")]
+        keys += [rate_key(owner, name) for name, _, _ in demands]
+        holds = [held for _, minute, day in demands for held in (minute, day)]
+        kept = ONCE_SECONDS if once else 0
+        told = await await_answer(
+            self._client.eval(_ADMIT, len(keys), *keys, kept, DAY_SECONDS, *holds)
+        )
+        if len(told) == 1:
+            return 0.0, 0, ""
+        seconds, place, period = (part.decode() for part in told)
+        return float(seconds), int(place) - 1, period
+
+
+def digest_of(name: str) -> str:
+    """Return a short name of a long one."""
+    return hashlib.sha256(name.encode()).hexdigest()[:32]
+
+
+class RedisDoorMemory:
+    """What doors keep of conversations; forgotten with them, at the latest after `ttl_seconds`.
+
+    Or as long as `ttl_of` a question says.
+    """
+
+    def __init__(
+        self,
+        client: "Redis",
+        *,
+        shards: int,
+        ttl_seconds: int,
+        ttl_of: Callable[[Question], int] | None = None,
+        empty_seconds: int = EMPTY_SECONDS,
+    ) -> None:
+        self._client = client
+        self._shards = shards
+        self._ttl_of = ttl_of if ttl_of is not None else lambda _question: ttl_seconds
+        self._empty_seconds = empty_seconds
+
+    async def open_visit(self, question: Question, digest: str) -> None:
+        """Keep the digest of a conversation's token, for `empty_seconds` until it is used."""
+        key, kept = self._visit(question), f"{NEW}{digest}"
+        await await_answer(
+            self._client.set(
+                key, kept, ex=min(self._empty_seconds, self._ttl_of(question)), nx=True
+            )
+        )
+
+    async def visit(self, question: Question) -> tuple[str, bool] | None:
+        """Return the digest of a conversation's token, and whether nothing was asked there yet.
+
+        Where something was, it is kept for longer.
+        """
+        key = self._visit(question)
+        found = await await_answer(self._client.eval(_VISIT, 1, key, NEW, self._ttl_of(question)))
+        if found is None:
+            return None
+        digest = found.decode()
+        return digest.removeprefix(NEW), digest.startswith(NEW)
+
+    async def use_visit(self, question: Question, digest: str) -> None:
+        """Keep the digest of a token as long as conversations are: something was asked there."""
+        key = self._visit(question)
+        await await_answer(self._client.set(key, digest, ex=self._ttl_of(question), xx=True))
+
+    async def end_visit(self, question: Question) -> None:
+        """Forget a conversation's token."""
+        await await_answer(self._client.delete(self._visit(question)))
+
+    async def put_feedback(self, question: Question, written: str) -> None:
+        """Keep what was said about one message."""
+        key = conversation_keys(question, self._shards).feedback
+        pipeline = self._client.pipeline(transaction=False)
+        pipeline.hset(key, question.message_id, written)
+        pipeline.expire(key, self._ttl_of(question))
+        await await_answer(pipeline.execute())
+
+    async def feedback(self, question: Question) -> dict[str, bytes]:
+        """Return what was said about a conversation's messages."""
+        key = conversation_keys(question, self._shards).feedback
+        found: dict[bytes, bytes] = await await_answer(self._client.hgetall(key))
+        return {name.decode(): written for name, written in found.items()}
+
+    async def put_thread(self, question: Question, digest: str) -> None:
+        """Keep under what a client was shown where its conversation stands."""
+        key = thread_key(question.tenant, question.assistant, digest)
+        ttl_seconds = min(THREAD_SECONDS, self._ttl_of(question))
+        threads = conversation_keys(question, self._shards).threads
+        # Named before it is written: what is forgotten must be known.
+        pipeline = self._client.pipeline(transaction=False)
+        pipeline.sadd(threads, digest)
+        pipeline.expire(threads, ttl_seconds)
+        await await_answer(pipeline.execute())
+        await await_answer(self._client.set(key, question.conversation_id, ex=ttl_seconds))
+
+    async def thread(self, question: Question, digest: str) -> str | None:
+        """Return the conversation, of the question's assistant, that a client was shown."""
+        key = thread_key(question.tenant, question.assistant, digest)
+        found = await await_answer(self._client.get(key))
+        return None if found is None else found.decode()
+
+    async def forget_threads(self, question: Question) -> int:
+        """Delete what leads from what clients were shown to the conversation; return how many."""
+        threads = conversation_keys(question, self._shards).threads
+        digests: set[bytes] = await await_answer(self._client.smembers(threads))
+        for digest in digests:
+            # One by one: each lives in a slot of its own.
+            key = thread_key(question.tenant, question.assistant, digest.decode())
+            await await_answer(self._client.delete(key))
+        await await_answer(self._client.delete(threads))
+        return len(digests)
+
+    def _visit(self, question: Question) -> str:
+        return conversation_keys(question, self._shards).visit

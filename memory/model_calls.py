@@ -1,0 +1,183 @@
+"""Keeps model answers in Redis: those of a running question, and those that all may share."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from redis.exceptions import RedisError
+
+from envelope.question import Question
+from memory.errors import MemoryUnavailableError, QuestionEndedError
+from memory.key_names import cache_key, conversation_keys
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+T = TypeVar("T")
+WAITS_SECONDS = (0.05, 0.2, 0.8, 2.0)
+RUNNING_SECONDS = 3600
+"""Longer than any question runs; a question's end deletes its calls anyway."""
+
+_GET = """
+-- Return a stored call, or 1 when its question has ended, which deleted its calls.
+-- KEYS: calls, record; ARGV: field.
+if redis.call('HEXISTS', KEYS[2], 'o') == 1 then
+  return 1
+end
+return redis.call('HGET', KEYS[1], ARGV[1])
+"""
+
+_PUT = """
+-- Store a call unless its question has ended: nothing deletes it then, and it may have been
+-- forgotten. KEYS: calls, record; ARGV: field, answer, seconds.
+if redis.call('HEXISTS', KEYS[2], 'o') == 1 then
+  return 0
+end
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
+redis.call('EXPIRE', KEYS[1], ARGV[3])
+return 1
+"""
+
+_SHARE = """
+-- Share an answer unless its question has ended: its conversation may have been forgotten.
+-- KEYS: shared, record; ARGV: hash, answer, seconds, how many there may be.
+if redis.call('HEXISTS', KEYS[2], 'o') == 1 then
+  return 0
+end
+if redis.call('HLEN', KEYS[1]) >= tonumber(ARGV[4]) then
+  redis.call('DEL', KEYS[1])
+end
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
+redis.call('EXPIRE', KEYS[1], ARGV[3])
+return 1
+"""
+MOST_SHARED = 200
+"""Answers that one conversation shares: a conversation that never rests begins anew."""
+
+
+class ModelCallKey(Protocol):
+    """Names one model call of one hop."""
+
+    @property
+    def question(self) -> Question: ...
+
+    @property
+    def stage(self) -> str: ...
+
+    @property
+    def attempt(self) -> int: ...
+
+    @property
+    def prompt_hash(self) -> str: ...
+
+
+class Shared(Protocol):
+    """Names an answer that questions of one assistant share."""
+
+    @property
+    def tenant(self) -> str: ...
+
+    @property
+    def assistant(self) -> str: ...
+
+    @property
+    def content_hash(self) -> str: ...
+
+    @property
+    def question(self) -> Question: ...
+
+
+class RedisCallStore:
+    """The paid calls of the questions that run.
+
+    `record_of` tells the key of a question's record, in the same slot, whose field `o` tells that
+    it has ended.
+    """
+
+    def __init__(
+        self, client: "Redis", *, shards: int, record_of: Callable[[Question], str]
+    ) -> None:
+        self._client = client
+        self._shards = shards
+        self._record_of = record_of
+
+    async def get(self, key: ModelCallKey) -> bytes | None:
+        """Return the stored answer of this call.
+
+        Raises `QuestionEndedError` for what would be paid in vain, perhaps for the second time:
+        who was paused past its lease asks before it hears of the loss.
+        """
+        keys = self._keys(key)
+        found: bytes | int | None = await await_answer(
+            self._client.eval(_GET, len(keys), *keys, _field(key))
+        )
+        if isinstance(found, int):
+            raise QuestionEndedError(f"expected an open question, found {key.question!r} ended")
+        return found
+
+    async def put(self, key: ModelCallKey, answer: bytes) -> None:
+        """Store the answer of this call; it is paid, so a short absence of Redis is waited out.
+
+        What comes after the end of its question is not stored: it may have been forgotten.
+        """
+        keys = self._keys(key)
+        values: tuple[str | bytes | int, ...] = (_field(key), answer, RUNNING_SECONDS)
+        for wait in (*WAITS_SECONDS, None):
+            try:
+                await await_answer(self._client.eval(_PUT, len(keys), *keys, *values))
+                return
+            except MemoryUnavailableError:
+                if wait is None:
+                    raise
+                await asyncio.sleep(wait)
+
+    def _keys(self, key: ModelCallKey) -> tuple[str, str]:
+        calls = conversation_keys(key.question, self._shards).calls
+        return calls, self._record_of(key.question)
+
+
+class RedisCacheStore:
+    """Answers that all questions of an assistant share, for a short time.
+
+    An answer stands with the conversation that paid for it, and is forgotten with it; what leads
+    there, by a hash of all that was asked, holds no word. `record_of` as above.
+    """
+
+    def __init__(
+        self, client: "Redis", *, shards: int, record_of: Callable[[Question], str]
+    ) -> None:
+        self._client = client
+        self._shards = shards
+        self._record_of = record_of
+
+    async def get(self, key: Shared) -> bytes | None:
+        """Return the shared answer, while it lives."""
+        name = cache_key(key.tenant, key.assistant, key.content_hash)
+        where: bytes | None = await await_answer(self._client.get(name))
+        if where is None:
+            return None
+        found: bytes | None = await await_answer(
+            self._client.hget(where.decode(), key.content_hash)
+        )
+        return found
+
+    async def put(self, key: Shared, answer: bytes, *, ttl_seconds: int) -> None:
+        """Share an answer for `ttl_seconds`; one of a question that has ended is not shared."""
+        shared = conversation_keys(key.question, self._shards).shared
+        keys = (shared, self._record_of(key.question))
+        values = (key.content_hash, answer, ttl_seconds, MOST_SHARED)
+        if await await_answer(self._client.eval(_SHARE, len(keys), *keys, *values)):
+            name = cache_key(key.tenant, key.assistant, key.content_hash)
+            await await_answer(self._client.set(name, shared, ex=ttl_seconds))
+
+
+async def await_answer(command: "Awaitable[T] | Any") -> Any:
+    """Return what Redis answers; raises `MemoryUnavailableError` when it does not."""
+    try:
+        return await command
+    except (RedisError, OSError) as error:
+        raise MemoryUnavailableError(f"Redis does not answer: {error}") from error
+
+
+def _field(key: ModelCallKey) -> str:
+    return f"{key.question.message_id}/{key.stage}/{key.attempt}/{key.prompt_hash}"

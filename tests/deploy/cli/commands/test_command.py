@@ -1,0 +1,398 @@
+"""The `refdesk` command as a stranger meets it: its words, its errors, its exit statuses."""
+
+import asyncio
+import io
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker.keys import question_keys
+from broker.port import Bury
+from broker.redis_broker import RedisBroker
+from config.settings import load_settings
+from deploy.assembly.runtime import connect_broker, connect_runtime
+from deploy.cli.main import VERBS
+from envelope.role import Role
+from gateway.desk import Desk, Message
+from tests.support.command_line import CLEAR, Run, one_line
+
+pytestmark = pytest.mark.slow
+
+
+# What it says of itself
+
+
+def test_without_a_verb_the_command_lists_its_verbs(run: Run) -> None:
+    told = run()
+
+    assert told.status == 2
+    for verb, purpose in VERBS.items():
+        assert f"    {verb} " in told.out
+        assert purpose.split()[-1] in told.out
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_explains_itself_within_eighty_columns(
+    verb: str, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+
+    told = run(verb, "--help")
+
+    assert told.status == 0
+    assert f"usage: refdesk {verb}" in told.out
+    assert max(map(len, told.out.splitlines())) <= 80
+
+
+def test_an_unknown_verb_is_a_wrong_use(run: Run) -> None:
+    told = run("aks", "hello")
+
+    assert told.status == 2
+    assert "invalid choice: 'aks'" in told.err
+
+
+# Errors
+
+
+def test_an_empty_question_is_refused_before_anything_starts(run: Run, elsewhere: Path) -> None:
+    assert one_line(run("ask", " ")) == ("the message is empty: expected a question or a command")
+    assert not (elsewhere / "data").exists()
+
+
+def test_asking_without_documents_says_how_to_read_some(run: Run) -> None:
+    assert "refdesk ingest PATH" in one_line(run("ask", CLEAR))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("REDIS_URL", "redis://127.0.0.1:1", "Redis does not answer"),
+        ("QDRANT_URL", "http://127.0.0.1:1", "the Qdrant server at http://127.0.0.1:1"),
+        ("REDIS_URL", "localhost", "REDIS_URL: expected redis://, rediss:// or unix://"),
+        ("SHARDS", "none", "SHARDS: Input should be a valid integer"),
+        ("EMBEDDING_MODEL", "nobodys", "an embedding model that fastembed knows, found 'nobodys'"),
+    ],
+)
+def test_a_setting_that_cannot_work_is_one_line(
+    name: str, value: str, said: str, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, value)
+
+    assert said in one_line(run("ask", CLEAR))
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ("gpt-5-mini@openai", "expected a key for 'gpt-5-mini@openai' in OPENAI_API_KEY"),
+        ("llama@nobody", "found 'llama@nobody'"),
+        ("llama", "found 'llama'"),
+    ],
+)
+def test_a_model_that_cannot_be_asked_is_one_line(
+    model: str, said: str, served: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GEN_MODEL", model)
+
+    assert said in one_line(served("ask", CLEAR))
+
+
+def test_a_data_folder_that_cannot_be_made_is_one_line(
+    run: Run, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (elsewhere / "file").write_text("in the way")
+    monkeypatch.setenv("REFDESK_DATA", str(elsewhere / "file"))
+
+    assert str(elsewhere / "file") in one_line(run("status"))
+
+
+def test_an_error_that_nobody_foresaw_is_one_line_and_its_place_a_debug_log(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import deploy.cli.operations.status as verb
+
+    def broken(_chosen: object) -> int:
+        raise ExceptionGroup("tasks", [ZeroDivisionError("no shards")])
+
+    monkeypatch.setattr(verb, "run", broken)
+
+    quiet = one_line(run("status"))
+    monkeypatch.setenv("LOG_LEVEL", "debug")
+    log = run("status").err.splitlines()[0]
+
+    assert quiet == "an error that should not happen, ZeroDivisionError: no shards"
+    assert json.loads(log)["event"] == "command_failed"
+    assert "ZeroDivisionError" in json.loads(log)["exception"]
+
+
+def test_an_unknown_role_is_told_the_known_ones(run: Run) -> None:
+    error = one_line(run("worker", "--role", "lang", "porter"))
+
+    assert "found porter" in error
+    assert Role.AUGMENTATION.value in error
+
+
+def test_a_folder_of_no_known_format_cannot_be_evaluated(run: Run, elsewhere: Path) -> None:
+    assert "found none at 'nowhere'" in one_line(run("evaluate", "scope", "--data", "nowhere"))
+    assert "expected" in one_line(run("evaluate", "retrieval", "--data", str(elsewhere)))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("trace", "nobody"), "there is no message 'nobody'"),
+        (("dead", "show", "1-1"), "there is no dead letter '1-1'"),
+        (("dead", "retry"), "dead retry needs the id"),
+        (("ingest", "nowhere"), "found nothing at nowhere"),
+    ],
+)
+def test_what_is_not_there_is_one_line(words: tuple[str, ...], said: str, run: Run) -> None:
+    assert said in one_line(run(*words))
+
+
+# Reading
+
+
+def test_broken_files_are_named_and_the_others_read(run: Run, elsewhere: Path) -> None:
+    folder = elsewhere / "documents"
+    folder.mkdir()
+    (folder / "good.md").write_text("# Billing\n\nInvoices are sent on the first day.\n")
+    (folder / "zip.pdf").write_bytes(b"PK\x03\x04" + bytes(64))
+    (folder / "empty.md").write_text("")
+
+    first, again = run("ingest", str(folder)), run("ingest", str(folder), "--json")
+
+    assert (first.status, again.status) == (6, 6)
+    assert "could not read zip.pdf: expected a PDF, found a zip archive" in first.out
+    assert "documents: 1 added, 2 failed; " in first.out
+    assert "reading 3 files" in first.err
+    assert again.err == ""
+    assert again.json | {"seconds": 0} == {
+        "added": 0,
+        "changed": 0,
+        "unchanged": 1,
+        "removed": 0,
+        "failed": again.json["failed"],
+        "chunks": 0,
+        "seconds": 0,
+    }
+    assert [sorted(failed) for failed in again.json["failed"]] == [["reason", "source"]] * 2
+
+
+def test_a_folder_without_documents_is_said_to_be_one(run: Run, elsewhere: Path) -> None:
+    (elsewhere / "documents").mkdir()
+
+    told = run("ingest", "documents")
+
+    assert (told.status, told.out) == (0, "no documents were found there\n")
+
+
+# Asking
+
+
+def test_an_answer_shows_its_sources_and_can_be_traced(served: Run) -> None:
+    told = served("ask", CLEAR)
+
+    assert (told.status, told.err) == (0, "")
+    assert "[1]" in told.out
+    source = told.out.split("\nSources\n")[1].splitlines()
+    assert re.fullmatch(r"  \[1\] \S.*", source[0])
+    assert re.fullmatch(r"      routing/\S+\.md#\S+", source[1])
+    foot = re.search(r"\(answered, language en, offline rules; message (\w+)\)", told.out)
+    assert foot is not None
+    assert max(map(len, told.out.splitlines())) <= 80
+
+    trace, entries = served("trace", foot[1]), served("trace", foot[1], "--json").json
+
+    assert "manager: start, a question -> lang" in trace.out
+    assert re.search(r"`- answered\n8 hops, [\d.]+ ms, \d+ model calls, 0\.000000 USD", trace.out)
+    assert max(map(len, trace.out.splitlines())) <= 80
+    assert [entry["kind"] for entry in entries[:2]] == ["accepted", "routed"]
+    assert entries[-1]["kind"] == "finished"
+    assert all(set(entry) == {"kind", "fields", "id", "at"} for entry in entries)
+
+
+def test_the_whole_reply_is_json_on_standard_output_alone(
+    served: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("What does error 4029 mean?\n"))
+    monkeypatch.setenv("LOG_LEVEL", "debug")
+
+    told = served("ask", "--json", "--conversation", "c-json", "--message", "m-json")
+
+    reply = told.json
+    assert (told.status, reply["outcome"], reply["model"]) == (0, "answered", "offline")
+    assert (reply["conversation_id"], reply["message_id"]) == ("cli/c-json", "m-json")
+    assert {"number", "title", "heading_path", "anchor", "path", "url"} <= set(reply["sources"][0])
+    assert all(json.loads(line)["event"] for line in told.err.splitlines())
+
+
+def test_a_message_asked_twice_under_one_id_is_answered_once(served: Run) -> None:
+    words = ("ask", CLEAR, "--conversation", "c-twice", "--message", "m-twice", "--json")
+
+    assert served(*words).json == served(*words).json
+
+
+def test_a_message_id_of_two_conversations_needs_the_conversation(served: Run) -> None:
+    for conversation in ("c-one", "c-two"):
+        served("ask", "How do I change it?", "--conversation", conversation, "--message", "m-both")
+
+    ambiguous = one_line(served("trace", "m-both"))
+
+    assert "2 conversations have a message 'm-both' (cli/c-one, cli/c-two)" in ambiguous
+    told = served("trace", "m-both", "--conversation", "c-two")
+    assert told.out.startswith("cli/c-two / m-both\n")
+
+
+@pytest.mark.parametrize(
+    ("question", "status", "outcome"),
+    [
+        ("What will the weather be like tomorrow?", 4, "refused"),
+        ("How do I change it?", 3, "clarification"),
+    ],
+)
+def test_the_exit_status_tells_the_outcome(
+    question: str, status: int, outcome: str, served: Run
+) -> None:
+    told = served("ask", question)
+
+    assert (told.status, f"({outcome}, language en" in told.out) == (status, True)
+
+
+def test_a_failed_question_says_where_to_look(served: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGENT_TIMEOUT_SECONDS", "0.000001")
+    monkeypatch.setenv("AGENT_ATTEMPTS", "1")
+
+    told = served("ask", CLEAR, "--message", "m-failed")
+
+    assert (told.status, "(failed, language en, ended early: " in told.out) == (5, True)
+    *logs, last = told.err.splitlines()
+    assert last == "refdesk: what went wrong: refdesk trace m-failed"
+    assert {json.loads(line)["message_id"] for line in logs} == {"m-failed"}
+
+
+# Looking
+
+
+def test_the_status_has_a_line_for_every_role(served: Run) -> None:
+    _, *lines = served("status").out.splitlines()
+    roles = served("status", "--json").json["roles"]
+
+    assert lines[0].split() == ["role", "depth", "in", "flight", "oldest", "dead", "consumers"]
+    table = lines[1 : lines.index("")]
+    assert [line.split()[0] for line in table] == [role["role"] for role in roles]
+    assert {role["role"] for role in roles} == {role.value for role in Role} - {"ingestion"}
+    assert set(roles[0]) == {
+        "role", "depth", "in_flight", "oldest_seconds", "dead", "consumers",
+    }  # fmt: skip
+
+
+def test_no_dead_letters_is_said_so(run: Run) -> None:
+    assert run("dead", "list").out == "no dead letters\n"
+    assert run("dead", "list", "--json").json == []
+
+
+def test_a_dead_letter_is_shown_run_again_whole_and_dropped(served: Run, library: Path) -> None:
+    original = _bury(library, CLEAR)
+
+    (letter,) = _letters_of(original, served)
+    assert (letter["reason"], letter["role"]) == ("failed", "manager")
+    assert letter["id"] in served("dead", "list").out
+    assert CLEAR in served("dead", "show", letter["id"]).out
+    assert letter["accepted_at"] <= letter["queued_at"] <= letter["at"]
+
+    again = served("dead", "retry", letter["id"])
+
+    fresh = again.out.split("message ")[1].split(";")[0]
+    assert fresh.startswith(f"{original}-retry-")
+    entries = _finished(fresh, served)
+    assert entries[0]["fields"]["retry_of"] == original
+    assert entries[1]["fields"]["after"] == "start"
+    assert (entries[-1]["kind"], entries[-1]["fields"]["outcome"]) == ("finished", "answered")
+
+    assert served("dead", "drop", letter["id"]).out == f"dropped {letter['id']}\n"
+    assert _letters_of(original, served) == []
+
+
+def test_a_dead_letter_that_is_run_again_delivers_only_when_told(
+    served: Run, library: Path
+) -> None:
+    original = _bury(library, CLEAR, result_list="chat")
+    (letter,) = _letters_of(original, served)
+
+    quiet = served("dead", "retry", letter["id"]).out.split("message ")[1].split(";")[0]
+    told = served("dead", "retry", letter["id"], "--deliver").out.split("message ")[1].split(";")[0]
+    _finished(quiet, served)
+    _finished(told, served)
+
+    assert _delivered(library, "chat") == [original, told]
+    assert _record_of(library, told)[b"of"].decode() == original
+
+
+def _letters_of(message_id: str, served: Run) -> list[Any]:
+    listed = served("dead", "list", "--json").json
+    return [letter for letter in listed if letter["message"] == message_id]
+
+
+def _finished(message_id: str, served: Run) -> Any:
+    """The journal of a message that waits; whoever asks works through what came before."""
+    for _ in range(5):
+        assert served("ask", CLEAR).status == 0
+        entries = served("trace", message_id, "--json").json
+        if entries[-1]["kind"] == "finished":
+            return entries
+    pytest.fail(f"{message_id} was not worked through")
+
+
+def _delivered(data: Path, name: str) -> list[str]:
+    """The messages whose replies stand on a result list, oldest first."""
+
+    async def read() -> list[str]:
+        async with connect_runtime(load_settings(refdesk_data=data)) as post:
+            assert isinstance(post.broker, RedisBroker)
+            results = post.broker.result_list(name, "w-1")
+            found = await results.take(slots=10, block_seconds=0.0)
+            return [result.question.message_id for result in found]
+
+    return asyncio.run(read())
+
+
+def _record_of(data: Path, message_id: str) -> dict[bytes, bytes]:
+    async def read() -> dict[bytes, bytes]:
+        async with connect_runtime(load_settings(refdesk_data=data)) as post:
+            (question,) = await post.broker.find(message_id)
+            client: Any = post.endpoint.client()
+            found: dict[bytes, bytes] = await client.hgetall(question_keys(question, 0).record)
+            await client.aclose()
+            return found
+
+    return asyncio.run(read())
+
+
+def _bury(data: Path, text: str, *, result_list: str = "") -> str:
+    """Accept a question, and give it up as a worker does whose agent failed thrice."""
+    name = f"m-dead-{result_list}" if result_list else "m-dead"
+
+    async def act() -> str:
+        settings = load_settings(refdesk_data=data)
+        async with connect_broker(settings) as broker:
+            desk = Desk(
+                broker,
+                tenant=settings.tenant,
+                assistant=settings.assistant,
+                channel="cli",
+                deadline_seconds=60.0,
+                apology=lambda _language: "sorry",
+                result_list=result_list,
+            )
+            await desk.submit(Message(text, "c-dead", name))
+            taken = await broker.take(Role.MANAGER.value, "w-1", slots=1, block_seconds=1.0)
+            settled = await broker.settle([(taken[0], Bury("failed", "ValueError: no rule"))])
+            assert list(settled) == [True]
+        return name
+
+    return asyncio.run(act())

@@ -1,0 +1,87 @@
+"""`refdesk forget`: what it erases, what it says, and that the data folder holds no word of it."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.gateway.erasing.canary import files_with, made_canary
+from tests.support.command_line import Run, one_line
+
+pytestmark = [pytest.mark.slow, pytest.mark.redis]
+
+
+def asked(served: Run, word: str) -> tuple[str, str]:
+    """Ask about a word; return the ids of message and conversation."""
+    text = f"How do I configure SMS routing rules for {word}?"
+    message_id = served("ask", text, "--json").json["message_id"]
+    journal = served("trace", message_id, "--json").json
+    return message_id, journal[-1]["fields"]["conversation_id"]
+
+
+def test_a_forgotten_conversation_stands_in_no_file_of_the_data_folder(
+    served: Run, library: Path
+) -> None:
+    word = made_canary()
+    message_id, _ = asked(served, word)
+    assert files_with(library, word)
+
+    told = served("forget", "--message", message_id, "--json")
+
+    assert told.status == 0
+    assert told.json["found"] is True
+    assert (told.json["messages"], told.json["ended"]) == (1, 0)
+    assert files_with(library, word) == []
+    assert word not in served("trace", message_id).out
+
+
+def test_what_is_not_known_is_told_with_a_status_of_its_own(served: Run) -> None:
+    told = served("forget", "nobody-ever-said")
+
+    assert told.status == 3
+    assert "nothing is kept of the conversation 'nobody-ever-said'" in told.out
+    assert served("forget", "nobody-ever-said", "--json").json["messages"] == 0
+
+
+def test_a_conversation_is_forgotten_once_and_the_second_time_there_is_nothing(
+    served: Run,
+) -> None:
+    message_id, conversation = asked(served, made_canary())
+
+    first = served("forget", conversation)
+    second = served("forget", conversation)
+
+    assert (first.status, second.status) == (0, 3)
+    assert "1 messages with replies and journals" in first.out
+    assert "nothing is kept" in second.out
+    assert served("forget", "--message", message_id).status == 3
+
+
+def test_a_conversation_of_another_tenant_is_not_touched(served: Run) -> None:
+    message_id, conversation = asked(served, made_canary())
+
+    assert served("forget", conversation, "--tenant", "somebody-else").status == 3
+    assert served("forget", conversation, "--assistant", "another").status == 3
+    assert served("forget", conversation, "--channel", "slack").status == 3
+    assert served("trace", message_id).status == 0
+    assert "found 0" in one_line(
+        served("forget", "--message", message_id, "--tenant", "somebody-else")
+    )
+
+
+@pytest.mark.parametrize("words", [(), ("c1", "--message", "m1")])
+def test_one_of_conversation_and_message_is_named(words: tuple[str, ...], served: Run) -> None:
+    assert one_line(served("forget", *words)).startswith("expected the id of a conversation")
+
+
+def test_the_trace_of_a_forgotten_message_says_that_it_was_forgotten(served: Run) -> None:
+    message_id, conversation = asked(served, made_canary())
+    served("forget", conversation)
+
+    told = served("trace", message_id)
+
+    assert told.status == 0
+    assert f"{conversation} / {message_id}: forgotten; it ended as " in told.out
+    assert "no word of it is kept" in told.out
+    assert "hops" not in told.out
+    assert served("trace", message_id, "--json").json == []
+    assert served("trace", "nobody").status != 0

@@ -1,0 +1,39 @@
+"""The command tells what runs: its own version, and that of Redis."""
+
+import re
+import tomllib
+
+import pytest
+
+from broker.embedded.endpoint import find_server, server_version
+from tests.support.command_line import ROOT, Run
+
+pytestmark = pytest.mark.slow
+
+
+def test_the_command_tells_its_version(run: Run) -> None:
+    told = run("--version")
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert (told.status, told.out) == (0, f"refdesk {project['version']}\n")
+
+
+def test_names_keep_their_capitals_in_the_help(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+
+    told = run("serve", "--help")
+
+    assert "Serve the desk over HTTP: conversations, events, OpenAI's chat completions." in told.out
+
+
+@pytest.mark.redis
+def test_status_says_which_redis_runs(run: Run) -> None:
+    program = find_server()
+    assert program is not None, "a test of a real redis-server needs one"
+    major, minor = server_version(program)
+
+    told = run("status")
+
+    first, head, *_ = told.out.splitlines()
+    assert re.fullmatch(rf"Redis {major}\.{minor}\.\d+ of the data folder", first)
+    assert head.startswith("role ")

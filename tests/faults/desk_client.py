@@ -1,0 +1,132 @@
+"""The door of the fault suite: the real desk, and a ledger of what it accepted and what it told."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+from broker.errors import BrokerUnavailableError
+from broker.port import Accepted, Busy, Duplicate, Fields, Submission
+from broker.redis_broker import RedisBroker
+from broker.transport.connect import connect
+from envelope.question import Question
+from gateway.desk import Desk, Message
+from tests.faults.in_process_gateway import through
+from tests.faults.ledger import Ledger
+
+DEADLINE_SECONDS = 30.0
+AGAIN_SECONDS = 0.05
+
+T = TypeVar("T")
+
+
+class NotingBroker(RedisBroker):
+    """Notes each message that is in, also when that was told only to a second try."""
+
+    ledger: Ledger
+    not_before_seconds = 0.0
+    known: set[str]
+    front: Callable[[], Path | None]
+
+    async def submit(self, submission: Submission) -> Accepted | Duplicate | Busy:
+        submission = replace(submission, not_before_seconds=self.not_before_seconds)
+        # What is to wait is handed to nobody.
+        place = None if self.not_before_seconds else self.front()
+        result = await (super().submit(submission) if place is None else through(place, submission))
+        name = submission.question.message_id
+        if not isinstance(result, Busy) and name not in self.known:
+            self.known.add(name)
+            self.ledger.note(
+                "accepted",
+                name=name,
+                conversation=submission.question.conversation_id,
+                text=submission.accepted["text"],
+                deadline_seconds=submission.deadline_seconds,
+                merged_into=_merged_into(result),
+            )
+        return result
+
+
+class DeskClient:
+    """Asks as a user does, and notes the one answer that the user is told."""
+
+    def __init__(
+        self,
+        url: str,
+        ledger: Ledger,
+        *,
+        deadline_seconds: float = DEADLINE_SECONDS,
+        not_before_seconds: float = 0.0,
+        result_list: str = "told",
+        front: Callable[[], Path | None] = lambda: None,
+    ) -> None:
+        """Make a door; where `front` names a worker's own door, a message is let in there."""
+        self._ledger = ledger
+        self._broker = NotingBroker(connect(url))
+        self._broker.ledger = ledger
+        self._broker.known = set()
+        self._broker.front = front
+        self._broker.not_before_seconds = not_before_seconds
+        self._desk = Desk(
+            self._broker,
+            tenant="acme",
+            assistant="desk",
+            channel="test",
+            deadline_seconds=deadline_seconds,
+            apology=lambda language: f"apology/{language}",
+            result_list=result_list,
+        )
+
+    async def ask(self, text: str, *, conversation: str) -> Fields:
+        """Ask `<what> <number>`, which is also the message's name, and return the reply.
+
+        While Redis does not answer, the same message is handed in again and again.
+        """
+        message = self._message(text, conversation)
+        reply = await answered(lambda: self._desk.ask(message))
+        told = {key: reply.get(key) for key in ("outcome", "text", "merged_into")}
+        self._ledger.note("told", name=message.message_id, **told)
+        return reply
+
+    async def cancel(self, text: str, *, conversation: str, forget: bool = False) -> bool:
+        """Cancel a message; True when it was still open."""
+        question = self.question(text, conversation)
+        ended = await answered(lambda: self._broker.cancel(question, forget=forget))
+        self._ledger.note(
+            "cancelled_at_the_door",
+            name=question.message_id,
+            conversation=question.conversation_id,
+            ended=ended,
+            forget=forget,
+        )
+        return ended
+
+    def question(self, text: str, conversation: str) -> Question:
+        """Return the full name of a message."""
+        return self._desk.question(self._message(text, conversation))
+
+    async def close(self) -> None:
+        """Close its connections."""
+        await self._broker.close()
+
+    def _message(self, text: str, conversation: str) -> Message:
+        what, number = text.split()
+        command = what if what in ("forget", "note") else None
+        return Message(text, conversation, f"{what}-{number}", command)
+
+
+async def answered(ask: Callable[[], Awaitable[T]]) -> T:
+    """Return what is answered, asking again while Redis is away."""
+    while True:
+        try:
+            return await ask()
+        except BrokerUnavailableError:
+            await asyncio.sleep(AGAIN_SECONDS)
+
+
+def _merged_into(result: Accepted | Duplicate | Busy) -> object:
+    if isinstance(result, Accepted):
+        return result.merged_into
+    reply = result.reply if isinstance(result, Duplicate) else None
+    return None if reply is None else reply.get("merged_into")

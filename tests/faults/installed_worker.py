@@ -1,0 +1,108 @@
+"""A real worker process, as it is started in production, with its log and its probes."""
+
+import json
+import signal
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from contextlib import closing
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from tests.support.app_harness import command, environment
+
+ROLES = ("manager", "command")
+"""Enough for a question that is a command; neither needs the index nor a model."""
+START_SECONDS = 40.0
+SHOWN = ("warning", "error", "critical")
+
+
+class InstalledWorker:
+    """`refdesk worker` for some roles, while inside."""
+
+    def __init__(
+        self, folder: Path, redis_url: str, *, roles: Sequence[str] = ROLES, **settings: str
+    ) -> None:
+        folder.mkdir(exist_ok=True)
+        self._log = folder / "log.jsonl"
+        self._told = folder / "told.txt"
+        self._port = free_port()
+        self._words = command("worker", "--role", *roles, "--port", str(self._port))
+        self._environment = environment(
+            folder, redis_url=redis_url, log_level="info", lease_seconds="4", **settings
+        )
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> "InstalledWorker":
+        with self._log.open("wb") as errors, self._told.open("wb") as told:
+            self._process = subprocess.Popen(
+                self._words, env=self._environment, stdout=told, stderr=errors
+            )
+        until = time.monotonic() + START_SECONDS
+        while b"serving" not in self._told.read_bytes():
+            assert self._process.poll() is None, self._log.read_text()
+            assert time.monotonic() < until, "the worker did not start"
+            time.sleep(0.02)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(10)
+
+    @property
+    def lives(self) -> bool:
+        """Whether it still runs."""
+        return self._process is not None and self._process.poll() is None
+
+    def dismiss(self) -> int:
+        """Ask it to stop, and return what it exits with."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGTERM)
+        return self._process.wait(40)
+
+    def unready(self) -> str:
+        """Return why `/readyz` is red, or an empty text when it is green."""
+        try:
+            with urllib.request.urlopen(
+                f"http://127.0.0.1:{self._port}/readyz", timeout=5
+            ) as answer:
+                assert answer.status == 200
+                return ""
+        except urllib.error.HTTPError as error:
+            with error:
+                return str(json.loads(error.read())["status"])
+
+    def lines(self) -> list[dict[str, Any]]:
+        """Return what it logged; every line has to be one JSON object."""
+        return [json.loads(line) for line in self._log.read_text("utf-8").splitlines()]
+
+    def complaints(self) -> list[dict[str, Any]]:
+        """Return the lines that would wake somebody up."""
+        return [line for line in self.lines() if line["level"] in SHOWN]
+
+    def most_complaints_in_a_second(self) -> int:
+        """Return how many such lines came within any second."""
+        times = sorted(
+            datetime.fromisoformat(line["timestamp"]).timestamp() for line in self.complaints()
+        )
+        within = (sum(1 for at in times if first <= at < first + 1.0) for first in times)
+        return max(within, default=0)
+
+
+def free_port() -> int:
+    """Return a port that nobody uses just now."""
+    with closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

@@ -1,0 +1,61 @@
+"""Finds the labels that a house passes on good and bad days."""
+
+import asyncio
+from collections.abc import Iterable
+
+from tests.faults.await_points import AwaitPoint, places
+from tests.faults.deployment import Deployment
+from tests.faults.fault_injector import PHASES
+from tests.faults.labels import Plan
+from tests.faults.ledger import noted
+from tests.faults.rounds import Round, held
+from tests.faults.worker_main import ALL_ROLES
+
+ELSEWHERE = {
+    "worker/monitoring/depths.py": "answers who scrapes, and holds no entry",
+    "worker/monitoring/readiness.py": "beats for the probes, and holds no entry",
+    "worker/isolation.py": "runs in a process of its own, with tests of its own",
+}
+"""Files whose waiting places this suite leaves to others, and why."""
+
+
+async def discovered(harness: Deployment, seed: int) -> dict[str, bool]:
+    """Return each label, and whether it is ever the innermost of its chain."""
+    hiring = {"discovers": True, "slots": 2}
+    busy = Round(questions=70, kills=4, pauses=1, cuts=30, workers=3, hiring=hiring)
+    await held(harness, busy, seed, labels=())
+    await _one_is_sent_home(harness)
+    lines = [line for line in noted(harness.ledger.path) if line.kind == "label"]
+    innermost = {line["label"] for line in lines if line["innermost"]}
+    return {line["label"]: line["label"] in innermost for line in lines}
+
+
+def ends(labels: dict[str, bool]) -> list[Plan]:
+    """Return a plan for each way to die at each label, in a fixed order."""
+    inner = sorted(label for label, innermost in labels.items() if innermost)
+    return [Plan(label, phase) for label in inner for phase in PHASES]
+
+
+def unpassed(labels: Iterable[str]) -> list[AwaitPoint]:
+    """Return the places of worker and manager that no label names."""
+    known = list(labels)
+    return [
+        place
+        for place in places()
+        if place.file not in ELSEWHERE and not any(place.has(label) for label in known)
+    ]
+
+
+async def _one_is_sent_home(harness: Deployment) -> None:
+    """Let a process end with work in hand that will not end in time."""
+    door, pid = harness.door(), await harness.workers.hire(discovers=True, grace_seconds=0.05)
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(door.ask("slow 1000", conversation="c1000"))
+        await harness.noted("started", pid=pid, role="search")
+        harness.workers.end(pid)
+        await harness.workers.until(lambda: pid in harness.workers.died)
+        await door.cancel("slow 1000", conversation="c1000")
+    await door.close()
+    # What it handed back was cancelled, but would keep the next one busy for a minute.
+    await harness.client.flushall()
+    await harness.broker.prepare([role.value for role in ALL_ROLES])

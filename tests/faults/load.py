@@ -1,0 +1,160 @@
+"""The people of a run: seeded conversations, in which everything that a desk knows happens."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from tests.faults.deployment import Deployment
+from tests.faults.desk_client import DeskClient
+
+KINDS = {
+    "ask": 56,
+    "again": 8,
+    "unclear": 8,
+    "outside": 5,
+    "flaky": 6,
+    "wait": 6,
+    "note": 6,
+    "forget": 2,
+    "slow": 1,
+}
+"""What a message says, and how often of a hundred."""
+POISON_SHARE = 0.001
+CANCEL_SHARE = 0.05
+MERGE_SHARE = 0.05
+"""Of conversations; all messages of such a one come at once and start late."""
+LONGEST_CONVERSATION = 4
+LONGEST_CANCEL_SECONDS = 0.1
+DELAY_SECONDS = 0.3
+HURRY_SECONDS = 1.5
+
+
+@dataclass
+class DeskClients:
+    """An ordinary door, one that waits for more before it starts, one that is in a hurry."""
+
+    plain: DeskClient
+    patient: DeskClient
+    hurried: DeskClient
+
+    async def close(self) -> None:
+        """Close them."""
+        for door in (self.plain, self.patient, self.hurried):
+            await door.close()
+
+
+@asynccontextmanager
+async def doors_of(harness: Deployment, deadline_seconds: float) -> AsyncIterator[DeskClients]:
+    """Open the doors of a house while inside."""
+    doors = DeskClients(
+        harness.door(fronts=True, deadline_seconds=deadline_seconds),
+        harness.door(deadline_seconds=deadline_seconds, not_before_seconds=DELAY_SECONDS),
+        harness.door(fronts=True, deadline_seconds=HURRY_SECONDS),
+    )
+    try:
+        yield doors
+    finally:
+        await doors.close()
+
+
+class Load:
+    """Asks `questions` messages in conversations, `at_once` of these side by side."""
+
+    def __init__(
+        self,
+        doors: DeskClients,
+        seed: int,
+        *,
+        questions: int,
+        at_once: int,
+        poison: bool = True,
+        merge_share: float = MERGE_SHARE,
+        kinds: Mapping[str, int] = KINDS,
+    ) -> None:
+        self._doors = doors
+        self._random = random.Random(seed)
+        self._left = questions
+        self._at_once = at_once
+        self._poison_share = POISON_SHARE if poison else 0.0
+        self._merge_share = merge_share
+        self._kinds = kinds
+        self._number = 0
+        self.told = 0
+
+    async def live(
+        self, on_told: Callable[[], None], more: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Have every conversation; `on_told` hears of each message that was answered.
+
+        Afterwards they go on as long as `more` says so.
+        """
+        await self._live(on_told)
+        while more():
+            self._left = self._at_once
+            await self._live(on_told)
+
+    async def _live(self, on_told: Callable[[], None]) -> None:
+        conversations = self._conversations()
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(self._at_once):
+                tasks.create_task(self._talk(conversations, on_told))
+
+    async def _talk(
+        self, conversations: Iterator[tuple[str, list[str]]], on_told: Callable[[], None]
+    ) -> None:
+        for conversation, texts in conversations:
+            if texts[0].startswith("merge") or self._random.random() < 0.5:
+                await self._all_at_once(conversation, texts, on_told)
+            else:
+                for text in texts:
+                    await self._say(conversation, text, on_told)
+
+    async def _all_at_once(
+        self, conversation: str, texts: list[str], on_told: Callable[[], None]
+    ) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            for text in texts:
+                tasks.create_task(self._say(conversation, text, on_told))
+
+    async def _say(self, conversation: str, text: str, on_told: Callable[[], None]) -> None:
+        what = text.split()[0]
+        door = {"merge": self._doors.patient, "slow": self._doors.hurried}.get(
+            what, self._doors.plain
+        )
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(door.ask(text, conversation=conversation))
+            if what == "cancel":
+                tasks.create_task(self._regret(conversation, text))
+        self.told += 1
+        on_told()
+
+    async def _regret(self, conversation: str, text: str) -> None:
+        """Cancel a moment later; sometimes every word of it shall be forgotten."""
+        await asyncio.sleep(self._random.uniform(0.0, LONGEST_CANCEL_SECONDS))
+        forget = self._random.random() < 0.3
+        await self._doors.plain.cancel(text, conversation=conversation, forget=forget)
+
+    def _conversations(self) -> Iterator[tuple[str, list[str]]]:
+        while self._left > 0:
+            length = min(self._left, self._random.randint(1, LONGEST_CONVERSATION))
+            self._left -= length
+            yield (
+                f"c{self._number}",
+                [self._text() for _ in range(length)]
+                if (self._random.random() >= self._merge_share)
+                else [self._named("merge") for _ in range(length)],
+            )
+
+    def _text(self) -> str:
+        if self._random.random() < self._poison_share:
+            return self._named("poison")
+        if self._random.random() < CANCEL_SHARE:
+            return self._named("cancel")
+        [kind] = self._random.choices(list(self._kinds), list(self._kinds.values()))
+        return self._named(kind)
+
+    def _named(self, what: str) -> str:
+        self._number += 1
+        return f"{what} {self._number}"

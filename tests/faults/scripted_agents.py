@@ -1,0 +1,247 @@
+"""Agents that do what the text of a question says, a model that is billed, and a ledger of both.
+
+A text is `<what> <number>`: an agent knows nothing but its reads, so whichever process works on a
+question does the same with it.
+"""
+
+import asyncio
+import os
+import random
+import signal
+import time
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from agents.agent import Agent
+from broker.maintenance.lease_renewer import LeaseRenewal
+from broker.port import Delivery, LeaseLost, Retry, Settlement
+from envelope.envelope import Envelope
+from envelope.memory_read import MemoryRead
+from envelope.outcome import RetryAfter, Wrote
+from envelope.question import Question
+from envelope.role import Role
+from llm.call_scope import current_scope
+from llm.port import I, Model, ModelAnswer, O, Task, Usage
+from llm.stored_calls.replay import CallKey, CallStore
+from memory.errors import MemoryUnavailableError
+from tests.faults.ledger import Ledger
+from tests.support.worker_harness import WRITES, Writes
+from worker.port import Handler, PrefetchesMemory
+
+ASKING = (Role.ESSENCE, Role.RESPONSE, Role.QUALITY)
+"""The roles that ask a model, once per run."""
+KEEPS_TURNS = 6
+"""So few that a conversation of four questions outgrows its history."""
+LONGEST_CALL_SECONDS = 0.004
+FLAKY_SHARE = 0.3
+WAIT_SECONDS = 0.05
+SLOW_SECONDS = 600.0
+LONG_TEXT = "in English " * 200
+"""So long that frames are kept from then on, and travel in part."""
+
+CHANGES: dict[tuple[Role, str], dict[str, object]] = {
+    (Role.GUARDRAILS, "outside"): {"within_scope": False},
+    (Role.GUARDRAILS, "unclear"): {
+        "needs_clarification": True,
+        "clarification_reason": "missing_details",
+    },
+    (Role.COMMAND, "forget"): {"forget": "all"},
+}
+"""What a role writes besides what it always writes, by what the text says."""
+DOUBTS: dict[str, object] = {"quality_score": 0.4, "quality_decision": "research"}
+
+
+class Reads(BaseModel):
+    """What the agents look at."""
+
+    model_config = ConfigDict(frozen=True)
+
+    text: str
+    attempt: int = 0
+
+    @property
+    def what(self) -> str:
+        """What this question is there for."""
+        return self.text.split(maxsplit=1)[0]
+
+
+class Asked(BaseModel):
+    """What the model is asked."""
+
+    text: str
+
+
+class Said(BaseModel):
+    """What the model says."""
+
+    text: str
+
+
+@dataclass(slots=True)
+class Bill:
+    """A model that takes a moment and is paid for every call."""
+
+    ledger: Ledger
+    name: str = "billed"
+
+    async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> ModelAnswer[O]:
+        self.ledger.note("billed", call=_call(task.name))
+        await asyncio.sleep(random.uniform(0.0, LONGEST_CALL_SECONDS))
+        said = task.output.model_validate(inputs.model_dump())
+        return ModelAnswer(said, self.name, Usage(1, 1), None, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class NotingCalls:
+    """The store of paid calls, and a note of who looks into it and of what it has now."""
+
+    calls: CallStore
+    ledger: Ledger
+
+    async def get(self, key: CallKey) -> bytes | None:
+        self.ledger.note("looked", call=_name_of(key))
+        return await self.calls.get(key)
+
+    async def put(self, key: CallKey, answer: bytes) -> None:
+        await self.calls.put(key, answer)
+        self.ledger.note("stored", call=_name_of(key))
+
+
+class FollowingAgent(Agent[Reads, Writes]):
+    """Does what the text says, then writes what its role always writes."""
+
+    reads = Reads
+    writes = Writes
+
+    def __init__(self, role: Role, model: Model, *, takes_seconds: float) -> None:
+        self.role = role  # type: ignore[misc] # one class plays every role
+        self._model = model
+        self._takes_seconds = takes_seconds
+        self._task = Task(role.value, Asked, Said)
+
+    async def work(self, reads: Reads) -> Any:
+        if self.role in ASKING:
+            await self._model.ask(self._task, Asked(text=reads.text))
+        if self.role is Role.SEARCH and reads.what == "wait" and random.random() < FLAKY_SHARE:
+            return RetryAfter(WAIT_SECONDS, "not yet")
+        if self.role is Role.SEARCH:
+            await self._act(reads.what)
+        return Wrote(Writes.model_validate(self._writes(reads)))
+
+    async def _act(self, what: str) -> None:
+        match what:
+            case "flaky" if random.random() < FLAKY_SHARE:
+                raise ValueError("this one fails now and then")
+            case "poison":
+                os.kill(os.getpid(), signal.SIGKILL)
+            case "block":
+                time.sleep(self._takes_seconds)  # noqa: ASYNC251 - a loop that is blocked
+            case "slow":
+                await asyncio.sleep(SLOW_SECONDS)
+            case "long":
+                await asyncio.sleep(self._takes_seconds)
+
+    def _writes(self, reads: Reads) -> dict[str, object]:
+        if self.role is Role.RESPONSE:
+            return {"response": reads.text}
+        if self.role is Role.TRANSLATION:
+            return {**WRITES[self.role], "text_eng": LONG_TEXT}
+        again = self.role is Role.QUALITY and reads.what == "again" and reads.attempt == 0
+        changes = DOUBTS if again else CHANGES.get((self.role, reads.what), {})
+        return {**WRITES[self.role], **changes}
+
+
+class NotingHandler:
+    """Runs its handler, and notes every start and what became of it."""
+
+    def __init__(self, handler: Handler, ledger: Ledger) -> None:
+        self.role = handler.role
+        self._handler = handler
+        self._ledger = ledger
+
+    def prefetch_memory(self, question: Question) -> MemoryRead | None:
+        """Return what is to be read for the handler."""
+        return (
+            self._handler.prefetch_memory(question)
+            if isinstance(self._handler, PrefetchesMemory)
+            else None
+        )
+
+    async def handle(self, delivery: Delivery, envelope: Envelope) -> Settlement:
+        run = {
+            "name": envelope.message_id,
+            "role": self.role.value,
+            "hop": f"{envelope.process_count}.{envelope.retries}",
+            "entry": delivery.entry_id,
+            "count": delivery.count,
+        }
+        self._ledger.note("started", **run)
+        if self.role is Role.MANAGER and envelope.hop is None and delivery.decoded is not None:
+            # It never travelled: this process let it in.
+            self._ledger.note("handed over", name=envelope.message_id)
+        try:
+            settlement = await self._handler.handle(delivery, envelope)
+        except asyncio.CancelledError:
+            self._ledger.note("cancelled", **run)
+            raise
+        except MemoryUnavailableError:
+            # The worker keeps the entry, and starts its handler again once Redis answers.
+            self._ledger.note("set back", **run)
+            raise
+        if isinstance(settlement, Retry):
+            self._ledger.note("put off", **run)
+        return settlement
+
+
+@dataclass(frozen=True, slots=True)
+class NotingMeter:
+    """Notes the counts that only faults raise; see `worker.port.WorkerMeter`."""
+
+    ledger: Ledger
+
+    def count_hop(self, role: str, outcome: str, seconds: float) -> None:
+        if outcome == "lost":
+            self.ledger.note("refused", role=role)
+
+    def count_lost(self, role: str) -> None:
+        self.ledger.note("lost", role=role)
+
+    def count_redelivery(self, role: str) -> None:
+        self.ledger.note("redelivered", role=role)
+
+    def count_failure(self, role: str, error: str) -> None:
+        self.ledger.note("failed", role=role, what=error)
+
+
+class NotingRenewal:
+    """Renews leases, and notes who was handed an entry that somebody had before."""
+
+    def __init__(self, renewal: LeaseRenewal, ledger: Ledger) -> None:
+        self._renewal = renewal
+        self._ledger = ledger
+
+    def running(self, on_lost: Callable[[LeaseLost], None]) -> AbstractAsyncContextManager[None]:
+        return self._renewal.running(on_lost)
+
+    def hold(self, delivery: Delivery) -> None:
+        if delivery.starts > 1:
+            name, role = delivery.question.message_id, delivery.role
+            self._ledger.note("held", name=name, role=role, starts=delivery.starts)
+        self._renewal.hold(delivery)
+
+    def release(self, delivery: Delivery) -> None:
+        self._renewal.release(delivery)
+
+
+def _call(task: str) -> str:
+    scope = current_scope()
+    assert scope is not None
+    return f"{scope.question.message_id}/{task}/{scope.attempt}"
+
+
+def _name_of(key: CallKey) -> str:
+    return f"{key.question.message_id}/{key.stage}/{key.attempt}"

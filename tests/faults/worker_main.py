@@ -1,0 +1,141 @@
+"""One worker process of the suite: the real worker, broker and manager, on scripted agents."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from broker.keys import record_of
+from broker.maintenance.lease_renewer import LeaseRenewal
+from broker.redis_broker import RedisBroker
+from broker.transport.connect import connect
+from deploy.assembly.call_recording import HopCalls
+from envelope.role import Role
+from llm.stored_calls.replay import StoredModel
+from manager.flow import ASSISTANT, Flow
+from manager.machine import Limits
+from manager.manager import Manager
+from memory.conversation import RedisMemory
+from memory.model_calls import RedisCallStore
+from tests.faults.in_process_gateway import front, front_of
+from tests.faults.labels import Plan, Watch, WatchedPolicy, carry_out
+from tests.faults.ledger import Ledger
+from tests.faults.scripted_agents import (
+    KEEPS_TURNS,
+    Bill,
+    FollowingAgent,
+    NotingCalls,
+    NotingHandler,
+    NotingMeter,
+    NotingRenewal,
+)
+from tests.support.worker_harness import WRITES, FixedTexts
+from worker.agent_handler import AgentHandler, make_poison_notice
+from worker.inline_manager import InlineManager
+from worker.port import Handler, WorkerMeter
+from worker.process import WorkerProcess, WorkerSpec, collect_rarely
+from worker.shutdown import stop_on_signals
+
+ALL_ROLES = (Role.MANAGER, *WRITES)
+UNTIL_IT_WORKS = (signal.SIGTERM,)
+"""Signals that wait until the process does its work, and can end it in an orderly way."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSettings:
+    """What one process is to be; times in seconds.
+
+    `takes_seconds` is how long its search blocks the loop for "block", or waits for "long".
+    `plan` says where it dies or stops; with `discovers` it notes every label it passes instead.
+    """
+
+    url: str
+    ledger: str
+    roles: tuple[str, ...] = tuple(role.value for role in ALL_ROLES)
+    lease_seconds: float = 1.5
+    slots: int = 8
+    limit_seconds: float = 60.0
+    takes_seconds: float = 0.0
+    grace_seconds: float = 0.5
+    on_the_spot: bool = True
+    discovers: bool = False
+    plan: Plan | None = None
+
+
+def main(staff: WorkerSettings) -> None:
+    """Work until killed, or until told to stop."""
+    ledger = Ledger(Path(staff.ledger))
+    if staff.discovers:
+        asyncio.set_event_loop_policy(WatchedPolicy(_noting_labels(ledger)))
+    elif staff.plan is not None:
+        asyncio.set_event_loop_policy(WatchedPolicy(carry_out(staff.plan)))
+    collect_rarely()
+    asyncio.run(_work(staff, ledger))
+
+
+def broker_of(staff: WorkerSettings) -> RedisBroker:
+    """Return a broker with the leases of this staff."""
+    return RedisBroker(
+        connect(staff.url),
+        lease_seconds=staff.lease_seconds,
+        backoff_seconds=0.02,
+        tell=make_poison_notice,
+    )
+
+
+async def _work(staff: WorkerSettings, ledger: Ledger) -> None:
+    stop = asyncio.Event()
+    broker = broker_of(staff)
+    place = front_of(staff.ledger, os.getpid())
+    working = _process(staff, ledger, broker).running()
+    async with stop_on_signals(stop), working, front(broker, place):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, UNTIL_IT_WORKS)
+        ledger.note("working")
+        await stop.wait()
+
+
+def _process(staff: WorkerSettings, ledger: Ledger, broker: RedisBroker) -> WorkerProcess:
+    renewal = LeaseRenewal(lambda: broker_of(staff), lease_seconds=staff.lease_seconds)
+    meter = NotingMeter(ledger)
+    return WorkerProcess(
+        broker,
+        [WorkerSpec(each, staff.slots) for each in _handlers(staff, ledger, meter)],
+        renewal=NotingRenewal(renewal, ledger),
+        meter=meter,
+        grace_seconds=staff.grace_seconds,
+    )
+
+
+def _handlers(staff: WorkerSettings, ledger: Ledger, meter: WorkerMeter) -> list[Handler]:
+    client = connect(staff.url)
+    flow, memory = Flow(ASSISTANT), RedisMemory(client, shards=1, keep=KEEPS_TURNS)
+    manager = Manager(flow, memory, FixedTexts(), limits=Limits(), quality_threshold=0.7)
+    calls = RedisCallStore(client, shards=1, record_of=record_of(1))
+    model = StoredModel(Bill(ledger), NotingCalls(calls, ledger), prompts=None)
+    recorded = HopCalls(None)
+    beside = InlineManager(manager, meter) if staff.on_the_spot else None
+    agents = [
+        AgentHandler(
+            FollowingAgent(role, model, takes_seconds=staff.takes_seconds),
+            limit_seconds=staff.limit_seconds,
+            recorded=recorded,
+            manager=beside if Role.MANAGER.value in staff.roles else None,
+        )
+        for role in WRITES
+    ]
+    everybody: list[Handler] = [manager, *agents]
+    return [NotingHandler(each, ledger) for each in everybody if each.role.value in staff.roles]
+
+
+def _noting_labels(ledger: Ledger) -> Watch:
+    known: set[str] = set()
+
+    def watch(labels: Sequence[str], _phase: str) -> None:
+        for label in labels:
+            if label not in known:
+                known.add(label)
+                ledger.note("label", label=label, innermost=label == labels[-1])
+
+    return watch

@@ -1,0 +1,50 @@
+"""The sign that somebody works at a message stays until nobody does any more."""
+
+import asyncio
+import json
+
+from gateway.chat.ports import ChatPolicy
+from gateway.chat.typing_indicator import TypingIndicator
+from tests.support.chat_harness import Holding, acknowledged, push_door_of, until
+from tests.support.fake_channel import FakeChannel, said
+from tests.support.worker_harness import WorkerHarness
+
+EACH = ChatPolicy(burst_seconds=0.0, supersedes=False)
+
+
+async def test_a_sign_that_was_left_to_an_edit_goes_when_that_is_not_accepted(
+    harness: WorkerHarness,
+) -> None:
+    fake_channel = FakeChannel()
+    full = Holding(harness.make_broker(quota=0), "submit")
+    async with (
+        push_door_of(harness, fake_channel, manners=EACH) as door,
+        push_door_of(harness, fake_channel, manners=EACH, broker=full) as other,
+        asyncio.TaskGroup() as tasks,
+    ):
+        await door.intake.accept(said(door.name_question("c", "1"), "one", 1.0))
+        await fake_channel.signed.wait()
+        edit = said(door.name_question("c", "1:2"), "eins", 2.0, edits="1")
+        tasks.create_task(other.intake.accept(edit))
+        await full.holds.wait()
+        await acknowledged(harness, "wall")
+        assert "rested" not in fake_channel.calls
+
+        full.goes_on.set()
+
+        await until(lambda: "rested" in fake_channel.calls)
+
+
+async def test_a_sign_goes_also_when_its_own_event_comes_again_meanwhile(
+    harness: WorkerHarness,
+) -> None:
+    fake_channel = FakeChannel()
+    async with push_door_of(harness, fake_channel, manners=EACH) as door:
+        message = said(door.name_question("c", "1"), "one", 1.0)
+        await door.memory.note(message.question, post=json.dumps(message.post))
+        await door.memory.open(message.question, message.order)
+        signs = TypingIndicator(door.memory, fake_channel, deadline_seconds=60.0)
+
+        await signs.rest(message.question, message.post)
+
+    assert fake_channel.calls == ["rested"]

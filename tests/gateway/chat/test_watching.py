@@ -1,0 +1,73 @@
+"""Push doors answer probes and scrapes on a port of their own."""
+
+import asyncio
+import socket
+from pathlib import Path
+
+import httpx
+import pytest
+from fakeredis import FakeServer
+from prometheus_client import CollectorRegistry, generate_latest
+
+from broker.embedded.endpoint import Endpoint
+from deploy.assembly.gateways.listening import serve_probes
+from deploy.assembly.runtime import connect_runtime
+from gateway.chat.metrics import push_metrics
+from gateway.chat.ports import Tally
+from tests.support.app_harness import settings_of
+from tests.support.http_server import eventually
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+        return port
+
+
+async def test_a_push_door_tells_whether_it_can_take_anything_in(tmp_path: Path) -> None:
+    played, port = FakeServer(), free_port()
+    endpoint = Endpoint(url="", durable=False, played=played)
+    settings = settings_of(tmp_path, health_port=port)
+    tally, refusals = Tally(), Tally()
+    tally.add("answered")
+    refusals.add("limited_day")
+    async with (
+        connect_runtime(settings, endpoint=endpoint) as post,
+        serve_probes(post, push_metrics("slack", tally, refusals)),
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20) as client,
+    ):
+
+        async def turned(status: int) -> bool:
+            return (await client.get("/readyz")).status_code == status
+
+        await eventually(lambda: turned(200))
+        alive, told = await client.get("/healthz"), (await client.get("/metrics")).text
+        played.connected = False
+        await eventually(lambda: turned(503))
+        still_alive = await client.get("/healthz")
+
+    assert (alive.status_code, still_alive.status_code) == (200, 200)
+    assert 'refdesk_push_deliveries_total{channel="slack",result="answered"} 1.0' in told
+    assert 'refdesk_push_refusals_total{channel="slack",reason="limited_day"} 1.0' in told
+
+
+async def test_nobody_is_answered_where_no_port_is_set(tmp_path: Path) -> None:
+    endpoint = Endpoint(url="", durable=False, played=FakeServer())
+    async with connect_runtime(settings_of(tmp_path), endpoint=endpoint) as post:
+        before = len(asyncio.all_tasks())
+        async with serve_probes(post, CollectorRegistry()):
+            assert len(asyncio.all_tasks()) == before
+
+
+@pytest.mark.parametrize("results", [(), ("answered", "failed", "answered", "given_up")])
+def test_counts_are_told_as_they_are_when_asked(results: tuple[str, ...]) -> None:
+    tally = Tally()
+    registry = push_metrics("telegram", tally, Tally())
+    for result in results:
+        tally.add(result)
+
+    told = generate_latest(registry).decode()
+
+    for result in set(results):
+        line = f'refdesk_push_deliveries_total{{channel="telegram",result="{result}"}}'
+        assert f"{line} {float(results.count(result))}" in told

@@ -1,0 +1,51 @@
+"""Processes for a door that is killed: `door URL PORT`, and `staff URL`, answering when told."""
+
+import asyncio
+import sys
+from typing import Any
+
+import structlog
+
+from broker.transport.connect import connect
+from envelope.role import Role
+from tests.support.http_server import open_booth
+from tests.support.worker_harness import WorkerHarness
+
+GO = "test:go"
+"""Once Redis has this key, answers are written."""
+QUESTIONS = 200
+READY = "ready"
+
+
+async def door(url: str, port: int) -> None:
+    """Open a door until killed."""
+    harness = WorkerHarness(lambda: connect(url), played=False)
+    async with open_booth(harness, port=port):
+        await tell_and_wait()
+
+
+async def staff(url: str) -> None:
+    """Work until killed; every answer waits for the word."""
+    harness = WorkerHarness(lambda: connect(url), played=False)
+
+    async def answer_when_told() -> dict[str, Any]:
+        while not await harness.client.exists(GO):  # noqa: ASYNC110 - the word comes from a process
+            await asyncio.sleep(0.02)
+        return {}
+
+    harness.script.next(Role.RESPONSE, *([lambda _reads: answer_when_told()] * QUESTIONS))
+    async with harness.open(slots=QUESTIONS):
+        await tell_and_wait()
+
+
+async def tell_and_wait() -> None:
+    """Tell who started this that it may go on."""
+    sys.stdout.write(f"{READY}\n")
+    sys.stdout.flush()
+    await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    what, url, *more = sys.argv[1:]
+    asyncio.run(door(url, int(more[0])) if what == "door" else staff(url))

@@ -1,3 +1,0 @@
-from tests.gateway.http.conftest import any_house, house
-
-__all__ = ["any_house", "house"]

@@ -1,0 +1,177 @@
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from knowledge import chunking
+from knowledge.document import Chunk, Document
+from knowledge.documents.markup import markdown
+from knowledge.documents.page import Block, BlockKind, Page
+
+
+def cut(text: str, title: str = "Guide") -> tuple[Chunk, ...]:
+    page = Page(source="guide.md", title=title, blocks=markdown.blocks_of(text))
+    return chunking.split_page(page, "guide")
+
+
+def prose(sentence_count: int) -> str:
+    return " ".join(
+        f"Sentence number {n} says something about rates." for n in range(sentence_count)
+    )
+
+
+def test_long_text_becomes_chunks_of_about_seventy_five_words() -> None:
+    chunks = cut(prose(100))
+
+    weights = [chunking.weight(chunk.text) for chunk in chunks]
+    assert max(weights) <= chunking.WORDS
+    assert min(weights[:-1]) >= chunking.WORDS - 10
+
+
+def test_neighbours_overlap_by_whole_sentences() -> None:
+    for before, after in pairwise(cut(prose(60))):
+        first = next(chunking.sentences(after.text))
+
+        assert first in before.text
+        assert not before.text.startswith(first)
+
+
+def test_a_chunk_never_crosses_a_heading_and_knows_its_place() -> None:
+    chunks = cut(
+        "# Guide\n\nLead.\n\n## Set up\n\nFirst.\n\n### On Linux\n\nSecond.\n\n## Use\n\nThird."
+    )
+
+    assert [(chunk.text, chunk.heading_path, chunk.anchor) for chunk in chunks] == [
+        ("Lead.", (), "guide"),
+        ("First.", ("Set up",), "set-up"),
+        ("Second.", ("Set up", "On Linux"), "on-linux"),
+        ("Third.", ("Use",), "use"),
+    ]
+    assert [chunk.chunk_id for chunk in chunks] == ["guide#0", "guide#1", "guide#2", "guide#3"]
+
+
+def test_a_heading_with_nothing_below_it_can_still_be_found() -> None:
+    chunks = cut("# Guide\n\n## Empty\n\n## Above\n\n### Below\n\nText.")
+
+    assert [(chunk.text, chunk.heading_path) for chunk in chunks] == [
+        ("Empty", ("Empty",)),
+        ("Text.", ("Above", "Below")),
+    ]
+
+
+def test_a_page_of_a_title_alone_has_one_chunk() -> None:
+    assert [chunk.text for chunk in cut("# Guide\n")] == ["Guide"]
+
+
+def test_code_is_never_split_below_its_bound() -> None:
+    code = "```python\n" + "\n".join(f"value_{n} = call({n})" for n in range(100)) + "\n```"
+
+    chunks = cut(f"{prose(5)}\n\n{code}\n\n{prose(5)}")
+
+    assert sum(code in chunk.text for chunk in chunks) == 1
+
+
+def test_code_beyond_its_bound_becomes_fences_of_whole_lines() -> None:
+    lines = [f"value_{n} = call({n})" for n in range(1000)]
+
+    chunks = cut("```python\n" + "\n".join(lines) + "\n```")
+
+    assert len(chunks) > 1
+    assert all(chunk.text.startswith("```python\n") for chunk in chunks)
+    assert all(chunk.text.endswith("\n```") for chunk in chunks)
+    found = [line for chunk in chunks for line in chunk.text.split("\n")[1:-1]]
+    assert found == lines
+
+
+def test_a_small_table_is_whole_and_a_large_one_repeats_its_header() -> None:
+    header = "| plan | price |\n|---|---|"
+    rows = [f"| plan {n} | {n} cents a message |" for n in range(60)]
+
+    small, large = cut(f"{header}\n{rows[0]}\n"), cut("\n".join((header, *rows)))
+
+    assert [chunk.text for chunk in small] == [f"{header}\n{rows[0]}"]
+    assert len(large) > 1
+    assert all(chunk.text.startswith(header) for chunk in large)
+    assert [row for chunk in large for row in chunk.text.split("\n")[2:]] == rows
+
+
+def test_the_sentence_that_leads_to_code_stands_beside_it() -> None:
+    code = "```\n" + " ".join(f"word{n}" for n in range(60)) + "\n```"
+
+    chunks = cut(f"{prose(9)} Send it like this.\n\n{code}")
+
+    assert chunks[-1].text.endswith(f" Send it like this.\n\n{code}")
+
+
+@pytest.mark.parametrize(
+    ("letter", "most"), [("\u8aad", 150), ("\u3042", 150), ("\u0e01", 375), ("x", 1125)]
+)
+def test_writing_without_spaces_is_cut_by_its_characters(letter: str, most: int) -> None:
+    chunks = cut(letter * 5000)
+
+    assert max(len(chunk.text) for chunk in chunks) <= most + chunking.WORDS
+    assert "".join(chunk.text for chunk in chunks) == letter * 5000
+
+
+def test_japanese_is_cut_between_sentences() -> None:
+    sentence = "\u6599\u91d1\u8868\u3092\u8aad\u307f\u8fbc\u3080\u3002"
+
+    chunks = cut(sentence * 60)
+
+    assert all(chunk.text.replace(" ", "").count(sentence) > 5 for chunk in chunks)
+    assert all(chunk.text.endswith("\u3002") for chunk in chunks)
+
+
+def test_pages_of_a_print_are_places_of_their_own() -> None:
+    blocks = (
+        Block(BlockKind.TEXT, "One.", 0, "page=1"),
+        Block(BlockKind.TEXT, "Two.", 0, "page=2"),
+    )
+
+    chunks = chunking.split_page(Page("a.pdf", "A", blocks), "a")
+
+    assert [(chunk.text, chunk.anchor) for chunk in chunks] == [
+        ("One.", "page=1"),
+        ("Two.", "page=2"),
+    ]
+
+
+def test_what_is_embedded_says_where_it_stands_without_saying_it_twice() -> None:
+    chunk = Chunk(chunk_id="g#0", ordinal=0, text="Text.", heading_path=("Plans", "Peak"))
+    document = Document(
+        id="g",
+        source="g.md",
+        title="Plans",
+        page="g",
+        crumbs=("Guide", "Plans"),
+        content="Text.",
+        chunks=(chunk,),
+        content_hash="0",
+    )
+
+    assert chunking.text_to_embed(document, chunk) == "Guide > Plans > Peak\nText."
+
+
+def test_a_chunk_that_begins_with_its_place_does_not_say_it_twice() -> None:
+    chunk = Chunk(chunk_id="g#0", ordinal=0, text="Peak", heading_path=("Peak",))
+    document = Document(
+        id="g",
+        source="g",
+        title="Plans",
+        page="g",
+        content="Peak",
+        chunks=(chunk,),
+        content_hash="",
+    )
+
+    assert chunking.text_to_embed(document, chunk) == "Plans\nPeak"
+
+
+@given(st.text(alphabet="ab. \n#`|-*>\u3002\u8aad", max_size=400))
+def test_no_word_is_lost_whatever_the_text(text: str) -> None:
+    page = Page("g.md", "Guide", (Block(BlockKind.TEXT, text),))
+
+    found = "".join(chunk.text for chunk in chunking.split_page(page, "g"))
+
+    assert "".join(found.split()) == "".join(text.split())

@@ -1,0 +1,107 @@
+import pytest
+
+from knowledge.documents.errors import WrongFormatError
+from knowledge.documents.markup import html, mdx
+from knowledge.documents.page import Block, BlockKind
+
+PAGE = """<!doctype html><html lang="de"><head><title>Titel</title>
+<meta name="description" content="Wozu"><meta name="keywords" content="a, b">
+<link rel="canonical" href="https://example.org/x"><script>var text = "no";</script></head>
+<body><nav>Menu</nav><main>%s</main><footer>Impressum</footer></body></html>"""
+
+
+def blocks(markup: str) -> tuple[Block, ...]:
+    return html.read((PAGE % markup).encode(), "a.html").blocks
+
+
+def test_only_the_main_part_is_read_without_scripts_and_navigation() -> None:
+    found = blocks("<p>Text<script>alert(1)</script><style>p{}</style></p><nav>no</nav>")
+
+    assert found == (Block(BlockKind.TEXT, "Text"),)
+
+
+def test_the_head_states_title_language_description_keywords_and_address() -> None:
+    page = html.read((PAGE % "<p>Text").encode(), "a.html")
+
+    assert (page.title, page.language, page.description) == ("Titel", "de", "Wozu")
+    assert (page.keywords, page.url) == (("a", "b"), "https://example.org/x")
+
+
+def test_headings_take_their_own_anchor_or_that_of_their_section() -> None:
+    found = blocks(
+        '<section id="intro"><h1>Hello<a class="headerlink" href="#">#</a></h1></section>'
+        '<h2 id="two">Two</h2><h2>Three</h2>'
+    )
+
+    assert [(block.text, block.level, block.anchor) for block in found] == [
+        ("Hello", 1, "intro"),
+        ("Two", 2, "two"),
+        ("Three", 2, "three"),
+    ]
+
+
+def test_lists_code_and_tables_keep_their_form() -> None:
+    found = blocks(
+        "<ul><li>a<ul><li>b</li></ul></li></ul><ol><li>c<li>d</ol>"
+        '<pre><code class="language-py">x = 1\n  y</code></pre>'
+        "<table><tr><th>k<th>v<tr><td>1<td>2 &amp; <b>3</b></table><p>Use <code>a_b</code>.</p>"
+    )
+
+    assert [block.text for block in found] == [
+        "- a",
+        "  - b",
+        "1. c",
+        "2. d",
+        "```py\nx = 1\n  y\n```",
+        "| k | v |\n|---|---|\n| 1 | 2 & 3 |",
+        "Use `a_b`.",
+    ]
+
+
+def test_an_encoding_that_is_stated_is_believed() -> None:
+    markup = '<meta charset="windows-1251"><p>\u041f\u0440\u0438\u0432\u0435\u0442'
+
+    page = html.read(markup.encode("windows-1251"), "a.html")
+
+    assert page.blocks[0].text == "\u041f\u0440\u0438\u0432\u0435\u0442"
+    assert page.warnings == ()
+
+
+@pytest.mark.parametrize("stated", ["zlib", "unicode_escape", "no-such-thing"])
+def test_an_encoding_that_is_none_is_not_believed(stated: str) -> None:
+    page = html.read(f'<meta charset="{stated}"><p>caf\u00e9'.encode("latin-1"), "a.html")
+
+    assert page.blocks[0].text == "caf\u00e9"
+    assert "not UTF-8" in page.warnings[0]
+
+
+def test_nesting_of_a_thousand_elements_is_read() -> None:
+    assert blocks("<div>" * 1000 + "deep" + "</div>" * 1000) == (Block(BlockKind.TEXT, "deep"),)
+
+
+@pytest.mark.parametrize("tag", ["<div>", "<table><tr><td>", "<ul><li>", "<x-y>"])
+def test_nesting_without_end_is_refused_before_it_costs_time(tag: str) -> None:
+    with pytest.raises(WrongFormatError, match="2000 deep, found more"):
+        html.read((tag * 100_000).encode(), "a.html")
+
+
+def test_elements_that_are_never_closed_do_not_count_as_nesting() -> None:
+    found = blocks("<p>one<br>two" * 5000)
+
+    assert len(found) == 5000
+
+
+def test_components_and_modules_of_mdx_are_left_out_and_captions_stay() -> None:
+    page = mdx.read(
+        b"import { A } from 'a'\nimport {\n  B,\n} from 'b';\n\nexport const x = 1;\n\n# Hello\n\n"
+        b'{/* a comment */}\n<Tabs>\n<Tab title="On Linux">\n\nSome **text** <Badge/> here.\n\n'
+        b"</Tab>\n</Tabs>\n\n```js\nimport z from 'z'\n```\n",
+        "a.mdx",
+    )
+
+    assert [block.text for block in page.blocks] == [
+        "Hello",
+        "On Linux",
+        "Some text here.",
+        "```js\nimport z from 'z'\n```",
+    ]

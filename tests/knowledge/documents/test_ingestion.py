@@ -1,0 +1,391 @@
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.knowledge.documents.conftest import Desk, LengthEmbedder
+
+
+def line(**record: object) -> str:
+    return json.dumps(record) + "\n"
+
+
+async def test_a_folder_becomes_documents_with_crumbs_and_names(desk: Desk) -> None:
+    desk.write("01-routing/rate_plans.md", "# Rate plans\n\nA plan has a price.\n")
+    desk.write("01-routing/index.md", "# All about routing\n\nRoutes.\n")
+
+    result = await desk.ingest()
+
+    plans = desk.index.documents["docs/01-routing/rate_plans"]
+    routing = desk.index.documents["docs/01-routing/index"]
+    assert (result.added, result.failed) == (2, ())
+    assert plans.crumbs == ("All about routing", "Rate plans")
+    assert routing.crumbs == ("All about routing",)
+    assert (plans.source, plans.language) == ("01-routing/rate_plans.md", "en")
+    assert plans.description == "A plan has a price."
+
+
+async def test_a_folder_without_an_index_page_is_called_by_its_name(desk: Desk) -> None:
+    desk.write("02-user_accounts/roles.md", "# Roles\n\nFive.\n")
+
+    await desk.ingest()
+
+    assert desk.index.documents["docs/02-user_accounts/roles"].crumbs == ("User accounts", "Roles")
+
+
+async def test_a_new_title_of_an_index_page_moves_the_pages_below_it(desk: Desk) -> None:
+    desk.write("api/README.md", "# API\n\nAll calls.\n")
+    desk.write("api/errors.md", "# Errors\n\nCodes.\n")
+    await desk.ingest()
+    desk.write("api/README.md", "# The API\n\nAll calls.\n")
+
+    result = await desk.ingest()
+
+    assert result.changed == 2
+    assert desk.index.documents["docs/api/errors"].crumbs == ("The API", "Errors")
+
+
+async def test_what_did_not_change_is_neither_embedded_nor_written_again(desk: Desk) -> None:
+    desk.write("a.md", "# A\n\nOne.\n")
+    desk.write("all.jsonl", line(passage_id="p", text="Two.") + line(passage_id="q", text="3."))
+    await desk.ingest()
+    desk.index.puts.clear()
+    desk.embedder.batches.clear()
+
+    result = await desk.ingest()
+
+    assert (result.unchanged, result.added, result.changed, result.chunks) == (3, 0, 0, 0)
+    assert (desk.index.puts, desk.embedder.batches) == ([], [])
+
+
+async def test_only_what_changed_is_written_again(desk: Desk) -> None:
+    desk.write("a.md", "# A\n\nOne.\n")
+    desk.write("all.jsonl", line(passage_id="p", text="Two.") + line(passage_id="q", text="3."))
+    await desk.ingest()
+    desk.index.puts.clear()
+    desk.write("all.jsonl", line(passage_id="q", text="3.") + line(passage_id="p", text="Four."))
+
+    result = await desk.ingest()
+
+    assert (result.unchanged, result.changed, desk.index.puts) == (2, 1, ["p"])
+    assert desk.index.documents["p"].content == "Four."
+
+
+async def test_another_embedding_model_writes_everything_again(desk: Desk) -> None:
+    desk.write("a.md", "# A\n\nOne.\n")
+    await desk.ingest()
+    desk.embedder = LengthEmbedder("other")
+
+    assert (await desk.ingest()).changed == 1
+
+
+async def test_what_is_gone_is_removed_and_other_folders_keep_theirs(desk: Desk) -> None:
+    gone = desk.write("one/a.md", "# A\n\nOne.\n")
+    desk.write("one/b.md", "# B\n\nTwo.\n")
+    desk.write("two/c.md", "# C\n\nThree.\n")
+    await desk.ingest(desk.folder / "one", desk.folder / "two")
+    gone.unlink()
+
+    result = await desk.ingest(desk.folder / "one")
+
+    assert result.removed == 1
+    assert set(desk.index.documents) == {"one/b", "two/c"}
+
+
+async def test_versions_of_a_page_in_several_languages_share_its_name(desk: Desk) -> None:
+    desk.write("guide/hours.md", "# Hours\n\nOpen.\n")
+    desk.write("de/guide/hours.md", "# Zeiten\n\nOffen.\n")
+    desk.write("uk/guide/hours.md", "# \u0413\u043e\u0434\u0438\u043d\u0438\n\nText.\n")
+
+    await desk.ingest()
+
+    found = {identity: document.language for identity, document in desk.index.documents.items()}
+    assert found == {
+        "docs/guide/hours": "en",
+        "docs/guide/hours@de": "de",
+        "docs/guide/hours@uk": "uk",
+    }
+    assert {document.page for document in desk.index.documents.values()} == {"docs/guide/hours"}
+    assert desk.index.documents["docs/guide/hours@de"].crumbs == ("Guide", "Zeiten")
+
+
+async def test_two_folders_of_languages_ingested_side_by_side_share_names(desk: Desk) -> None:
+    desk.write("en/hours.md", "# Hours\n\nOpen.\n")
+    desk.write("de/hours.md", "# Zeiten\n\nOffen.\n")
+
+    await desk.ingest(desk.folder / "en", desk.folder / "de")
+
+    assert set(desk.index.documents) == {"hours", "hours@de"}
+
+
+async def test_a_page_that_states_its_language_is_believed(desk: Desk) -> None:
+    desk.language = "fr"
+    desk.write("a.md", "---\nlang: pt-BR\n---\n# A\n\nUm.\n")
+    desk.write("b.md", "# B\n\nDeux.\n")
+
+    await desk.ingest()
+
+    assert set(desk.index.documents) == {"docs/a@pt-br", "docs/b@fr"}
+    assert desk.index.documents["docs/a@pt-br"].language == "pt"
+
+
+async def test_a_folder_named_it_is_a_department_unless_a_translation_shows_otherwise(
+    desk: Desk,
+) -> None:
+    desk.write("it/laptops.md", "# Laptops\n\nAsk us.\n")
+
+    await desk.ingest()
+
+    assert desk.index.documents["docs/it/laptops"].crumbs == ("It", "Laptops")
+
+
+async def test_hidden_files_version_control_and_packages_are_left_out(desk: Desk) -> None:
+    for path in (".git/a.md", "node_modules/x/readme.md", ".hidden.md", "picture.png"):
+        desk.write(path, "# No\n\nNo.\n")
+    desk.write("a.md", "# A\n\nYes.\n")
+
+    await desk.ingest()
+
+    assert set(desk.index.documents) == {"docs/a"}
+
+
+async def test_a_link_that_leaves_the_folder_is_not_followed(desk: Desk, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "secret.md").write_text("# Secret\n\nNo.\n")
+    (desk.folder / "linked").symlink_to(outside)
+    (desk.folder / "secret.md").symlink_to(outside / "secret.md")
+    (desk.folder / "loop").symlink_to(desk.folder)
+    desk.write("a.md", "# A\n\nYes.\n")
+
+    result = await desk.ingest()
+
+    assert set(desk.index.documents) == {"docs/a"}
+    assert [source for source, _ in result.warned] == ["linked", "secret.md"]
+
+
+async def test_a_link_inside_the_folder_is_read_unless_its_file_is_read_anyway(desk: Desk) -> None:
+    hidden = desk.write(".data/config.md", "# Config\n\nYes.\n")
+    seen = desk.write("real/a.md", "# A\n\nYes.\n")
+    (desk.folder / "config.md").symlink_to(hidden)
+    (desk.folder / "a.md").symlink_to(seen)
+
+    await desk.ingest()
+
+    assert set(desk.index.documents) == {"docs/config", "docs/real/a"}
+
+
+async def test_links_in_a_circle_and_pipes_hold_nobody_up(desk: Desk) -> None:
+    (desk.folder / "a.md").symlink_to(desk.folder / "b.md")
+    (desk.folder / "b.md").symlink_to(desk.folder / "a.md")
+    os.mkfifo(desk.folder / "pipe.md")
+    desk.write("c.md", "# C\n\nYes.\n")
+
+    result = await desk.ingest()
+
+    assert set(desk.index.documents) == {"docs/c"}
+    assert [source for source, _ in result.failed] == ["a.md", "b.md", "pipe.md"]
+
+
+async def test_broken_files_are_named_and_the_rest_goes_on(desk: Desk) -> None:
+    desk.write("archive.pdf", b"PK\x03\x04" + bytes(100))
+    desk.write("binary.md", b"\x7fELF\x00\x01\x02" * 50)
+    desk.write("empty.md", b"")
+    desk.write("lines.jsonl", '{"what": 1}\n' + line(passage_id="p", text="Fine."))
+    desk.write("good.md", "# Good\n\nText.\n")
+
+    result = await desk.ingest()
+
+    assert dict(result.failed) == {
+        "archive.pdf": "expected a PDF, found a zip archive",
+        "binary.md": "expected text, found a binary file (a zero byte at 4)",
+        "empty.md": "expected text, found none",
+        "lines.jsonl:1": "expected the keys page_id, markdown; or passage_id, text; "
+        "or unit_id, text; or id, content; found what",
+    }
+    assert set(desk.index.documents) == {"p", "docs/good"}
+    assert "skipped empty.md: expected text, found none" in desk.lines
+
+
+async def test_a_page_that_breaks_keeps_its_last_version(desk: Desk) -> None:
+    desk.write("a.md", "# A\n\nOne.\n")
+    await desk.ingest()
+    desk.write("a.md", b"\x00\x01")
+
+    result = await desk.ingest()
+
+    assert (result.removed, len(result.failed)) == (0, 1)
+    assert desk.index.documents["docs/a"].title == "A"
+
+
+async def test_a_page_that_was_emptied_is_removed_and_told(desk: Desk) -> None:
+    desk.write("a.md", "# A\n\nOne.\n")
+    await desk.ingest()
+    desk.write("a.md", "\n")
+
+    result = await desk.ingest()
+
+    assert (result.removed, result.failed) == (1, (("a.md", "expected text, found none"),))
+
+
+async def test_a_broken_line_removes_nothing_because_its_id_is_unknown(desk: Desk) -> None:
+    desk.write("all.jsonl", line(passage_id="p", text="One.") + line(passage_id="q", text="Two."))
+    await desk.ingest()
+    desk.write("all.jsonl", line(passage_id="p", text="One.") + '{"passage_id": "q", "te\n')
+
+    result = await desk.ingest()
+
+    assert result.removed == 0
+    assert set(desk.index.documents) == {"p", "q"}
+    assert any("nothing was removed" in reason for _, reason in result.warned)
+
+
+async def test_a_file_that_vanishes_while_others_are_read_is_told(desk: Desk) -> None:
+    vanishing = desk.write("b.md", "# B\n\nTwo.\n")
+    desk.index.before_put = lambda: vanishing.unlink(missing_ok=True)
+    desk.write("a.md", "# A\n\n" + "A sentence of five words. " * 8000)
+
+    result = await desk.ingest()
+
+    assert dict(result.failed) == {"b.md": "the file cannot be read: No such file or directory"}
+    assert set(desk.index.documents) == {"docs/a"}
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+async def test_what_may_not_be_read_is_told(desk: Desk) -> None:
+    locked = desk.write("locked.md", "# L\n\nText.\n")
+    locked.chmod(0)
+
+    result = await desk.ingest()
+
+    assert dict(result.failed) == {"locked.md": "the file cannot be read: Permission denied"}
+
+
+async def test_a_path_that_is_not_there_is_told_and_removes_nothing(desk: Desk) -> None:
+    desk.write("a.md", "# A\n\nOne.\n")
+    await desk.ingest()
+    (desk.folder / "a.md").unlink()
+    desk.folder.rmdir()
+
+    result = await desk.ingest()
+
+    assert result.failed == (
+        (
+            str(desk.folder),
+            "expected a file or a folder, found none: No such file or directory",
+        ),
+    )
+    assert set(desk.index.documents) == {"docs/a"}
+
+
+async def test_an_id_met_twice_is_told_again_at_every_ingestion(desk: Desk) -> None:
+    desk.write("all.jsonl", line(passage_id="p", text="One.") * 2)
+    desk.write("more.jsonl", line(passage_id="p", text="Two."))
+
+    first, second = await desk.ingest(), await desk.ingest()
+
+    assert [source for source, _ in first.failed] == ["all.jsonl:2", "more.jsonl:1"]
+    assert first.failed == second.failed
+    assert "expected an id of its own, found 'p', which all.jsonl:1 has" in first.failed[0][1]
+    assert desk.index.documents["p"].content == "One."
+
+
+async def test_an_id_met_in_two_folders_at_once_is_told(desk: Desk) -> None:
+    one = desk.write("one/all.jsonl", line(passage_id="p", text="One."))
+    two = desk.write("two/all.jsonl", line(passage_id="p", text="Two."))
+
+    result = await desk.ingest(one.parent, two.parent)
+
+    assert [source for source, _ in result.failed] == ["all.jsonl:1"]
+    assert desk.index.documents["p"].content == "One."
+
+
+async def test_an_id_taken_over_from_another_folder_is_told(desk: Desk) -> None:
+    one = desk.write("one/all.jsonl", line(passage_id="p", text="One."))
+    two = desk.write("two/all.jsonl", line(passage_id="p", text="Two."))
+    await desk.ingest(one.parent)
+
+    result = await desk.ingest(two.parent)
+
+    assert result.changed == 1
+    assert "replaces 'p'" in result.warned[0][1]
+
+
+async def test_a_single_file_can_be_ingested_and_an_unknown_format_is_told(desk: Desk) -> None:
+    known, unknown = desk.write("a.txt", "Some text."), desk.write("b.docx", "PK")
+
+    result = await desk.ingest(known, unknown)
+
+    assert set(desk.index.documents) == {"a"}
+    assert [source for source, _ in result.failed] == ["b.docx"]
+    assert "found '.docx'" in result.failed[0][1]
+
+
+async def test_a_source_or_address_that_tricks_is_only_a_harmless_label(desk: Desk) -> None:
+    desk.write(
+        "all.jsonl",
+        line(id="a", content="Text.", source="../../etc/passwd", url="javascript:alert(1)")
+        + line(id="b", content="Text.", source="C:\\..\\x.md", url="https://example.org/b#c"),
+    )
+
+    await desk.ingest()
+
+    first, second = desk.index.documents["a"], desk.index.documents["b"]
+    assert (first.source, first.url) == ("etc/passwd", None)
+    assert (second.source, second.url) == ("C:/x.md", "https://example.org/b#c")
+
+
+async def test_a_prepared_document_is_taken_as_it_was_prepared(desk: Desk) -> None:
+    desk.write(
+        "all.jsonl",
+        line(
+            id="plans",
+            source="plans.md",
+            crumbs=["Guide", "Plans"],
+            description="About plans",
+            content="A plan has a price.",
+            summary="Prices",
+            keypoints=["a price"],
+            keywords=["plan"],
+            chunks=["A plan", "has a price."],
+        ),
+    )
+
+    await desk.ingest()
+
+    document = desk.index.documents["plans"]
+    assert [chunk.text for chunk in document.chunks] == ["A plan", "has a price."]
+    assert (document.summary, document.keypoints) == ("Prices", ("a price",))
+    assert (document.keywords, document.crumbs) == (("plan",), ("Guide", "Plans"))
+
+
+async def test_long_documents_are_embedded_in_bounded_batches(desk: Desk) -> None:
+    desk.write("long.txt", "A sentence of five words. " * 8000)
+
+    result = await desk.ingest()
+
+    assert max(desk.embedder.batches) <= 256
+    assert sum(desk.embedder.batches) == result.chunks > 256
+
+
+@pytest.mark.slow
+async def test_a_line_of_ten_million_characters_is_told_and_cut(desk: Desk) -> None:
+    desk.write("long.md", "word " * 2_000_000)
+    desk.write("good.md", "# Good\n\nText.\n")
+
+    result = await desk.ingest()
+
+    chunks = desk.index.documents["docs/long"].chunks
+    assert result.warned == (("long.md", "a line is longer than 1000000 characters"),)
+    assert sum(len(chunk.text.split()) for chunk in chunks) == 2_000_000
+    assert max(len(chunk.text.split()) for chunk in chunks) <= 75
+    assert "docs/good" in desk.index.documents
+
+
+async def test_a_file_name_that_is_not_text_is_shown_as_text(desk: Desk) -> None:
+    desk.write("bad\udcff\nname.md", "# A\n\nText.\n")
+
+    await desk.ingest()
+
+    assert [document.source for document in desk.index.documents.values()] == ["bad\ufffd name.md"]

@@ -1,0 +1,102 @@
+import pytest
+
+from knowledge.documents import pdf
+from knowledge.documents.errors import NoTextError, ReadingError, TooLargeError, WrongFormatError
+from knowledge.documents.page import Block, BlockKind
+from tests.knowledge.documents.printing import file_of, printed
+
+
+def test_every_page_is_a_place() -> None:
+    page = pdf.read(printed([["Rates are low."], ["Calls are", "free."]]), "a.pdf")
+
+    assert page.blocks == (
+        Block(BlockKind.TEXT, "Rates are low.", 0, "page=1"),
+        Block(BlockKind.TEXT, "Calls are free.", 0, "page=2"),
+    )
+
+
+def test_page_numbers_and_hyphens_at_line_ends_go() -> None:
+    page = pdf.read(printed([["The num-", "ber of calls.", "17"]]), "a.pdf")
+
+    assert page.blocks[0].text == "The number of calls."
+
+
+def test_headings_come_from_the_outline() -> None:
+    outline = (
+        "/Outlines << /Type /Outlines /Count 1 /First << /Title (Peak hours) "
+        "/Dest [4 0 R /Fit] >> >>"
+    )
+
+    page = pdf.read(printed([["Lead.", "Peak hours", "Calls cost more."]], outline), "a.pdf")
+
+    assert [(block.kind, block.text) for block in page.blocks] == [
+        (BlockKind.TEXT, "Lead."),
+        (BlockKind.HEADING, "Peak hours"),
+        (BlockKind.TEXT, "Calls cost more."),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("data", "found"),
+    [
+        (b"PK\x03\x04rest", "a zip archive"),
+        (b"", "something else"),
+        (b"%PDF-1.4\nnothing", "a damaged one"),
+        (b"%PDF-1.4\n" + b"\xff" * 500 + b"startxref\n5\n%%EOF", "a damaged one"),
+    ],
+)
+def test_what_is_no_pdf_is_told(data: bytes, found: str) -> None:
+    with pytest.raises(WrongFormatError, match=f"expected a PDF, found {found}"):
+        pdf.read(data, "a.pdf")
+
+
+def test_pages_without_text_are_told() -> None:
+    with pytest.raises(NoTextError, match="pictures"):
+        pdf.read(printed([[]]), "a.pdf")
+
+
+@pytest.mark.parametrize("share", [0.2, 0.4, 0.6, 0.7, 0.8])
+def test_a_pdf_that_is_cut_off_is_told(share: float) -> None:
+    whole = printed([["Rates are low."], ["Calls are free."]])
+
+    with pytest.raises(ReadingError, match=r"expected (a PDF|text)"):
+        pdf.read(whole[: int(len(whole) * share)], "a.pdf")
+
+
+def test_pages_that_share_a_drawing_are_read_once() -> None:
+    drawing = " ".join(f"(Line {number}.) Tj 0 -2 Td" for number in range(1500))
+    kids = " ".join(f"{5 + number} 0 R" for number in range(500))
+    sheet = (
+        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] "
+        "/Resources << /Font << /F1 3 0 R >> >> /Contents 4 0 R >>"
+    )
+    stream = f"BT /F1 12 Tf 50 700 Td {drawing} ET"
+    data = file_of(
+        [
+            "<< /Type /Catalog /Pages 2 0 R >>",
+            f"<< /Type /Pages /Kids [{kids}] /Count 500 >>",
+            "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+            f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream",
+            *[sheet] * 500,
+        ]
+    )
+
+    page = pdf.read(data, "a.pdf")
+
+    assert len(data) < 130_000
+    assert [block.anchor for block in page.blocks] == ["page=1"]
+    assert page.warnings == ("499 pages repeat an earlier one and were left out",)
+
+
+def test_more_pages_than_a_document_may_have_are_told() -> None:
+    kids = "3 0 R " * (pdf.MOST_PAGES + 1)
+    data = file_of(
+        [
+            "<< /Type /Catalog /Pages 2 0 R >>",
+            f"<< /Type /Pages /Kids [{kids}] /Count {pdf.MOST_PAGES + 1} >>",
+            "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] >>",
+        ]
+    )
+
+    with pytest.raises(TooLargeError, match="10000 pages"):
+        pdf.read(data, "a.pdf")

@@ -1,0 +1,160 @@
+"""Visits every state that a small scenario can reach, and counts the ways through it.
+
+Two states are the same when nothing that may follow can tell them apart: ids are renamed in their
+order, times are told from now, and what is only remembered (journals, dead letters) is left out.
+Every move out of every state is made once, for real, on both sides.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.simulation.expected_state import Entry
+from tests.simulation.scenario import Play
+
+State = tuple[Any, ...]
+
+
+@dataclass(slots=True)
+class Visited:
+    """`following`: for each state, the states that its moves lead to."""
+
+    following: list[list[int]] = field(default_factory=list)
+
+    @property
+    def states(self) -> int:
+        return len(self.following)
+
+    @property
+    def moves(self) -> int:
+        """How many moves were really made."""
+        return sum(map(len, self.following))
+
+    @property
+    def interleavings(self) -> int:
+        """Count the ways from the first state to an end; exact, and none of them is walked."""
+        return self._ways([1 if not ends else 0 for ends in self.following])
+
+    @property
+    def longest(self) -> int:
+        """How many moves the longest way has."""
+        lengths = [0] * self.states
+        for state in reversed(self._in_order()):
+            lengths[state] = max((lengths[each] + 1 for each in self.following[state]), default=0)
+        return lengths[0]
+
+    def _ways(self, ways: list[int]) -> int:
+        for state in reversed(self._in_order()):
+            ways[state] += sum(ways[each] for each in self.following[state])
+        return ways[0]
+
+    def _in_order(self) -> list[int]:
+        """Return the states so that every move leads forward; a circle is an error."""
+        arriving = [0] * self.states
+        for ends in self.following:
+            for end in ends:
+                arriving[end] += 1
+        ordered = [0]
+        for state in ordered:
+            for end in self.following[state]:
+                arriving[end] -= 1
+                if not arriving[end]:
+                    ordered.append(end)
+        assert len(ordered) == self.states, "expected every move to lead on, found a circle"
+        return ordered
+
+
+def visit(play: Play) -> Visited:
+    """Make every move of every state once; each end is drained."""
+    visited = Visited([[]])
+    known = {state_of(play): 0}
+    open_states = [(0, play.saved())]
+    while open_states:
+        number, saved = open_states.pop()
+        play.put_back(saved)
+        moves = play.moves()
+        if not moves:
+            play.drain()
+        for move in moves:
+            play.put_back(saved)
+            play.make(move)
+            state = state_of(play)
+            if state not in known:
+                known[state] = len(visited.following)
+                visited.following.append([])
+                open_states.append((known[state], play.saved()))
+            visited.following[number].append(known[state])
+    return visited
+
+
+def state_of(play: Play) -> State:
+    """Return what decides on everything that may follow."""
+    model, now = play.trial.model, play.trial.model.now
+    names = _Renaming(play)
+    return (
+        tuple(
+            (role, tuple(_entry(entry, now, model.rules.lease_ms, names) for entry in entries))
+            for role, entries in model.streams.items()
+        ),
+        tuple(
+            (name, each.outcome, each.is_open and (each.deadline - now, str(each.resort)),
+             each.forgotten, each.at_us - now * 1000)
+            for name, each in model.messages.items()
+        ),
+        tuple((key, tuple(order)) for key, order in sorted(model.order.items())),
+        tuple(
+            (name, waiting.at and waiting.at - now, tuple(waiting.merged))
+            for name, waiting in sorted(model.waiting.items())
+        ),
+        tuple(sorted((names.token(token), due - now) for token, due in model.delayed.items())),
+        tuple(
+            (key, us - now * 1000, until - now)
+            for key, (us, until) in sorted(model.tombstones.items())
+        ),
+        tuple(
+            (actor, tuple(names.id(each.entry_id) for each in held))
+            for actor, held in play.hands.items()
+        ),
+        tuple(
+            (key, tuple(map(names.seen, half.seen))) for key, half in sorted(play.half.items())
+        ),
+        (model.sweeper, max(0, model.on_duty_until - now)) if model.sweeper else (),
+        play.asked, play.cancelled, tuple(play.left.items()),
+    )  # fmt: skip
+
+
+class _Renaming:
+    """Numbers the ids that still matter, in their order."""
+
+    def __init__(self, play: Play) -> None:
+        model = play.trial.model
+        ids = {entry.id for entries in model.streams.values() for entry in entries if entry.id}
+        ids |= {each.entry_id for held in play.hands.values() for each in held}
+        tokens = (*model.delayed, *(t for half in play.half.values() for t in _tokens(half.seen)))
+        ids |= {token.split(" ")[1] for token in tokens if token.startswith("r ")}
+        ordered = sorted(ids, key=lambda each: tuple(map(int, each.split("-"))))
+        self._numbers = {each: number for number, each in enumerate(ordered)}
+
+    def id(self, entry_id: str) -> int:
+        return self._numbers.get(entry_id, -1)
+
+    def token(self, token: str) -> str:
+        kind, named, *rest = token.split(" ")
+        return token if kind == "s" else f"{kind} {self.id(named)} {' '.join(rest)}"
+
+    def seen(self, what: Any) -> Any:
+        """Rename what the first half of an operation saw."""
+        if isinstance(what, list):
+            return tuple(self.token(each) if " " in each else each for each in what)
+        return self.id(what.entry_id)
+
+
+def _tokens(seen: tuple[Any, ...]) -> list[str]:
+    return [each for what in seen if isinstance(what, list) for each in what if " " in each]
+
+
+def _entry(entry: Entry, now: int, lease_ms: int, names: _Renaming) -> tuple[Any, ...]:
+    age = min(now - entry.since, lease_ms) if entry.delivered else -1
+    return (
+        entry.name, entry.frame, entry.failures, entry.merged, entry.owner, age,
+        len(entry.deaths), names.id(entry.id), entry.part,
+    )  # fmt: skip

@@ -1,0 +1,287 @@
+"""Tells what a played Redis holds and what the model says it should hold, in one shape.
+
+A key that no promise accounts for, or one that should die and cannot, is an error here.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from fakeredis.model import StreamEntryKey, XStream
+from pydantic_core import from_json
+
+from broker.keys import GROUP
+from envelope.envelope import apply_delta
+from tests.simulation.expected_state import ROLES, Entry, Message, conversation_of
+from tests.simulation.model import Model
+
+Facts = dict[str, Any]
+
+_MORTAL = frozenset(
+    (
+        "record", "journal", "order", "conversation", "asked", "tombstone", "named", "results",
+        "notices", "alarms", "duty", "pace", "frames", "dead", "letters", "files",
+    )
+)  # fmt: skip
+_UNCOMPARED = frozenset(("named", "notices", "duty", "pace", "files"))
+"""Indexes and hints: what they promise is checked by what they lead to."""
+_BEGINNING = StreamEntryKey(0, 0)
+
+
+def expected(model: Model) -> Facts:
+    """Return what the model says."""
+    opened = [model.messages[name] for name in model.open_names()]
+    tenants = [message.question.tenant for message in opened]
+    return {
+        "stream": {
+            role: [
+                (
+                    entry.name, _frame(model, entry), entry.failures, entry.merged,
+                    model.messages[entry.name].deadline, model.messages[entry.name].result_list,
+                    entry.owner, entry.since, entry.deaths,
+                )
+                for entry in model.streams[role]
+            ]
+            for role in ROLES
+        },
+        "record": {name: _record(message) for name, message in model.messages.items()},
+        "journal": {
+            name: (tuple(message.journal), message.reply)
+            for name, message in model.messages.items()
+            if not message.forgotten
+        },
+        "order": dict(model.order),
+        "conversation": {
+            name: (
+                waiting.role, waiting.frame, waiting.at, tuple(waiting.merged),
+                model.messages[name].deadline, model.messages[name].result_list,
+            )
+            for name, waiting in model.waiting.items()
+        },
+        "delayed": dict(model.delayed),
+        "parked": dict(model.parked),
+        "deadlines": {
+            name: model.messages[name].deadline for name in model.open_names()
+        },
+        "open": {tenant: tenants.count(tenant) for tenant in set(tenants)},
+        "dead": [
+            (letter.name, letter.frame, letter.role, letter.reason)
+            for letter in model.dead
+        ],
+        "results": {name: told for name, told in model.results.items() if told},
+        "memory": {key.rpartition(":")[2]: values for key, values in model.memory.items()},
+        "tombstone": {
+            conversation: us for conversation, (us, until) in model.tombstones.items()
+            if until > model.now
+        },
+        "asked": _by_conversation(model),
+        "frames": {name for name in model.open_names() if model.messages[name].keeps_a_frame},
+    }  # fmt: skip
+
+
+def observed(database: Any, names: Mapping[str, str]) -> Facts:
+    """Return what stands in Redis; `names` tells which of our processes a sweeper is."""
+    facts: Facts = {kind: {} for kind in _READERS}
+    facts["dead"], facts["alarms"], facts["names"] = [], 0, names
+    found = [
+        (*key.decode().removeprefix("rd:{0}:").partition(":"), item)
+        for key, item in database.items()
+    ]
+    kept = {name: _hash(item.value) for kind, _, name, item in found if kind == "frames"}
+    facts["frames"], facts["kept"] = set(kept), kept
+    facts["letters"] = {
+        field: value
+        for kind, _, _, item in found if kind == "letters"
+        for field, value in _hash(item.value).items()
+    }  # fmt: skip
+    for kind, _, name, item in found:
+        if kind in _MORTAL:
+            assert item.expireat is not None, f"{kind} of {name!r} has no time to live"
+        if kind not in _UNCOMPARED and kind not in ("frames", "letters"):
+            _READERS[kind](facts, name, item.value)
+    return facts
+
+
+def _record(message: Message) -> tuple[Any, ...]:
+    resort = message.resort if message.is_open else None
+    return (
+        message.at_us, message.deadline, message.question.tenant, message.result_list,
+        message.outcome, resort,
+    )  # fmt: skip
+
+
+def _by_conversation(model: Model) -> dict[str, list[str]]:
+    told: dict[str, list[str]] = {}
+    for name in model.messages:
+        told.setdefault(conversation_of(name), []).append(name)
+    return {conversation: sorted(names) for conversation, names in told.items()}
+
+
+def _entries(stream: XStream) -> list[tuple[StreamEntryKey, dict[str, bytes]]]:
+    found = []
+    for key in stream.stream_read(_BEGINNING, None):
+        raw: Any = stream.format_record(key)[1]
+        fields = {name.decode(): value for name, value in zip(raw[::2], raw[1::2], strict=True)}
+        found.append((key, fields))
+    return found
+
+
+def _read_stream(facts: Facts, role: str, stream: XStream) -> None:
+    group = stream.group_get(GROUP.encode())
+    assert group is not None
+    pending = dict(group.pel)
+    told = []
+    for key, fields in _entries(stream):
+        held = pending.pop(key, None)
+        told.append(
+            (
+                fields["q"].decode(), _whole(facts, fields), int(fields["n"]), _merged(fields),
+                int(fields["d"]), fields["l"].decode(),
+                *(("", 0) if held is None else (_owner(facts, held), held.time_read)),
+                _deaths(facts, fields),
+            )
+        )  # fmt: skip
+    assert not pending, f"pending without an entry: {pending}"
+    if role in ROLES:
+        facts["stream"][role] = told
+
+
+def _frame(model: Model, entry: Entry) -> bytes | None:
+    return None if entry.part and not model.messages[entry.name].is_open else entry.frame
+
+
+def _whole(facts: Facts, fields: dict[str, bytes]) -> bytes | None:
+    """Return the frame of an entry, or None where what it is based on is gone."""
+    if "f" in fields:
+        return fields["f"]
+    base = facts["kept"].get(fields["q"].decode(), {}).get(fields["b"].decode())
+    return None if base is None else apply_delta(base, fields["p"])
+
+
+def _merged(fields: dict[str, bytes]) -> tuple[bytes, ...]:
+    return tuple(value for name, value in fields.items() if name.startswith("m"))
+
+
+def _owner(facts: Facts, held: Any) -> str:
+    consumer: str = held.consumer_name.decode()
+    owner: str = facts["names"].get(consumer, consumer)
+    assert held.times_delivered == 1, f"{owner} was delivered it {held.times_delivered} times"
+    return owner
+
+
+def _deaths(facts: Facts, fields: dict[str, bytes]) -> tuple[tuple[str, int], ...]:
+    """Return who died holding an entry, and when each was last heard of (ms)."""
+    told = [death.rpartition("@") for death in fields.get("h", b"").decode().split()]
+    assert int(fields.get("c", 0)) == len(told), "as many starts as deaths"
+    return tuple((facts["names"].get(worker, worker), int(at)) for worker, _, at in told)
+
+
+def _read_record(facts: Facts, name: str, value: Any) -> None:
+    fields = _hash(value)
+    outcome = fields.get("o", b"").decode()
+    facts["record"][name] = (
+        int(fields["at"]), int(fields["d"]), fields["t"].decode(), fields["l"].decode(), outcome,
+        None if outcome else from_json(fields["lr"]),
+    )  # fmt: skip
+
+
+def _read_journal(facts: Facts, name: str, stream: XStream) -> None:
+    told = [value for _, fields in _entries(stream) for value in fields.values()]
+    kinds = tuple(kind.decode() for kind in told[::2])
+    reply = from_json(told[-1]) if kinds[-1] == "finished" else None
+    facts["journal"][name] = (kinds, reply)
+
+
+def _read_waiting(facts: Facts, _conversation: str, value: Any) -> None:
+    fields = _hash(value)
+    for name in {field.rsplit(":", 1)[0] for field in fields}:
+        merged = int(fields.pop(f"{name}:merged"))
+        facts["conversation"][name] = (
+            fields.pop(f"{name}:stream").decode().rpartition(":")[2],
+            fields.pop(f"{name}:frame"),
+            int(fields.pop(f"{name}:at")),
+            tuple(fields.pop(f"{name}:m{number}") for number in range(1, merged + 1)),
+            int(fields.pop(f"{name}:deadline")),
+            fields.pop(f"{name}:list").decode(),
+        )
+    assert not fields, f"left over of messages that wait: {fields}"
+
+
+def _read_dead(facts: Facts, _name: str, stream: XStream) -> None:
+    entries = _entries(stream)
+    ids = {f"{key.ts}-{key.seq}" for key, _ in entries}
+    worded = {field for one in ids for field in (one, f"{one}:error")}
+    assert set(facts["letters"]) == worded, "as many words as letters"
+    for key, fields in entries:
+        facts["dead"].append(
+            (
+                fields["q"].decode(), facts["letters"][f"{key.ts}-{key.seq}"],
+                fields["role"].decode(),
+                fields["reason"].decode(),
+            )
+        )  # fmt: skip
+
+
+def _read_results(facts: Facts, name: str, stream: XStream) -> None:
+    told = [(fields["q"].decode(), fields["o"].decode()) for _, fields in _entries(stream)]
+    if told:
+        facts["results"][name] = told
+
+
+def _read_scores(kind: str) -> Any:
+    def read(facts: Facts, _name: str, value: Any) -> None:
+        facts[kind] = {member.decode(): int(score) for member, score in value.items()}
+
+    return read
+
+
+def _read_list(kind: str) -> Any:
+    def read(facts: Facts, name: str, value: Any) -> None:
+        facts[kind][name] = [part.decode() for part in value]
+
+    return read
+
+
+def _read_members(kind: str) -> Any:
+    def read(facts: Facts, name: str, value: Any) -> None:
+        facts[kind][name] = sorted(member.decode() for member in value)
+
+    return read
+
+
+def _read_open(facts: Facts, _name: str, value: Any) -> None:
+    facts["open"] = {tenant: int(count) for tenant, count in _hash(value).items()}
+
+
+def _read_parked(facts: Facts, _name: str, value: Any) -> None:
+    facts["parked"] = _hash(value)
+
+
+def _read_tombstone(facts: Facts, name: str, value: bytes) -> None:
+    facts["tombstone"][name] = int(value)
+
+
+def _read_alarms(facts: Facts, _name: str, stream: XStream) -> None:
+    facts["alarms"] = stream.entries_added
+
+
+def _hash(value: Any) -> dict[str, bytes]:
+    return {key.decode(): value[key] for key in value}
+
+
+_READERS = {
+    "stream": _read_stream,
+    "record": _read_record,
+    "journal": _read_journal,
+    "order": _read_list("order"),
+    "conversation": _read_waiting,
+    "delayed": _read_scores("delayed"),
+    "parked": _read_parked,
+    "deadlines": _read_scores("deadlines"),
+    "open": _read_open,
+    "dead": _read_dead,
+    "results": _read_results,
+    "memory": _read_list("memory"),
+    "tombstone": _read_tombstone,
+    "alarms": _read_alarms,
+    "asked": _read_members("asked"),
+}

@@ -1,0 +1,1 @@
+"""What several tests stand on: harnesses, fakes and servers."""

@@ -1,0 +1,193 @@
+"""The desk as it is put together for users, on a Redis and with models of the test's choice."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from broker.embedded.endpoint import Endpoint
+from broker.port import JournalEntry
+from config.settings import Settings, load_settings
+from deploy.assembly.knowledge import Knowledge
+from deploy.assembly.runtime import ROLES, connect_runtime, desk, run_workers
+from deploy.cli.commands.chat import COMMANDS
+from gateway.desk import Desk, Message, parse_command
+from llm.offline.model import OfflineModel
+from llm.port import I, Model, ModelAnswer, O, Task
+from llm.scripted import Scripted, ScriptedModel
+from memory.key_names import conversation_keys
+
+ROOT = Path(__file__).parent.parent.parent
+EXAMPLES = ROOT / "examples"
+DOMAIN = "SMS platform documentation"
+PATIENCE_SECONDS = 30.0
+Fields = dict[str, Any]
+
+
+def settings_of(data: Path, **changes: object) -> Settings:
+    """Settings of a desk about the example documents, whatever the environment says."""
+    return load_settings(
+        **{
+            "_env_file": None,
+            "refdesk_data": data,
+            "domain_name": DOMAIN,
+            "domain_scope": "setting up and running an SMS messaging platform",
+            "lease_seconds": 4.0,
+            **changes,
+        }
+    )
+
+
+def command(*words: str) -> list[str]:
+    """A `refdesk` command to be started as a process."""
+    return [sys.executable, "-m", "deploy.cli.main", *words]
+
+
+def environment(data: Path, **settings: str) -> dict[str, str]:
+    """What such a process is told: the machine's variables, our code, these settings."""
+    named = {name.upper(): value for name, value in settings.items()}
+    return {**os.environ, "PYTHONPATH": str(ROOT), "REFDESK_DATA": str(data), **named}
+
+
+def refdesk(
+    data: Path, *words: str, given: bytes = b"", **settings: str
+) -> "subprocess.CompletedProcess[str]":
+    """Run a command to its end."""
+    ended = subprocess.run(
+        command(*words),
+        cwd=data,
+        env=environment(data, **settings),
+        input=given,
+        capture_output=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+    )
+    told = (ended.stdout.decode(), ended.stderr.decode())
+    return subprocess.CompletedProcess(ended.args, ended.returncode, *told)
+
+
+class PartlyScriptedModel:
+    """Asks the script for the tasks that are in it, and the offline rules for the others."""
+
+    name = "scripted"
+
+    def __init__(self, **script: Iterable[Scripted]) -> None:
+        self.script = ScriptedModel({task: list(steps) for task, steps in script.items()})
+        self.tasks = set(script)
+        self._offline = OfflineModel()
+
+    async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> ModelAnswer[O]:
+        model: Model = self.script if task.name in self.tasks else self._offline
+        return await model.ask(task, inputs, skip=skip)
+
+    def asked(self, task: str) -> list[Any]:
+        """What the script was asked for a task, in order."""
+        return [call.inputs for call in self.script.calls if call.task == task]
+
+
+@dataclass
+class ConversationDriver:
+    """One conversation with the desk."""
+
+    desk: Desk
+    broker: Any
+    conversation_id: str = field(default_factory=lambda: f"talk-{uuid4().hex[:8]}")
+    _numbers: "count[int]" = field(default_factory=lambda: count(1))
+
+    def message(self, text: str, name: str = "") -> Message:
+        """A message as the terminal would send it."""
+        command, arguments = parse_command(text, COMMANDS)
+        named = name or f"{self.conversation_id}-{next(self._numbers)}"
+        return Message(text, self.conversation_id, named, command, arguments)
+
+    async def say(self, text: str) -> Fields:
+        """Say something and return the reply, checked to be the only one."""
+        message = self.message(text)
+        reply: Fields = dict(await self.desk.ask(message))
+        finished = [entry for entry in await self.journal(message) if entry.kind == "finished"]
+        assert len(finished) == 1
+        assert reply["message_id"] == message.message_id
+        return reply
+
+    async def journal(self, message: Message | Fields) -> list[JournalEntry]:
+        """What happened to a message, or to the message of a reply."""
+        name = message["message_id"] if isinstance(message, dict) else message.message_id
+        question = self.desk.question(Message("-", self.conversation_id, name))
+        return list(await self.broker.journal(question))
+
+    async def roles(self, reply: Fields) -> list[str]:
+        """The roles that worked on the message of a reply, in order."""
+        return [
+            str(entry.fields["role"])
+            for entry in await self.journal(reply)
+            if entry.kind == "wrote"
+        ]
+
+    async def written(self, reply: Fields, role: str) -> list[Fields]:
+        """What a role wrote for the message of a reply, each time."""
+        return [
+            entry.fields["writes"]
+            for entry in await self.journal(reply)
+            if entry.kind == "wrote"
+            and entry.fields["role"] == role
+            and isinstance(entry.fields["writes"], dict)
+        ]
+
+
+@dataclass
+class AppHarness:
+    """An open desk with its whole staff."""
+
+    settings: Settings
+    broker: Any
+    desk: Desk
+    client: Any
+
+    def driver(self) -> ConversationDriver:
+        """Begin a conversation."""
+        return ConversationDriver(self.desk, self.broker)
+
+
+@asynccontextmanager
+async def opened_house(
+    settings: Settings, endpoint: Endpoint, knowledge: Knowledge, model: Model | None = None
+) -> AsyncIterator[AppHarness]:
+    """Open the desk while inside; without a model, with those that the settings name."""
+    models = None if model is None else lambda _task: model
+    async with connect_runtime(settings, endpoint=endpoint) as post:
+        client = endpoint.client()
+        try:
+            async with run_workers(post, ROLES, knowledge, models=models):
+                yield AppHarness(settings, post.broker, desk(post, "test"), client)
+        finally:
+            await client.aclose()
+
+
+async def eventually(look: Callable[[], Awaitable[Any]]) -> Any:
+    """Return what `look` finds, as soon as it finds something."""
+    until = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < until:
+        found = await look()
+        if found:
+            return found
+        await asyncio.sleep(0.01)
+    raise AssertionError("it did not happen in time")
+
+
+def options(reply: Fields) -> list[str]:
+    """The options of a question back."""
+    return [action["value"] for action in reply["suggested_actions"] if action["kind"] == "option"]
+
+
+def keys(driver: ConversationDriver) -> dict[str, str]:
+    """Where Redis keeps the pause and the history of a conversation."""
+    found = conversation_keys(driver.desk.question(driver.message("-", "any")), 1)
+    return {"pause": found.pause, "history": found.history}

@@ -1,0 +1,138 @@
+"""A push door before a desk whose staff follows a script."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from broker.errors import BrokerUnavailableError
+from config.texts import FixedTexts, load_texts
+from deploy.assembly.gateways.http_gateway import StoredConversations, StoredRates
+from gateway.chat.connector import ChatChannel
+from gateway.chat.delivery import ELLIPSIS
+from gateway.chat.ports import Channel, ChatPolicy
+from gateway.desk import Desk
+from gateway.limits.people import People, PersonLimits
+from memory.chat_state import RedisPushMemory
+from memory.errors import MemoryUnavailableError
+from tests.support.worker_harness import WorkerHarness
+
+PATIENCE_SECONDS = 20.0
+TEXTS: FixedTexts = load_texts(domain_name="routing")
+WORKING = TEXTS.text("push_working", "en")
+PLACEHOLDERS = {WORKING, ELLIPSIS}
+ANSWER = "Open Routing [1]."
+NO_LIMITS = PersonLimits(None, None)
+AT_ONCE = ChatPolicy(burst_seconds=0.0)
+
+
+@asynccontextmanager
+async def push_door_of(
+    harness: WorkerHarness,
+    channel: Channel,
+    *,
+    manners: ChatPolicy = AT_ONCE,
+    deadline_seconds: float = 20.0,
+    broker: Any = None,
+    memory: Any = None,
+    limits: PersonLimits = NO_LIMITS,
+    **broker_options: Any,
+) -> AsyncIterator[ChatChannel]:
+    """Deliver for a channel while inside."""
+    broker = harness.make_broker(**broker_options) if broker is None else broker
+    desk = Desk(
+        broker,
+        tenant="acme",
+        assistant="docs",
+        channel=channel.name,
+        deadline_seconds=deadline_seconds,
+        apology=lambda language: TEXTS.text("apology", language),
+        result_list=channel.name,
+    )
+    door = ChatChannel(
+        channel,
+        desk=desk,
+        broker=broker,
+        memory=memory_of(harness, channel.name) if memory is None else memory,
+        thumbs=StoredConversations(harness.client, shards=1, ttl_seconds=600),
+        texts=TEXTS,
+        manners=manners,
+        secret="of the test",  # noqa: S106 - of this test
+        people=People(
+            StoredRates(harness.client),
+            limits,
+            channel=channel.name,
+            secret="of the test",  # noqa: S106 - of this test
+        ),
+        unavailable=(MemoryUnavailableError,),
+    )
+    try:
+        async with door.running():
+            yield door
+    finally:
+        await broker.close()
+
+
+def memory_of(harness: WorkerHarness, channel: str) -> RedisPushMemory:
+    """What a channel remembers."""
+    return RedisPushMemory(harness.client, channel, question_seconds=600, conversation_seconds=600)
+
+
+class FlakyBroker:
+    """A broker that cannot be reached the next `times` that something is submitted."""
+
+    def __init__(self, broker: Any, times: int) -> None:
+        self._broker = broker
+        self.times = times
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._broker, name)
+
+    async def submit(self, submission: Any) -> Any:
+        self.times -= 1
+        if self.times >= 0:
+            raise BrokerUnavailableError("Redis does not answer")
+        return await self._broker.submit(submission)
+
+
+class Holding:
+    """A broker or a memory that holds the first call of a method until it is told to go on."""
+
+    def __init__(self, held: Any, method: str) -> None:
+        self._held = held
+        self._method = method
+        self.holds, self.goes_on = asyncio.Event(), asyncio.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return self._later if name == self._method else getattr(self._held, name)
+
+    async def _later(self, *args: Any, **options: Any) -> Any:
+        if not self.holds.is_set():
+            self.holds.set()
+            await self.goes_on.wait()
+        return await getattr(self._held, self._method)(*args, **options)
+
+
+async def until(true: Callable[[], Any], *, seconds: float = PATIENCE_SECONDS) -> Any:
+    """Return what `true` finds, as soon as it finds something."""
+    limit = time.monotonic() + seconds
+    while time.monotonic() < limit:
+        if found := true():
+            return found
+        await asyncio.sleep(0.01)
+    raise AssertionError("it did not happen in time")
+
+
+async def acknowledged(harness: WorkerHarness, name: str) -> None:
+    """Wait until nothing is left on a channel's result list."""
+    limit = time.monotonic() + PATIENCE_SECONDS
+    while await harness.client.xlen(f"rd:{{0}}:results:{name}"):
+        assert time.monotonic() < limit, "it was not acknowledged in time"
+        await asyncio.sleep(0.01)
+
+
+async def all_shown(harness: WorkerHarness, name: str, texts: Callable[[], Iterable[str]]) -> None:
+    """Wait until every outcome is shown, and a placeholder that came beside one is gone again."""
+    await acknowledged(harness, name)
+    await until(lambda: PLACEHOLDERS.isdisjoint(texts()))

@@ -1,0 +1,38 @@
+"""What a test of the `refdesk` command stands on: a run of it, and what it said."""
+
+import json
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent.parent.parent
+CLEAR = "How do I configure SMS routing rules?"
+Run = Callable[..., "CommandResult"]
+
+
+class CommandResult:
+    """What a command said, and its exit status."""
+
+    def __init__(self, status: int, out: str, err: str) -> None:
+        self.status = status
+        self.out = out
+        self.err = err
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+def one_line(told: CommandResult) -> str:
+    """The one line of an error, which is all that is said, without its beginning."""
+    assert told.out == ""
+    assert told.status == 1
+    assert re.fullmatch(r"refdesk: [^\n]+\n", told.err), told.err
+    return told.err.removeprefix("refdesk: ").rstrip()
+
+
+def environment_of(data: Path) -> dict[str, str]:
+    """The environment of a command that runs elsewhere, with this data folder."""
+    return {**os.environ, "PYTHONPATH": str(ROOT), "REFDESK_DATA": str(data)}

@@ -1,0 +1,64 @@
+"""A channel that posts on a wall in the test, and does what a script says instead."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from broker.port import Fields
+from envelope.question import Question
+from gateway.chat.errors import GoneError
+from gateway.chat.ports import Incoming, Shown
+
+
+@dataclass
+class FakeChannel:
+    """A `gateway.chat.ports.Channel`; `refusals` are raised in order, one by each call."""
+
+    name: str = "wall"
+    sign_seconds: float | None = None
+    posts: dict[str, str] = field(default_factory=dict)
+    places: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    signs: list[str] = field(default_factory=list)
+    refusals: dict[str, list[Exception]] = field(default_factory=dict)
+    calls: list[str] = field(default_factory=list)
+    signed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def working(self, question: Question, post: Mapping[str, str]) -> None:
+        self._called("working")
+        self.signs.append(question.message_id)
+        self.signed.set()
+
+    async def remove_sign(self, question: Question, post: Mapping[str, str]) -> None:
+        self._called("rested")
+
+    def parts(self, shown: Shown) -> Sequence[Fields]:
+        return [{"text": shown.answer.text}]
+
+    async def placeholder(self, post: Mapping[str, str], text: str, *, soon: bool = False) -> str:
+        self._called("placeholder")
+        id_ = str(len(self.places))
+        self.posts[id_], self.places[id_] = text, post
+        return id_
+
+    async def edit(self, post: Mapping[str, str], id_: str, part: Fields) -> None:
+        self._called("edit")
+        if id_ not in self.posts:
+            raise GoneError("it is no more")
+        self.posts[id_] = str(part["text"])
+
+    async def remove(self, post: Mapping[str, str], id_: str) -> None:
+        self._called("remove")
+        self.posts.pop(id_, None)
+
+    def _called(self, call: str) -> None:
+        self.calls.append(call)
+        if self.refusals.get(call):
+            raise self.refusals[call].pop(0)
+
+
+def said(
+    question: Question, text: str, order: float, *, edits: str | None = None, **fields: str
+) -> Incoming:
+    """What somebody said on the wall, or made of it."""
+    post = {"place": question.message_id if edits is None else edits}
+    return Incoming(question, text, post, order, language="en", edits=edits, **fields)  # type: ignore[arg-type] # by name

@@ -1,0 +1,240 @@
+"""The HTTP door on a real socket, before a desk whose staff follows a script."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+from fastapi import APIRouter
+from starlette.routing import BaseRoute
+
+from broker.port import Fields
+from deploy.assembly.gateways.http_gateway import StoredConversations, StoredKeys, StoredRates
+from gateway.api_keys import make_key
+from gateway.desk import Desk
+from gateway.http.access import Guard
+from gateway.http.allowed_hosts import AllowedHosts
+from gateway.http.app import make_app
+from gateway.http.context import HttpChannel
+from gateway.http.links import Name, SourceLinks
+from gateway.http.metrics import DoorMeter
+from gateway.http.routes.documents import reader_router
+from gateway.http.uvicorn_server import listening, serving
+from gateway.limits.visitors import VisitorLimits, Visitors
+from gateway.port import Documents, ReadableDocument, ReadableSection
+from memory.errors import MemoryUnavailableError
+from tests.support.worker_harness import WorkerHarness
+
+WEBSITE = "https://www.acme.test"
+PATIENCE_SECONDS = 30.0
+SECRET = b"signs the links of tests"
+STORES = (MemoryUnavailableError,)
+"""Errors of stores that do not answer."""
+ASSISTANTS = (("acme", "docs"), ("acme", "api"), ("other", "docs"))
+
+
+DOCUMENT = ReadableDocument(
+    title="Routing rules",
+    crumbs=("Routing", "Routing rules"),
+    language="en",
+    sections=(
+        ReadableSection((), "routing-rules", "Rules say which way a message takes."),
+        ReadableSection(("Create a rule",), "create-a-rule", "Choose `New rule`.", cited=True),
+    ),
+)
+
+
+class FakeDocuments:
+    """Documents by assistant and chunk."""
+
+    def __init__(self, *kept: tuple[str, str, str, ReadableDocument]) -> None:
+        self.kept = {(tenant, assistant, chunk): one for tenant, assistant, chunk, one in kept}
+
+    async def citing(self, tenant: str, assistant: str, chunk_id: str) -> ReadableDocument | None:
+        return self.kept.get((tenant, assistant, chunk_id))
+
+
+@dataclass
+class RecordedRequests:
+    """One event as a client gets it."""
+
+    id: str
+    name: str
+    data: Fields
+
+
+@dataclass
+class HttpServerFixture:
+    """An open door: `url`, its keys, and what made it."""
+
+    harness: WorkerHarness
+    url: str
+    keys: StoredKeys
+    stopping: asyncio.Event
+    meter: DoorMeter
+    door: HttpChannel
+    routes: Sequence[BaseRoute]
+    clients: list[httpx.AsyncClient] = field(default_factory=list)
+
+    def client(self, token: str = "", **headers: str) -> httpx.AsyncClient:
+        """A client with this key."""
+        told = {"Authorization": f"Bearer {token}"} if token else {}
+        made = httpx.AsyncClient(
+            base_url=self.url, headers={**told, **headers}, timeout=PATIENCE_SECONDS
+        )
+        self.clients.append(made)
+        return made
+
+    async def key(self, tenant: str = "acme", **fields: object) -> str:
+        """Make a secret key."""
+        key, token = make_key("secret", tenant=tenant, **fields)
+        await self.keys.put(key)
+        return token
+
+    async def secret(self, tenant: str = "acme", **fields: object) -> httpx.AsyncClient:
+        """A client with a new secret key."""
+        return self.client(await self.key(tenant, **fields))
+
+    async def public(self, **fields: object) -> str:
+        """Make a public key of the website."""
+        made: dict[str, Any] = {"tenant": "acme", "origins": (WEBSITE,), **fields}
+        key, token = make_key("public", **made)
+        await self.keys.put(key)
+        return token
+
+    async def visitor(self, token: str) -> "VisitorClient":
+        """A visitor of the website who opened a conversation."""
+        client = self.client(token, Origin=WEBSITE)
+        opened = await client.post("/v1/conversations")
+        assert opened.status_code == 201, opened.text
+        told = opened.json()
+        client.headers["X-Conversation-Token"] = told["token"]
+        return VisitorClient(client, told["conversation_id"])
+
+
+@dataclass
+class VisitorClient:
+    """Somebody who looks at the website."""
+
+    client: httpx.AsyncClient
+    conversation_id: str
+
+    @property
+    def path(self) -> str:
+        return f"/v1/conversations/{self.conversation_id}"
+
+
+@asynccontextmanager
+async def open_booth(
+    harness: WorkerHarness,
+    *,
+    open_tenant: str | None = "acme",
+    deadline_seconds: float = 20.0,
+    patience_seconds: float = PATIENCE_SECONDS,
+    port: int = 0,
+    others: Sequence[APIRouter] = (),
+    documents: Documents | None = None,
+    documentation: Mapping[Name, str] | None = None,
+    trusted_proxies: Sequence[str] = (),
+    heartbeat_seconds: float = 10.0,
+    hosts: AllowedHosts | None = None,
+    limits: VisitorLimits | None = None,
+    **broker_options: Any,
+) -> AsyncIterator[HttpServerFixture]:
+    """Open a door while inside; several may stand before one house."""
+    keys, stopping, meter = StoredKeys(harness.client), asyncio.Event(), DoorMeter()
+    broker = harness.make_broker(**broker_options)
+    door = HttpChannel(
+        broker=broker,
+        desks={
+            (tenant, assistant): Desk(
+                broker,
+                tenant=tenant,
+                assistant=assistant,
+                channel="http",
+                deadline_seconds=deadline_seconds,
+                apology=lambda language: f"apology/{language}",
+                grace_seconds=0.2,
+            )
+            for tenant, assistant in ASSISTANTS
+        },
+        guard=Guard(
+            keys,
+            StoredRates(harness.client),
+            visitors=Visitors(SECRET, limits),
+            open_tenant=open_tenant,
+            hosts=hosts,
+        ),
+        conversations=StoredConversations(harness.client, shards=1, ttl_seconds=3600),
+        words=lambda key, language: f"{key}/{language}",
+        meter=meter,
+        links=SourceLinks(documentation, secret=None if documents is None else SECRET),
+        heartbeat_seconds=heartbeat_seconds,
+    )
+    if documents is not None:
+        others = (*others, reader_router(door, documents, unavailable=STORES))
+    made = make_app(
+        door,
+        registry=meter.registry,
+        patience_seconds=patience_seconds,
+        stopping=stopping,
+        unavailable=STORES,
+        others=others,
+    )
+    listener = listening("127.0.0.1", port)
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    http_server = HttpServerFixture(harness, url, keys, stopping, meter, door, made.routes)
+    try:
+        async with serving(made.app, listener, stopping, trusted_proxies=trusted_proxies):
+            yield http_server
+            for client in http_server.clients:
+                await client.aclose()
+    finally:
+        listener.close()
+        await broker.close()
+
+
+async def read_events(answer: httpx.Response) -> AsyncIterator[RecordedRequests]:
+    """Yield the events of a stream, as they come."""
+    assert answer.status_code == 200, await answer.aread()
+    fields: dict[str, str] = {}
+    async for line in answer.aiter_lines():
+        if line.startswith(":"):
+            continue
+        if line:
+            name, _, value = line.partition(": ")
+            fields[name] = value
+            continue
+        if "event" in fields:
+            yield RecordedRequests(
+                fields.get("id", ""), fields["event"], json.loads(fields["data"])
+            )
+        fields = {}
+
+
+async def events(
+    client: httpx.AsyncClient, method: str, path: str, **options: Any
+) -> list[RecordedRequests]:
+    """Return all events of a stream."""
+    headers = {"Accept": "text/event-stream", **options.pop("headers", {})}
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        async with client.stream(method, path, headers=headers, **options) as answer:
+            return [event async for event in read_events(answer)]
+
+
+async def eventually(look: Callable[[], Awaitable[Any]]) -> Any:
+    """Return what `look` finds, as soon as it finds something."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while True:
+            found = await look()
+            if found:
+                return found
+            await asyncio.sleep(0.01)
+
+
+def text_of(seen: list[RecordedRequests]) -> str:
+    """Put the pieces of an answer together."""
+    return "".join(str(event.data["text"]) for event in seen if event.name == "text")

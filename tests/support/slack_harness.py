@@ -1,0 +1,172 @@
+"""The Slack door before a scripted desk and a Slack of the test's own."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+from urllib.parse import urlencode
+
+import httpx
+from slack_sdk.signature import SignatureVerifier
+
+from gateway.chat.connector import ChatChannel
+from gateway.chat.ports import ChatPolicy
+from gateway.chat.rate_limit import Pacer
+from gateway.http.uvicorn_server import listening, serving
+from gateway.slack.app import SlackEvents, identify, make_app
+from gateway.slack.audience import SlackAudience
+from gateway.slack.channel import SlackChannel
+from gateway.slack.transport import PATH, make_client, slack_webhook
+from gateway.slack.web_api import RATES, SlackCalls
+from memory.turn_pacing import RedisTurns
+from tests.support.chat_harness import AT_ONCE, TEXTS, all_shown, push_door_of, until
+from tests.support.fake_slack import BOT, TEAM, TOKEN, SlackApi
+from tests.support.worker_harness import WorkerHarness
+
+SIGNING_SECRET = "signing-secret-of-this-test"  # noqa: S105 - of this test
+ASKED = frozenset({"CASK"})
+"""Channels where every message is a question."""
+
+
+@dataclass
+class People:
+    """Who writes and presses, and the Slack that tells the door at `url` of it."""
+
+    api: SlackApi
+    url: str
+    client: httpx.AsyncClient
+    count: int = field(default=0, kw_only=True)
+
+    def message(self, text: str, **fields: Any) -> dict[str, Any]:
+        """What Slack tells of a message in a channel."""
+        self.count += 1
+        ts = f"1700000000.{self.count:06d}"
+        event = {"type": "message", "channel": "C1", "user": "U1", "text": text, "ts": ts}
+        return {**event, "channel_type": "channel", **fields}
+
+    async def send(
+        self, event: dict[str, Any], *, secret: str = SIGNING_SECRET, age_seconds: int = 0,
+        outer: dict[str, Any] | None = None, **headers: str,
+    ) -> httpx.Response:  # fmt: skip
+        """Call the address for events, as Slack does."""
+        body = {
+            "type": "event_callback",
+            "team_id": TEAM,
+            "api_app_id": "A1",
+            "event": event,
+            "event_id": f"Ev{self.count}",
+            "authorizations": [{"team_id": TEAM, "user_id": BOT, "is_bot": True}],
+            **(outer or {}),
+        }
+        return await self._call(json.dumps(body), "application/json", secret, age_seconds, headers)
+
+    async def press(
+        self, ts: str, button: dict[str, Any], *, user: str = "U1", team: str = TEAM
+    ) -> httpx.Response:
+        """Press a button of a post."""
+        said = self.api.posts[ts]
+        self.count += 1
+        body = {
+            "type": "block_actions",
+            "team": {"id": TEAM},
+            "user": {"id": user, "team_id": team},
+            "api_app_id": "A1",
+            "channel": {"id": said.channel},
+            "message": {
+                "ts": ts,
+                "text": said.text,
+                "blocks": said.blocks,
+                **({"thread_ts": said.thread} if said.thread else {}),
+            },
+            "actions": [
+                {
+                    "type": "button",
+                    "block_id": "b",
+                    "action_id": button["action_id"],
+                    "value": button["value"],
+                    "action_ts": f"1900000000.{self.count:06d}",
+                }
+            ],
+        }
+        return await self._call(
+            urlencode({"payload": json.dumps(body)}),
+            "application/x-www-form-urlencoded",
+            SIGNING_SECRET,
+            0,
+            {},
+        )
+
+    async def say(self, text: str, **fields: Any) -> dict[str, Any]:
+        """Have a message sent and taken in."""
+        event = self.message(text, **fields)
+        answer = await self.send(event)
+        assert answer.status_code == 200, answer.text
+        return event
+
+    async def _call(
+        self, body: str, kind: str, secret: str, age_seconds: int, headers: dict[str, str]
+    ) -> httpx.Response:
+        at = str(int(time.time()) - age_seconds)
+        signature = SignatureVerifier(secret).generate_signature(timestamp=at, body=body)
+        signed = {"X-Slack-Request-Timestamp": at, "X-Slack-Signature": str(signature)}
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return await self.client.post(
+            self.url, content=body, headers={"Content-Type": kind, **signed, **named}
+        )
+
+
+@dataclass
+class SlackHarness(People):
+    """An open door, and the people before it."""
+
+    door: ChatChannel
+    harness: WorkerHarness
+
+
+def calls_of(harness: WorkerHarness, api: SlackApi) -> SlackCalls:
+    """Calls that are paced for a Slack whose minutes pass as fast as those of this one."""
+    rates = {
+        name: replace(rate, per_minute=rate.per_minute * api.speed) for name, rate in RATES.items()
+    }
+    client = make_client(TOKEN, url=api.url)
+    return SlackCalls(client, Pacer(RedisTurns(harness.client, "slack"), rates))
+
+
+@asynccontextmanager
+async def slack_desk(
+    harness: WorkerHarness,
+    api: SlackApi,
+    *,
+    manners: ChatPolicy = AT_ONCE,
+    audience: SlackAudience | None = None,
+    **options: Any,
+) -> AsyncIterator[SlackHarness]:
+    """Stand open while inside, over HTTP."""
+    client = make_client(TOKEN, url=api.url)
+    me = await identify(client, ASKED)
+    listener = listening("127.0.0.1", 0)
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}{PATH}"
+    calls = calls_of(harness, api)
+    channel = SlackChannel(calls, TEXTS)
+    try:
+        async with (
+            push_door_of(harness, channel, manners=manners, **options) as door,
+            httpx.AsyncClient() as caller,
+        ):
+            app = make_app(
+                client, SlackEvents(calls, me, door, audience), signing_secret=SIGNING_SECRET
+            )
+            web = slack_webhook(app, signing_secret=SIGNING_SECRET, unavailable=door.unavailable)
+            async with serving(web, listener, asyncio.Event()):
+                yield SlackHarness(api, url, caller, door, harness)
+    finally:
+        listener.close()
+
+
+async def settled(harness: WorkerHarness, api: SlackApi) -> None:
+    """Wait until nothing is left to do."""
+    await all_shown(harness, "slack", api.shown)
+    await until(lambda: not api.reactions)

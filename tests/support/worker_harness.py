@@ -1,0 +1,186 @@
+"""The failures' own cast: agents that follow a script, and a desk they work at."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from agents.agent import Agent
+from broker.maintenance.lease_renewer import InLoopRenewal, LeaseRenewal
+from broker.redis_broker import RedisBroker
+from envelope.conversation import Pause, Preferences, Turn
+from envelope.outcome import Wrote
+from envelope.role import Role
+from gateway.desk import Desk
+from manager.flow import ASSISTANT, Flow
+from manager.machine import Limits
+from manager.manager import Manager
+from memory.conversation import RedisMemory
+from worker.agent_handler import AgentHandler, make_poison_notice
+from worker.inline_manager import InlineManager
+from worker.port import SilentMeter, WorkerMeter
+from worker.process import WorkerProcess, WorkerSpec
+
+WRITES: dict[Role, dict[str, object]] = {
+    Role.LANG: {"language": "en", "confidence": 0.95},
+    Role.TRANSLATION: {"text_eng": "How do I add a rule?"},
+    Role.ESSENCE: {"canonical_question": "How do I add a rule?", "context_type": "new_topic"},
+    Role.GUARDRAILS: {"within_scope": True},
+    Role.SEARCH: {"search_quality": "good"},
+    Role.AUGMENTATION: {"augmented_prompt": "-"},
+    Role.RESPONSE: {"response": "Open Routing [1]."},
+    Role.QUALITY: {"quality_score": 0.9, "quality_decision": "approve"},
+    Role.CLARIFICATION: {"response": "Which one do you mean?", "suggested_actions": []},
+    Role.COMMAND: {"response": "Done."},
+}
+"""What each agent writes when nothing else is scripted."""
+
+
+class Reads(BaseModel):
+    """What the scripts look at."""
+
+    model_config = ConfigDict(frozen=True)
+
+    text: str
+    history: tuple[Turn, ...] = ()
+    open_pause: Pause | None = None
+    preferences: Preferences = Preferences()
+    attempt: int = 0
+    quality_analysis: str = ""
+    clarification_reason: str | None = None
+
+
+class Writes(BaseModel):
+    """Whatever the script says."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+
+Act = Callable[["Reads"], Any]
+
+
+class ScriptedAgent(Agent[Reads, Writes]):
+    """Does what its script says, once each, then writes what its role always writes."""
+
+    reads = Reads
+    writes = Writes
+
+    def __init__(self, role: Role, script: "Script") -> None:
+        self.role = role  # type: ignore[misc] # one class plays every role
+        self._script = script
+
+    async def work(self, reads: Reads) -> Any:
+        self._script.seen[self.role].append(reads.model_dump())
+        acts = self._script.acts[self.role]
+        act = acts.pop(0) if acts else {}
+        if callable(act):
+            act = act(reads)
+        if asyncio.iscoroutine(act):
+            act = await act
+        if isinstance(act, Exception):
+            raise act
+        if isinstance(act, dict):
+            return Wrote(Writes.model_validate({**WRITES[self.role], **act}))
+        return act
+
+
+class Script:
+    """What each role does, in order; and what it saw."""
+
+    def __init__(self) -> None:
+        self.acts: defaultdict[Role, list[Any]] = defaultdict(list)
+        self.seen: defaultdict[Role, list[dict[str, Any]]] = defaultdict(list)
+
+    def next(self, role: Role, *acts: Any) -> None:
+        """Queue acts: writes to add, an exception, an outcome, or a function of the reads."""
+        self.acts[role].extend(acts)
+
+
+class FixedTexts:
+    """Fixed texts that name themselves."""
+
+    def text(self, key: str, language: str, **values: str) -> str:
+        return f"{key}/{language}"
+
+
+class WorkerHarness:
+    """A desk with its whole staff on one Redis."""
+
+    def __init__(
+        self, make_client: Callable[[], Any], *, played: bool, lease_seconds: float = 5.0
+    ) -> None:
+        self._renewal = InLoopRenewal if played else LeaseRenewal
+        self._make_client = make_client
+        self._lease_seconds = lease_seconds
+        self.script = Script()
+        self.client = make_client()
+        self.broker = self.make_broker()
+        self.memory = RedisMemory(self.client, shards=1)
+        self.limits = Limits()
+
+    def make_broker(self, **options: Any) -> RedisBroker:
+        made: dict[str, Any] = {
+            "lease_seconds": self._lease_seconds,
+            "backoff_seconds": 0.02,
+            "tell": make_poison_notice,
+        }
+        return RedisBroker(self._make_client(), **{**made, **options})
+
+    def desk(self, *, deadline_seconds: float = 20.0, result_list: str = "") -> Desk:
+        return Desk(
+            self.broker,
+            tenant="acme",
+            assistant="docs",
+            channel="http",
+            deadline_seconds=deadline_seconds,
+            apology=lambda language: f"apology/{language}",
+            result_list=result_list,
+        )
+
+    def manager(self, kind: type[Manager] = Manager) -> Manager:
+        return kind(
+            Flow(ASSISTANT),
+            self.memory,
+            FixedTexts(),
+            limits=self.limits,
+            quality_threshold=0.7,
+        )
+
+    def process(
+        self,
+        *,
+        slots: int = 8,
+        limit_seconds: float = 10.0,
+        on_the_spot: bool = True,
+        manager: Manager | None = None,
+        meter: WorkerMeter | None = None,
+    ) -> WorkerProcess:
+        agents = [ScriptedAgent(role, self.script) for role in WRITES]
+        manager = manager or self.manager()
+        meter = meter or SilentMeter()
+        beside = InlineManager(manager, meter) if on_the_spot else None
+        staff = [WorkerSpec(manager, slots)]
+        staff += [
+            WorkerSpec(AgentHandler(agent, limit_seconds=limit_seconds, manager=beside), slots)
+            for agent in agents
+        ]
+        return WorkerProcess(
+            self.broker,
+            staff,
+            renewal=self._renewal(self.make_broker, lease_seconds=self._lease_seconds),
+            meter=meter,
+            grace_seconds=2.0,
+        )
+
+    @asynccontextmanager
+    async def open(self, **options: Any) -> AsyncIterator[Desk]:
+        """Work while inside."""
+        async with self.process(**options).running():
+            yield self.desk()
+
+    async def close(self) -> None:
+        await self.broker.close()
+        await self.client.aclose()

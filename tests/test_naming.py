@@ -1,0 +1,120 @@
+"""The naming rules: one professional language, kept by a machine."""
+
+import ast
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.test_house import PACKAGES, ROOT, tracked
+
+PARTICIPLES = frozenset(
+    {
+        "told", "said", "heard", "known", "shown", "kept", "given", "taken", "made", "seen",
+        "found", "held", "sent", "built", "done", "written", "chosen", "lost", "met", "paid",
+        "understood", "left", "beside",
+    }
+)  # fmt: skip
+"""Irregular participles and adverbs that are no verb in the imperative."""
+VERBS_IN_ED = frozenset({"embed", "exceed", "feed", "need", "proceed", "seed", "shed", "speed"})
+METAPHORS = frozenset(
+    {"house", "cabinet", "booth", "shelf", "nursery", "staff", "crew", "wall", "understudy"}
+)
+"""No component is called by one of these; `desk` is the product's own word."""
+SHARED_CLASS_NAMES = frozenset({"Inputs", "Output", "Reads", "Writes"})
+"""Every agent has its `Reads` and `Writes`, every task of a model its `Inputs` and `Output`."""
+SHARED_FILE_NAMES = frozenset({"__init__.py", "errors.py", "metrics.py", "port.py", "ports.py"})
+MOST_SIBLINGS = 14
+CROWDED: dict[str, int] = {}
+
+
+def product_files() -> Iterator[Path]:
+    return (path for path in tracked("*.py") if path.relative_to(ROOT).parts[0] in PACKAGES)
+
+
+def definitions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    return (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, kinds))
+
+
+def is_property(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return any(
+        isinstance(decorator, ast.Attribute) or ast.unparse(decorator).endswith("property")
+        for decorator in node.decorator_list
+    )
+
+
+def is_participle(name: str) -> bool:
+    word = name.strip("_").split("_")[0]
+    return word in PARTICIPLES or (word.endswith("ed") and word not in VERBS_IN_ED)
+
+
+def test_a_function_is_named_by_a_verb_in_the_imperative() -> None:
+    named = [
+        f"{path.relative_to(ROOT)}:{node.lineno} {node.name}"
+        for path in product_files()
+        for node in definitions(path)
+        if not isinstance(node, ast.ClassDef)
+        and not node.name.startswith("__")
+        and not is_property(node)
+        and is_participle(node.name)
+    ]
+
+    assert named == []
+
+
+def test_a_participle_is_recognised() -> None:
+    words = ("_told", "checked_name", "embed", "lost", "seed_random", "is_known")
+
+    assert [is_participle(word) for word in words] == [True, True, False, True, False, False]
+
+
+def test_a_class_name_stands_for_one_class() -> None:
+    places = defaultdict(list)
+    for path in product_files():
+        for node in definitions(path):
+            if isinstance(node, ast.ClassDef):
+                places[node.name.strip("_")].append(f"{path.relative_to(ROOT)}:{node.lineno}")
+
+    assert {
+        name: found
+        for name, found in places.items()
+        if len(found) > 1 and name not in SHARED_CLASS_NAMES
+    } == {}
+
+
+def test_a_file_name_is_used_at_most_twice() -> None:
+    counted = Counter(path.name for path in product_files())
+
+    assert {
+        name: number
+        for name, number in counted.items()
+        if number > 2 and name not in SHARED_FILE_NAMES
+    } == {}
+
+
+def test_no_component_is_named_by_a_metaphor() -> None:
+    named = [
+        f"{path.relative_to(ROOT)}:{node.lineno} {node.name}"
+        for path in product_files()
+        for node in definitions(path)
+        if METAPHORS & set(_words(node.name))
+    ]
+
+    assert named == []
+
+
+def test_a_folder_of_the_product_has_few_siblings() -> None:
+    siblings = Counter(
+        str(path.parent.relative_to(ROOT)) for path in product_files() if path.name != "__init__.py"
+    )
+
+    assert {
+        folder: number
+        for folder, number in siblings.items()
+        if number > CROWDED.get(folder, MOST_SIBLINGS)
+    } == {}
+
+
+def _words(name: str) -> list[str]:
+    spaced = "".join(f" {sign}" if sign.isupper() else sign for sign in name)
+    return spaced.replace("_", " ").lower().split()

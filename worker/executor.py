@@ -1,0 +1,184 @@
+"""What a worker works on: a queue of runs, and the runners that work them off.
+
+A runner is a task that takes one run after the other. Should one wait while others are queued, the
+next runner comes and goes on: handlers that wait run beside each other, handlers that never wait
+share one runner, and cost no task each.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Coroutine, Mapping
+from contextvars import copy_context
+from dataclasses import dataclass, field
+from typing import Any
+
+from broker.port import Delivery, LeaseLost
+from worker.port import LeaseKeeper
+
+Key = tuple[str, int, str, int]
+
+
+@dataclass(eq=False, slots=True)
+class Execution:
+    """One entry from when it was taken until it is settled."""
+
+    key: Key
+    delivery: Delivery
+    task: asyncio.Task[None] | None = None
+    """Who works on it; nobody while it waits for a runner, or for the answer to its settlement."""
+    settling: bool = False
+    called_off: bool = False
+    began: float = field(default_factory=time.perf_counter)
+
+
+class Executor:
+    """Lets `work` loose on each run, on at most `slots` at once; keeps their leases."""
+
+    def __init__(
+        self,
+        work: Callable[[Execution], Coroutine[Any, Any, None]],
+        *,
+        slots: int,
+        leases: LeaseKeeper,
+    ) -> None:
+        self._work = work
+        self._slots = slots
+        self._leases = leases
+        self._runs: dict[Key, Execution] = {}
+        self._queue: deque[Execution] = deque()
+        self._at_work = 0
+        self._runner_comes = False
+        self._group: asyncio.TaskGroup | None = None
+        self._context = copy_context()
+        self._free = asyncio.Event()
+        self._free.set()
+        self._empty = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    @property
+    def by_key(self) -> Mapping[Key, Execution]:
+        """What is worked on, by role, shard, entry and delivery."""
+        return self._runs
+
+    @property
+    def free_slots(self) -> int:
+        """How many more entries there are slots for."""
+        return max(0, self._slots - len(self._runs))
+
+    def work_in(self, group: asyncio.TaskGroup) -> None:
+        """Let the runners be tasks of this group from now on.
+
+        Whoever calls one, a door maybe, leaves nothing of its own in the runner's context.
+        """
+        self._group = group
+        self._context = copy_context()
+
+    def start(self, delivery: Delivery) -> bool:
+        """Work on an entry; False when that is done already.
+
+        A group that was made again delivers everything anew, also to who works on it. Entries
+        taken on the way may exceed the slots that a blocked read has asked for: they wait.
+        """
+        key = (delivery.role, delivery.shard, delivery.entry_id, delivery.count)
+        if key in self._runs:
+            return False
+        self._leases.hold(delivery)
+        self._runs[key] = run = Execution(key, delivery)
+        if len(self._runs) >= self._slots:
+            self._free.clear()
+        self._queue.append(run)
+        if not self._runner_comes and self._at_work < self._slots:
+            self._runner_comes = True
+            self.spawn(self._run())
+        return True
+
+    def end(self, run: Execution) -> None:
+        """Let go of a run; one that has ended is no error."""
+        if self._runs.pop(run.key, None) is None:
+            return
+        self._leases.release(run.delivery)
+        if len(self._runs) < self._slots:
+            self._free.set()
+        if not self._runs:
+            self._empty.set()
+
+    def cancel_lost(self, lost: LeaseLost) -> bool:
+        """Call off the run of an entry that is no longer ours; False when there is none.
+
+        An entry being settled may be gone because it is settled: its answer, which may carry what
+        was taken on the way, must be heard.
+        """
+        run = self._runs.get((lost.role, lost.shard, lost.entry_id, lost.count))
+        if run is None or run.settling:
+            return False
+        self._call_off(run)
+        return True
+
+    def call_off(self) -> int:
+        """Call off everything, and return how much that was."""
+        runs = list(self._runs.values())
+        for run in runs:
+            self._call_off(run)
+        return len(runs)
+
+    async def free(self) -> None:
+        """Wait until there is a free place."""
+        await self._free.wait()
+
+    async def empty(self) -> None:
+        """Wait until nothing is worked on."""
+        while self._runs:
+            self._empty.clear()
+            await self._empty.wait()
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Start a task beside the runners."""
+        if self._group is None:
+            work.close()
+            raise RuntimeError("expected a group to work in, found none: `work_in` comes first")
+        return self._group.create_task(work, context=self._context.copy())
+
+    def _call_off(self, run: Execution) -> None:
+        if run.task is None:
+            self.end(run)
+        elif not run.called_off:
+            run.called_off = True
+            run.task.cancel()
+
+    def _relieve(self) -> None:
+        """Let another runner go on with what is still queued: who had it waits for something."""
+        while self._queue and self._queue[0].key not in self._runs:
+            self._queue.popleft()
+        if self._queue and self._at_work < self._slots:
+            self.spawn(self._run())
+        else:
+            self._runner_comes = False
+
+    async def _run(self) -> None:
+        self._runner_comes = False
+        task = asyncio.current_task()
+        while self._queue and self._at_work < self._slots:
+            run = self._queue.popleft()
+            if run.key not in self._runs:
+                continue
+            if self._queue and not self._runner_comes:
+                # It is heard at the next turn of the loop: by then this one waits, or all is done.
+                self._runner_comes = True
+                asyncio.get_running_loop().call_soon(self._relieve)
+            run.task = task
+            self._at_work += 1
+            try:
+                await self._work(run)
+            except asyncio.CancelledError:
+                self.end(run)
+                # A run was called off, not its runner, unless somebody asked for that as well.
+                if not run.called_off or task is None or task.uncancel() > 0:
+                    raise
+            except BaseException:
+                self.end(run)
+                raise
+            finally:
+                self._at_work -= 1

@@ -1,0 +1,91 @@
+"""Counts what a worker does, in Prometheus' form; `worker.monitoring.depths` adds what Redis says.
+
+| metric                       | labels               | what                                  |
+|------------------------------|----------------------|---------------------------------------|
+| refdesk_handled_total        | role, outcome        | settled hops                          |
+| refdesk_handling_seconds     | role                 | from taking to settling               |
+| refdesk_running              | role                 | entries this process works on         |
+| refdesk_slots               | role                 | on how many it can work at once       |
+| refdesk_leases_lost_total    | role                 | entries no longer ours                |
+| refdesk_redelivered_total    | role                 | entries taken over                    |
+| refdesk_failures_total       | role, what           | bad frames, failed runs               |
+| refdesk_fallbacks_total      | role, what           | levels, models missed                 |
+| refdesk_model_calls_total    | role, model, outcome | stored answers left out               |
+| refdesk_model_cost_usd_total | role, model          | where the price is known              |
+| refdesk_model_unpriced_total | role, model          | calls whose price is unknown          |
+"""
+
+from collections.abc import Callable
+from decimal import Decimal
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+
+BUCKETS = (0.001, 0.005, 0.02, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+
+
+class PrometheusMeter:
+    """A meter with a registry of its own."""
+
+    def __init__(self) -> None:
+        self.registry = own = CollectorRegistry()
+        ProcessCollector(registry=own)
+
+        def counter(name: str, meaning: str, *labels: str) -> Counter:
+            return Counter(f"refdesk_{name}", meaning, ["role", *labels], registry=own)
+
+        self._handled = counter("handled", "Settled hops.", "outcome")
+        self._seconds = Histogram(
+            "refdesk_handling_seconds",
+            "Seconds from taking to settling.",
+            ["role"],
+            registry=own,
+            buckets=BUCKETS,
+        )
+        self._running = Gauge("refdesk_running", "Worked on here.", ["role"], registry=own)
+        self._slots = Gauge("refdesk_slots", "Room for so many.", ["role"], registry=own)
+        self._lost = counter("leases_lost", "Entries lost to others.")
+        self._redelivered = counter("redelivered", "Entries taken over.")
+        self._failures = counter("failures", "Failed runs and bad frames.", "what")
+        self._fallbacks = counter("fallbacks", "What was done without.", "what")
+        self._calls = counter("model_calls", "Model calls.", "model", "outcome")
+        self._cost = counter("model_cost_usd", "Cost of model calls in USD.", "model")
+        self._unpriced = counter("model_unpriced", "Calls of unknown price.", "model")
+
+    def register_role(self, role: str, *, slots: int, running: Callable[[], int]) -> None:
+        """Show on how much this process works for a role, of how much it could."""
+        self._slots.labels(role).set(slots)
+        self._running.labels(role).set_function(running)
+        # A rate needs a first value: what never happened is shown as 0.
+        for counter in (self._lost, self._redelivered, self._seconds):
+            counter.labels(role)
+
+    def count_hop(self, role: str, outcome: str, seconds: float) -> None:
+        """Count a settled hop."""
+        self._handled.labels(role, outcome).inc()
+        self._seconds.labels(role).observe(seconds)
+
+    def count_lost(self, role: str) -> None:
+        """Count a lost entry."""
+        self._lost.labels(role).inc()
+
+    def count_redelivery(self, role: str) -> None:
+        """Count an entry taken over."""
+        self._redelivered.labels(role).inc()
+
+    def count_failure(self, role: str, error: str) -> None:
+        """Count a failure."""
+        self._failures.labels(role, error).inc()
+
+    def fell_back(self, role: str, what: str) -> None:
+        """Count a fallback."""
+        self._fallbacks.labels(role, what).inc()
+
+    def count_model_call(
+        self, role: str, model: str, *, failed: bool, cost_usd: Decimal | None
+    ) -> None:
+        """Count a model call that was made for a role."""
+        self._calls.labels(role, model, "failed" if failed else "answered").inc()
+        if cost_usd is not None:
+            self._cost.labels(role, model).inc(float(cost_usd))
+        elif not failed:
+            self._unpriced.labels(role, model).inc()
