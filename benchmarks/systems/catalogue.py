@@ -21,7 +21,7 @@ def _says(*words: str) -> dict[str, str]:
 
 SYSTEMS = (
     System(
-        "refdesk", "refdesk_house", ("refdesk",),
+        "refdesk", "refdesk_system", ("refdesk",),
         "One `WorkerProcess` of the manager (256 places) and eight roles (64 places each), as "
         "`deploy` puts it together: the manager decides beside the roles. The door is "
         "`gateway.desk.Desk` on the process's one broker, and waits for the stored reply. "
@@ -29,7 +29,7 @@ SYSTEMS = (
         _says("yes", "yes", "yes", "held by Redis, whoever works", "yes", "yes"),
     ),
     System(
-        "faststream", "faststream_house", ("faststream",),
+        "faststream", "faststream_system", ("faststream",),
         "A stream and a consumer group for each role, 64 records a read, 64 workers a subscriber.",
         _says(
             "yes, and after an error", "no", "no", "none", "no: never taken again",
@@ -37,29 +37,29 @@ SYSTEMS = (
         ),
     ),
     System(
-        "taskiq-redis", "taskiq_house", ("taskiq-redis", "taskiq"),
+        "taskiq-redis", "taskiq_system", ("taskiq-redis", "taskiq"),
         "`RedisStreamBroker`, its receiver run in the process with 256 tasks at once; no results.",
         _says("yes", "no", "no", "while it runs", "no", "no: entries stay"),
     ),
     System(
-        "taskiq-streams", "taskiq_streams_house", ("taskiq-redis-streams", "taskiq"),
+        "taskiq-streams", "taskiq_streams_system", ("taskiq-redis-streams", "taskiq"),
         "`RedisStreamsBroker` with 256 pending at most; else as taskiq-redis.",
         _says("yes", "no", "no", "while it runs", "no", "no: entries stay"),
     ),
     System(
-        "streaq", "streaq_house", ("streaq",),
+        "streaq", "streaq_system", ("streaq",),
         "One worker with a concurrency of 256; a task enqueues the next from within; results not "
         "kept (`ttl=0`), tasks silent.",
         _says("yes", "no", "no", "when taken, while it runs", "yes", "yes"),
     ),
     System(
-        "pydocket", "pydocket_house", ("pydocket",),
+        "pydocket", "pydocket_system", ("pydocket",),
         "One worker with a concurrency of 256; a task adds the next from within; what ended is "
         "not kept (`execution_ttl=0`).",
         _says("yes", "no", "no", "while it runs", "no", "yes"),
     ),
     System(
-        "langgraph", "langgraph_house", ("langgraph", "langgraph-checkpoint-sqlite"),
+        "langgraph", "langgraph_system", ("langgraph", "langgraph-checkpoint-sqlite"),
         "A graph of a manager node and eight role nodes, `AsyncSqliteSaver`, the default "
         "durability (`async`); the caller runs the graph: there is no queue and no Redis.",
         _says(
@@ -69,7 +69,7 @@ SYSTEMS = (
         broker=False, recovers=False,
     ),
     System(
-        "raw limit", "raw_house", ("redis",),
+        "raw limit", "raw_system", ("redis",),
         "`redis-py` as Refdesk connects it: two loops, each of which takes up to 256 entries of "
         "all nine streams, then acknowledges, deletes and adds in one pipeline; bodies unread. "
         "Not a system.",

@@ -41,11 +41,11 @@ def test_the_raw_limit_takes_two_round_trips_a_hop_and_shares_them_in_a_crowd() 
 
 
 def test_a_system_that_does_not_start_is_told_with_its_reason() -> None:
-    broken = System("broken", "no_such_house", ("redis",), "", {})
+    broken = System("broken", "no_such_system", ("redis",), "", {})
 
     report = run(Mode("speed", ("4 kB",), (1,), SHORT), [broken])
 
     row = report.row("broken", "4 kB")
     assert row is not None
     assert not row.speeds
-    assert "no_such_house" in row.error
+    assert "no_such_system" in row.error

@@ -21,10 +21,10 @@ ROOT = Path(__file__).parent.parent.parent
 USER = """
 import asyncio, sys
 from pathlib import Path
-from broker.embedded.endpoint import embedded_redis
+from broker.embedded.endpoint import run_embedded_redis
 
 async def main():
-    async with embedded_redis(Path(sys.argv[1])) as endpoint:
+    async with run_embedded_redis(Path(sys.argv[1])) as endpoint:
         client = endpoint.client()
         await client.incr("visits")
         print(endpoint.url, flush=True)

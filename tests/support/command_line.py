@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parent.parent.parent.parent
+ROOT = Path(__file__).parent.parent.parent
 CLEAR = "How do I configure SMS routing rules?"
 Run = Callable[..., "CommandResult"]
 
