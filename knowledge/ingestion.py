@@ -27,7 +27,7 @@ from knowledge.isolation.limits import ReadingLimits
 from knowledge.isolation.preparation import Preparation
 from knowledge.rule_descriptions import Description
 
-READING_VERSION = "2"
+READING_VERSION = "3"
 CHUNKS_PER_BATCH = 256
 MOST_FAILURES = 100
 """Lines of one file that are named when they cannot be read; more are counted."""

@@ -16,28 +16,64 @@ _STRONG = re.compile(r"(\*\*|__)(?=\S)([^*_\n]{1,2000})(?<=\S)\1")
 _EMPHASIS = re.compile(r"(?<![\w*])\*(?=[^\s*])([^*\n]{1,2000})(?<=[^\s*])\*(?![\w*])")
 _UNDERSCORED = re.compile(r"(?<!\w)_(?=[^\s_])([^_\n]{1,2000})(?<=[^\s_])_(?!\w)")
 _ESCAPE = re.compile(r"\\([\\`*_{}\[\]()#+.!|<>~-])")
-_CODE = re.compile(r"(`{1,3}[^`\n]{1,2000}`{1,3})")
+_TICKS = re.compile(r"`+")
 _FENCED_NOTE = re.compile(r"^[^\S\n]*(?:/{3,4}|:{3,4}|!{3}|\?{3}\+?)[ \t]*", re.MULTILINE)
-# Roles and targets as documentation generators write them in Markdown.
-_REFERENCE = re.compile(
-    r"\{(?:ref|doc|term|numref|any)\}`([^`<>\n]{1,300}?)\s{0,3}(?:<[^`<>\n]{1,300}>)?`"
-)
-_ROLE = re.compile(r"\{[A-Za-z][\w:.-]{0,40}\}(?=`[^`\n])")
+# Roles and targets as documentation generators write them in Markdown; a code span follows a role.
+_CODE_MARK = "\x1a"
+_ROLE = re.compile(rf"\{{([A-Za-z][\w:.-]{{0,40}})\}}(?={_CODE_MARK}(\d{{1,9}}){_CODE_MARK})")
+_MARKED_CODE = re.compile(rf"{_CODE_MARK}(\d{{1,9}}){_CODE_MARK}")
+_REFERENCE_ROLES = frozenset({"ref", "doc", "term", "numref", "any"})
+_REFERENCE_TARGET = re.compile(r"\s{0,3}<[^<>\n]{1,300}>\Z")
 _TARGET = re.compile(r"^\([\w.:-]{1,100}\)=[ \t]*$", re.MULTILINE)
 _SPACE = re.compile(r"[ \t]{2,}")
 
 
 def plain(text: str) -> str:
-    """Return the text without markup; inline code keeps its backticks and is left untouched."""
-    text = _TARGET.sub("", _FENCED_NOTE.sub("", text))
-    text = _ROLE.sub("", _REFERENCE.sub(r"\1", text))
-    parts = _CODE.split(_IMAGE.sub(r"\1", text))
-    for index in range(0, len(parts), 2):
-        parts[index] = _TAG.sub(" ", _AUTOLINK.sub(r"\1", parts[index]))
-    parts = _CODE.split(_LINK.sub(r"\1", "".join(parts)))
-    for index in range(0, len(parts), 2):
-        parts[index] = _without_marks(parts[index])
-    return _SPACE.sub(" ", "".join(parts)).strip()
+    """Return the text without markup; code spans keep their backticks and every character."""
+    marked, spans = _mark_code(text.replace(_CODE_MARK, ""))
+    marked = _TARGET.sub("", _FENCED_NOTE.sub("", marked))
+    for role in _ROLE.finditer(marked):
+        if role[1] in _REFERENCE_ROLES:
+            number = int(role[2])
+            spans[number] = _REFERENCE_TARGET.sub("", spans[number].strip("`"))
+    marked = _ROLE.sub("", marked)
+    marked = _TAG.sub(" ", _AUTOLINK.sub(r"\1", _IMAGE.sub(r"\1", marked)))
+    marked = _SPACE.sub(" ", _without_marks(_LINK.sub(r"\1", marked))).strip()
+    return _MARKED_CODE.sub(lambda found: spans[int(found[1])], marked)
+
+
+def _mark_code(text: str) -> tuple[str, list[str]]:
+    """Return the text with a mark for each code span, and the spans with their backticks.
+
+    A span ends at the next run of as many backticks as it began with (CommonMark 0.31, 6.1).
+    """
+    runs = list(_TICKS.finditer(text))
+    next_equal: dict[int, int] = {}
+    ends: list[int | None] = [None] * len(runs)
+    for index in range(len(runs) - 1, -1, -1):
+        length = len(runs[index][0])
+        ends[index] = next_equal.get(length)
+        next_equal[length] = index
+    parts: list[str] = []
+    spans: list[str] = []
+    at = index = 0
+    while index < len(runs):
+        end = ends[index]
+        if end is None or _is_escaped(text, runs[index].start()):
+            index += 1
+            continue
+        start, stop = runs[index].start(), runs[end].end()
+        parts += [text[at:start], f"{_CODE_MARK}{len(spans)}{_CODE_MARK}"]
+        spans.append(text[start:stop].replace("\n", " "))
+        at, index = stop, end + 1
+    return "".join([*parts, text[at:]]), spans
+
+
+def _is_escaped(text: str, at: int) -> bool:
+    first = at
+    while first and text[first - 1] == "\\":
+        first -= 1
+    return (at - first) % 2 == 1
 
 
 def one_line(text: str) -> str:
