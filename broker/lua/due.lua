@@ -9,7 +9,7 @@ local due = {}
 
 local function is_due(zset, member)
   local score = redis.call('ZSCORE', zset, member)
-  return score and tonumber(score) <= now
+  return score and tonumber(score) <= now -- rule: due-time-is-kept
 end
 
 function due.retry()
@@ -19,9 +19,9 @@ function due.retry()
   end
   local frame = redis.call('HGET', shard.parked, token)
   redis.call('ZREM', shard.delayed, token)
-  redis.call('HDEL', shard.parked, token)
+  redis.call('HDEL', shard.parked, token) -- rule: sent-retry-is-unparked
   local known = redis.call('HMGET', record, 'o', 'd', 'l')
-  if known[1] or not known[2] or not frame then
+  if known[1] or not known[2] or not frame then -- rule: closed-question-is-not-retried
     return 0
   end
   redis.call('XADD', shard.streams[role], '*', 'q', name, 'f', frame, 'd', known[2],

@@ -82,13 +82,13 @@ end
 local function holds(stream, id, consumer, count)
   local rows = redis.pcall('XPENDING', stream, GROUP, id, id, '1', consumer)
   local row = rows[1]
-  return row ~= nil and row[4] == tonumber(count)
+  return row ~= nil and row[4] == tonumber(count) -- rule: only-the-holder-settles
 end
 
 -- Let who wants entries of a stream have what waits there, and then, up to so many places, what this
 -- call adds. `entries` gathers them. A group that is gone is made again by whoever waits for it.
 local function want(shard, stream, consumer, places)
-  local read = redis.pcall('XREADGROUP', 'GROUP', GROUP, consumer, 'COUNT', places, 'STREAMS', stream, '>')
+  local read = redis.pcall('XREADGROUP', 'GROUP', GROUP, consumer, 'COUNT', places, 'STREAMS', stream, '>') -- rule: waiting-entries-are-taken-first
   local entries = read and not read.err and read[1] and read[1][2] or {}
   local one = { consumer = consumer, places = places - #entries, entries = entries, ids = {} }
   if read and read.err then
@@ -123,7 +123,7 @@ local function deliver(shard)
         ids[#ids + 1] = 'FORCE'
         ids[#ids + 1] = 'JUSTID'
         redis.call('XCLAIM', stream, GROUP, one.consumer, '0', unpack(ids))
-        redis.call('XGROUP', 'SETID', stream, GROUP, last)
+        redis.call('XGROUP', 'SETID', stream, GROUP, last) -- rule: delivered-entry-is-not-new
       end
     end
   end
@@ -131,7 +131,7 @@ end
 
 -- Wake whoever sleeps until something is due, when this is due before all else of its kind.
 local function alarm(shard, zset, member, due)
-  if redis.call('ZRANGE', zset, '0', '0')[1] == member then
+  if redis.call('ZRANGE', zset, '0', '0')[1] == member then -- rule: earliest-due-time-wakes-timer
     redis.call('XADD', shard.alarms, 'MAXLEN', '16', '*', 'd', due)
     redis.call('PEXPIRE', shard.alarms, shard.ttl)
   end
@@ -187,7 +187,7 @@ end
 
 local function forget_open(shard, question, tenant)
   redis.call('ZREM', shard.deadlines, question.name)
-  if tenant and redis.call('HINCRBY', shard.open, tenant, '-1') <= 0 then
+  if tenant and redis.call('HINCRBY', shard.open, tenant, '-1') <= 0 then -- rule: closed-question-leaves-quota
     redis.call('HDEL', shard.open, tenant)
   end
 end
@@ -201,7 +201,7 @@ local function leave_order(shard, question, now)
   drop_waiting(question, question.name)
   redis.call('ZREM', shard.delayed, 's ' .. question.name)
   local following = first == question.name and redis.call('LINDEX', question.order, '0')
-  if following then
+  if following then -- rule: next-message-of-conversation-starts
     start(shard, question, following, now)
   end
 end
@@ -213,11 +213,11 @@ local function close(shard, question, tenant, results, outcome, reply, now)
   if results then
     changes[3] = 'ri'
     changes[4] = redis.call('XADD', results, '*', 'q', question.name, 'o', outcome, 'j', reply)
-    redis.call('PEXPIRE', results, shard.ttl)
+    redis.call('PEXPIRE', results, shard.ttl) -- rule: result-list-expires
   end
   redis.call('HSET', question.record, unpack(changes))
   redis.call('HDEL', question.record, 'lr', 'lo')
-  redis.call('DEL', question.frames)
+  redis.call('DEL', question.frames) -- rule: base-frames-end-with-question
   redis.call('XADD', question.journal, '*', 'k', 'finished', 'j', reply)
   redis.call('PEXPIRE', question.record, question.keep or shard.ttl)
   redis.call('PEXPIRE', question.journal, question.keep or shard.ttl)
@@ -267,7 +267,7 @@ end
 -- Delete what was said of a closed question; its record stays, so that nothing brings it back.
 local function forget_words(record, journal, results)
   local entry = redis.call('HGET', record, 'ri')
-  redis.call('DEL', journal)
+  redis.call('DEL', journal) -- rule: forgotten-journal-is-deleted
   if entry then
     redis.call('XDEL', results, entry)
     redis.call('HDEL', record, 'ri')

@@ -16,12 +16,12 @@ end
 local again = #rows == AT_ONCE and 1 or 0
 for _, row in ipairs(rows) do
   local id = row[1]
-  if known[id] then
+  if known[id] then -- rule: known-entries-stay-with-consumer
     -- It arrived.
   elseif row[3] < age then
     again = 1
   else
-    local entry = redis.call('XRANGE', stream, id, id)[1]
+    local entry = redis.call('XRANGE', stream, id, id)[1] -- rule: unknown-entries-return-to-stream
     redis.call('XACK', stream, GROUP, id)
     redis.call('XDEL', stream, id)
     if entry then

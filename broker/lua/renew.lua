@@ -7,7 +7,7 @@ while next_arg < #ARGV do
   local place = next_arg / 4
   local stream, id, consumer, count = KEYS[tonumber(arg())], arg(), arg(), arg()
   if holds(stream, id, consumer, count) then
-    redis.call('XCLAIM', stream, GROUP, consumer, 0, id, 'JUSTID')
+    redis.call('XCLAIM', stream, GROUP, consumer, 0, id, 'JUSTID') -- rule: renewal-extends-lease
   else
     lost[#lost + 1] = place
   end

@@ -21,7 +21,7 @@ local done = {}
 
 -- A frame that is kept is written once; what changes after it travels alone.
 local function keep_frame(frames, base, frame, deadline)
-  redis.call('HSET', frames, base, frame)
+  redis.call('HSET', frames, base, frame) -- rule: base-frame-is-kept
   redis.call('PEXPIREAT', frames, whole(tonumber(deadline) + tonumber(shard.ttl)))
 end
 
@@ -40,7 +40,7 @@ local function send(name, record)
       end
       fields = { 'q', name, 'p', frame, 'b', base, 'd', record[2], 'l', record[3], 'n', '0' }
     end
-    put(shard, stream, fields, sends == 1 and { #done + 1, record[2] })
+    put(shard, stream, fields, sends == 1 and { #done + 1, record[2] }) -- rule: each-send-adds-one-entry
   end
   return sends
 end
@@ -56,7 +56,8 @@ end
 function settle.retry(question, record)
   local frame, role, id, failures, delay = arg(), arg(), arg(), arg(), tonumber(arg())
   local token = 'r ' .. id .. ' ' .. role .. ' ' .. failures .. ' ' .. question.name
-  local due = math.min(now_ms() + delay, tonumber(record[2]))
+  local due = now_ms() + delay
+  due = math.min(due, tonumber(record[2])) -- rule: retry-comes-by-the-deadline
   redis.call('HSET', shard.parked, token, frame)
   put_off(shard, token, whole(due))
 end
@@ -146,7 +147,7 @@ local function settle_one(one)
   local question = { name = name, record = key(), journal = key() }
   local closes = kind == 'finish' or kind == 'bury'
   local record = redis.call('HMGET', question.record, unpack(closes and CLOSING or GOING_ON))
-  if record[1] or not record[2] then
+  if record[1] or not record[2] then -- rule: closed-question-stays-closed
     return 0
   end
   if closes then
@@ -178,8 +179,8 @@ local function take_off(lists)
   end
   for stream, ids in pairs(by_stream) do
     if #ids > 0 then
-      redis.call('XACK', stream, GROUP, unpack(ids))
-      redis.call('XDEL', stream, unpack(ids))
+      redis.call('XACK', stream, GROUP, unpack(ids)) -- rule: settled-entry-is-acknowledged
+      redis.call('XDEL', stream, unpack(ids)) -- rule: settled-entry-leaves-stream
     end
   end
   return held

@@ -27,7 +27,7 @@ end
 local question = read_question(name)
 local messages, named, results, pace_name = key(), key(), key(), key()
 
-if redis.call('EXISTS', question.record) == 1 then
+if redis.call('EXISTS', question.record) == 1 then -- rule: message-is-accepted-once
   local last = redis.call('XREVRANGE', question.journal, '+', '-', 'COUNT', 1)[1]
   if last and last[2][2] == 'finished' then
     return { 'duplicate', last[2][4] }
@@ -52,7 +52,7 @@ local function busy(reason, ahead)
   return { 'busy', reason, whole(wait_for(pace, now, pace['in'] - open, ahead + others, unknown)) }
 end
 
-if open >= quota then
+if open >= quota then -- rule: quota-bounds-open-questions
   return busy('shard_full', open - quota)
 end
 -- Near the quota nobody may take what others need: it cannot be exceeded for them.
@@ -139,7 +139,7 @@ local function merge()
   if result_list ~= '' then
     redis.call('HSET', question.record, 'ri',
       redis.call('XADD', results, '*', 'q', name, 'o', 'superseded', 'j', merged_reply))
-    redis.call('PEXPIRE', results, shard.ttl)
+    redis.call('PEXPIRE', results, shard.ttl) -- rule: result-list-expires
   end
   redis.call('XADD', question.journal, '*', 'k', 'finished', 'j', merged_reply)
   notice(shard, name)
@@ -179,12 +179,12 @@ local function send_and_take(stream)
   local entries = want(shard, stream, consumer, 1).entries
   local waited = entries[1]
   if not waited and base ~= '' then
-    redis.call('HSET', question.frames, base, frame)
+    redis.call('HSET', question.frames, base, frame) -- rule: frame-taken-at-submission-is-kept
     redis.call('PEXPIREAT', question.frames, keep_text)
     fields = { 'q', name, 'p', '{}', 'b', base, 'd', deadline_text, 'l', result_list, 'n', '0' }
   end
   put(shard, stream, fields)
-  if waited then
+  if waited then -- rule: taken-entry-is-named-truly
     return { waited[1], waited[2], whole(now), false }
   end
   deliver(shard)

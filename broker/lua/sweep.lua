@@ -50,7 +50,7 @@ local function give_back(stream, role, row)
     local name, value = entry[2][i], entry[2][i + 1]
     if name == 'c' then
       -- What is no number is no entry of ours: whoever takes it buries it.
-      started = started + (tonumber(value) or 0)
+      started = started + (tonumber(value) or 0) -- rule: starts-survive-return
     elseif name == 'h' then
       deaths = value .. ' '
     elseif name == 'x' then
@@ -66,7 +66,7 @@ local function give_back(stream, role, row)
     deaths = deaths .. row[2] .. '@' .. whole(now - row[3]) .. ' '
   end
   -- What is buried stays the delivery it was, and counts itself.
-  local spent = started >= starts
+  local spent = started >= starts -- rule: starts-are-bounded
   fields[#fields + 1] = 'c'
   fields[#fields + 1] = tostring(spent and started - row[4] or started)
   fields[#fields + 1] = 'h'
@@ -81,14 +81,14 @@ local function give_back(stream, role, row)
     poison[#poison + 1] = { role, { id, fields }, row[4], row[2] }
     return
   end
-  redis.call('XACK', stream, GROUP, id)
-  redis.call('XDEL', stream, id)
+  redis.call('XACK', stream, GROUP, id) -- rule: returned-entry-leaves-its-place
+  redis.call('XDEL', stream, id) -- rule: returned-entry-leaves-its-place
   redis.call('XADD', stream, '*', unpack(fields))
 end
 
 local function look_at(stream, role, rows)
   for _, row in ipairs(rows) do
-    if row[3] < lease then
+    if row[3] < lease then -- rule: renewed-lease-is-respected
       wait = math.min(wait, lease - row[3])
     elseif moves > 0 then
       moves = moves - 1

@@ -1,218 +1,298 @@
-"""Breaks the scripts on purpose, one line at a time: what the simulation must notice.
+"""Breaks the rules of the scripts on purpose, one at a time: the simulation must notice each.
 
-A mutation changes the text that the played Redis is handed; the files stay as they are.
+A rule of the Lua scripts is a comment `-- rule: <name>` at the end of each line that keeps it. A
+mutation names the rule and how it is broken. No mutation repeats the text of a script, so that a
+name can change and a line can be formatted anew; only the form of the line counts: a statement, a
+condition, a comparison. A mutation changes the text that the simulated Redis receives; the files
+stay as they are.
 """
 
+import re
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tests.simulation.exploration import BrokenPromiseError, interleave
+from tests.simulation.simulated_redis import ScriptFailedError
 
 ORDERS = 20
 """How many interleavings of a scenario are tried."""
+MARK = " -- rule: "
+"""Separates the code of a line from the name of the rule that the line keeps."""
+
+Break = Callable[[str], str]
+"""Returns a broken line of Lua for a line that keeps a rule."""
+
+
+def remove(line: str) -> str:
+    """Return nothing in place of a statement."""
+    return "" if not line.endswith((" then", " do")) else line
+
+
+def repeat(line: str) -> str:
+    """Return a statement twice."""
+    return f"{line}\n{line}"
+
+
+def never(line: str) -> str:
+    """Return a condition that is always false."""
+    return re.sub(r"^( *if ).+( then)$", r"\1false\2", line)
+
+
+def drop_first_operand(line: str) -> str:
+    """Return a condition without the first of its alternatives."""
+    return re.sub(r"^( *if )\S+ or ", r"\1", line)
+
+
+@dataclass(frozen=True, slots=True)
+class Give:
+    """Returns or assigns a constant in place of an expression."""
+
+    constant: str
+
+    def __call__(self, line: str) -> str:
+        head, separator, _ = line.partition(" = ")
+        if separator and not line.lstrip().startswith("return "):
+            return f"{head} = {self.constant}"
+        return re.sub(r"^( *return ).+$", rf"\g<1>{self.constant}", line)
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """Replaces the one operator of a comparison."""
+
+    operator: str
+    by: str
+
+    def __call__(self, line: str) -> str:
+        parts = line.split(f" {self.operator} ")
+        return f" {self.by} ".join(parts) if len(parts) == 2 else line
 
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """Replaces `old`, which stands in the scripts, by `new`; `breaks` says what it breaks.
+    """Breaks one rule of the scripts; `breaks` says in words what is broken then.
 
     `seed` is of a drawn scenario that shows it; `python -m tests.simulation.mutations` finds
-    another one, should the scenarios have changed.
+    another one if the scenarios have changed.
     """
 
     breaks: str
+    rule: str
+    how: Break
     seed: int
-    old: str
-    new: str
 
     def __call__(self, text: str) -> str:
-        return text.replace(self.old, self.new)
+        """Return a script with this rule broken; raises `ValueError` where that changes nothing."""
+        return "\n".join(self._broken(line) for line in text.split("\n"))
+
+    def _broken(self, line: str) -> str:
+        code, _, rule = line.partition(MARK)
+        if rule != self.rule:
+            return line
+        broken = self.how(code)
+        if broken == code:
+            raise ValueError(f"expected a line that {self.how} breaks, found {code.strip()!r}")
+        return broken
 
     def is_noticed(self, seed: int) -> bool:
-        """Return whether the scenario of this seed shows it."""
-        try:
-            interleave(str(seed), ORDERS, self, per_scenario=ORDERS)
-        except BrokenPromiseError:
-            return True
-        return False
+        """Return whether the scenario of this seed shows it; a script that fails shows nothing."""
+        return is_noticed(self, seed)
+
+
+def is_noticed(edit: Callable[[str], str], seed: int) -> bool:
+    """Return whether a promise breaks in the scenario of this seed with edited scripts.
+
+    A script that fails is an error of the edit, and is raised: it would be noticed anyway.
+    """
+    try:
+        interleave(str(seed), ORDERS, edit, per_scenario=ORDERS)
+    except BrokenPromiseError as error:
+        if isinstance(error.__cause__, ScriptFailedError):
+            raise error.__cause__ from error
+        return True
+    return False
+
+
+def rules_in(text: str) -> frozenset[str]:
+    """Return the names of the rules that a script keeps."""
+    return frozenset(line.partition(MARK)[2] for line in text.split("\n") if MARK in line)
 
 
 MUTATIONS = (
     Mutation(
-        "ownership: whoever asks holds the entry",
-        2,
-        "return row ~= nil and row[4] == tonumber(count)",
-        "return true",
+        "ownership: everybody holds the entry",
+        rule="only-the-holder-settles",
+        how=Give("true"),
+        seed=2,
     ),
     Mutation(
         "settle: the entry stays on its stream",
-        0,
-        "    redis.call('XDEL', stream, unpack(ids))\n",
-        "",
+        rule="settled-entry-leaves-stream",
+        how=remove,
+        seed=0,
     ),
     Mutation(
         "settle: the entry stays pending",
-        0,
-        "    redis.call('XACK', stream, GROUP, unpack(ids))\n",
-        "",
+        rule="settled-entry-is-acknowledged",
+        how=remove,
+        seed=0,
     ),
     Mutation(
         "settle: a closed question goes on",
-        0,
-        "if record[1] or not record[2] then\n    return 0\n  end\n  if closes",
-        "if not record[2] then\n    return 0\n  end\n  if closes",
+        rule="closed-question-stays-closed",
+        how=drop_first_operand,
+        seed=0,
     ),
     Mutation(
         "forward: sent twice",
-        0,
-        "    put(shard, stream, fields, sends",
-        "    put(shard, stream, fields)\n    put(shard, stream, fields, sends",
+        rule="each-send-adds-one-entry",
+        how=repeat,
+        seed=0,
     ),
     Mutation(
-        "forward: what a part is based on is not kept",
-        9,
-        "  redis.call('HSET', frames, base, frame)\n  redis.call('PEXPIREAT', frames",
-        "  redis.call('HSET', frames, base .. 'x', frame)\n  redis.call('PEXPIREAT', frames",
+        "forward: the base frame of a part is not kept",
+        rule="base-frame-is-kept",
+        how=remove,
+        seed=9,
     ),
     Mutation(
-        "close: what parts were based on stays",
-        9,
-        "  redis.call('DEL', question.frames)\n",
-        "",
+        "close: the base frames of parts stay",
+        rule="base-frames-end-with-question",
+        how=remove,
+        seed=9,
     ),
     Mutation(
         "retry: a delay goes past the deadline",
-        19,
-        "math.min(now_ms() + delay, tonumber(record[2]))",
-        "now_ms() + delay",
+        rule="retry-comes-by-the-deadline",
+        how=remove,
+        seed=19,
     ),
     Mutation(
         "retry: sent for a closed question",
-        4,
-        "if known[1] or not known[2] or not frame then",
-        "if not known[2] or not frame then",
+        rule="closed-question-is-not-retried",
+        how=drop_first_operand,
+        seed=4,
     ),
     Mutation(
         "retry: stays parked",
-        3,
-        "redis.call('HDEL', shard.parked, token)",
-        "",
+        rule="sent-retry-is-unparked",
+        how=remove,
+        seed=3,
     ),
     Mutation(
         "order: the next message is not released",
-        8,
-        "  if following then\n    start(shard, question, following, now)\n  end",
-        "",
+        rule="next-message-of-conversation-starts",
+        how=never,
+        seed=8,
     ),
     Mutation(
-        "door: the open are not counted down",
-        0,
-        "if tenant and redis.call('HINCRBY', shard.open, tenant, '-1') <= 0 then",
-        "if false then",
+        "submit: the open questions are not counted down",
+        rule="closed-question-leaves-quota",
+        how=never,
+        seed=0,
     ),
     Mutation(
-        "door: the quota lets one more in",
-        16,
-        "if open >= quota then",
-        "if open > quota then",
+        "submit: the quota lets one more in",
+        rule="quota-bounds-open-questions",
+        how=Compare(">=", ">"),
+        seed=16,
     ),
     Mutation(
-        "door: a duplicate is let in again",
-        0,
-        "if redis.call('EXISTS', question.record) == 1 then\n  local last",
-        "if false then\n  local last",
+        "submit: a duplicate is let in again",
+        rule="message-is-accepted-once",
+        how=never,
+        seed=0,
     ),
     Mutation(
-        "door: what was there before is handed over as what came in",
-        0,
-        "  if waited then",
-        "  if false then",
+        "submit: an older entry is delivered as the submitted one",
+        rule="taken-entry-is-named-truly",
+        how=never,
+        seed=0,
     ),
     Mutation(
-        "door: what is taken at once is not kept",
-        15,
-        "redis.call('HSET', question.frames, base, frame)",
-        "redis.call('HSET', question.frames, base .. 'x', frame)",
+        "submit: the frame of an entry that is taken at once is not kept",
+        rule="frame-taken-at-submission-is-kept",
+        how=remove,
+        seed=15,
     ),
     Mutation(
-        "take: what waits on the stream is skipped",
-        0,
-        "  local read = redis.pcall('XREADGROUP', 'GROUP', GROUP, consumer, 'COUNT', places,"
-        " 'STREAMS', stream, '>')\n",
-        "  local read = false\n",
+        "take: the entries that wait on the stream are skipped",
+        rule="waiting-entries-are-taken-first",
+        how=Give("false"),
+        seed=0,
     ),
     Mutation(
-        "take: what was delivered is new to the group",
-        0,
-        "        redis.call('XGROUP', 'SETID', stream, GROUP, last)\n",
-        "",
+        "take: a delivered entry is new to the group",
+        rule="delivered-entry-is-not-new",
+        how=remove,
+        seed=0,
     ),
     Mutation(
-        "recover: what arrived is handed back as well",
-        22,
-        "  if known[id] then",
-        "  if false then",
+        "recover: entries that arrived are handed back as well",
+        rule="known-entries-stay-with-consumer",
+        how=never,
+        seed=22,
     ),
     Mutation(
-        "recover: what was never heard of is gone",
-        16,
-        "  else\n    local entry = redis.call('XRANGE', stream, id, id)[1]",
-        "  else\n    local entry",
+        "recover: entries that never arrived are gone",
+        rule="unknown-entries-return-to-stream",
+        how=Give("nil"),
+        seed=16,
     ),
     Mutation(
         "deadline: nothing is overdue",
-        3,
-        "return score and tonumber(score) <= now",
-        "return score and tonumber(score) < now - 1000",
+        rule="due-time-is-kept",
+        how=Compare("<=", "< -1000 +"),
+        seed=3,
     ),
     Mutation(
-        "deadline: not told by the alarm",
-        0,
-        "if redis.call('ZRANGE', zset, '0', '0')[1] == member then",
-        "if false then",
+        "deadline: the alarm does not report it",
+        rule="earliest-due-time-wakes-timer",
+        how=never,
+        seed=0,
     ),
     Mutation(
         "poison: started once more",
-        46,
-        "local spent = started >= starts",
-        "local spent = started > starts",
+        rule="starts-are-bounded",
+        how=Compare(">=", ">"),
+        seed=46,
     ),
     Mutation(
-        "poison: starts are forgotten when handed back",
-        2,
-        "      started = started + (tonumber(value) or 0)\n",
-        "      started = started\n",
+        "poison: starts are forgotten when an entry is handed back",
+        rule="starts-survive-return",
+        how=remove,
+        seed=2,
     ),
     Mutation(
         "sweep: a renewed lease is taken",
-        30,
-        "if row[3] < lease then",
-        "if row[3] < lease / 2 then",
+        rule="renewed-lease-is-respected",
+        how=Compare("<", "< 0.5 *"),
+        seed=30,
     ),
     Mutation(
-        "sweep: given back without its place given up",
-        0,
-        "  redis.call('XACK', stream, GROUP, id)\n  redis.call('XDEL', stream, id)\n"
-        "  redis.call('XADD', stream, '*', unpack(fields))",
-        "  redis.call('XADD', stream, '*', unpack(fields))",
+        "sweep: an entry is given back and keeps its place",
+        rule="returned-entry-leaves-its-place",
+        how=remove,
+        seed=0,
     ),
     Mutation(
         "forget: the journal stays",
-        1,
-        "  redis.call('DEL', journal)\n",
-        "",
+        rule="forgotten-journal-is-deleted",
+        how=remove,
+        seed=1,
     ),
     Mutation(
         "renew: the lease is not kept",
-        11,
-        "redis.call('XCLAIM', stream, GROUP, consumer, 0, id, 'JUSTID')",
-        "redis.call('PING')",
+        rule="renewal-extends-lease",
+        how=remove,
+        seed=11,
     ),
     Mutation(
         "close: no time to live",
-        0,
-        "redis.call('PEXPIRE', results, shard.ttl)",
-        "",
+        rule="result-list-expires",
+        how=remove,
+        seed=0,
     ),
 )
 

@@ -19,6 +19,8 @@ from broker.transport import scripts
 from broker.transport.scripts import Argument, LuaScript
 
 Command = tuple[Argument, ...]
+SCRIPTS = tuple(each for each in vars(scripts).values() if isinstance(each, LuaScript))
+"""Every script of the broker."""
 Edit = Callable[[str], str]
 """Changes the text of a script: how a mutation is tried."""
 
@@ -33,6 +35,10 @@ end
 
 _READING = frozenset(("HGET", "LRANGE", "XREVRANGE"))
 """Reads of what never changes while it matters: they go with the trip that follows."""
+
+
+class ScriptFailedError(AssertionError):
+    """A script raised an error; the message is Redis's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +111,9 @@ class SimulatedRedis:
         self._client: Any = FakeRedis(server=self.server, protocol=2)
         self._client.eval(_COLLECT_SELDOM, 0)
         self._digests: dict[Argument, Argument] = {}
-        for script in vars(scripts).values():
-            if isinstance(script, LuaScript):
-                text = script.text if edit is None else edit(script.text)
-                self._digests[script.digest] = self._compiled(script.digest, text)
+        for script in SCRIPTS:
+            text = script.text if edit is None else edit(script.text)
+            self._digests[script.digest] = self._compiled(script.digest, text)
         for role in roles:
             self._client.xgroup_create(stream_key(role, 0), GROUP, id="0", mkstream=True)
 
@@ -176,4 +181,4 @@ class SimulatedRedis:
         try:
             return self._client.execute_command(name, self._digests[digest], *parts)
         except ResponseError as error:
-            raise AssertionError(f"a script failed: {error}") from error
+            raise ScriptFailedError(f"expected a script that ends, found {error}") from error
