@@ -54,7 +54,8 @@ from broker.replies.reply_waiter import ReplyWaiter
 from broker.replies.result_list import ResultList
 from broker.settle.admission import NO_PACE, AdmissionPolicy
 from broker.settle.batch import BrokerLimits, ScriptCall, SettleBatch, outcome_of, unwritable
-from broker.transport.scripts import SETTLE, SUBMIT
+from broker.settle.script import SETTLE
+from broker.transport.scripts import SUBMIT
 from broker.transport.server_check import check_server
 from envelope.encoding import to_json
 from envelope.question import Question
@@ -344,18 +345,14 @@ class RedisBroker:
         batch: Sequence[tuple[Delivery, Settlement]],
         wants: Sequence[ConsumerDemand],
     ) -> tuple[Sequence[int], Sequence[Delivery]]:
-        settlements = SettleBatch(
-            shard, self._space.limits, jitter=self._random.random, wants=wants
-        )
+        packed = SettleBatch(shard, self._space.limits, jitter=self._random.random, wants=wants)
         forgets = {
             delivery.question: await self._forgetting.before(delivery.question)
             for delivery, what in batch
             if isinstance(what, Finish) and what.forget
         }
-        batch = [
-            (delivery, self._add(settlements, delivery, what, forgets)) for delivery, what in batch
-        ]
-        call = settlements.call(self._space.roles)
+        batch = [(delivery, self._add(packed, delivery, what, forgets)) for delivery, what in batch]
+        call = packed.call(self._space.roles)
         finishes = [delivery.question for delivery, what in batch if isinstance(what, Finish)]
         async with self._outcomes.ending(finishes):
             done, now_ms, taken = await self._space.run(SETTLE, call.keys, call.fold())

@@ -1,64 +1,55 @@
--- Settle many entries of one shard, each wholly or not at all; then take for whom has room.
--- Returns 1 or 0 for each, the time in milliseconds, and the entries taken by each who wanted some:
--- what was sent by this very call alone comes back as the place of its settlement and its deadline.
--- ARGV as `unfold` reads them. After the shard: number of wants, for each role, consumer and places.
--- Then a list for each entry: kind, number of keys, role, id, consumer, count, name, how much the
--- journal is told (number, then the fields of its entry), then what the kind says.
--- KEYS of every kind: record, journal; kinds that may close add order, conversation, tombstone,
--- frames.
--- Each send: role, form, frame; a form other than 'whole' adds which kept frame it is based on, and
--- 'kept', which keeps this frame for the part that follows it, also KEYS frames.
+-- Settle many entries of one shard, each wholly or not at all; then take entries for consumers with room.
+-- Returns 1 or 0 for each settlement, the time in milliseconds, and the entries that each consumer took:
+-- an entry that this very call sent alone comes back as the place of its settlement and its deadline.
+-- ARGV as `unfold` reads them. After the shard: the number of demands, and each demand. Then a list for
+-- each settlement: header, fields of its journal entry, arguments of its kind. The order of all keys and
+-- arguments is defined in broker/settle/layout.py, from which the readers used here are written.
 
--- Of one journal entry: Lua hands over no more than some thousands at once.
+-- Of one journal entry: Lua passes no more than some thousands of values at once.
 local MOST_FIELDS = 1000
-local GOING_ON = { 'o', 'd', 'l' }
-local CLOSING = { 'o', 'd', 'l', 'at', 't', 'lr', 'lo', 'k' }
 
 unfold()
 local shard = read_shard()
 local settle = {}
 local done = {}
 
--- A frame that is kept is written once; what changes after it travels alone.
+-- A frame that is kept is written once; each later frame sends only its changes.
 local function keep_frame(frames, base, frame, deadline)
   redis.call('HSET', frames, base, frame) -- rule: base-frame-is-kept
   redis.call('PEXPIREAT', frames, whole(tonumber(deadline) + tonumber(shard.ttl)))
 end
 
-local function send(name, record)
-  local sends = tonumber(arg())
+local function send_frames(name, record, sends)
+  local deadline, result_list = record[RECORD.deadline], record[RECORD.result_list]
   for _ = 1, sends do
-    local stream, form, frame = shard.streams[arg()], arg(), arg()
+    local send = read_send()
+    local stream, frame = shard.streams[send.role], send.frame
     local fields
-    if form == 'whole' then
-      fields = { 'q', name, 'f', frame, 'd', record[2], 'l', record[3], 'n', '0' }
+    if send.form == 'whole' then
+      fields = { 'q', name, 'f', frame, 'd', deadline, 'l', result_list, 'n', '0' }
     else
-      local base = arg()
-      if form == 'kept' then
-        keep_frame(key(), base, frame, record[2])
+      if send.form == 'kept' then
+        keep_frame(send.frames, send.base, frame, deadline)
         frame = '{}'
       end
-      fields = { 'q', name, 'p', frame, 'b', base, 'd', record[2], 'l', record[3], 'n', '0' }
+      fields = { 'q', name, 'p', frame, 'b', send.base, 'd', deadline, 'l', result_list, 'n', '0' }
     end
-    put(shard, stream, fields, sends == 1 and { #done + 1, record[2] }) -- rule: each-send-adds-one-entry
+    put(shard, stream, fields, sends == 1 and { #done + 1, deadline }) -- rule: each-send-adds-one-entry
   end
-  return sends
 end
 
-function settle.forward(question, record)
-  local resort, outcome = arg(), arg()
-  if resort ~= '' then
-    redis.call('HSET', question.record, 'lr', resort, 'lo', outcome)
+function settle.forward(question, record, forward)
+  if forward.last_resort ~= '' then
+    redis.call('HSET', question.record, 'lr', forward.last_resort, 'lo', forward.last_resort_outcome)
   end
-  send(question.name, record)
+  send_frames(question.name, record, forward.sends)
 end
 
-function settle.retry(question, record)
-  local frame, role, id, failures, delay = arg(), arg(), arg(), arg(), tonumber(arg())
-  local token = 'r ' .. id .. ' ' .. role .. ' ' .. failures .. ' ' .. question.name
-  local due = now_ms() + delay
-  due = math.min(due, tonumber(record[2])) -- rule: retry-comes-by-the-deadline
-  redis.call('HSET', shard.parked, token, frame)
+function settle.retry(question, record, retry)
+  local token = 'r ' .. retry.entry_id .. ' ' .. retry.role .. ' ' .. retry.failures .. ' ' .. question.name
+  local due = now_ms() + retry.delay_ms
+  due = math.min(due, tonumber(record[RECORD.deadline])) -- rule: retry-comes-by-the-deadline
+  redis.call('HSET', shard.parked, token, retry.frame)
   put_off(shard, token, whole(due))
 end
 
@@ -88,79 +79,80 @@ function memory.delete(name)
   redis.call('DEL', name)
 end
 
-local function remember(question, allowed)
-  for _ = 1, tonumber(arg()) do
-    local kind, name, ttl, keep, values = arg(), key(), arg(), arg(), {}
-    for i = 1, tonumber(arg()) do
+local function remember(question, allowed, memory_writes)
+  for _ = 1, memory_writes do
+    local write, values = read_memory_write(), {}
+    for i = 1, write.values do
       values[i] = arg()
     end
-    if allowed and (#values > 0 or kind == 'delete') then
+    if allowed and (#values > 0 or write.kind == 'delete') then
       -- A key of another type must not stop a settlement half way: it is noted, and left.
-      local fine, problem = pcall(memory[kind], name, ttl, values, keep)
+      local fine, problem = pcall(memory[write.kind], write.key, write.ttl_seconds, values, write.keep)
       if not fine then
-        local told = type(problem) == 'table' and problem.err or tostring(problem)
+        local message = type(problem) == 'table' and problem.err or tostring(problem)
         redis.call('XADD', question.journal, '*', 'k', 'memory_failed', 'j',
-          cjson.encode({ key = name, error = told }))
+          cjson.encode({ key = write.key, error = message }))
       end
     end
   end
 end
 
--- KEYS for each forgotten message: record, journal, result list. What is open stays.
+-- Messages that are open stay.
 local function forget(own)
   for _ = 1, tonumber(arg()) do
-    local record, journal, results = key(), key(), key()
-    if redis.call('HEXISTS', record, 'o') == 1 and record ~= own then
-      forget_words(record, journal, results)
+    local message = read_forgotten()
+    if redis.call('HEXISTS', message.record, 'o') == 1 and message.record ~= own then
+      forget_words(message.record, message.journal, message.results)
     end
   end
 end
 
-function settle.finish(question, record)
-  local outcome, reply, forgets = arg(), arg(), arg()
-  local results = key()
+-- Return the key of the question's result list, or nil where it has none.
+local function result_key(question, record)
+  return record[RECORD.result_list] ~= '' and question.results or nil
+end
+
+function settle.finish(question, record, finish)
   local tombstone = redis.call('GET', question.tombstone)
-  remember(question, not tombstone or tonumber(record[4]) > tonumber(tombstone))
-  if forgets ~= '' then
+  local allowed = not tombstone or tonumber(record[RECORD.accepted_at]) > tonumber(tombstone)
+  remember(question, allowed, finish.memory_writes)
+  if finish.forget ~= '' then
     leave_tombstone(shard, question.tombstone)
     forget(question.record)
     forget_letters(shard, string.match(question.name, '^(.*)/'))
   end
-  close(shard, question, record[5], record[3] ~= '' and results or nil, outcome, reply, now_ms())
+  close(shard, question, record[RECORD.tenant], result_key(question, record), finish.outcome,
+    finish.reply, now_ms())
 end
 
-function settle.bury(question, record)
-  local frame, role, reason, problem = arg(), arg(), arg(), arg()
-  local told = { arg(), arg(), arg(), arg() }
-  local results = key()
-  bury(shard, question, frame, role, reason, problem, told)
-  if send(question.name, record) > 0 then
+function settle.bury(question, record, buried)
+  local origin = { buried.attempts, buried.worker, buried.queued_ms, buried.deaths }
+  bury(shard, question, buried.frame, buried.role, buried.reason, buried.error, origin)
+  if buried.sends > 0 then
+    send_frames(question.name, record, buried.sends)
     return
   end
-  results = record[3] ~= '' and results or nil
-  close(shard, question, record[5], results, record[7], record[6], now_ms())
+  close(shard, question, record[RECORD.tenant], result_key(question, record),
+    record[RECORD.last_resort_outcome], record[RECORD.last_resort], now_ms())
 end
 
--- Of an entry that is held: tell the journal, and do what its kind says.
+-- Of an entry that is held: write its journal entry, and do what its kind says.
 local function settle_one(one)
-  local kind, name, told = one[1], one[7], one[8]
-  local question = { name = name, record = key(), journal = key() }
-  local closes = kind == 'finish' or kind == 'bury'
-  local record = redis.call('HMGET', question.record, unpack(closes and CLOSING or GOING_ON))
-  if record[1] or not record[2] then -- rule: closed-question-stays-closed
+  local kind = one[HEADER.kind]
+  local question = read_keys[kind]()
+  question.name = one[HEADER.question]
+  local record = redis.call('HMGET', question.record, unpack(RECORD_FIELDS[kind]))
+  if record[RECORD.outcome] or not record[RECORD.deadline] then -- rule: closed-question-stays-closed
     return 0
   end
-  if closes then
-    question.order, question.conversation = key(), key()
-    question.tombstone, question.frames = key(), key()
-    question.keep = record[8]
-  end
-  for first = 9, 8 + told, MOST_FIELDS do
+  question.keep = record[RECORD.keep_ms]
+  local journal_end = HEADER_LENGTH + one[HEADER.journal_fields]
+  for first = HEADER_LENGTH + 1, journal_end, MOST_FIELDS do
     redis.call('XADD', question.journal, '*',
-      unpack(one, first, math.min(first + MOST_FIELDS - 1, 8 + told)))
+      unpack(one, first, math.min(first + MOST_FIELDS - 1, journal_end)))
   end
-  read(one, 8 + told)
-  settle[kind](question, record)
+  read(one, journal_end)
+  settle[kind](question, record, read_arguments[kind]())
   return 1
 end
 
@@ -168,10 +160,10 @@ end
 local function take_off(lists)
   local held, by_stream = {}, {}
   for place, one in ipairs(lists) do
-    local stream, id = shard.streams[one[3]], one[4]
+    local stream, id = shard.streams[one[HEADER.role]], one[HEADER.entry_id]
     local ids = by_stream[stream] or {}
     by_stream[stream] = ids
-    if not ids[id] and holds(stream, id, one[5], one[6]) then
+    if not ids[id] and holds(stream, id, one[HEADER.consumer], one[HEADER.delivery_count]) then
       held[place] = true
       ids[id] = true
       ids[#ids + 1] = id
@@ -188,8 +180,8 @@ end
 
 local taken = {}
 for place = 1, tonumber(arg()) do
-  local stream, consumer, places = shard.streams[arg()], arg(), arg()
-  taken[place] = want(shard, stream, consumer, places).entries
+  local demand = read_demand()
+  taken[place] = want(shard, shard.streams[demand.role], demand.consumer, demand.slots).entries
 end
 local lists = {}
 for place = next_arg + 1, #args do
@@ -197,7 +189,7 @@ for place = next_arg + 1, #args do
 end
 local held, problem = take_off(lists), nil
 for place, one in ipairs(lists) do
-  local key_end = next_key + one[2]
+  local key_end = next_key + one[HEADER.key_count]
   local fine, told = true, 0
   if held[place] then
     -- What stops one, a key of another type maybe, stops none of the others.

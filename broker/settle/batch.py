@@ -1,4 +1,4 @@
-"""Writes settlements as keys and arguments of one script call per shard."""
+"""Packs settlements as keys and arguments of one script call per shard, as the layout says."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -21,22 +21,40 @@ from broker.port import (
     Retry,
     Settlement,
 )
+from broker.settle.layout import (
+    KINDS,
+    SendForm,
+    pack_base,
+    pack_bury,
+    pack_closing_keys,
+    pack_demand,
+    pack_finish,
+    pack_forgotten_keys,
+    pack_forward,
+    pack_frames_key,
+    pack_header,
+    pack_memory_key,
+    pack_memory_write,
+    pack_open_keys,
+    pack_retry,
+    pack_send,
+    pack_shard,
+)
 from broker.transport.scripts import Argument
 from envelope.encoding import brief, to_json, to_json_and_texts
 from envelope.memory_write import Append, Delete, Increment, MemoryWrite, SetFields
 
 SHORT = 64
-"""Texts of fewer characters are none that `ScriptCall.fold` should set aside."""
+"""Texts of fewer characters stay in the JSON that `ScriptCall.fold` writes."""
 LEAST_SAVING = 2
-"""A part is so many times shorter than the frame that it is based on."""
-KINDS: dict[type, str] = {Forward: "forward", Retry: "retry", Finish: "finish", Bury: "bury"}
+"""A part is at least this many times shorter than the frame that it is based on."""
 STARTS = 3
-"""A handler that kills its process is started so often, then its entry is buried."""
+"""How often a handler that kills its process is started before its entry is buried."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerLimits:
-    """What bounds the broker; see `RedisBroker` for each."""
+    """The bounds of the broker; see `RedisBroker` for each."""
 
     ttl_ms: int
     dead_letters: int
@@ -57,27 +75,27 @@ class ScriptCall:
     def fold(self) -> list[Argument]:
         """Return the arguments for scripts that `unfold` them: short ones as JSON, then the texts.
 
-        Either side spends less on one text than on dozens of short ones.
+        Python and Redis both spend less time on one text than on dozens of short ones:
+        `make bench` shows it as questions a second.
         """
         short, texts = to_json_and_texts([*self.args, *self.lists])
         return [short, *texts]
 
     @classmethod
     def on_shard(cls, shard: int, roles: Iterable[str], limits: BrokerLimits) -> "ScriptCall":
-        """Begin as every script that settles or closes expects it."""
+        """Begin a call of a script that settles or closes."""
         names = tuple(roles)
-        told: list[Argument] = [
-            str(limits.ttl_ms),
-            str(limits.dead_letters),
-            str(limits.dead_letter_ttl_ms),
-            len(names),
-            *names,
-        ]
-        return cls([*_keys(shard, names)], told)
+        head = pack_shard(
+            ttl=str(limits.ttl_ms),
+            cap=str(limits.dead_letters),
+            letters_ttl=str(limits.dead_letter_ttl_ms),
+            roles=len(names),
+        )
+        return cls([*_shard_keys(shard, names)], [*head, *names])
 
 
 @lru_cache(CACHED)
-def _keys(shard: int, roles: tuple[str, ...]) -> tuple[str, ...]:
+def _shard_keys(shard: int, roles: tuple[str, ...]) -> tuple[str, ...]:
     return (*shard_keys(shard).all, *(stream_key(role, shard) for role in roles))
 
 
@@ -105,9 +123,9 @@ class SettleBatch:
     def add(
         self, delivery: Delivery, settlement: Settlement, forgets: Sequence[tuple[str, str, str]]
     ) -> None:
-        """Add one; `forgets` are record, journal and result list of what a finish forgets.
+        """Add one; `forgets` are record, journal and result list of each message that it forgets.
 
-        Raises `UnwritableError`, and adds nothing, for what cannot be said.
+        Raises `UnwritableError`, and adds nothing, for a value that JSON cannot express.
         """
         first_key = len(self._keys)
         try:
@@ -122,66 +140,102 @@ class SettleBatch:
         names = delivery.keys
         if names is None:
             names = delivery.keys = question_keys(delivery.question, self._shard)
-        if isinstance(settlement, Retry) and self._spent(delivery, settlement):
+        if isinstance(settlement, Retry) and self._is_last(delivery, settlement):
             settlement = Bury("attempts_spent", settlement.reason, journal=settlement.journal)
         self._roles[delivery.role] = None
         first_key = len(self._keys)
-        self._keys += (names.record, names.journal)
-        # The number of keys stands in the second place once it is known.
-        args: list[Argument] = [
-            KINDS[type(settlement)], 0, delivery.role, delivery.entry_id, delivery.consumer,
-            delivery.count, names.name, *_notes(delivery, settlement),
-        ]  # fmt: skip
+        journal = _journal_fields(delivery, settlement)
+        arguments = self._pack(delivery, names, settlement, forgets)
+        header = pack_header(
+            kind=KINDS[type(settlement)].name,
+            key_count=len(self._keys) - first_key,
+            role=delivery.role,
+            entry_id=delivery.entry_id,
+            consumer=delivery.consumer,
+            delivery_count=delivery.count,
+            question=names.name,
+            journal_fields=len(journal),
+        )
+        self._lists.append([*header, *journal, *arguments])
+
+    def _pack(
+        self,
+        delivery: Delivery,
+        names: QuestionKeys,
+        settlement: Settlement,
+        forgets: Sequence[tuple[str, str, str]],
+    ) -> Iterable[Argument]:
+        """Return the arguments of a settlement's kind, and add its keys."""
         match settlement:
             case Forward():
-                self._add_forward(args, delivery, names, settlement)
+                return self._pack_forward(delivery, names, settlement)
             case Retry():
-                self._add_retry(args, delivery, settlement)
+                return self._pack_retry(delivery, names, settlement)
             case Finish():
-                self._add_finish(args, delivery, names, settlement, forgets)
+                return self._pack_finish(delivery, names, settlement, forgets)
             case Bury():
-                self._add_bury(args, delivery, names, settlement)
-        args[1] = len(self._keys) - first_key
-        self._lists.append(args)
+                return self._pack_bury(delivery, names, settlement)
 
     def call(self, known: Iterable[str]) -> ScriptCall:
         """Return the whole call; a batch that may release a message declares all `known` roles."""
         self._roles.update(dict.fromkeys(want.role for want in self._wants))
         roles = {**self._roles, **dict.fromkeys(known)} if self._closes else self._roles
         start = ScriptCall.on_shard(self._shard, roles, self._limits)
-        taking: list[Argument] = [len(self._wants)]
+        demands: list[Argument] = [len(self._wants)]
         for want in self._wants:
-            taking += (want.role, want.consumer, want.slots)
-        return ScriptCall(start.keys + self._keys, start.args + taking, self._lists)
+            demands += pack_demand(role=want.role, consumer=want.consumer, slots=want.slots)
+        return ScriptCall(start.keys + self._keys, start.args + demands, self._lists)
 
-    def _spent(self, delivery: Delivery, retry: Retry) -> bool:
-        # A wait that was asked for is bounded by the deadline; only failures are counted.
+    def _is_last(self, delivery: Delivery, retry: Retry) -> bool:
+        # The deadline bounds a retry after a given time; only failures are counted.
         return retry.seconds is None and delivery.failures + 1 >= self._limits.attempts
 
-    def _add_forward(
-        self, args: list[Argument], delivery: Delivery, names: QuestionKeys, forward: Forward
-    ) -> None:
+    def _pack_forward(
+        self, delivery: Delivery, names: QuestionKeys, forward: Forward
+    ) -> list[Argument]:
+        self._keys += pack_open_keys(record=names.record, journal=names.journal)
         sends, resort = forward.sends, forward.last_resort
-        args += ("", "") if resort is None else (to_json(resort), outcome_of(resort))
-        args.append(len(sends))
+        packed: list[Argument] = [
+            *pack_forward(
+                last_resort="" if resort is None else to_json(resort),
+                last_resort_outcome="" if resort is None else outcome_of(resort),
+                sends=len(sends),
+            )
+        ]
         for send in sends:
             self._roles[send.role] = None
-            args.append(send.role)
             if len(sends) == 1 and self._places[send.role] > 0:
                 self._places[send.role] -= 1
-                form = frame_for_consumer(send, delivery)
+                packed += self._pack_for_consumer(send, delivery, names)
             else:
-                form = ("whole", send.whole())
-            args += form
-            if form[0] == "kept":
-                self._keys.append(names.frames)
+                packed += pack_send(role=send.role, form="whole", frame=send.whole())
+        return packed
 
-    def _add_retry(self, args: list[Argument], delivery: Delivery, retry: Retry) -> None:
+    def _pack_for_consumer(
+        self, send: FrameSend, delivery: Delivery, names: QuestionKeys
+    ) -> Iterable[Argument]:
+        form, frame = frame_for_consumer(send, delivery)
+        head = pack_send(role=send.role, form=form, frame=frame)
+        if form == "whole" or send.kept is None:
+            return head
+        if form == "kept":
+            self._keys += pack_frames_key(frames=names.frames)
+        return (*head, *pack_base(base=send.kept.name))
+
+    def _pack_retry(
+        self, delivery: Delivery, names: QuestionKeys, retry: Retry
+    ) -> Iterable[Argument]:
+        self._keys += pack_open_keys(record=names.record, journal=names.journal)
         failures = delivery.failures + (1 if retry.seconds is None else 0)
-        wait = self._delay(failures, retry)
-        args += (retry.frame, delivery.role, delivery.entry_id, failures, wait)
+        return pack_retry(
+            frame=retry.frame,
+            role=delivery.role,
+            entry_id=delivery.entry_id,
+            failures=failures,
+            delay_ms=self._delay_ms(failures, retry),
+        )
 
-    def _delay(self, failures: int, retry: Retry) -> int:
+    def _delay_ms(self, failures: int, retry: Retry) -> int:
         if retry.seconds is not None:
             return int(retry.seconds * 1000)
         longest = min(
@@ -189,57 +243,69 @@ class SettleBatch:
         )
         return int(longest * self._jitter())
 
-    def _add_finish(
+    def _pack_finish(
         self,
-        args: list[Argument],
         delivery: Delivery,
         names: QuestionKeys,
         finish: Finish,
         forgets: Sequence[tuple[str, str, str]],
-    ) -> None:
-        self._close(delivery, names)
-        args += (str(finish.outcome), to_json(finish.reply), finish.forget)
-        args.append(len(finish.remember))
+    ) -> list[Argument]:
+        self._add_closing_keys(delivery, names)
+        packed: list[Argument] = [
+            *pack_finish(
+                outcome=str(finish.outcome),
+                reply=to_json(finish.reply),
+                forget=finish.forget,
+                memory_writes=len(finish.remember),
+            )
+        ]
         for write in finish.remember:
-            self._keys.append(write.key)
-            args += _memory(write)
+            self._keys += pack_memory_key(key=write.key)
+            packed += _pack_memory_write(write)
         if finish.forget:
-            args.append(len(forgets))
-            self._keys += [key for group in forgets for key in group]
+            packed.append(len(forgets))
+            for record, journal, results in forgets:
+                self._keys += pack_forgotten_keys(record=record, journal=journal, results=results)
+        return packed
 
-    def _add_bury(
-        self, args: list[Argument], delivery: Delivery, names: QuestionKeys, bury: Bury
-    ) -> None:
-        self._close(delivery, names)
-        args += (
-            delivery.whole(),
-            delivery.role,
-            bury.reason,
-            bury.error,
-            delivery.failures + max(len(bury.deaths), min(delivery.starts, STARTS)),
-            bury.deaths[-1].worker if bury.deaths else delivery.consumer,
-            delivery.entry_id.split("-")[0],
-            " ".join(f"{death.worker}@{death.at * 1000:.0f}" for death in bury.deaths),
+    def _pack_bury(self, delivery: Delivery, names: QuestionKeys, bury: Bury) -> Iterable[Argument]:
+        self._add_closing_keys(delivery, names)
+        notice = bury.poison_notice
+        head = pack_bury(
+            frame=delivery.whole(),
+            role=delivery.role,
+            reason=bury.reason,
+            error=bury.error,
+            attempts=delivery.failures + max(len(bury.deaths), min(delivery.starts, STARTS)),
+            worker=bury.deaths[-1].worker if bury.deaths else delivery.consumer,
+            queued_ms=delivery.entry_id.split("-")[0],
+            deaths=" ".join(f"{death.worker}@{death.at * 1000:.0f}" for death in bury.deaths),
+            sends=0 if notice is None else 1,
         )
-        tell = bury.poison_notice
-        args.append(0 if tell is None else 1)
-        if tell is not None:
-            self._roles[tell.role] = None
-            args += (tell.role, "whole", tell.whole())
+        if notice is None:
+            return head
+        self._roles[notice.role] = None
+        return (*head, *pack_send(role=notice.role, form="whole", frame=notice.whole()))
 
-    def _close(self, delivery: Delivery, names: QuestionKeys) -> None:
-        """Add the keys of a settlement that may close its question."""
+    def _add_closing_keys(self, delivery: Delivery, names: QuestionKeys) -> None:
         self._closes = True
-        # A key of the slot stands in where there is no result list: the script looks at the record.
         results = delivery.result_list
-        self._keys += names.closing[2:]
-        self._keys.append(results_key(results, self._shard) if results else names.record)
+        self._keys += pack_closing_keys(
+            record=names.record,
+            journal=names.journal,
+            order=names.order,
+            conversation=names.conversation,
+            tombstone=names.tombstone,
+            frames=names.frames,
+            results=results_key(results, self._shard) if results else names.record,
+        )
 
 
-def frame_for_consumer(send: FrameSend, delivery: Delivery) -> tuple[Argument, ...]:
-    """Return how a frame travels that is likely to be taken at once: whole, kept, or as a part.
+def frame_for_consumer(send: FrameSend, delivery: Delivery) -> tuple[SendForm, Argument]:
+    """Return how a frame is sent that a consumer probably takes in this call: form and bytes.
 
-    A part says what changed since a frame that is kept: nobody reads it unless its taker dies.
+    A part contains the changes since a frame that Redis keeps, which `send.kept` names: only the
+    successor of a consumer that dies reads it. The benchmark `conversation` shows the saving.
     """
     if send.frame or send.decoded is None:
         return "whole", send.frame
@@ -247,24 +313,26 @@ def frame_for_consumer(send: FrameSend, delivery: Delivery) -> tuple[Argument, .
     part = send.decoded.delta_from(kept.decoded) if kept is not None else None
     if kept is not None and part is not None and len(part) * LEAST_SAVING < kept.size:
         send.kept = kept
-        return "part", part, kept.name
+        return "part", part
     frame = send.decoded.encode()
     if len(frame) < LONG_FRAME:
         return "whole", frame
-    send.kept = BaseFrame(f"{delivery.role}:{delivery.entry_id}", send.decoded, len(frame))
-    return "kept", frame, send.kept.name
+    send.kept = BaseFrame(
+        name=f"{delivery.role}:{delivery.entry_id}", decoded=send.decoded, size=len(frame)
+    )
+    return "kept", frame
 
 
-def unwritable(settlement: Settlement, error: UnwritableError, tell: FrameSend | None) -> Bury:
-    """Return what is written in the place of a settlement that cannot be, which nobody would hear.
+def unwritable(settlement: Settlement, error: UnwritableError, notice: FrameSend | None) -> Bury:
+    """Return the burial that replaces a settlement that cannot be written.
 
-    What it tells of its run, such as model calls, stays as far as it can be said.
+    The entries of its journal that can be written, such as model calls, stay.
     """
-    journal = [entry for entry in settlement.journal if _is_sayable(entry)]
-    return Bury("unwritable", str(error), tell, journal)
+    journal = [entry for entry in settlement.journal if _is_writable(entry)]
+    return Bury("unwritable", str(error), poison_notice=notice, journal=journal)
 
 
-def _is_sayable(entry: JournalEvent) -> bool:
+def _is_writable(entry: JournalEvent) -> bool:
     try:
         entry.encode()
     except ValueError:
@@ -278,17 +346,16 @@ def outcome_of(reply: Fields) -> str:
     return outcome if isinstance(outcome, str) else "failed"
 
 
-def _notes(delivery: Delivery, settlement: Settlement) -> list[Argument]:
-    """Return what the journal is told in one entry: how much that is, then its fields."""
-    told: list[Argument] = [0]
+def _journal_fields(delivery: Delivery, settlement: Settlement) -> list[Argument]:
+    """Return the fields of the one journal entry that a settlement adds."""
+    fields: list[Argument] = []
     notes = settlement.journal
     if not isinstance(settlement, (Forward, Finish)):
         notes = (*notes, *_own_notes(delivery, settlement))
     for place, note in enumerate(notes):
-        kind, fields = note_fields(place)
-        told += (kind, note.kind, fields, note.encode())
-    told[0] = len(told) - 1
-    return told
+        kind, json = note_fields(place)
+        fields += (kind, note.kind, json, note.encode())
+    return fields
 
 
 def _own_notes(delivery: Delivery, settlement: Settlement) -> Sequence[JournalEvent]:
@@ -302,22 +369,24 @@ def _own_notes(delivery: Delivery, settlement: Settlement) -> Sequence[JournalEv
             return ()
 
 
-def _memory(write: MemoryWrite) -> list[Argument]:
+def _pack_memory_write(write: MemoryWrite) -> Iterable[Argument]:
+    ttl, keep = str(write.ttl_seconds) if not isinstance(write, Delete) else 0, 0
+    values: list[Argument] = []
     match write:
         case Append():
-            values: list[Argument] = [value.encode() for value in write.values]
-            return [write.kind, str(write.ttl_seconds), write.keep, len(values), *values]
+            keep = write.keep
+            values = [value.encode() for value in write.values]
         case SetFields():
-            values = [_short(part) for field in write.fields.items() for part in field]
-            return [write.kind, str(write.ttl_seconds), 0, len(values), *values]
+            values = [_encode_long(part) for field in write.fields.items() for part in field]
         case Increment():
             added = write.fields.items()
-            values = [part for name, by in added for part in (_short(name), repr(by))]
-            return [write.kind, str(write.ttl_seconds), 0, len(values), *values]
+            values = [part for name, by in added for part in (_encode_long(name), repr(by))]
         case Delete():
-            return [write.kind, 0, 0, 0]
+            pass
+    head = pack_memory_write(kind=write.kind, ttl_seconds=ttl, keep=keep, values=len(values))
+    return (*head, *values)
 
 
-def _short(text: str) -> Argument:
-    """Return a text as it is cheapest: what any JSON says as it stands goes in with the rest."""
+def _encode_long(text: str) -> Argument:
+    """Return a short ASCII text as it is, for the JSON of the call; any other as bytes."""
     return text if len(text) < SHORT and text.isascii() else text.encode()

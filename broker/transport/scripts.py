@@ -14,12 +14,14 @@ Argument = str | bytes | int | float
 
 
 class LuaScript:
-    """One script: the shared prelude, what `needs` names, and its own file."""
+    """One script: the shared prelude, the files that it `needs`, a `header`, and its own file."""
 
-    def __init__(self, name: str, *, needs: Sequence[str] = ()) -> None:
+    def __init__(self, name: str, *, needs: Sequence[str] = (), header: str = "") -> None:
         folder = files("broker") / "lua"
-        parts = ((folder / f"{file}.lua").read_text("utf-8") for file in ("prelude", *needs, name))
-        self.text = "\n".join(parts)
+        prelude, *needed, body = (
+            (folder / f"{file}.lua").read_text("utf-8") for file in ("prelude", *needs, name)
+        )
+        self.text = "\n".join((prelude, *needed, header, body))
         self.digest = hashlib.sha1(self.text.encode(), usedforsecurity=False).hexdigest()
 
     async def run(self, client: "Redis", keys: Sequence[str], args: Sequence[Argument]) -> Any:
@@ -31,7 +33,6 @@ class LuaScript:
 
 
 SUBMIT = LuaScript("submit", needs=["admission"])
-SETTLE = LuaScript("settle")
 DISCARD = LuaScript("discard")
 RENEW = LuaScript("renew")
 PEEK = LuaScript("peek")

@@ -12,8 +12,9 @@ from redis.backoff import NoBackoff
 from broker.errors import BrokerUnavailableError
 from broker.port import Bury, Duplicate, FrameSend, Retry
 from broker.redis_broker import RedisBroker
+from broker.settle.script import SETTLE
 from broker.transport.connect import connect
-from broker.transport.scripts import CANCEL, DISCARD, DUE, LEAVE, RENEW, RETURN, SETTLE, SUBMIT
+from broker.transport.scripts import CANCEL, DISCARD, DUE, LEAVE, RENEW, RETURN, SUBMIT
 from envelope.memory_write import Increment
 from tests.faults.proxy import Proxy
 from tests.support.broker_harness import (

@@ -15,11 +15,12 @@ from redis.exceptions import ResponseError
 
 from broker.keys import GROUP, stream_key
 from broker.redis_broker import RedisBroker
+from broker.settle.script import SETTLE
 from broker.transport import scripts
 from broker.transport.scripts import Argument, LuaScript
 
 Command = tuple[Argument, ...]
-SCRIPTS = tuple(each for each in vars(scripts).values() if isinstance(each, LuaScript))
+SCRIPTS = (SETTLE, *(each for each in vars(scripts).values() if isinstance(each, LuaScript)))
 """Every script of the broker."""
 Edit = Callable[[str], str]
 """Changes the text of a script: how a mutation is tried."""

@@ -1,0 +1,48 @@
+"""The keys and arguments of every kind of settlement, byte by byte."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from broker.settle.batch import ScriptCall
+from broker.transport.encode_command import encode_command
+from tests.broker.settle.settlement_examples import examples, pack
+
+GOLDEN = Path(__file__).parent / "golden" / "settlements.json"
+EACH = pytest.mark.parametrize("name", list(examples()))
+
+
+def shown(value: object) -> object:
+    """Return an argument for a JSON file: long ones by their size and digest."""
+    if isinstance(value, list | tuple):
+        return [shown(each) for each in value]
+    if isinstance(value, bytes):
+        if len(value) > 200:
+            return f"{len(value)} bytes, sha256 {hashlib.sha256(value).hexdigest()}"
+        return f"bytes {value.decode()}"
+    return value
+
+
+def described(call: ScriptCall) -> dict[str, object]:
+    """Return everything that one call sends."""
+    wire = encode_command(("EVALSHA", "digest", len(call.keys), *call.keys, *call.fold()))
+    return {
+        "keys": call.keys,
+        "args": shown(call.args),
+        "lists": shown(call.lists),
+        "wire": hashlib.sha256(wire).hexdigest(),
+        "wire_bytes": len(wire),
+    }
+
+
+@EACH
+def test_a_settlement_is_sent_as_it_always_was(name: str) -> None:
+    golden = json.loads(GOLDEN.read_text("utf-8"))
+
+    assert described(pack(examples()[name])) == golden[name]
+
+
+def test_no_golden_settlement_is_left_over() -> None:
+    assert sorted(json.loads(GOLDEN.read_text("utf-8"))) == sorted(examples())

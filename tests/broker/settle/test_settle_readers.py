@@ -1,0 +1,208 @@
+"""The Lua that reads a settlement: written from the layout, and true to what is packed."""
+
+import json
+import re
+from importlib.resources import files
+from typing import Any
+
+import pytest
+from fakeredis import FakeRedis
+
+from broker.keys import shard_keys
+from broker.settle import layout
+from broker.settle.batch import ScriptCall
+from broker.settle.layout import KINDS, RECORD_FIELDS, Group, names_of, pack_header, pack_shard
+from broker.settle.lua_header import render_header
+from broker.settle.script import SETTLE
+from tests.broker.settle.settlement_examples import LIMITS, WANTS, delivery, examples, pack
+
+FOLDER = files("broker") / "lua"
+BODY = (FOLDER / "settle.lua").read_text("utf-8")
+PRELUDE = (FOLDER / "prelude.lua").read_text("utf-8")
+GROUPS = [name for name in vars(layout) if name.startswith("pack_")]
+READ = """
+unfold()
+local shard = read_shard()
+local demands, settlements = {}, {}
+for place = 1, arg() do
+  demands[place] = read_demand()
+end
+local lists = {}
+for place = next_arg + 1, #args do
+  lists[#lists + 1] = args[place]
+end
+for place, one in ipairs(lists) do
+  local key_end = next_key + one[HEADER.key_count]
+  local kind, journal_end = one[HEADER.kind], HEADER_LENGTH + one[HEADER.journal_fields]
+  local found = { keys = read_keys[kind](), header = {}, sends = {}, writes = {} }
+  for name, at in pairs(HEADER) do
+    found.header[name] = one[at]
+  end
+  read(one, journal_end)
+  found.arguments = read_arguments[kind]()
+  for number = 1, found.arguments.sends or 0 do
+    found.sends[number] = read_send()
+  end
+  for number = 1, found.arguments.memory_writes or 0 do
+    local write = read_memory_write()
+    found.writes[number] = write
+    next_arg = next_arg + write.values
+  end
+  if kind == 'finish' and found.arguments.forget ~= '' then
+    found.forgotten = {}
+    for number = 1, arg() do
+      found.forgotten[number] = read_forgotten()
+    end
+  end
+  found.is_read_whole = next_key == key_end and next_arg == #one
+  settlements[place] = found
+end
+return cjson.encode({ demands = demands, settlements = settlements, ttl = shard.ttl,
+  cap = shard.cap, letters_ttl = shard.letters_ttl, letters = shard.letters })
+"""
+"""Reads a call with the readers of the script, as the script does, and returns all by name."""
+
+
+def read_back(call: ScriptCall) -> dict[str, Any]:
+    """Return what the Lua readers find in a call."""
+    text = "\n".join((PRELUDE, render_header(), READ))
+    answer: Any = FakeRedis().eval(text, len(call.keys), *call.keys, *call.fold())
+    found: dict[str, Any] = json.loads(answer)
+    return found
+
+
+def names_after(variable: str) -> set[str]:
+    """Return what the script reads of a variable by name."""
+    return set(re.findall(rf"(?<![\w.]){variable}\.(\w+)", BODY))
+
+
+def found_in(name: str, place: int = 0) -> dict[str, Any]:
+    settlement: dict[str, Any] = read_back(pack(examples()[name]))["settlements"][place]
+    return settlement
+
+
+@pytest.mark.parametrize("name", list(examples()))
+def test_lua_reads_every_settlement_to_its_end(name: str) -> None:
+    settlements = read_back(pack(examples()[name]))["settlements"]
+
+    assert len(settlements) == len(examples()[name])
+    assert all(found["is_read_whole"] for found in settlements)
+
+
+def test_lua_reads_the_shard_and_the_demands_under_their_names() -> None:
+    found = read_back(pack(examples()["forward"]))
+
+    assert found["ttl"] == str(LIMITS.ttl_ms)
+    assert (found["cap"], found["letters_ttl"]) == (
+        str(LIMITS.dead_letters),
+        str(LIMITS.dead_letter_ttl_ms),
+    )
+    assert found["letters"] == shard_keys(3).letters
+    assert found["demands"] == [
+        {"role": want.role, "consumer": want.consumer, "slots": want.slots} for want in WANTS
+    ]
+
+
+def test_lua_reads_a_header_under_its_names() -> None:
+    taken = delivery()
+
+    header = found_in("a mixed batch", 2)["header"]
+
+    assert (header["kind"], header["role"], header["entry_id"]) == ("retry", "manager", "3-0")
+    assert (header["consumer"], header["delivery_count"]) == (taken.consumer, taken.count)
+    assert set(header) == set(names_of(pack_header))
+
+
+def test_lua_reads_a_finish_under_its_names() -> None:
+    found = found_in("finish")
+
+    assert found["arguments"]["reply"] == '{"outcome":"answered"}'
+    assert found["keys"]["results"] == "rd:{3}:results:chat"
+    assert found["keys"]["tombstone"].startswith("rd:{3}:tombstone:")
+    assert [write["key"] for write in found["writes"]] == [f"rd:{{3}}:mem:{n}" for n in "abcd"]
+    assert [write["keep"] for write in found["writes"]] == [10, 0, 0, 0]
+
+
+def test_lua_reads_forgotten_messages_under_their_names() -> None:
+    found = found_in("finish that forgets")
+
+    assert found["forgotten"][1] == {
+        "record": "record-2", "journal": "journal-2", "results": "record-2",
+    }  # fmt: skip
+
+
+def test_lua_reads_a_burial_and_its_notice_under_their_names() -> None:
+    found = found_in("bury with a notice")
+
+    assert found["arguments"]["deaths"] == "w8@1500 w9@2250"
+    assert found["arguments"]["worker"] == "w9"
+    assert found["sends"] == [{"role": "manager", "form": "whole", "frame": "told"}]
+
+
+@pytest.mark.parametrize(
+    ("name", "form", "base"),
+    [
+        ("forward of a part", "part", "door"),
+        ("forward that keeps its frame", "kept", "manager:1700000000000-7"),
+    ],
+)
+def test_lua_reads_the_base_of_a_frame(name: str, form: str, base: str) -> None:
+    (send,) = found_in(name)["sends"]
+
+    assert (send["form"], send["base"]) == (form, base)
+    assert ("frames" in send) == (form == "kept")
+
+
+def test_the_readers_in_the_script_are_those_of_the_layout() -> None:
+    assert SETTLE.text == "\n".join((PRELUDE, render_header(), BODY))
+
+
+def test_the_prelude_reads_the_shard_in_the_order_in_which_it_is_packed() -> None:
+    reader = PRELUDE[PRELUDE.index("local function read_shard") :]
+    reader = reader[: reader.index("\nend")]
+    keys, shard = re.findall(r"(\w+) = key\(\)", reader), shard_keys(0)
+
+    assert [getattr(shard, name) for name in keys] == list(shard.all)
+    assert (*re.findall(r"(\w+) = arg\(\)", reader), "roles") == names_of(pack_shard)
+
+
+@pytest.mark.parametrize(
+    ("variable", "groups"),
+    [
+        ("HEADER", [layout.pack_header]),
+        ("demand", [layout.pack_demand]),
+        ("forward", [layout.pack_forward]),
+        ("send", [layout.pack_send, layout.pack_base, layout.pack_frames_key]),
+        ("retry", [layout.pack_retry]),
+        ("finish", [layout.pack_finish]),
+        ("buried", [layout.pack_bury]),
+        ("write", [layout.pack_memory_write, layout.pack_memory_key]),
+        ("message", [layout.pack_forgotten_keys]),
+    ],
+)
+def test_the_script_uses_no_name_that_the_layout_does_not_have(
+    variable: str, groups: list[Group]
+) -> None:
+    used = names_after(variable)
+
+    assert used
+    assert used <= {name for group in groups for name in names_of(group)}
+
+
+def test_the_script_reads_no_field_of_a_record_that_the_layout_does_not_have() -> None:
+    assert names_after("RECORD") == set(RECORD_FIELDS)
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_a_group_is_sent_in_the_order_of_its_parameters(group: str) -> None:
+    pack = getattr(layout, group)
+    names = names_of(pack)
+
+    assert pack(**{name: name for name in reversed(names)}) == names
+
+
+def test_every_kind_of_settlement_has_its_lua() -> None:
+    # `forward`, `retry`, `finish` and `bury` are functions of the table `settle`.
+    assert set(re.findall(r"^function settle\.(\w+)", BODY, re.MULTILINE)) == {
+        kind.name for kind in KINDS.values()
+    }
