@@ -123,7 +123,7 @@ class SettleBatch:
         if names is None:
             names = delivery.keys = question_keys(delivery.question, self._shard)
         if isinstance(settlement, Retry) and self._spent(delivery, settlement):
-            settlement = Bury("attempts_spent", settlement.reason, journal=settlement.journal)
+            settlement = Bury("attempts_exhausted", settlement.reason, journal=settlement.journal)
         self._roles[delivery.role] = None
         first_key = len(self._keys)
         self._keys += (names.record, names.journal)
@@ -261,7 +261,7 @@ def unwritable(settlement: Settlement, error: UnwritableError, tell: FrameSend |
     What it tells of its run, such as model calls, stays as far as it can be said.
     """
     journal = [entry for entry in settlement.journal if _is_sayable(entry)]
-    return Bury("unwritable", str(error), tell, journal)
+    return Bury("unencodable", str(error), tell, journal)
 
 
 def _is_sayable(entry: JournalEvent) -> bool:
@@ -297,7 +297,7 @@ def _own_notes(delivery: Delivery, settlement: Settlement) -> Sequence[JournalEv
             return (JournalEntry("retried", {"role": delivery.role, "reason": reason}),)
         case Bury(reason=reason, error=error):
             fields: Fields = {"role": delivery.role, "reason": reason, "error": error}
-            return (JournalEntry("buried", fields),)
+            return (JournalEntry("dead_lettered", fields),)
         case _:
             return ()
 
