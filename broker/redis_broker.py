@@ -379,7 +379,7 @@ class RedisBroker:
         try:
             settlements.add(delivery, settlement, forgotten)
         except UnwritableError as error:
-            log.warning("settlement_unwritable", role=delivery.role, error=str(error))
+            log.warning("settlement_not_encodable", role=delivery.role, error=str(error))
             settlement = unwritable(settlement, error, self._tell(delivery, str(error)))
             settlements.add(delivery, settlement, ())
         return settlement
