@@ -54,7 +54,7 @@ async def recorded(folder: Path) -> Fields:
         "writes": {
             str(entry.fields["role"]): entry.fields["writes"]
             for entry in journal
-            if entry.kind == "wrote" and entry.fields["role"] in ROLES
+            if entry.kind == "agent_run" and entry.fields["role"] in ROLES
         },
     }
 

@@ -84,7 +84,9 @@ class BrokerContext:
         elif len(errors) == len(answers):
             raise errors[0]
         else:
-            self._outage.record_failure(f"{len(errors)} of {len(answers)} shards", errors[0])
+            self._outage.record_failure(
+                "run_on_shards", errors[0], unreachable=len(errors), shards=len(answers)
+            )
         return answers
 
 

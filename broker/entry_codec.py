@@ -7,6 +7,7 @@ from typing import Any, cast
 from pydantic_core import from_json
 
 from broker.encodable import LONG_FRAME, BaseFrame
+from broker.journal_events import JOURNAL_SCHEMA_VERSION, SCHEMA_VERSION_FIELD, upgrade_event
 from broker.keys import question_of
 from broker.port import (
     Accepted,
@@ -25,6 +26,7 @@ from broker.port import (
     Settlement,
     Submission,
 )
+from envelope.encoding import to_json
 from envelope.question import Question
 
 Entry = tuple[bytes, list[bytes] | dict[bytes, bytes]]
@@ -204,8 +206,16 @@ def _find_send(settlement: Settlement) -> FrameSend:
     raise TypeError(f"expected a settlement that sends, found {type(settlement).__name__}")
 
 
+def encode_accepted(fields: Fields) -> bytes:
+    """Return the first event of a journal as JSON; it names the version of the journal's schema."""
+    return to_json({SCHEMA_VERSION_FIELD: JOURNAL_SCHEMA_VERSION, **fields})
+
+
 def journal_entries_of(entries: Iterable[Entry]) -> list[JournalEntry]:
-    """Return what these entries of a journal tell: notes that came together share id and time."""
+    """Return the events in these entries of a journal, in the present version of its schema.
+
+    Events that were written together share id and time.
+    """
     return [note for entry in entries for note in _notes_of(entry)]
 
 
@@ -214,7 +224,8 @@ def _notes_of(entry: Entry) -> Iterable[JournalEntry]:
     at = seconds_of(entry_id)
     told = list(fields_of(entry[1]).values())
     for kind, said in zip(told[::2], told[1::2], strict=True):
-        yield JournalEntry(kind.decode(), json_fields(said), id=entry_id, at=at)
+        name, fields = upgrade_event(kind.decode(), json_fields(said))
+        yield JournalEntry(name, fields, id=entry_id, at=at)
 
 
 def submission_result(

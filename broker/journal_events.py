@@ -1,28 +1,119 @@
-"""How journals are written: what a settlement tells, several notes maybe, is one stream entry."""
+"""The schema of journals: the kinds of events, their version, and how events share an entry.
 
+| kind                   | written when                                                          |
+|------------------------|-----------------------------------------------------------------------|
+| accepted               | the question was accepted; holds the `schema_version` of the journal  |
+| routed                 | the manager decided: `row`, `stage`, `event`, `result`, `target`      |
+| agent_run              | an agent ran: `role`, `status` (`completed`, `gave_up`), `writes`     |
+| model_call             | an agent asked a model: `task`, `model`, tokens, cost, milliseconds   |
+| inline_decision_failed | the manager in an agent's process failed; its stream tries again      |
+| retried                | a run failed and is scheduled again: `role`, `reason`                 |
+| dead_lettered          | an entry became a dead letter: `role`, `reason`, `error`              |
+| memory_failed          | Redis refused a write to the memory of the conversation               |
+| finished               | the question ended: the whole reply                                   |
+
+Kinds, keys and values that programs compare are slugs; `reason` and `error` are texts for people.
+Several events that one settlement writes share one stream entry.
+"""
+
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
 
+from pydantic import JsonValue
+
+JOURNAL_SCHEMA_VERSION = 2
+"""The version that this release writes; journals of version 1 are read as if they had it."""
+SCHEMA_VERSION_FIELD = "schema_version"
+JOURNAL_KINDS = frozenset(
+    {
+        "accepted", "routed", "agent_run", "model_call", "inline_decision_failed", "retried",
+        "dead_lettered", "memory_failed", "finished",
+    }
+)  # fmt: skip
+
+_KINDS_OF_VERSION_1 = {
+    "wrote": "agent_run",
+    "buried": "dead_lettered",
+    "decided_elsewhere": "inline_decision_failed",
+}
+_ROUTED_KEYS_OF_VERSION_1 = {"after": "stage", "did": "event", "read": "result", "to": "target"}
+_ROUTED_EVENTS_OF_VERSION_1 = {
+    "done": "completed",
+    "needs clarification": "needs_clarification",
+    "a command": "command",
+    "a question": "question",
+    "the user leaves": "exit",
+    "within scope": "within_scope",
+    "not within scope": "out_of_scope",
+    "excellent or good": "sufficient_results",
+    "poor: several places compete": "ambiguous_results",
+    "poor: nothing is there": "insufficient_results",
+    "generation error": "generation_error",
+    "approve": "approved",
+    "approve below the threshold": "approved_below_threshold",
+}
+_REASONS_OF_VERSION_1 = {"unwritable": "unencodable", "attempts_spent": "attempts_exhausted"}
+
+EventFields = dict[str, JsonValue]
+
+
+def upgrade_event(kind: str, fields: EventFields) -> tuple[str, EventFields]:
+    """Return kind and fields of an event in the present version of the schema.
+
+    The version is recognised for each event, because processes of two releases may write one
+    journal while workers are updated. Events of newer versions stay as they are.
+    """
+    if kind == "routed":
+        return kind, _upgrade_routed(fields) if "did" in fields else fields
+    present = _KINDS_OF_VERSION_1.get(kind)
+    if present is None:
+        return kind, fields
+    if kind == "wrote" and fields.get("status") == "wrote":
+        return present, {**fields, "status": "completed"}
+    if kind == "buried":
+        return present, {**fields, "reason": _find(_REASONS_OF_VERSION_1, fields.get("reason"))}
+    return present, fields
+
+
+def read_schema_version(kind: str, fields: Mapping[str, JsonValue]) -> int | None:
+    """Return the schema version in the first event of a journal; None in any other event."""
+    if kind != "accepted":
+        return None
+    version = fields.get(SCHEMA_VERSION_FIELD, 1)
+    return version if isinstance(version, int) else None
+
+
+def _upgrade_routed(fields: EventFields) -> EventFields:
+    known = {_ROUTED_KEYS_OF_VERSION_1.get(name, name): value for name, value in fields.items()}
+    event = _find(_ROUTED_EVENTS_OF_VERSION_1, known["event"])
+    return {**known, "event": event, "row": f"{known.get('stage')}.{event}"}
+
+
+def _find(names: Mapping[str, str], value: JsonValue) -> JsonValue:
+    return names.get(value, value) if isinstance(value, str) else value
+
 
 class JournalEvent(Protocol):
-    """What a settlement tells of its question."""
+    """One event that a settlement writes into the journal of its question."""
 
     @property
     def kind(self) -> str:
-        """What happened."""
+        """What happened: one of `JOURNAL_KINDS`."""
         ...
 
     def encode(self) -> bytes:
-        """Return its fields as JSON; raises `ValueError` for what JSON cannot say."""
+        """Return its fields as JSON; raises `ValueError` for what JSON cannot express."""
         ...
 
 
 @dataclass(slots=True)
 class EncodedEvent:
-    """A note that was said as it was made: cheaper than to keep its fields until it is sent.
+    """An event that was encoded when it was made.
 
-    Hundreds of questions have their turn in between, and what was at hand no longer is.
+    This is cheaper than to keep its fields until it is sent: hundreds of other questions are
+    handled in between, and the processor's caches no longer hold them.
     """
 
     kind: str
@@ -35,5 +126,5 @@ class EncodedEvent:
 
 @lru_cache(64)
 def note_fields(place: int) -> tuple[str, str]:
-    """Return the names of the fields for kind and JSON of the note at this place of an entry."""
+    """Return the names of the fields for kind and JSON of the event at this place of an entry."""
     return (f"k{place + 1}", f"j{place + 1}") if place else ("k", "j")

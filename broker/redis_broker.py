@@ -20,7 +20,7 @@ import structlog
 from broker.consume.delivery_loader import DeliveryLoader
 from broker.consume.leases import Leases
 from broker.context import BrokerContext
-from broker.entry_codec import base_frame_name, read_delivered, submission_result
+from broker.entry_codec import base_frame_name, encode_accepted, read_delivered, submission_result
 from broker.erasure import Erased
 from broker.errors import BrokerUnavailableError, UnwritableError
 from broker.keys import QuestionKeys, message_id_key, pace_key, results_key
@@ -322,7 +322,7 @@ class RedisBroker:
             outcome_of(submission.last_resort),
             results,
             int(submission.not_before_seconds * 1000),
-            to_json(submission.accepted),
+            encode_accepted(submission.accepted),
             self._quota,
             self._longest_queue,
             encode_superseded_reply(submission),
@@ -376,7 +376,7 @@ class RedisBroker:
         try:
             settlements.add(delivery, settlement, forgotten)
         except UnwritableError as error:
-            log.warning("settlement_unwritable", role=delivery.role, error=str(error))
+            log.warning("settlement_not_encodable", role=delivery.role, error=str(error))
             settlement = unwritable(settlement, error, self._tell(delivery, str(error)))
             settlements.add(delivery, settlement, ())
         return settlement

@@ -243,14 +243,14 @@ class Desk:
             return await expected.outcome(block_seconds=LOOK_SECONDS)
         except BrokerUnavailableError as error:
             # It was accepted: whoever looks again hears of it when Redis is back.
-            self._outage.record_failure("outcome", error)
+            self._outage.record_failure("read_outcome", error)
             return None
 
     async def _wait_for_redis(self, error: BrokerUnavailableError, until: float) -> None:
         """Wait before asking again: what was accepted is worked on as soon as Redis is back."""
         if time.monotonic() >= until:
             raise error
-        self._outage.record_failure("outcome", error)
+        self._outage.record_failure("read_outcome", error)
         await asyncio.sleep(AWAY_SECONDS)
 
     async def _end_of_lost(self, question: Question) -> Sequence[JournalEntry]:

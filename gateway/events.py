@@ -84,7 +84,7 @@ def events_of(
     match entry.kind:
         case "accepted":
             yield Event(f"{entry.id}.0", "accepted", _names(question))
-        case "routed" if entry.fields.get("to") != "final":
+        case "routed" if entry.fields.get("target") != "final":
             yield Event(f"{entry.id}.0", "stage", _stage(entry.fields))
         case "finished":
             yield from answer_events(entry.id, shows(entry.fields, language))
@@ -116,7 +116,7 @@ def _stage(fields: Fields) -> Fields:
     counters = fields.get("counters")
     counts = counters if isinstance(counters, dict) else {}
     attempt = sum(_whole(count) for name, count in counts.items() if name != "round")
-    return {"stage": str(fields.get("to")), "attempt": attempt}
+    return {"stage": str(fields.get("target")), "attempt": attempt}
 
 
 def _whole(value: JsonValue) -> int:

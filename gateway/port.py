@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from pydantic import BaseModel, Field
+from pydantic import AliasChoices, BaseModel, Field
 
 from broker.replies.transcripts import RecentMessage
 from envelope.conversation import Pause, Turn
@@ -16,9 +16,12 @@ from gateway.api_keys import Key
 
 
 class Feedback(BaseModel, frozen=True, extra="forbid"):
-    """What somebody thinks of an answer; `at` in Unix seconds."""
+    """The rating of an answer by a person; `at` in Unix seconds.
 
-    thumb: str = Field(pattern="^(up|down)$")
+    Ratings that were stored before version 0.2 name it `thumb`.
+    """
+
+    rating: str = Field(pattern="^(up|down)$", validation_alias=AliasChoices("rating", "thumb"))
     reason: str = ""
     at: float = 0.0
 

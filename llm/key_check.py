@@ -30,7 +30,9 @@ async def check_key(provider: str, vendor: Vendor) -> None:
         async with AsyncClient(timeout=LIMIT_SECONDS) as client:
             answer = await client.get(url, headers=headers)
     except (HTTPError, ValueError) as error:
-        log.warning("key_not_checked", vendor=provider, reason=f"{type(error).__name__}: {error}")
+        log.warning(
+            "api_key_check_failed", vendor=provider, error=f"{type(error).__name__}: {error}"
+        )
         return
     if _refuses(answer):
         raise MissingKey(

@@ -21,21 +21,25 @@ def draw(flow: Flow) -> str:
 def _diagram(flow: Flow) -> list[str]:
     lines = ["```mermaid", "stateDiagram-v2", "    [*] --> start"]
     lines += [
-        f"    {row.after.value} --> {_node(row.go_to)}: {row.did.value.replace(':', ',')}"
+        f"    {row.after.value} --> {_node(row.go_to)}: {row.did.description.replace(':', ',')}"
         for row in flow.rows
     ]
     return [*lines, "```"]
 
 
 def _table(flow: Flow) -> list[str]:
-    head = ["| after | outcome of this hop | go to | counts | at its limit | noted reason |"]
-    return [*head, "|---|---|---|---|---|---|", *(_line(row) for row in flow.rows)]
+    head = [
+        "| after | outcome of this hop | in the journal | go to | counts | at its limit "
+        "| noted reason |"
+    ]
+    return [*head, "|---|---|---|---|---|---|---|", *(_line(row) for row in flow.rows)]
 
 
 def _line(row: Row) -> str:
     cells = (
         row.after.value,
-        row.did.value,
+        row.did.description,
+        f"`{row.did.value}`",
         _target(row.go_to),
         row.counts.value if row.counts is not None else "",
         _target(row.at_limit) if row.at_limit is not None else "",

@@ -9,7 +9,7 @@ from envelope.role import Role
 
 
 class Stage(StrEnum):
-    """Where a question stands: named after the role that works on it."""
+    """The step that a question has reached, named after the role that works on it."""
 
     START = "start"
     LANG = "lang"
@@ -25,24 +25,46 @@ class Stage(StrEnum):
 
 
 class StageEvent(StrEnum):
-    """How one hop ended, judged by what this hop wrote and by nothing else."""
+    """How one hop ended, judged by what this hop wrote and by nothing else.
 
-    DONE = "done"
+    The value is the slug that the journal holds; `description` is the sentence for people.
+    """
+
+    DONE = "completed"
     FAILED = "failed"
-    ASKS = "needs clarification"
-    COMMAND = "a command"
-    QUESTION = "a question"
-    EXIT = "the user leaves"
-    WITHIN = "within scope"
-    OUTSIDE = "not within scope"
-    FOUND = "excellent or good"
-    MANY = "poor: several places compete"
-    NOTHING = "poor: nothing is there"
-    GENERATION_ERROR = "generation error"
-    APPROVED = "approve"
-    LOW = "approve below the threshold"
+    ASKS = "needs_clarification"
+    COMMAND = "command"
+    QUESTION = "question"
+    EXIT = "exit"
+    WITHIN = "within_scope"
+    OUTSIDE = "out_of_scope"
+    FOUND = "sufficient_results"
+    MANY = "ambiguous_results"
+    NOTHING = "insufficient_results"
+    GENERATION_ERROR = "generation_error"
+    APPROVED = "approved"
+    LOW = "approved_below_threshold"
     RESEARCH = "research"
     REGENERATE = "regenerate"
+
+    @property
+    def description(self) -> str:
+        """Return how the documentation and `refdesk trace` describe this event to people."""
+        return _DESCRIPTIONS.get(self) or self.value.replace("_", " ")
+
+
+_DESCRIPTIONS = {
+    StageEvent.COMMAND: "a command",
+    StageEvent.QUESTION: "a question",
+    StageEvent.EXIT: "the user leaves",
+    StageEvent.OUTSIDE: "not within scope",
+    StageEvent.FOUND: "excellent or good results",
+    StageEvent.MANY: "poor results: several topics match",
+    StageEvent.NOTHING: "poor results: no topic matches",
+    StageEvent.LOW: "approved below the threshold",
+    StageEvent.RESEARCH: "search again",
+    StageEvent.REGENERATE: "write again",
+}
 
 
 class Counter(StrEnum):
@@ -87,11 +109,11 @@ class Row:
     at_limit: Role | Final | None = None
     reason: Reason | None = None
     name: str = field(init=False, compare=False)
-    """How the journal calls this row."""
+    """The slug of this row in the journal: stage and event, such as `search.ambiguous_results`."""
 
     def __post_init__(self) -> None:
-        """Name it once: every hop takes a row."""
-        object.__setattr__(self, "name", f"{self.after}: {self.did}")
+        """Compute the name once, because every hop takes a row."""
+        object.__setattr__(self, "name", f"{self.after}.{self.did}")
 
 
 S, R, F = Stage, Role, Final

@@ -9,7 +9,7 @@ from envelope.role import Role
 from manager.flow import Counter, Ending, Final, Flow, Row, Stage, StageEvent
 
 Counters = dict[str, int]
-Limit = Literal["process_count", "total_time", "deadline"]
+Limit = Literal["process_count_limit", "total_time_limit", "deadline"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +96,9 @@ def decide(
 
 def _limit(limits: Limits, facts: Context) -> Limit | None:
     if facts.process_count >= limits.process_count:
-        return "process_count"
+        return "process_count_limit"
     if facts.total_seconds >= limits.total_time_seconds:
-        return "total_time"
+        return "total_time_limit"
     if facts.remaining_seconds <= limits.deadline_reserve_seconds:
         return "deadline"
     return None

@@ -255,10 +255,10 @@ def _encode_routing(
     }
     fields: Fields = {
         "row": decision.row,
-        "after": str(stage),
-        "did": str(did),
-        "read": read,
-        "to": str(action.role) if isinstance(action, Send) else "final",
+        "stage": str(stage),
+        "event": str(did),
+        "result": read,
+        "target": str(action.role) if isinstance(action, Send) else "final",
         "counters": dict(decision.counters),
     }
     if hop is not None and hop.reason:

@@ -110,7 +110,7 @@ def test_every_event_that_is_logged_is_explained_to_who_runs_it() -> None:
         for event in events_logged(path.read_text())
     }
 
-    assert {"platform_waits", "delivery_given_up", "shards_unreachable"} <= set(logged)
+    assert {"platform_call_retried", "delivery_abandoned", "shards_unreachable"} <= set(logged)
     assert {event: path for event, path in logged.items() if f"`{event}`" not in page} == {}
 
 

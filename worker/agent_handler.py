@@ -144,17 +144,17 @@ class AgentHandler:
                 raise ContractError(f"expected {expected}, found {found!r}")
 
     def _encode_run(self, hop: Hop, writes: Fields, seconds: float) -> EncodedEvent:
-        """Return how the journal tells of a run; what it cannot say, the envelope could not."""
+        """Return the journal event of a run; raises `ContractError` when JSON cannot express it."""
         fields: Fields = {
             "role": self._name,
-            "status": hop.status,
+            "status": "completed" if hop.status == "wrote" else hop.status,
             "writes": writes,
             "milliseconds": int(seconds * 100_000) / 100,
         }
         if hop.reason:
             fields["reason"] = hop.reason
         try:
-            return EncodedEvent("wrote", to_json(fields))
+            return EncodedEvent("agent_run", to_json(fields))
         except ValueError as error:
             raise ContractError(f"{self._name} wrote what JSON cannot say: {error}") from error
 

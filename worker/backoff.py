@@ -1,4 +1,4 @@
-"""Waits between attempts to reach Redis, and says so now and then."""
+"""Waits between attempts to reach Redis, and logs failures every few seconds."""
 
 import asyncio
 import random
@@ -13,10 +13,11 @@ _RANDOM = random.Random()  # noqa: S311 - jitter is no secret
 
 
 class Backoff:
-    """Full-jitter waits from 50 ms to half a second; `outage` tells of the trouble of all."""
+    """Waits 50 ms to half a second with full jitter; `outage` logs the failures of the process."""
 
-    def __init__(self, what: str, outage: Outage) -> None:
-        self._what = what
+    def __init__(self, operation: str, outage: Outage, *, role: str) -> None:
+        self._operation = operation
+        self._role = role
         self._outage = outage
         self._failures = 0
 
@@ -26,13 +27,13 @@ class Backoff:
         return self._failures > 0
 
     def record_success(self) -> None:
-        """Note that Redis answers."""
+        """Record that Redis answers."""
         self._failures = 0
         self._outage.record_success()
 
     async def wait_after_failure(self, error: Exception) -> None:
-        """Note a failure and wait."""
+        """Record a failure and wait."""
         longest = min(LONGEST_SECONDS, FIRST_SECONDS * 2 ** min(self._failures, 10))
         self._failures += 1
-        self._outage.record_failure(self._what, error)
+        self._outage.record_failure(self._operation, error, role=self._role)
         await asyncio.sleep(_RANDOM.uniform(FIRST_SECONDS / 2, longest))

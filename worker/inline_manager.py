@@ -55,11 +55,11 @@ class InlineManager:
             decided = await self._manager.decide(delivery, handed, remaining, journal)
         except Exception as error:  # noqa: BLE001 - whatever it raises, its stream gives it another try
             reason = brief(f"{type(error).__name__}: {error}")
-            log.warning("decided_elsewhere", role=MANAGER, error=name_error(error))
-            self._meter.count_failure(MANAGER, "on_the_spot")
-            note = JournalEntry("decided_elsewhere", {"role": MANAGER, "reason": reason})
+            log.warning("inline_decision_failed", role=MANAGER, error=name_error(error))
+            self._meter.count_failure(MANAGER, "inline_decision")
+            note = JournalEntry("inline_decision_failed", {"role": MANAGER, "reason": reason})
             return to_manager(handed, (*journal, note))
-        self._meter.count_hop(MANAGER, "on_the_spot", time.perf_counter() - began)
+        self._meter.count_hop(MANAGER, "inline", time.perf_counter() - began)
         return decided
 
 

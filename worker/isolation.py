@@ -102,7 +102,9 @@ class Quarantine:
                     return _settlement(answer)
                 deaths.append(Death(delivery.consumer, child.ended_at))
                 how = child.how
-                log.warning("suspect_died", role=delivery.role, start=start, how=how)
+                log.warning(
+                    "isolated_process_died", role=delivery.role, start=start, error=child.how
+                )
         error = f"it killed its process in each of {STARTS} starts; the last: {how}"
         return Bury(
             "poison", error, poison_notice=self._tell(delivery, error), deaths=tuple(deaths)

@@ -49,7 +49,7 @@ class WorkerMeter(Protocol):
 
     def count_redelivery(self, role: str) -> None: ...
 
-    def count_failure(self, role: str, error: str) -> None: ...
+    def count_failure(self, role: str, reason: str) -> None: ...
 
 
 class SilentMeter:
@@ -64,5 +64,5 @@ class SilentMeter:
     def count_redelivery(self, role: str) -> None:
         """Count nothing."""
 
-    def count_failure(self, role: str, error: str) -> None:
+    def count_failure(self, role: str, reason: str) -> None:
         """Count nothing."""

@@ -62,4 +62,4 @@ async def leave(broker: Broker, workers: Sequence[Worker]) -> None:
             await broker.leave(worker.role, worker.consumer)
         except BrokerUnavailableError as error:
             # What stays behind is taken over when its lease runs out.
-            log.warning("consumer_left_behind", role=worker.role, error=str(error))
+            log.warning("consumer_not_removed", role=worker.role, error=str(error))

@@ -43,8 +43,10 @@ log = structlog.get_logger("worker")
 UNAVAILABLE = (BrokerUnavailableError, MemoryUnavailableError)
 UNSURE = -1
 ROLES = frozenset(role.value for role in Role)
-SETTLED = {kind: kind.__name__.lower() for kind in (Forward, Finish, Retry, Bury)}
-"""How each settlement is counted."""
+HOP_OUTCOMES = {Forward: "forward", Finish: "finish", Retry: "retry", Bury: "dead_letter"}
+"""The label `outcome` of each settlement in the metrics."""
+LEASE_LOST = "lease_lost"
+"""The label of a settlement that Redis refused because another worker owns the delivery."""
 
 
 class Worker:
@@ -107,7 +109,7 @@ class Worker:
             self._takes = False
 
     async def _take(self) -> None:
-        backoff = Backoff(f"take {self.role}", self._outage)
+        backoff = Backoff("take", self._outage, role=self.role)
         while True:
             await self.runs.free()
             try:
@@ -162,7 +164,7 @@ class Worker:
         backoff: Backoff | None = None,
     ) -> None:
         if isinstance(kept, BrokerUnavailableError):
-            backoff = backoff or Backoff(f"settle {self.role}", self._outage)
+            backoff = backoff or Backoff("settle", self._outage, role=self.role)
             run.task = self.runs.spawn(self._settle_again(run, settlement, kept, backoff))
             return
         if isinstance(kept, Exception):
@@ -170,7 +172,7 @@ class Worker:
             return
         if not kept:
             self._meter.count_lost(self.role)
-        outcome = SETTLED[type(settlement)] if kept else "lost"
+        outcome = HOP_OUTCOMES[type(settlement)] if kept else LEASE_LOST
         self._meter.count_hop(self.role, outcome, time.perf_counter() - run.began)
         self.runs.end(run)
 
@@ -196,7 +198,7 @@ class Worker:
             known = delivery.decoded
             envelope = known if isinstance(known, Envelope) else decode(delivery.whole())
         except DecodeError as error:
-            self._tell_failure(delivery, "undecodable", error)
+            self._record_failure(delivery, "undecodable", error)
             return Bury(reason="undecodable", error=str(error))
         backoff: Backoff | None = None
         while True:
@@ -207,10 +209,10 @@ class Worker:
             except QuestionEndedError:
                 return Forward(sends=())
             except UNAVAILABLE as error:
-                backoff = backoff or Backoff(f"run {self.role}", self._outage)
+                backoff = backoff or Backoff("run", self._outage, role=self.role)
                 await backoff.wait_after_failure(error)
             except Exception as error:  # noqa: BLE001 - an agent may raise anything; it is a failure
-                self._tell_failure(delivery, "failed", error)
+                self._record_failure(delivery, "failed", error)
                 return self._failure(delivery, envelope, error)
 
     async def _has_ended(self, delivery: Delivery) -> bool:
@@ -238,12 +240,12 @@ class Worker:
         handed = reply_to_manager(delivery, envelope, hop, {}, 0.0)
         return Bury("failed", reason, FrameSend(Role.MANAGER.value, handed.encode()), journal)
 
-    def _tell_failure(self, delivery: Delivery, what: str, error: Exception) -> None:
-        self._meter.count_failure(self.role, what)
+    def _record_failure(self, delivery: Delivery, reason: str, error: Exception) -> None:
+        self._meter.count_failure(self.role, reason)
         log.warning(
             "hop_failed",
             role=self.role,
-            what=what,
+            reason=reason,
             error=name_error(error),
             delivery=delivery.count,
         )

@@ -99,9 +99,12 @@ def _told(
             Check("added p99 (s)", during.p(0.99) - before.p(0.99), "at most", ADDED_SECONDS),
             Check("attempts spent: deliveries that were not the first", again, "at most", 0),
             Check(
-                "steps tried again or given up", steps["retried"] + steps["buried"], "at most", 0
+                "steps tried again or given up",
+                steps["retried"] + steps["dead_lettered"],
+                "at most",
+                0,
             ),
-            Check("steps written more than once", steps["wrote"] - ROLES * asked, "at most", 0),
+            Check("steps written more than once", steps["agent_run"] - ROLES * asked, "at most", 0),
             Check("questions without an answer", asked - answered, "at most", 0),
         ],
     )

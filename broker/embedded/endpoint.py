@@ -102,7 +102,7 @@ async def run_embedded_redis(
         # Loads half of what a light worker may weigh, and is seldom needed.
         from fakeredis import FakeServer
 
-        log.warning("memory_ends_with_this_process", reason="no redis-server of 6.2 or newer found")
+        log.warning("in_memory_broker_started", reason="redis_server_not_found", expected="6.2")
         yield Endpoint(url="", durable=False, played=FakeServer())
         return
     folder, users = await asyncio.to_thread(_enter, data_folder)

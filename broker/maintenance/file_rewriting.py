@@ -149,7 +149,7 @@ class Files:
         """Tell now and then that the server does not let us: somebody else has to see to it."""
         if time.monotonic() - self._warned_at > WARN_SECONDS:
             self._warned_at = time.monotonic()
-            log.warning("file_not_rewritten", error=str(error))
+            log.warning("aof_rewrite_failed", error=str(error))
 
     def _key(self, shard: int) -> str:
         return shard_keys(shard if self._space.slots_apart else 0).files

@@ -129,7 +129,7 @@ class LeaseRenewal:
 
     def _record_result(self, error: BrokerUnavailableError | None) -> None:
         if error is not None and not self._away:
-            log.warning("renewal_unavailable", error=str(error))
+            log.warning("lease_renewal_failed", error=str(error))
         self._away = error is not None
 
 

@@ -141,7 +141,7 @@ class SettleBatch:
         if names is None:
             names = delivery.keys = question_keys(delivery.question, self._shard)
         if isinstance(settlement, Retry) and self._is_last(delivery, settlement):
-            settlement = Bury("attempts_spent", settlement.reason, journal=settlement.journal)
+            settlement = Bury("attempts_exhausted", settlement.reason, journal=settlement.journal)
         self._roles[delivery.role] = None
         first_key = len(self._keys)
         journal = _journal_fields(delivery, settlement)
@@ -329,7 +329,7 @@ def unwritable(settlement: Settlement, error: UnwritableError, notice: FrameSend
     The entries of its journal that can be written, such as model calls, stay.
     """
     journal = [entry for entry in settlement.journal if _is_writable(entry)]
-    return Bury("unwritable", str(error), poison_notice=notice, journal=journal)
+    return Bury("unencodable", str(error), poison_notice=notice, journal=journal)
 
 
 def _is_writable(entry: JournalEvent) -> bool:
@@ -364,7 +364,7 @@ def _own_notes(delivery: Delivery, settlement: Settlement) -> Sequence[JournalEv
             return (JournalEntry("retried", {"role": delivery.role, "reason": reason}),)
         case Bury(reason=reason, error=error):
             fields: Fields = {"role": delivery.role, "reason": reason, "error": error}
-            return (JournalEntry("buried", fields),)
+            return (JournalEntry("dead_lettered", fields),)
         case _:
             return ()
 

@@ -1,6 +1,6 @@
-"""Tells the log of a Redis that is away: when it begins, now and then while it lasts, and its end.
+"""Logs that Redis is unreachable: at the beginning, every few seconds while it lasts, and its end.
 
-However many tasks of a process find out, and however often, a log stays readable.
+The log stays readable however many tasks of a process fail, and however often.
 """
 
 import threading
@@ -12,13 +12,13 @@ import structlog
 log = structlog.get_logger("broker")
 
 PAUSE_SECONDS = 5.0
-"""How long nothing more is said of what was said."""
+"""The least time between two warnings."""
 
 
 class Outage:
-    """What one process, or one thread of it, knows of Redis being away; for any thread.
+    """Counts the failures of one process, or of one thread of it; every thread may call it.
 
-    `troubles` counts what could not be done since the beginning.
+    `troubles` is the number of operations that failed since the process started.
     """
 
     def __init__(
@@ -28,12 +28,12 @@ class Outage:
         self._clock = clock
         self._lock = threading.Lock()
         self._failures = 0
-        self._told = False
+        self._is_logged = False
         self._quiet_until = float("-inf")
         self.troubles = 0
 
-    def record_failure(self, what: str, error: Exception) -> None:
-        """Note that something could not be done."""
+    def record_failure(self, operation: str, error: Exception, **fields: str | int) -> None:
+        """Record that an operation, named by a slug, failed; log it now and then with `fields`."""
         with self._lock:
             self._failures += 1
             self.troubles += 1
@@ -41,15 +41,15 @@ class Outage:
             if now < self._quiet_until:
                 return
             self._quiet_until = now + PAUSE_SECONDS
-            self._told = True
-        log.warning(self._event, what=what, error=str(error), failures=failures)
+            self._is_logged = True
+        log.warning(self._event, operation=operation, **fields, error=str(error), failures=failures)
 
     def record_success(self) -> None:
-        """Note that Redis answers."""
+        """Record that Redis answers; log it once after failures that were logged."""
         if not self._failures:
             return
         with self._lock:
             failures, self._failures = self._failures, 0
-            told, self._told = self._told, False
-        if told:
-            log.info("broker_reached_again", failures=failures)
+            was_logged, self._is_logged = self._is_logged, False
+        if was_logged:
+            log.info("broker_reconnected", failures=failures)

@@ -154,7 +154,7 @@ async def handlers(
                 AgentHandler,
                 limit_seconds=settings.agent_timeout_seconds,
                 recorded=recorded,
-                on_written=recorded.fell_back,
+                on_written=recorded.count_fallbacks,
                 manager=beside,
             )
             agents = {name: handled(member.agent(role)) for name, member in factories.items()}

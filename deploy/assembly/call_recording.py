@@ -37,11 +37,11 @@ class HopCalls:
             finally:
                 self._count(stage, calls)
 
-    def fell_back(self, role: str, writes: Fields) -> None:
-        """Count what a role did without: see `worker.agent_handler.AgentHandler`."""
+    def count_fallbacks(self, role: str, writes: Fields) -> None:
+        """Count the fallbacks of a role: see `worker.agent_handler.AgentHandler`."""
         if self._meter is not None:
-            for what in fallbacks_of(writes):
-                self._meter.fell_back(role, what)
+            for reason in fallbacks_of(writes):
+                self._meter.count_fallback(role, reason)
 
     def count_isolated_calls(self, role: str, settlement: Settlement) -> None:
         """Count the model calls in the journal of a hop that ran in another process."""
@@ -66,7 +66,7 @@ class HopCalls:
         for call in calls:
             failed = call.error is not None
             if failed:
-                self._meter.fell_back(role, f"{call.model} failed")
+                self._meter.count_fallback(role, "model_failed")
             if not call.from_store:
                 self._meter.count_model_call(
                     role, call.model, failed=failed, cost_usd=call.cost_usd
@@ -74,12 +74,12 @@ class HopCalls:
 
 
 def fallbacks_of(writes: Fields) -> list[str]:
-    """Return the fallbacks that a hop's writes tell of: levels, links, a model's wording."""
+    """Return the slugs of the fallbacks that the writes of a hop name: levels, links, wording."""
     stats = writes.get("search_stats")
     levels = stats.get("fallbacks") if isinstance(stats, dict) else None
-    told = [f"without the level {level}" for level in levels] if isinstance(levels, list) else []
-    told += ["removed links"] if writes.get("removed_links") else []
-    return [*told, "fixed text"] if writes.get("clarification_fallback") else told
+    reasons = [f"{level}_level_missing" for level in levels] if isinstance(levels, list) else []
+    reasons += ["links_removed"] if writes.get("removed_links") else []
+    return [*reasons, "fixed_text"] if writes.get("clarification_fallback") else reasons
 
 
 def encode_model_call(call: ModelCall) -> JournalEntry:

@@ -31,9 +31,9 @@ def protect_data_folder(folder: Path) -> None:
     try:
         folder.chmod(mode & ~OTHERS)
     except OSError as error:
-        log.warning("data_folder_open_to_others", **found, error=str(error))
+        log.warning("data_folder_permissions_insecure", **found, error=str(error))
     else:
-        log.warning("data_folder_closed_to_others", **found)
+        log.warning("data_folder_permissions_fixed", **found)
 
 
 class KeyHistory:
@@ -57,4 +57,4 @@ class KeyHistory:
             with os.fdopen(mark, "w", encoding="utf-8") as file:
                 file.write(EXPLANATION)
         except OSError as error:
-            log.warning("keys_not_remembered", mend="set REQUIRE_KEYS=true", error=str(error))
+            log.warning("key_history_not_writable", hint="set REQUIRE_KEYS=true", error=str(error))

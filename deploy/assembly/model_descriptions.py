@@ -33,7 +33,7 @@ class ModelDescriber:
         try:
             said = (await self._model.ask(TASK, inputs)).output
         except ModelError as error:
-            log.warning("described_by_rules", page=page.title, error=str(error))
+            log.warning("description_fallback_used", page=page.title, error=str(error))
             return by_rules
         made = Description(said.description, said.summary, said.keypoints, said.keywords)
         return complete_description(page, made)

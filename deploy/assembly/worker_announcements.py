@@ -50,7 +50,7 @@ async def _announce(presence: Presence, every_seconds: float) -> None:
             await presence.announce()
         except MemoryUnavailableError as error:
             # The workers tell of a Redis that is away; nobody else misses an announcement.
-            log.debug("worker_not_announced", error=str(error))
+            log.debug("worker_heartbeat_failed", error=str(error))
         await asyncio.sleep(every_seconds)
 
 
@@ -59,4 +59,4 @@ async def _leave(presence: Presence) -> None:
         async with asyncio.timeout(LEAVE_SECONDS):
             await presence.leave()
     except (MemoryUnavailableError, TimeoutError) as error:
-        log.debug("worker_not_announced", error=str(error))
+        log.debug("worker_heartbeat_failed", error=str(error))

@@ -134,7 +134,7 @@ class ChatChannel:
     ) -> None:
         """Take a pressed button as the message it stands for, or as a thumb."""
         if choice.thumb:
-            await self._thumbs.give_feedback(choice.question, Feedback(thumb=choice.thumb))
+            await self._thumbs.give_feedback(choice.question, Feedback(rating=choice.thumb))
             return
         asked = self.name_question(
             choice.question.conversation_id, f"{choice.question.message_id}.{choice.number}"
@@ -157,11 +157,11 @@ class ChatChannel:
         try:
             await work
         except self.unavailable as error:
-            log.warning("beside_failed", channel=self.channel.name, error=str(error))
+            log.warning("background_task_failed", channel=self.channel.name, error=str(error))
         except Exception as error:
             # What nobody waits for must not end the door.
-            log.error("beside_failed", channel=self.channel.name, exc_info=error)
-            self.tally.add("beside_failed")
+            log.error("background_task_failed", channel=self.channel.name, exc_info=error)
+            self.tally.add("background_task_failed")
 
 
 async def _cancel_until_done(tasks: "set[asyncio.Task[None]]") -> None:

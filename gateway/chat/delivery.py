@@ -84,7 +84,7 @@ class ReplyDelivery:
         try:
             results = await self._results.take(slots=slots, block_seconds=BLOCK_SECONDS)
         except BrokerUnavailableError as error:
-            self._outage.record_failure("results", error)
+            self._outage.record_failure("take_results", error)
             await asyncio.sleep(AWAY_SECONDS)
             return ()
         self._outage.record_success()
@@ -98,7 +98,7 @@ class ReplyDelivery:
             try:
                 await self._results.renew(list(self._running.values()))
             except BrokerUnavailableError as error:
-                self._outage.record_failure("renew", error)
+                self._outage.record_failure("renew_results", error)
 
     async def _one(self, result: Result) -> None:
         try:
@@ -106,7 +106,7 @@ class ReplyDelivery:
                 await self._results.mark_delivered([result])
         except BrokerUnavailableError as error:
             # It stays on the list, and is shown as it is when it comes again.
-            self._outage.record_failure("delivered", error)
+            self._outage.record_failure("mark_delivered", error)
         finally:
             del self._running[result.shard, result.entry_id]
             self._ended.set()
@@ -125,7 +125,7 @@ class ReplyDelivery:
         tried_enough = result.count >= MOST_DELIVERIES and not is_told
         hopeless = isinstance(error, NeverError) or tried_enough
         log.error(
-            "delivery_given_up" if hopeless else "delivery_failed",
+            "delivery_abandoned" if hopeless else "delivery_failed",
             channel=self._channel.name,
             conversation_id=result.question.conversation_id,
             message_id=result.question.message_id,
@@ -133,7 +133,7 @@ class ReplyDelivery:
             error=str(error) if isinstance(error, PushError) else type(error).__name__,
             exc_info=None if isinstance(error, PushError) else error,
         )
-        self._tally.add("given_up" if hopeless else "failed")
+        self._tally.add("delivery_abandoned" if hopeless else "delivery_failed")
         return hopeless
 
     async def show(self, result: Result) -> None:
@@ -207,32 +207,34 @@ class ReplyDelivery:
         """Return the id of a post that may be edited; make it when there is none."""
         if (id_ := known.get(str(number))) is not None:
             return id_
-        made = await retry(lambda: self._channel.placeholder(post, ELLIPSIS), what="placeholder")
+        made = await retry(
+            lambda: self._channel.placeholder(post, ELLIPSIS), call_name="post_placeholder"
+        )
         if made is None:
             raise NeverError("a post was made and has no id")
         stands = await self._memory.first(result.question, str(number), made)
         if stands != made:
-            await retry(lambda: self._channel.remove(post, made), what="remove")
+            await retry(lambda: self._channel.remove(post, made), call_name="delete_post")
         return stands
 
     async def _edit(
         self, result: Result, post: Mapping[str, str], number: int, id_: str, part: Fields
     ) -> None:
         try:
-            await retry(lambda: self._channel.edit(post, id_, part), what="edit")
+            await retry(lambda: self._channel.edit(post, id_, part), call_name="edit_post")
         except GoneError:
             # Somebody deleted it; the outcome is owed all the same.
             again = await retry(
-                lambda: self._channel.placeholder(post, ELLIPSIS), what="placeholder"
+                lambda: self._channel.placeholder(post, ELLIPSIS), call_name="post_placeholder"
             )
             if again is None:
                 raise
             await self._memory.note(result.question, **{str(number): again})
-            await retry(lambda: self._channel.edit(post, again, part), what="edit")
+            await retry(lambda: self._channel.edit(post, again, part), call_name="edit_post")
 
     async def _remove(self, known: Mapping[str, str], post: Mapping[str, str]) -> None:
         for id_ in [value for name, value in known.items() if name.isdecimal()]:
-            await retry(partial(self._channel.remove, post, id_), what="remove")
+            await retry(partial(self._channel.remove, post, id_), call_name="delete_post")
 
 
 def _tells_language(answer: Answer) -> bool:

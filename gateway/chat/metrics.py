@@ -1,11 +1,13 @@
-"""Tells what a push door did, in Prometheus' form.
+"""Counts the deliveries and refusals of a chat channel, in Prometheus' form.
 
 | metric                        | labels          | what                                         |
 |-------------------------------|-----------------|----------------------------------------------|
-| refdesk_push_deliveries_total | channel, result | replies that were shown, by their outcome;   |
-|                               |                 | `failed`: tried, to be tried again;          |
-|                               |                 | `given_up`: the platform will not show it    |
-| refdesk_push_refusals_total   | channel, reason | messages that were not taken in:             |
+| refdesk_chat_deliveries_total | channel, result | replies that were shown, by their outcome;   |
+|                               |                 | `delivery_failed`: it will be tried again;   |
+|                               |                 | `delivery_abandoned`: nobody will see it;    |
+|                               |                 | `background_task_failed`: something beside   |
+|                               |                 | the outcome failed                           |
+| refdesk_chat_declined_total   | channel, reason | messages that were not accepted:             |
 |                               |                 | `limited_minute`, `limited_day`: of one      |
 |                               |                 | person; `not_allowed`: not on the lists      |
 """
@@ -39,11 +41,11 @@ class _Counts(Collector):
 
 
 def push_metrics(channel: str, tally: Tally, refusals: Tally) -> CollectorRegistry:
-    """Return what tells the counts of a door as they are when it is asked."""
+    """Return a registry that reads the counts of a channel at each scrape."""
     registry = CollectorRegistry()
-    what = "Replies that were shown, or tried."
-    name = "refdesk_push_deliveries"
+    what = "Replies that were shown or tried."
+    name = "refdesk_chat_deliveries"
     registry.register(_Counts(channel, tally, name=name, what=what, label="result"))
-    what, name = "Messages that were not taken in.", "refdesk_push_refusals"
+    what, name = "Messages that were not accepted.", "refdesk_chat_declined"
     registry.register(_Counts(channel, refusals, name=name, what=what, label="reason"))
     return registry

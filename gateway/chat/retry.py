@@ -1,4 +1,4 @@
-"""Calls a platform with patience: waits as long as it says, and gives up what it never takes."""
+"""Repeats a call to a platform as long as the platform asks for it; raises permanent errors."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -16,8 +16,12 @@ LONGEST_SECONDS = 60.0
 BACKOFF = 2.0
 
 
-async def retry(call: Callable[[], Awaitable[T]], *, what: str, tries: int = TRIES) -> T | None:
-    """Return what `call` returns; None when the platform says that it is so already.
+async def retry(
+    call: Callable[[], Awaitable[T]], *, call_name: str, tries: int = TRIES
+) -> T | None:
+    """Return the result of `call`; None when the platform answers that nothing is to be done.
+
+    `call_name` is the slug of the call in the log.
 
     Raises `NeverError` at once, and `LaterError` after `tries` or when the wait would be too long.
     """
@@ -31,6 +35,11 @@ async def retry(call: Callable[[], Awaitable[T]], *, what: str, tries: int = TRI
             seconds = error.seconds if error.told else error.seconds * BACKOFF**tried
             if tried == tries or seconds > LONGEST_SECONDS:
                 raise
-            log.info("platform_waits", call=what, seconds=seconds, told=error.told)
+            log.info(
+                "platform_call_retried",
+                call=call_name,
+                seconds=seconds,
+                requested_by_platform=error.told,
+            )
             await asyncio.sleep(seconds)
     raise AssertionError("a loop that always returns or raises")

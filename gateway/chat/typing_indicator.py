@@ -40,10 +40,10 @@ class TypingIndicator:
         posted = known.get("0")
         if posted is None and "done" not in known:
             posted = await self._try_call(
-                "placeholder", lambda: self._channel.placeholder(post, text, soon=True)
+                "post_placeholder", lambda: self._channel.placeholder(post, text, soon=True)
             )
             if posted is not None and await self._is_of_no_use(question, posted):
-                await self._try_call("remove", lambda: self._channel.remove(post, str(posted)))
+                await self._try_call("delete_post", lambda: self._channel.remove(post, str(posted)))
                 posted = None
         return posted
 
@@ -55,9 +55,13 @@ class TypingIndicator:
                 return
             await asyncio.sleep(self._channel.sign_seconds)
             if "done" not in await self._memory.fields(question):
-                await self._try_call("working", lambda: self._channel.working(question, post))
+                await self._try_call(
+                    "set_typing_sign", lambda: self._channel.working(question, post)
+                )
         else:
-            await self._try_call("rested", lambda: self._channel.remove_sign(question, post))
+            await self._try_call(
+                "remove_typing_sign", lambda: self._channel.remove_sign(question, post)
+            )
 
     async def rest(self, question: Question, post: Post, *, was_set: bool = True) -> None:
         """Take the sign of a closed question away, unless another works at the same message.
@@ -69,9 +73,11 @@ class TypingIndicator:
         if not is_there or await self._is_left(question, post):
             return
         try:
-            await retry(lambda: self._channel.remove_sign(question, post), what="rested")
+            await retry(
+                lambda: self._channel.remove_sign(question, post), call_name="remove_typing_sign"
+            )
         except NeverError as error:
-            self.log_refusal("rested", error)
+            self.log_refusal("remove_typing_sign", error)
 
     async def _is_left(self, question: Question, post: Post) -> bool:
         """Leave the sign to an open question about the same message, which takes it away then."""
@@ -88,9 +94,15 @@ class TypingIndicator:
                     return True
         return False
 
-    def log_refusal(self, call: str, error: PushError) -> None:
-        """Log that the platform will not do something that is not owed."""
-        log.warning("platform_refused", call=call, channel=self._channel.name, error=str(error))
+    def log_refusal(self, call_name: str, error: PushError, **fields: str) -> None:
+        """Log that the platform rejected a call without which the outcome is shown all the same."""
+        log.warning(
+            "platform_call_rejected",
+            call=call_name,
+            channel=self._channel.name,
+            error=str(error),
+            **fields,
+        )
 
     async def _is_of_no_use(self, question: Question, posted: str) -> bool:
         """Keep the id of a placeholder; whether another stands, or none is wanted any more."""
@@ -102,17 +114,17 @@ class TypingIndicator:
     async def _set_sign(self, question: Question, post: Post) -> None:
         """Set the sign, or keep that there is none to take away."""
         try:
-            await retry(lambda: self._channel.working(question, post), what="working")
+            await retry(lambda: self._channel.working(question, post), call_name="set_typing_sign")
         except SkippedError:
             await self._memory.note(question, **{UNSIGNED: "1"})
         except PushError as error:
-            self.log_refusal("working", error)
+            self.log_refusal("set_typing_sign", error)
 
-    async def _try_call(self, what: str, call: Callable[[], Awaitable[T]]) -> T | None:
+    async def _try_call(self, call_name: str, call: Callable[[], Awaitable[T]]) -> T | None:
         try:
-            return await retry(call, what=what)
+            return await retry(call, call_name=call_name)
         except SkippedError:
             return None
         except PushError as error:
-            self.log_refusal(what, error)
+            self.log_refusal(call_name, error)
             return None

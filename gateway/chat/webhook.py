@@ -31,11 +31,12 @@ Check = Callable[[Headers], None]
 
 
 class WebhookRefusedError(GatewayError):
-    """What was called for is not done: `status` and a short reason."""
+    """A request is rejected: `status`, a slug for programs and a sentence for people."""
 
-    def __init__(self, status: int, reason: str) -> None:
-        super().__init__(reason)
+    def __init__(self, status: int, reason: str, message: str) -> None:
+        super().__init__(message)
         self.status = status
+        self.reason = reason
 
 
 def webhook(
@@ -88,13 +89,13 @@ class _WebhookEndpoint:
             try:
                 return await self._answer(request, lease)
             except WebhookRefusedError as error:
-                return self._refuse(error.status, str(error))
+                return self._refuse(error.status, error.reason, str(error))
             except UnreadableError as error:
-                return self._refuse(400, str(error))
+                return self._refuse(400, "unreadable_event", str(error))
             except MessageError:
-                return self._refuse(400, "expected names of a usual form")
+                return self._refuse(400, "invalid_name", "expected names of a usual form")
             except self._unavailable as error:
-                log.warning("webhook_waits", path=self._path, error=str(error))
+                log.warning("webhook_deferred", path=self._path, error=str(error))
                 return _later()
             except Exception as error:
                 log.error("webhook_failed", path=self._path, exc_info=error)
@@ -107,17 +108,17 @@ class _WebhookEndpoint:
         except CallerGoneError:
             return Response(status_code=400)  # that nobody hears
         except BodyTooLargeError as error:
-            raise WebhookRefusedError(413, str(error)) from error
+            raise WebhookRefusedError(413, "body_too_large", str(error)) from error
         except BodyTooSlowError as error:
-            raise WebhookRefusedError(408, str(error)) from error
+            raise WebhookRefusedError(408, "body_too_slow", str(error)) from error
         except BodyError as error:
-            log.warning("webhook_waits", path=self._path, error=str(error))
+            log.warning("webhook_deferred", path=self._path, error=str(error))
             return _later()
         return await self._heard(request, body)
 
-    def _refuse(self, status: int, reason: str) -> Response:
-        log.info("webhook_refused", path=self._path, status=status, reason=reason)
-        return PlainTextResponse(reason, status)
+    def _refuse(self, status: int, reason: str, message: str) -> Response:
+        log.info("webhook_rejected", path=self._path, status=status, reason=reason)
+        return PlainTextResponse(message, status)
 
 
 def _later() -> Response:

@@ -1,4 +1,4 @@
-"""Logs what may happen thousands of times a second, at most once a minute."""
+"""Logs once a minute events that may happen thousands of times a second."""
 
 import time
 
@@ -10,7 +10,7 @@ log = structlog.get_logger("gateway")
 
 
 class RareLog:
-    """Writes one warning a minute for each kind of trouble, with how often it came since."""
+    """Writes one warning a minute for each reason, with the number of cases since the last one."""
 
     def __init__(self, event: str, *, seconds: float = LOG_SECONDS) -> None:
         self._event = event
@@ -19,7 +19,7 @@ class RareLog:
         self._written_at: dict[str, float] = {}
 
     def count(self, reason: str, **fields: object) -> None:
-        """Count one case of a reason, out of a small set; write when the last line is old."""
+        """Count one case of a reason, one slug of a small set; log it at most once a minute."""
         self._counts[reason] = self._counts.get(reason, 0) + 1
         now = time.monotonic()
         if now - self._written_at.get(reason, -self._seconds) < self._seconds:

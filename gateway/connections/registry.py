@@ -85,13 +85,13 @@ class ConnectionRegistry:
         if not self._make_room(group, "per_address"):
             self._refusals.count("per_address", setting="HTTP_CONNECTIONS_PER_ADDRESS")
             return Admission.REFUSED
-        if self._make_room(self._admitted, "in_all"):
+        if self._make_room(self._admitted, "total"):
             self._add(connection, name, group, self._admitted)
             return Admission.ADMITTED
         if self._make_room(self._probing, "probes"):
             self._add(connection, name, group, self._probing)
             return Admission.PROBES_ONLY
-        self._refusals.count("in_all", setting="HTTP_CONNECTIONS")
+        self._refusals.count("total", setting="HTTP_CONNECTIONS")
         return Admission.REFUSED
 
     def mark_busy(self, connection: Connection) -> None:

@@ -48,7 +48,7 @@ class HttpMeter(Protocol):
         """Count an outcome that was shown."""
         ...
 
-    def count_feedback(self, thumb: str) -> None:
+    def count_feedback(self, rating: str) -> None:
         """Count feedback."""
         ...
 

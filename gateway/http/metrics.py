@@ -6,7 +6,7 @@
 | refdesk_http_seconds         | route         | until the answer's last byte        |
 | refdesk_http_streams         |               | event streams that are open         |
 | refdesk_http_outcomes_total  | outcome       | answers that were shown             |
-| refdesk_feedback_total       | thumb         | what people think of answers        |
+| refdesk_feedback_total       | rating        | ratings of answers: `up`, `down`    |
 """
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -30,7 +30,9 @@ class DoorMeter:
         self._outcomes = Counter(
             "refdesk_http_outcomes", "Outcomes that were shown.", ["outcome"], registry=own
         )
-        self._feedback = Counter("refdesk_feedback", "Thumbs.", ["thumb"], registry=own)
+        self._feedback = Counter(
+            "refdesk_feedback", "Ratings of answers.", ["rating"], registry=own
+        )
 
     def count_request(self, route: str, status: int, seconds: float) -> None:
         """Count one request; an unknown address is the route ``."""
@@ -45,6 +47,6 @@ class DoorMeter:
         """Count an outcome that was shown."""
         self._outcomes.labels(outcome).inc()
 
-    def count_feedback(self, thumb: str) -> None:
+    def count_feedback(self, rating: str) -> None:
         """Count feedback."""
-        self._feedback.labels(thumb).inc()
+        self._feedback.labels(rating).inc()

@@ -62,7 +62,7 @@ class Locales:
             async with asyncio.timeout(LOCALE_SECONDS):
                 locale = await self._calls.locale(user)
         except (PushError, TimeoutError) as error:
-            log.info("locale_unknown", channel="slack", error=str(error))
+            log.info("locale_unavailable", channel="slack", error=str(error))
             return None
         language = locale[:2].lower() or None
         self._known[user] = language
@@ -180,14 +180,18 @@ class SlackEvents:
         spoken = self._door.manners.default_language if language is None else language
         text = self._door.texts.text(key, spoken)
         channel, thread = post["channel"], post.get("thread")
-        await retry(lambda: self._calls.whisper(channel, thread, user, text), what="whisper")
+        await retry(
+            lambda: self._calls.whisper(channel, thread, user, text), call_name="post_ephemeral"
+        )
 
     async def _show_choice(
         self, post: Mapping[str, str], message: Mapping[str, Any], chosen: str
     ) -> None:
         """Show what was chosen in the place of the options."""
         channel = post["channel"]
-        await retry(lambda: show_choice(self._calls, channel, message, chosen), what="choice")
+        await retry(
+            lambda: show_choice(self._calls, channel, message, chosen), call_name="show_choice"
+        )
 
 
 async def identify(client: AsyncWebClient, channels: frozenset[str]) -> SlackIdentity:
@@ -230,13 +234,13 @@ def make_app(client: AsyncWebClient, events: SlackEvents, *, signing_secret: str
 def _answer_to(error: Exception, unavailable: tuple[type[Exception], ...]) -> BoltResponse:
     """Log in one line why an event is not acknowledged; nothing of it is repeated."""
     if isinstance(error, (UnreadableError, MessageError)):
-        log.info("webhook_refused", channel="slack", status=400, reason=NO_EVENT)
+        log.info("webhook_rejected", channel="slack", status=400, reason="unreadable_event")
         return BoltResponse(status=400, body=NO_EVENT)
     if isinstance(error, BoltUnhandledRequestError):
-        log.info("webhook_refused", channel="slack", status=404, reason=NOT_SUBSCRIBED)
+        log.info("webhook_rejected", channel="slack", status=404, reason="event_not_subscribed")
         return BoltResponse(status=404, body=NOT_SUBSCRIBED)
     if isinstance(error, unavailable):
-        log.warning("webhook_waits", channel="slack", error=str(error))
+        log.warning("webhook_deferred", channel="slack", error=str(error))
         return BoltResponse(status=503, body="try again", headers={"Retry-After": "1"})
     log.error("webhook_failed", channel="slack", exc_info=error)
     return BoltResponse(status=500, body="something went wrong on our side")

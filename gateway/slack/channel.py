@@ -48,7 +48,7 @@ class SlackChannel:
         try:
             await self._calls.update(post["channel"], id_, str(part["text"]), blocks)
         except BlocksError as error:
-            log.warning("blocks_refused", channel=self.name, error=str(error))
+            log.warning("blocks_rejected", channel=self.name, error=str(error))
             await self._calls.update(post["channel"], id_, _plain(blocks), [])
 
     async def remove(self, post: Mapping[str, str], id_: str) -> None:

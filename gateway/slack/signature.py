@@ -26,13 +26,19 @@ class SlackSignature:
         """Refuse what is not signed, or was signed too long ago, before its body is read."""
         at, signature = headers.get(TIME_HEADER, ""), headers.get(SIGNATURE_HEADER, "")
         if not _TIME.fullmatch(at) or not _SIGNATURE.fullmatch(signature):
-            raise WebhookRefusedError(401, "expected a request that Slack signed")
+            raise WebhookRefusedError(
+                401, "signature_invalid", "expected a request that Slack signed"
+            )
         if abs(self._clock() - int(at)) > FRESH_SECONDS:
-            raise WebhookRefusedError(401, "expected a request that Slack signed just now")
+            raise WebhookRefusedError(
+                401, "signature_expired", "expected a request that Slack signed just now"
+            )
 
     def check(self, headers: Mapping[str, str], body: bytes) -> None:
         """Refuse a body that was not signed so."""
         signed = f"v0:{headers[TIME_HEADER]}:".encode() + body
         digest = hmac.new(self._secret, signed, hashlib.sha256).hexdigest()
         if not hmac.compare_digest(f"v0={digest}", headers[SIGNATURE_HEADER]):
-            raise WebhookRefusedError(401, "expected a request that Slack signed")
+            raise WebhookRefusedError(
+                401, "signature_invalid", "expected a request that Slack signed"
+            )

@@ -58,7 +58,7 @@ class TelegramChannel:
         try:
             await self._calls.edit(post["chat"], id_, text, entities, rows)
         except FormError as error:
-            log.warning("form_refused", channel=self.name, error=str(error))
+            log.warning("formatting_rejected", channel=self.name, error=str(error))
             await self._calls.edit(post["chat"], id_, text, (), _without_links(rows))
 
     async def remove(self, post: Mapping[str, str], id_: str) -> None:

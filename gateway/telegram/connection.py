@@ -75,7 +75,7 @@ async def hearing(
     """Hear updates while inside: by a webhook, then the application is returned, or by polling."""
     hook = how if isinstance(how, Webhook) else None
     updates = Updates(calls, me, door, audience)
-    await retry(lambda: _register_updates(calls.bot, hook), what="introduce")
+    await retry(lambda: _register_updates(calls.bot, hook), call_name="register_updates")
     door.spawn(_register_commands(calls.bot, texts))
     if isinstance(how, Webhook):
         yield telegram_webhook(

@@ -88,9 +88,14 @@ class Updates:
         try:
             await self._calls.acknowledge_press(pressed.query_id, text)
         except PushError as error:
-            log.warning("platform_refused", call="answer", channel="telegram", error=str(error))
+            log.warning(
+                "platform_call_rejected",
+                call="answer_callback",
+                channel="telegram",
+                error=str(error),
+            )
 
     async def _close(self, pressed: Pressed) -> None:
         """Take the options away once one was chosen."""
         chat, id_ = pressed.post["chat"], pressed.message_id
-        await retry(lambda: self._calls.without_buttons(chat, id_), what="close")
+        await retry(lambda: self._calls.without_buttons(chat, id_), call_name="remove_buttons")

@@ -120,7 +120,7 @@ class Polling:
             return
         self._quiet_until = time.monotonic() + QUIET_SECONDS
         hooked = "webhook" in error.message.casefold()
-        log.warning("webhook_is_set" if hooked else "another_process_polls")
+        log.warning("polling_blocked_by_webhook" if hooked else "polling_conflict")
 
     async def _take(self, update: dict[str, Any]) -> bool:
         """Whether an update was taken in, or given up because it cannot be."""
@@ -128,7 +128,7 @@ class Polling:
         try:
             await self._updates.take(update)
         except self._unavailable as error:
-            log.warning("update_waits", channel="telegram", update_id=number, error=str(error))
+            log.warning("update_deferred", channel="telegram", update_id=number, error=str(error))
             return False
         except Exception as error:
             self._failed[number] = self._failed.get(number, 0) + 1

@@ -30,7 +30,9 @@ def telegram_webhook(
     def check(headers: Headers) -> None:
         told = headers.get(HEADER, "")
         if not hmac.compare_digest(told.encode(), secret.encode()):
-            raise WebhookRefusedError(401, "expected the secret token of the webhook")
+            raise WebhookRefusedError(
+                401, "secret_token_invalid", "expected the secret token of the webhook"
+            )
 
     async def handle_update(_request: Request, body: bytes) -> Response:
         await updates.take(_update(body))

@@ -323,7 +323,7 @@ async def test_a_server_that_refuses_to_write_its_file_is_told_of_and_keeps_its_
 
 async def _told(broker: RedisBroker, capsys: pytest.CaptureFixture[str]) -> bool:
     await broker.tidy()
-    return "file_not_rewritten" in capsys.readouterr().out
+    return "aof_rewrite_failed" in capsys.readouterr().out
 
 
 async def _persistence(harness: BrokerHarness) -> bool:

@@ -40,7 +40,7 @@ def test_however_many_fail_it_is_told_once_in_a_while(heard: LogCapture) -> None
     clock.now = PAUSE_SECONDS
     outage.record_failure("settle", ERROR)
 
-    assert [(line["what"], line["failures"]) for line in heard.entries] == [
+    assert [(line["operation"], line["failures"]) for line in heard.entries] == [
         ("take", 1),
         ("settle", 1001),
     ]
@@ -56,7 +56,7 @@ def test_the_end_is_told_once(heard: LogCapture) -> None:
 
     assert [line["event"] for line in heard.entries] == [
         "broker_unreachable",
-        "broker_reached_again",
+        "broker_reconnected",
     ]
 
 

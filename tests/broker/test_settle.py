@@ -231,7 +231,11 @@ async def test_retries_are_bounded_and_the_user_still_gets_an_outcome(
 
     assert starts == 3
     assert reply == LAST_RESORT
-    assert (letter.reason, letter.error, letter.attempts) == ("attempts_spent", "always fails", 3)
+    assert (letter.reason, letter.error, letter.attempts) == (
+        "attempts_exhausted",
+        "always fails",
+        3,
+    )
 
 
 async def test_backoff_is_full_jitter_below_a_doubling_bound(harness: BrokerHarness) -> None:
@@ -263,7 +267,7 @@ async def test_a_buried_entry_keeps_its_frame_and_says_why(harness: BrokerHarnes
     assert (letter.worker, letter.attempts, letter.question) == ("w1", 1, question())
     assert letter.frame == b"frame"
     assert await harness.broker.reply(question()) == LAST_RESORT
-    assert await harness.kinds() == ["accepted", "buried", "finished"]
+    assert await harness.kinds() == ["accepted", "dead_lettered", "finished"]
     assert len(await harness.results()) == 1
 
 

@@ -24,7 +24,9 @@ def remembering(write: MemoryWrite) -> Finish:
 
 
 UNWRITABLE: dict[str, Any] = {
-    "journal": Forward((FrameSend("search", b"next"),), (JournalEntry("routed", {"to": HALF}),)),
+    "journal": Forward(
+        (FrameSend("search", b"next"),), (JournalEntry("routed", {"target": HALF}),)
+    ),
     "envelope": Forward((FrameSend("search", decoded=carrying(text=HALF)),)),
     "last resort": Forward((FrameSend("search", b"next"),), last_resort={"text": HALF}),
     "reply": finish(HALF),
@@ -50,7 +52,7 @@ async def test_what_cannot_be_written_ends_with_its_last_resort_and_harms_nobody
     (letter,) = await harness.broker.dead_letters()
     assert settled == [True, True, True]
     assert (letter.reason, letter.question, letter.frame) == (
-        "unwritable",
+        "unencodable",
         bad.question,
         b"frame",
     )
@@ -68,11 +70,16 @@ async def test_what_a_run_did_before_it_said_the_unwritable_stays_in_the_journal
     paid = JournalEntry("model_call", {"cost_usd": "0.25"})
 
     await harness.settle(
-        await harness.take(), Forward((), (paid, JournalEntry("routed", {"to": HALF})))
+        await harness.take(), Forward((), (paid, JournalEntry("routed", {"target": HALF})))
     )
 
     journal = await harness.broker.journal(question())
-    assert [entry.kind for entry in journal] == ["accepted", "model_call", "buried", "finished"]
+    assert [entry.kind for entry in journal] == [
+        "accepted",
+        "model_call",
+        "dead_lettered",
+        "finished",
+    ]
 
 
 async def test_the_manager_hears_of_it_where_somebody_can_tell(harness: BrokerHarness) -> None:

@@ -17,14 +17,14 @@ async def test_the_journal_is_read_from_where_one_stopped(harness: BrokerHarness
     later = await harness.broker.journal(question(), after=first[-1].id)
 
     assert [entry.kind for entry in first] == ["accepted"]
-    assert [(entry.kind, entry.fields) for entry in later] == [("routed", {"to": "search"})]
+    assert [(entry.kind, entry.fields) for entry in later] == [("routed", {"target": "search"})]
     assert later[0].at >= first[0].at > 1_600_000_000
 
 
 async def test_the_journal_keeps_json_of_any_shape(harness: BrokerHarness) -> None:
     await harness.submit()
     fields = {"text": "ü \x00 你好", "list": [1, 2.5, None, {"deep": True}], "empty": {}}
-    entry = JournalEntry("wrote", fields)  # type: ignore[arg-type] # invariance of dict
+    entry = JournalEntry("agent_run", fields)  # type: ignore[arg-type] # invariance of dict
 
     finished = Finish(Outcome.REFUSED, {"outcome": "refused", "text": "no"}, journal=(entry,))
     await harness.settle(await harness.take(), finished)

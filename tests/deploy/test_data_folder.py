@@ -64,7 +64,7 @@ def test_a_data_folder_that_others_could_enter_is_closed(
 
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     told = capsys.readouterr()
-    assert (told.out + told.err).count("data_folder_closed_to_others") == 1
+    assert (told.out + told.err).count("data_folder_permissions_fixed") == 1
 
 
 def test_that_keys_were_made_is_remembered_until_somebody_removes_the_mark(tmp_path: Path) -> None:

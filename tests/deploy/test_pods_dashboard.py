@@ -23,7 +23,7 @@ def shown() -> dict[str, set[str]]:
     meter.count_lost("lang")
     meter.count_redelivery("lang")
     meter.count_failure("lang", "failed")
-    meter.fell_back("lang", "level")
+    meter.count_fallback("lang", "level")
     meter.count_model_call("lang", "model", failed=False, cost_usd=None)
     meter.count_model_call("lang", "model", failed=False, cost_usd=Decimal(1))
     found = {
@@ -33,7 +33,7 @@ def shown() -> dict[str, set[str]]:
         if not sample.name.endswith("_created")
     }
     depths = {metric: {"role"} for metric, _ in SHOWN.values()}
-    return {**found, **depths, "refdesk_depths_known": set()}
+    return {**found, **depths, "refdesk_broker_up": set()}
 
 
 def test_every_query_asks_for_metrics_that_a_worker_shows() -> None:

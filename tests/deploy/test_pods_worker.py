@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.redis, pytest.mark.timeout(180)]
 
 ROLES = ("manager", "lang", "command", "translation", "essence")
 QUESTION = "How do I configure SMS routing rules?"
-OF_NO_WORK = {"depths_unknown", "worker_not_announced"}
+OF_NO_WORK = {"queue_depths_unavailable", "worker_heartbeat_failed"}
 """What a worker tells of itself, where Redis is slow."""
 
 
@@ -158,8 +158,8 @@ async def test_retries_and_dead_letters_are_counted(running: Pods) -> None:
     await pod.reaches(1, "refdesk_dead_letters", role="essence")
 
     assert await pod.metric("refdesk_handled_total", role="essence", outcome="retry") == 3
-    assert await pod.metric("refdesk_handled_total", role="essence", outcome="bury") == 1
-    assert await pod.metric("refdesk_failures_total", role="essence", what="failed") == 4
+    assert await pod.metric("refdesk_handled_total", role="essence", outcome="dead_letter") == 1
+    assert await pod.metric("refdesk_failures_total", role="essence", reason="failed") == 4
     assert await pod.metric("refdesk_dead_letters", role="essence") == 1
     assert await pod.metric("refdesk_redelivered_total", role="essence") == 0
 

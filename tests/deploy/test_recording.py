@@ -48,7 +48,7 @@ async def test_calls_of_a_failed_hop_are_counted_too() -> None:
         hop()
 
     shown = generate_latest(meter.registry).decode()
-    assert 'refdesk_fallbacks_total{role="response",what="gpt@openai failed"} 1.0' in shown
+    assert 'refdesk_fallbacks_total{reason="model_failed",role="response"} 1.0' in shown
     labels = 'model="gpt@openai",outcome="failed",role="response"'
     assert f"refdesk_model_calls_total{{{labels}}} 1.0" in shown
 
@@ -71,8 +71,8 @@ def test_an_unknown_cost_stays_unknown() -> None:
 @pytest.mark.parametrize(
     ("writes", "told"),
     [
-        ({"search_stats": {"fallbacks": ["semantic"]}}, ["without the level semantic"]),
-        ({"clarification_fallback": "the model failed"}, ["fixed text"]),
+        ({"search_stats": {"fallbacks": ["semantic"]}}, ["semantic_level_missing"]),
+        ({"clarification_fallback": "the model failed"}, ["fixed_text"]),
         ({"search_stats": {"fallbacks": []}, "response": "x"}, []),
     ],
 )

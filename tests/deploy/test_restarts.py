@@ -118,7 +118,7 @@ async def test_a_worker_killed_at_any_stage_loses_doubles_and_pays_nothing_twice
     }
     assert finished == dict.fromkeys(names, 1)
     wrote = {
-        name: [e.fields["role"] for e in journal if e.kind == "wrote"]
+        name: [e.fields["role"] for e in journal if e.kind == "agent_run"]
         for name, journal in journals.items()
     }
     assert wrote == {name: list(STAGES[1:]) for name in names}
@@ -164,7 +164,7 @@ async def test_two_messages_of_a_conversation_take_turns_over_two_worker_process
     [essence] = [
         entry.fields["writes"]
         for entry in journals[1]
-        if entry.kind == "wrote" and entry.fields["role"] == "essence"
+        if entry.kind == "agent_run" and entry.fields["role"] == "essence"
     ]
     assert isinstance(essence, dict)
     assert essence["related_history"] == [QUESTION]

@@ -26,7 +26,7 @@ def reply_of(entries: Sequence[JournalEntry]) -> Fields:
 
 def closed_by_the_manager(entries: Sequence[JournalEntry]) -> bool:
     """Whether the end was decided, and not given by the deadline or the door."""
-    return any(entry.kind == "routed" and entry.fields["to"] == FINAL for entry in entries)
+    return any(entry.kind == "routed" and entry.fields["target"] == FINAL for entry in entries)
 
 
 class _JournalChecker:
@@ -47,7 +47,7 @@ class _JournalChecker:
                 self._stage, self._hop_done = Stage.START.value, True
             case "routed":
                 yield from self._routed(entry.fields)
-            case "wrote" | "buried" | "retried":
+            case "agent_run" | "dead_lettered" | "retried":
                 yield from self._hop(entry)
             case "finished":
                 yield from self._finished(entry.fields)
@@ -55,11 +55,11 @@ class _JournalChecker:
                 yield "lost", "was not remembered"
 
     def _routed(self, fields: Fields) -> Iterator[Problem]:
-        after, target = str(fields["after"]), str(fields["to"])
+        after, target = str(fields["stage"]), str(fields["target"])
         if after != self._stage or not self._hop_done:
             yield "doubled", f"was routed after {after} while it was at {self._stage or 'no stage'}"
         try:
-            row = FLOW.row(Stage(after), StageEvent(str(fields["did"])))
+            row = FLOW.row(Stage(after), StageEvent(str(fields["event"])))
         except (FlowError, ValueError):
             yield "illegal", f"was routed by no row of the table: {fields['row']}"
             return

@@ -172,7 +172,7 @@ def _counts(evidence: Evidence, trouble: FaultInjector, killed: dict[int, int]) 
         for entry in entries:
             if entry.kind == "routed":
                 counts["transitions"] += 1
-            elif entry.kind == "buried":
+            elif entry.kind == "dead_lettered":
                 counts[f"buried as {entry.fields['reason']}"] += 1
     return dict(counts)
 

@@ -26,11 +26,11 @@ def entry(kind: str, at: float = 1.0, **fields: Any) -> JournalEntry:
 
 
 def routed(after: str, did: str, to: str, **more: Any) -> JournalEntry:
-    return entry("routed", row=f"{after}: {did}", after=after, did=did, to=to, **more)
+    return entry("routed", row=f"{after}.{did}", stage=after, event=did, target=to, **more)
 
 
 def wrote(role: str) -> JournalEntry:
-    return entry("wrote", role=role, status="wrote")
+    return entry("agent_run", role=role, status="completed")
 
 
 ACCEPTED = line(
@@ -46,13 +46,13 @@ STARTED = line("started", name=NAME, role="lang", hop="1.0", entry="5-0", count=
 FINISHED = entry("finished", at=2.0, outcome="answered", text="ask 1", termination_reason="")
 JOURNAL = [
     entry("accepted"),
-    routed("start", "a question", "lang"),
+    routed("start", "question", "lang"),
     wrote("lang"),
-    routed("lang", "done", "translation"),
+    routed("lang", "completed", "translation"),
     wrote("translation"),
-    routed("translation", "done", "essence"),
+    routed("translation", "completed", "essence"),
     wrote("essence"),
-    routed("essence", "the user leaves", "final"),
+    routed("essence", "exit", "final"),
     FINISHED,
 ]
 GOOD = Evidence(
@@ -115,7 +115,7 @@ def test_a_step_that_was_left_out_is_found(place: int) -> None:
 
 def test_a_way_that_the_table_does_not_have_is_illegal() -> None:
     assert "illegal" in kinds(
-        journaled(*JOURNAL[:3], routed("lang", "done", "search"), *JOURNAL[4:])
+        journaled(*JOURNAL[:3], routed("lang", "completed", "search"), *JOURNAL[4:])
     )
     assert "illegal" in kinds(
         journaled(*JOURNAL[:3], routed("lang", "exploded", "final"), FINISHED)
@@ -123,7 +123,7 @@ def test_a_way_that_the_table_does_not_have_is_illegal() -> None:
 
 
 def test_a_limit_may_end_a_question_anywhere() -> None:
-    ended = routed("lang", "done", "final", termination_reason="deadline")
+    ended = routed("lang", "completed", "final", termination_reason="deadline")
 
     assert findings(journaled(*JOURNAL[:3], ended, FINISHED)) == []
 
@@ -210,9 +210,9 @@ def test_what_came_in_after_all_was_forgotten_is_remembered(
     )  # fmt: skip
     journal = [
         entry("accepted", 0.5),
-        routed("start", "a command", "command"),
+        routed("start", "command", "command"),
         wrote("command"),
-        routed("command", "done", "final"),
+        routed("command", "completed", "final"),
         replace(FINISHED, at=forgotten_at),
     ]
     evidence = replace(

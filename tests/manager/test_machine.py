@@ -107,8 +107,8 @@ def test_a_judge_that_fails_is_no_approval() -> None:
 @pytest.mark.parametrize(
     ("facts", "reason"),
     [
-        (Context(process_count=60), "process_count"),
-        (Context(total_seconds=110), "total_time"),
+        (Context(process_count=60), "process_count_limit"),
+        (Context(total_seconds=110), "total_time_limit"),
         (Context(remaining_seconds=0.5), "deadline"),
     ],
 )

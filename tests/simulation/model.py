@@ -123,7 +123,7 @@ class Model:
             case Finish():
                 self._finish(entry.name, message, settlement)
             case Retry() if settlement.seconds is None and self._spent(entry):
-                self._bury(delivery, entry, Bury("attempts_spent", settlement.reason))
+                self._bury(delivery, entry, Bury("attempts_exhausted", settlement.reason))
             case Retry():
                 message.journal.append("retried")
                 self._park(delivery, entry, settlement)
@@ -342,7 +342,7 @@ class Model:
 
     def _bury(self, delivery: Delivery, entry: Entry, bury: Bury) -> None:
         message = self.messages[entry.name]
-        message.journal.append("buried")
+        message.journal.append("dead_lettered")
         self.buried += 1
         letter = Letter(self.buried, entry.name, entry.frame, delivery.role, bury.reason)
         self.dead.append(letter)

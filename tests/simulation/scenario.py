@@ -343,7 +343,9 @@ class Play:
         if kind != "pass":
             return _RARE[kind]
         if delivery.role == SEARCH:
-            return Forward((self._send(MANAGER, "found"),), journal=(JournalEntry("wrote", {}),))
+            return Forward(
+                (self._send(MANAGER, "found"),), journal=(JournalEntry("agent_run", {}),)
+            )
         if word_of(delivery) == "ask":
             return Forward((self._send(SEARCH, "look"),), last_resort=BETTER_RESORT)
         return self._finish(delivery)

@@ -128,7 +128,7 @@ class ConversationDriver:
         return [
             str(entry.fields["role"])
             for entry in await self.journal(reply)
-            if entry.kind == "wrote"
+            if entry.kind == "agent_run"
         ]
 
     async def written(self, reply: Fields, role: str) -> list[Fields]:
@@ -136,7 +136,7 @@ class ConversationDriver:
         return [
             entry.fields["writes"]
             for entry in await self.journal(reply)
-            if entry.kind == "wrote"
+            if entry.kind == "agent_run"
             and entry.fields["role"] == role
             and isinstance(entry.fields["writes"], dict)
         ]

@@ -49,7 +49,7 @@ def finish(
 
 
 def forward(frame: bytes = b"next", *, role: str = "search") -> Forward:
-    return Forward((FrameSend(role, frame),), journal=(JournalEntry("routed", {"to": role}),))
+    return Forward((FrameSend(role, frame),), journal=(JournalEntry("routed", {"target": role}),))
 
 
 def carrying(asked: Question | None = None, **payload: JsonValue) -> Envelope:

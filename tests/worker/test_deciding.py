@@ -69,12 +69,12 @@ async def test_the_same_is_journaled_whether_the_manager_decides_here_or_over_it
     meter = CountingMeter()
     journal = await journal_of(harness, harness.process(on_the_spot=on_the_spot, meter=meter))
 
-    told = [(e.kind, e.fields.get("after") or e.fields.get("role")) for e in journal[1:-1]]
-    wrote = [("wrote", stage) for stage in STAGES[1:]]
+    told = [(e.kind, e.fields.get("stage") or e.fields.get("role")) for e in journal[1:-1]]
+    wrote = [("agent_run", stage) for stage in STAGES[1:]]
     routed = [("routed", stage) for stage in STAGES]
     pairs = zip(wrote, routed[1:], strict=True)
     assert told == [routed[0], *(each for pair in pairs for each in pair)]
-    decided = meter.counted.count((Role.MANAGER.value, "on_the_spot"))
+    decided = meter.counted.count((Role.MANAGER.value, "inline"))
     entries = meter.counted.count((Role.MANAGER.value, "forward"))
     assert (decided, entries) == ((8, 1) if on_the_spot else (0, 8))
 
@@ -86,8 +86,9 @@ async def test_a_manager_that_fails_on_the_spot_is_asked_again_over_its_stream(
     manager = harness.manager(ForgetfulManager)
     journal = await journal_of(harness, harness.process(meter=meter, manager=manager))
 
-    [note] = [entry for entry in journal if entry.kind == "decided_elsewhere"]
+    [note] = [entry for entry in journal if entry.kind == "inline_decision_failed"]
     assert note.fields == {"role": "manager", "reason": "RuntimeError: lost the table"}
-    assert meter.counted.count((Role.MANAGER.value, "on_the_spot")) == 8
-    wrote = [entry.fields["role"] for entry in journal if entry.kind == "wrote"]
+    assert meter.counted.count((Role.MANAGER.value, "inline")) == 7
+    assert meter.counted.count((Role.MANAGER.value, "inline_decision")) == 1
+    wrote = [entry.fields["role"] for entry in journal if entry.kind == "agent_run"]
     assert wrote == STAGES[1:]

@@ -60,7 +60,7 @@ async def scrape(registry: CollectorRegistry) -> dict[str, float]:
 async def test_a_scrape_shows_what_redis_says() -> None:
     async with shown(ToldBroker()) as registry:
         assert await scrape(registry) == {
-            "refdesk_depths_known": 1.0,
+            "refdesk_broker_up": 1.0,
             "refdesk_depth": 3.0,
             "refdesk_in_flight": 1.0,
             "refdesk_oldest_seconds": 2.5,
@@ -105,7 +105,7 @@ async def test_what_redis_does_not_tell_is_left_out_and_said() -> None:
     broker.error = BrokerUnavailableError("Redis does not answer")
 
     async with shown(broker) as registry:
-        assert await scrape(registry) == {"refdesk_depths_known": 0.0}
+        assert await scrape(registry) == {"refdesk_broker_up": 0.0}
 
 
 async def test_a_redis_that_hangs_does_not_hang_a_scrape_and_is_asked_again() -> None:
@@ -113,12 +113,12 @@ async def test_a_redis_that_hangs_does_not_hang_a_scrape_and_is_asked_again() ->
     broker.answering.clear()
 
     async with asyncio.timeout(5 * depths.PATIENCE_SECONDS), shown(broker) as registry:
-        assert await scrape(registry) == {"refdesk_depths_known": 0.0}
+        assert await scrape(registry) == {"refdesk_broker_up": 0.0}
 
         broker.answering.set()
 
         async def told() -> bool:
-            return bool((await scrape(registry))["refdesk_depths_known"])
+            return bool((await scrape(registry))["refdesk_broker_up"])
 
         assert await eventually(told)
 
@@ -127,4 +127,4 @@ async def test_a_process_that_has_ended_keeps_no_scrape_waiting() -> None:
     async with shown(ToldBroker()) as registry:
         pass
 
-    assert await scrape(registry) == {"refdesk_depths_known": 0.0}
+    assert await scrape(registry) == {"refdesk_broker_up": 0.0}

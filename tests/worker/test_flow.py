@@ -23,7 +23,7 @@ async def test_a_question_passes_every_agent_and_is_answered(harness: WorkerHarn
 
     assert reply["outcome"] == "answered"
     assert reply["text"] == "Open Routing [1]."
-    wrote = [entry.fields["role"] for entry in journal if entry.kind == "wrote"]
+    wrote = [entry.fields["role"] for entry in journal if entry.kind == "agent_run"]
     assert wrote == [
         "lang", "translation", "essence", "guardrails", "search", "augmentation",
         "response", "quality",

@@ -7,7 +7,7 @@
 | refdesk_oldest_seconds | role   | age of the oldest of them                       |
 | refdesk_dead_letters   | role   | frames that were given up and stand there still |
 | refdesk_consumers      | role   | workers of the role, over all processes         |
-| refdesk_depths_known   |        | 0: Redis did not answer, the others are left out |
+| refdesk_broker_up      |        | 0: Redis did not answer, the others are left out |
 
 Every process tells the same of a role: charts take the largest, never the sum.
 """
@@ -71,7 +71,7 @@ class Depths(Collector):
         """Yield the gauges; those of the roles only when Redis has just told them."""
         status = self._ask()
         yield GaugeMetricFamily(
-            "refdesk_depths_known", "Whether Redis told the depths.", value=status is not None
+            "refdesk_broker_up", "Whether Redis answered the last scrape.", value=status is not None
         )
         for name, (metric, meaning) in SHOWN.items() if status is not None else ():
             family = GaugeMetricFamily(metric, meaning, labels=["role"])
@@ -81,7 +81,7 @@ class Depths(Collector):
 
     def describe(self) -> list[GaugeMetricFamily]:
         """Name the gauges without reading: the registry asks when this is registered."""
-        names = [*SHOWN.values(), ("refdesk_depths_known", "")]
+        names = [*SHOWN.values(), ("refdesk_broker_up", "")]
         return [GaugeMetricFamily(metric, meaning) for metric, meaning in names]
 
     def _ask(self) -> Status | None:
@@ -106,7 +106,9 @@ class Depths(Collector):
                 status = await self._broker.status(self._roles)
         except (BrokerError, TimeoutError) as error:
             if self._known:
-                log.warning("depths_unknown", error=str(error) or "Redis did not answer in time")
+                log.warning(
+                    "queue_depths_unavailable", error=str(error) or "Redis did not answer in time"
+                )
             self._known = False
             return None
         self._known = True

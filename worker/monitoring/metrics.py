@@ -1,15 +1,15 @@
-"""Counts what a worker does, in Prometheus' form; `worker.monitoring.depths` adds what Redis says.
+"""Counts the work of a worker for Prometheus; `worker.monitoring.depths` adds Redis' figures.
 
 | metric                       | labels               | what                                  |
 |------------------------------|----------------------|---------------------------------------|
 | refdesk_handled_total        | role, outcome        | settled hops                          |
 | refdesk_handling_seconds     | role                 | from taking to settling               |
 | refdesk_running              | role                 | entries this process works on         |
-| refdesk_slots               | role                 | on how many it can work at once       |
+| refdesk_slots                | role                 | entries it can work on at once        |
 | refdesk_leases_lost_total    | role                 | entries no longer ours                |
 | refdesk_redelivered_total    | role                 | entries taken over                    |
-| refdesk_failures_total       | role, what           | bad frames, failed runs               |
-| refdesk_fallbacks_total      | role, what           | levels, models missed                 |
+| refdesk_failures_total       | role, reason         | bad frames, failed runs               |
+| refdesk_fallbacks_total      | role, reason         | levels and models that were missing   |
 | refdesk_model_calls_total    | role, model, outcome | stored answers left out               |
 | refdesk_model_cost_usd_total | role, model          | where the price is known              |
 | refdesk_model_unpriced_total | role, model          | calls whose price is unknown          |
@@ -24,7 +24,7 @@ BUCKETS = (0.001, 0.005, 0.02, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
 
 class PrometheusMeter:
-    """A meter with a registry of its own."""
+    """Counts into one registry of Prometheus, which it makes itself."""
 
     def __init__(self) -> None:
         self.registry = own = CollectorRegistry()
@@ -41,18 +41,22 @@ class PrometheusMeter:
             registry=own,
             buckets=BUCKETS,
         )
-        self._running = Gauge("refdesk_running", "Worked on here.", ["role"], registry=own)
-        self._slots = Gauge("refdesk_slots", "Room for so many.", ["role"], registry=own)
+        self._running = Gauge(
+            "refdesk_running", "Entries this process works on.", ["role"], registry=own
+        )
+        self._slots = Gauge(
+            "refdesk_slots", "Entries it can work on at once.", ["role"], registry=own
+        )
         self._lost = counter("leases_lost", "Entries lost to others.")
         self._redelivered = counter("redelivered", "Entries taken over.")
-        self._failures = counter("failures", "Failed runs and bad frames.", "what")
-        self._fallbacks = counter("fallbacks", "What was done without.", "what")
+        self._failures = counter("failures", "Failed runs and bad frames.", "reason")
+        self._fallbacks = counter("fallbacks", "Hops that used a fallback.", "reason")
         self._calls = counter("model_calls", "Model calls.", "model", "outcome")
         self._cost = counter("model_cost_usd", "Cost of model calls in USD.", "model")
         self._unpriced = counter("model_unpriced", "Calls of unknown price.", "model")
 
     def register_role(self, role: str, *, slots: int, running: Callable[[], int]) -> None:
-        """Show on how much this process works for a role, of how much it could."""
+        """Register the gauges of a role: its slots, and the entries that it works on."""
         self._slots.labels(role).set(slots)
         self._running.labels(role).set_function(running)
         # A rate needs a first value: what never happened is shown as 0.
@@ -72,13 +76,13 @@ class PrometheusMeter:
         """Count an entry taken over."""
         self._redelivered.labels(role).inc()
 
-    def count_failure(self, role: str, error: str) -> None:
-        """Count a failure."""
-        self._failures.labels(role, error).inc()
+    def count_failure(self, role: str, reason: str) -> None:
+        """Count a failure; `reason` is a slug."""
+        self._failures.labels(role, reason).inc()
 
-    def fell_back(self, role: str, what: str) -> None:
-        """Count a fallback."""
-        self._fallbacks.labels(role, what).inc()
+    def count_fallback(self, role: str, reason: str) -> None:
+        """Count a fallback; `reason` is a slug."""
+        self._fallbacks.labels(role, reason).inc()
 
     def count_model_call(
         self, role: str, model: str, *, failed: bool, cost_usd: Decimal | None

@@ -68,7 +68,9 @@ def limits_of(settings: Settings) -> "ConnectionLimits":
     ).within(raise_descriptor_limit())
     if limits.connections < settings.http_connections:
         log.warning(
-            "connections_reduced", connections=limits.connections, wanted=settings.http_connections
+            "connection_limit_reduced",
+            connections=limits.connections,
+            configured=settings.http_connections,
         )
     return limits
 

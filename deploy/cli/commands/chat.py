@@ -128,7 +128,7 @@ async def _ask_desk(desk: Desk, message: Message) -> dict[str, JsonValue]:
     reply: dict[str, JsonValue] = {}
     async for entry in desk.follow(desk.question(message)):
         if entry.kind == "routed":
-            _show_stage(str(entry.fields.get("to")))
+            _show_stage(str(entry.fields.get("target")))
         if entry.kind == "finished":
             reply = entry.fields
     _show_stage("")

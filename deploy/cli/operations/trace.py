@@ -9,6 +9,7 @@ from decimal import Decimal
 
 from pydantic import JsonValue
 
+from broker.journal_events import JOURNAL_SCHEMA_VERSION, read_schema_version
 from broker.maintenance.forgetting_scope import FORGOTTEN
 from broker.port import Fields, JournalEntry
 from config.settings import load_settings
@@ -16,6 +17,7 @@ from deploy.assembly.runtime import connect_broker
 from deploy.cli.printing import WIDTH, print_line, say_json
 from deploy.errors import CommandError
 from envelope.question import Question, names_conversation
+from manager.flow import StageEvent
 
 SHOWN_CHARACTERS = 56
 LEAST_CHARACTERS = 20
@@ -84,11 +86,23 @@ def _sole(message_id: str, conversation_id: str | None, found: Sequence[Question
 
 def trace_lines(question: Question, entries: Sequence[JournalEntry]) -> list[str]:
     """Return the journal of a question as a tree."""
-    lines = [f"{question.conversation_id} / {question.message_id}"]
+    lines = [f"{question.conversation_id} / {question.message_id}", *_version_lines(entries)]
     began = entries[0].at if entries else 0.0
     for entry in entries:
         lines += _entry_lines(entry, (entry.at - began) * 1000)
     return [*lines, _sum_line(entries)]
+
+
+def _version_lines(entries: Sequence[JournalEntry]) -> list[str]:
+    """Return a warning for a journal that a newer release wrote."""
+    first = entries[0] if entries else None
+    version = read_schema_version(first.kind, first.fields) if first is not None else None
+    if version is None or version <= JOURNAL_SCHEMA_VERSION:
+        return []
+    return [
+        f"this journal has the schema version {version}, newer than {JOURNAL_SCHEMA_VERSION}:",
+        "update refdesk to see all of it",
+    ]
 
 
 def _entry_lines(entry: JournalEntry, since: float) -> list[str]:
@@ -101,10 +115,10 @@ def _entry_lines(entry: JournalEntry, since: float) -> list[str]:
             reason = fields.get("termination_reason") or fields.get("reason")
             why = f"  ({_short(reason)})" if reason else ""
             return [
-                f"{head}|- manager: {fields.get('after')}, {fields.get('did')} "
-                f"-> {fields.get('to')}{why}"
+                f"{head}|- manager: {fields.get('stage')}, {_describe(fields.get('event'))} "
+                f"-> {fields.get('target')}{why}"
             ]
-        case "wrote":
+        case "agent_run":
             return [
                 f"{head}|  {fields.get('role')} {fields.get('status')} in "
                 f"{fields.get('milliseconds')} ms",
@@ -120,6 +134,13 @@ def _entry_lines(entry: JournalEntry, since: float) -> list[str]:
             return [f"{head}`- {fields.get('outcome')}"]
         case _:
             return [f"{head}|- {entry.kind}  {_short(fields.get('reason') or fields)}"]
+
+
+def _describe(event: JsonValue) -> str:
+    """Return the sentence for an event; one of a newer flow is shown as its slug."""
+    if isinstance(event, str) and event in set(StageEvent):
+        return StageEvent(event).description
+    return str(event)
 
 
 def _writes(writes: JsonValue) -> list[str]:
@@ -160,6 +181,6 @@ def _sum_line(entries: Sequence[JournalEntry]) -> str:
     known = sum((Decimal(str(cost)) for cost in costs if cost is not None), Decimal(0))
     unknown = costs.count(None)
     more = f" and {unknown} of unknown cost" if unknown else ""
-    hops = sum(entry.kind == "wrote" for entry in entries)
+    hops = sum(entry.kind == "agent_run" for entry in entries)
     seconds = entries[-1].at - entries[0].at if entries else 0.0
     return f"{hops} hops, {seconds * 1000:.0f} ms, {len(calls)} model calls, {known:.6f} USD{more}"

@@ -57,6 +57,12 @@ class Declining:
 
     async def _say(self, post: Mapping[str, str], text: str, key: str) -> None:
         try:
-            await retry(lambda: self._channel.placeholder(post, text), what=key)
+            await retry(lambda: self._channel.placeholder(post, text), call_name="post_notice")
         except NeverError as never:
-            log.warning("platform_refused", call=key, channel=self._channel.name, error=str(never))
+            log.warning(
+                "platform_call_rejected",
+                call="post_notice",
+                channel=self._channel.name,
+                error=str(never),
+                notice=key,
+            )

@@ -131,6 +131,8 @@ class MessageSubmitter:
 
     async def _notify(self, incoming: Incoming, key: str, text: str) -> None:
         try:
-            await retry(lambda: self._channel.placeholder(incoming.post, text), what=key)
+            await retry(
+                lambda: self._channel.placeholder(incoming.post, text), call_name="post_notice"
+            )
         except NeverError as never:
-            self._signs.log_refusal(key, never)
+            self._signs.log_refusal("post_notice", never, notice=key)

@@ -49,7 +49,7 @@ class Conversation(BaseModel):
 class NewFeedback(BaseModel, frozen=True, extra="forbid"):
     """What somebody thinks of an answer."""
 
-    thumb: Literal["up", "down"]
+    rating: Literal["up", "down"]
     reason: str = Field("", max_length=LONGEST_REASON, examples=["It misses the second step."])
 
 
@@ -88,7 +88,7 @@ class Reading:
             message_id: MessageId,
             given: NewFeedback,
         ) -> Response:
-            """Keep a thumb and a reason; the last one given counts."""
+            """Store a rating and a reason; the last one given counts."""
             await self._rate(place, message_id, given)
             return Response(status_code=204)
 
@@ -125,9 +125,9 @@ class Reading:
                 )
             raise unknown("message")
         await self._door.conversations.give_feedback(
-            question, Feedback(thumb=given.thumb, reason=given.reason)
+            question, Feedback(rating=given.rating, reason=given.reason)
         )
-        self._door.meter.count_feedback(given.thumb)
+        self._door.meter.count_feedback(given.rating)
 
 
 def _message(

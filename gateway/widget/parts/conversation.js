@@ -64,12 +64,12 @@ export class Conversation extends EventTarget {
     }
   }
 
-  async rate(turn, thumb, reason) {
+  async rate(turn, rating, reason) {
     const before = turn.feedback;
-    turn.feedback = { thumb, reason };
+    turn.feedback = { rating, reason };
     this.#tell("turn", turn);
     try {
-      await this.desk.rate(await this.#place(), turn.id, thumb, reason);
+      await this.desk.rate(await this.#place(), turn.id, rating, reason);
       this.keeping.tell("said");
       return true;
     } catch (error) {

@@ -50,8 +50,8 @@ export class Desk {
     await this.#json("DELETE", path(place), { place });
   }
 
-  async rate(place, messageId, thumb, reason) {
-    const body = { thumb, reason };
+  async rate(place, messageId, rating, reason) {
+    const body = { rating, reason };
     await this.#json("POST", `${path(place)}/messages/${messageId}/feedback`, { place, body });
   }
 

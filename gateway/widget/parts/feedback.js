@@ -84,7 +84,7 @@ export function answerTools(turn, { words, rate, say }) {
     node: box,
     update() {
       for (const button of buttons) {
-        const pressed = turn.feedback?.thumb === button.dataset.thumb;
+        const pressed = turn.feedback?.rating === button.dataset.thumb;
         button.setAttribute("aria-pressed", String(pressed));
       }
     },

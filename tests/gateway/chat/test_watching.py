@@ -47,8 +47,8 @@ async def test_a_push_door_tells_whether_it_can_take_anything_in(tmp_path: Path)
         still_alive = await client.get("/healthz")
 
     assert (alive.status_code, still_alive.status_code) == (200, 200)
-    assert 'refdesk_push_deliveries_total{channel="slack",result="answered"} 1.0' in told
-    assert 'refdesk_push_refusals_total{channel="slack",reason="limited_day"} 1.0' in told
+    assert 'refdesk_chat_deliveries_total{channel="slack",result="answered"} 1.0' in told
+    assert 'refdesk_chat_declined_total{channel="slack",reason="limited_day"} 1.0' in told
 
 
 async def test_nobody_is_answered_where_no_port_is_set(tmp_path: Path) -> None:
@@ -59,7 +59,9 @@ async def test_nobody_is_answered_where_no_port_is_set(tmp_path: Path) -> None:
             assert len(asyncio.all_tasks()) == before
 
 
-@pytest.mark.parametrize("results", [(), ("answered", "failed", "answered", "given_up")])
+@pytest.mark.parametrize(
+    "results", [(), ("answered", "delivery_failed", "answered", "delivery_abandoned")]
+)
 def test_counts_are_told_as_they_are_when_asked(results: tuple[str, ...]) -> None:
     tally = Tally()
     registry = push_metrics("telegram", tally, Tally())
@@ -69,5 +71,5 @@ def test_counts_are_told_as_they_are_when_asked(results: tuple[str, ...]) -> Non
     told = generate_latest(registry).decode()
 
     for result in set(results):
-        line = f'refdesk_push_deliveries_total{{channel="telegram",result="{result}"}}'
+        line = f'refdesk_chat_deliveries_total{{channel="telegram",result="{result}"}}'
         assert f"{line} {float(results.count(result))}" in told

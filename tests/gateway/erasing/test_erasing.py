@@ -49,7 +49,7 @@ class ErasureDriver:
         script, word = self.harness.script, self.word
         script.next(Role.RESPONSE, {"response": f"Open {word} [1]."})
         assert (await self.ask(f"How do I add {word}?", "m1")).json()["outcome"] == "answered"
-        rated = {"thumb": "down", "reason": f"no {word}"}
+        rated = {"rating": "down", "reason": f"no {word}"}
         await self.client.post(f"{PATH}/messages/m1/feedback", json=rated)
         script.next(Role.ESSENCE, {**ASKS_BACK, "canonical_question": f"What of {word}?"})
         script.next(Role.CLARIFICATION, {"response": f"Which {word}?"})

@@ -34,7 +34,7 @@ ROUTES: tuple[tuple[str, str, dict[str, object]], ...] = (
     ("POST", "/v1/conversations", {}),
     ("POST", "/v1/conversations/c1/messages", {"text": "/help", "message_id": "m1"}),
     ("POST", "/v1/conversations/c1/messages", {"text": "/help", "language": "en"}),
-    ("POST", "/v1/conversations/c1/messages/m1/feedback", {"thumb": "up", "reason": CANARY}),
+    ("POST", "/v1/conversations/c1/messages/m1/feedback", {"rating": "up", "reason": CANARY}),
     ("POST", "/v1/conversations/c1/messages/m1/cancel", {}),
     ("GET", "/v1/conversations/c1/messages/m1/events", {}),
     ("GET", "/v1/conversations/c1", {}),
@@ -46,7 +46,7 @@ ROUTES: tuple[tuple[str, str, dict[str, object]], ...] = (
 METHODS = ("GET", "POST", "DELETE", "PUT", "PATCH", "HEAD", "OPTIONS", "TRACE", "CONNECT", "PRI")
 BODIES: tuple[dict[str, object], ...] = (
     {"text": "/help", "message_id": "m1", "language": "en"},
-    {"thumb": "up", "reason": CANARY},
+    {"rating": "up", "reason": CANARY},
     {"model": "docs", "messages": [{"role": "user", "content": "/help"}], "stream": False, "n": 1,
      "stream_options": {"include_usage": True}, "conversation_id": "c1"},
 )  # fmt: skip

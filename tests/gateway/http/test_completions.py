@@ -260,7 +260,7 @@ async def test_a_public_key_completes_nothing(http_server: HttpServerFixture) ->
 def test_usage_adds_up_every_model_call() -> None:
     calls = [
         JournalEntry("model_call", {"input_tokens": 10, "output_tokens": 2}),
-        JournalEntry("wrote", {"input_tokens": 999}),
+        JournalEntry("agent_run", {"input_tokens": 999}),
         JournalEntry("model_call", {"input_tokens": 30, "output_tokens": 4}),
     ]
 

@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 from envelope.role import Role
+from gateway.port import Feedback
 from tests.support.http_server import HttpServerFixture, events, eventually, open_booth
 from tests.support.worker_harness import WorkerHarness
 
@@ -63,7 +64,7 @@ async def test_a_forgotten_conversation_leaves_no_word_behind(
     word = "xylophone"
     http_server.harness.script.next(Role.COMMAND, {"forget": "all"})
     await client.post(MESSAGES, json={"text": f"What is a {word}?", "message_id": "m1"})
-    await client.post(f"{MESSAGES}/m1/feedback", json={"thumb": "down", "reason": word})
+    await client.post(f"{MESSAGES}/m1/feedback", json={"rating": "down", "reason": word})
     assert await _words(http_server.harness, word)
 
     answer = await client.delete(CONVERSATION)
@@ -131,23 +132,23 @@ async def test_two_deletions_at_once_end_what_is_under_way(http_server: HttpServ
     assert [task.result().status_code for task in deleting] == [204, 204]
 
 
-async def test_the_last_thumb_given_counts(http_server: HttpServerFixture) -> None:
+async def test_the_last_rating_given_counts(http_server: HttpServerFixture) -> None:
     client = http_server.client()
     await client.post(MESSAGES, json={**QUESTION, "message_id": "m1"})
 
-    for thumb, reason in (("up", ""), ("down", "It misses a step.")):
+    for rating, reason in (("up", ""), ("down", "It misses a step.")):
         answer = await client.post(
-            f"{MESSAGES}/m1/feedback", json={"thumb": thumb, "reason": reason}
+            f"{MESSAGES}/m1/feedback", json={"rating": rating, "reason": reason}
         )
         assert answer.status_code == 204
 
     [message] = (await client.get(CONVERSATION)).json()["messages"]
-    assert message["feedback"]["thumb"] == "down"
+    assert message["feedback"]["rating"] == "down"
     assert message["feedback"]["reason"] == "It misses a step."
 
 
 async def test_what_was_not_answered_cannot_be_rated(http_server: HttpServerFixture) -> None:
-    answer = await http_server.client().post(f"{MESSAGES}/m1/feedback", json={"thumb": "up"})
+    answer = await http_server.client().post(f"{MESSAGES}/m1/feedback", json={"rating": "up"})
 
     assert answer.status_code == 404
 
@@ -169,3 +170,9 @@ async def _words(harness: WorkerHarness, word: str) -> list[str]:
     return [
         key.decode() for key in keys if word.encode() in (await harness.client.dump(key) or b"")
     ]
+
+
+def test_a_rating_that_was_stored_under_its_former_name_is_still_read() -> None:
+    stored = '{"thumb": "up", "reason": "", "at": 1.0}'
+
+    assert Feedback.model_validate_json(stored).rating == "up"

@@ -223,7 +223,7 @@ ECHOES: list[tuple[str, str, dict[str, Any]]] = [
     ("GET", f"{MESSAGES}/m1/events", {"headers": {"Last-Event-ID": CANARY}}),
     ("GET", f"{MESSAGES}/m1/events", {"headers": {"Last-Event-ID": "9876543210987654-0.0"}}),
     ("POST", f"{MESSAGES}/{CANARY}/cancel", {}),
-    ("POST", f"{MESSAGES}/m1/feedback", {"json": {"thumb": CANARY}}),
+    ("POST", f"{MESSAGES}/m1/feedback", {"json": {"rating": CANARY}}),
     ("POST", MESSAGES, {"json": {"text": "Hi", CANARY: 1}}),
     ("POST", MESSAGES, {"json": {"text": "Hi", "message_id": f"{CANARY} "}}),
     ("POST", MESSAGES, {"json": {"text": f"{CANARY}?", "message_id": "m1"}}),

@@ -19,7 +19,7 @@ OPEN = {"/healthz", "/readyz", "/v1/documents/{ticket}"}
 """Routes that say nothing of anybody, and the one whose links are keys of their own."""
 BODIES: dict[str, object] = {
     "/v1/conversations/{conversation_id}/messages": QUESTION,
-    "/v1/conversations/{conversation_id}/messages/{message_id}/feedback": {"thumb": "up"},
+    "/v1/conversations/{conversation_id}/messages/{message_id}/feedback": {"rating": "up"},
     "/v1/chat/completions": {"model": "docs", "messages": [{"role": "user", "content": "Hi?"}]},
 }
 
@@ -117,7 +117,7 @@ async def test_no_route_shows_a_tenant_what_is_anothers(http_server: HttpServerF
     owner, stranger = await http_server.secret("acme"), await http_server.secret("other")
     sent = {"text": f"What is a {word}?", "message_id": "m1"}
     await owner.post(MESSAGES, json=sent)
-    await owner.post(f"{MESSAGES}/m1/feedback", json={"thumb": "up", "reason": word})
+    await owner.post(f"{MESSAGES}/m1/feedback", json={"rating": "up", "reason": word})
     before = (await owner.get("/v1/conversations/c1")).json()
 
     for method, path in every_route(http_server):

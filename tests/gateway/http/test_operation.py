@@ -55,13 +55,13 @@ async def test_metrics_count_what_was_shown_for_keys_that_may_see_it(
 ) -> None:
     client = await http_server.secret(scopes=frozenset(Scope))
     await client.post(MESSAGES, json={"text": "How do I add a rule?", "message_id": "m1"})
-    await client.post(f"{MESSAGES}/m1/feedback", json={"thumb": "down"})
+    await client.post(f"{MESSAGES}/m1/feedback", json={"rating": "down"})
 
     told = (await client.get("/metrics")).text
     refused = await (await http_server.secret()).get("/metrics")
 
     assert 'refdesk_http_outcomes_total{outcome="answered"} 1.0' in told
-    assert 'refdesk_feedback_total{thumb="down"} 1.0' in told
+    assert 'refdesk_feedback_total{rating="down"} 1.0' in told
     assert (
         'refdesk_http_requests_total{route="/v1/conversations/{conversation_id}/messages",'
         'status="200"} 1.0' in told

@@ -78,7 +78,7 @@ async def test_what_slack_did_not_sign_is_refused_in_one_line(
     status, logged = await call(desk, body, headers)
 
     assert status == 401
-    assert [line["event"] for line in logged] == ["webhook_refused"]
+    assert [line["event"] for line in logged] == ["webhook_rejected"]
     assert CANARY not in str(logged) + "".join(capsys.readouterr())
 
 
@@ -91,7 +91,7 @@ async def test_a_signed_body_that_is_no_event_is_a_4xx_and_one_line(
         status, logged = await call(desk, body, signed(body, kind))
 
         assert 400 <= status < 500, body[:40]
-        assert [line["event"] for line in logged] == ["webhook_refused"], body[:40]
+        assert [line["event"] for line in logged] == ["webhook_rejected"], body[:40]
 
 
 @pytest.mark.slow

@@ -129,11 +129,11 @@ async def test_an_outcome_that_failed_twenty_times_is_given_up_and_no_door_ends(
     api.malformed.add("chat.postMessage")
     await harness.client.xclaim(stream, "workers", "lost", 0, [result.entry_id], retrycount=17)
     async with slack_desk(harness, api, lease_seconds=0.2) as desk:
-        await until(lambda: desk.door.tally.counts.get("given_up"))
+        await until(lambda: desk.door.tally.counts.get("delivery_abandoned"))
         await acknowledged(harness, "slack")
 
-    assert desk.door.tally.counts["given_up"] == 1
-    assert 0 < desk.door.tally.counts["failed"] <= 2
+    assert desk.door.tally.counts["delivery_abandoned"] == 1
+    assert 0 < desk.door.tally.counts["delivery_failed"] <= 2
 
 
 async def test_anybody_in_the_thread_may_press_an_option_also_after_a_restart_once(

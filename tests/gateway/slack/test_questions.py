@@ -127,7 +127,7 @@ async def test_thumbs_are_kept_and_thanked_for(desk: SlackHarness) -> None:
     await until(lambda: desk.api.whispers)
     question = desk.door.name_question(f"T1:C1:{event['ts']}", event["ts"])
     kept = StoredConversations(desk.harness.client, shards=1, ttl_seconds=600)
-    assert (await kept.feedback(question))[event["ts"]].thumb == "up"
+    assert (await kept.feedback(question))[event["ts"]].rating == "up"
     assert desk.api.whispers[0]["text"] == TEXTS.text("push_thanks", "en")
 
 

@@ -36,7 +36,7 @@ async def test_a_wrong_secret_is_refused_in_one_line(desk: TelegramHarness, secr
     status, logged = await call(desk, CANARY.encode(), headers)
 
     assert status == 401
-    assert [line["event"] for line in logged] == ["webhook_refused"]
+    assert [line["event"] for line in logged] == ["webhook_rejected"]
 
 
 async def test_who_cannot_be_telegram_is_refused_before_the_body_is_read(
@@ -58,7 +58,7 @@ async def test_a_body_that_is_no_update_is_a_4xx_and_one_line(desk: TelegramHarn
         status, logged = await call(desk, body, {HEADER: SECRET})
 
         assert 400 <= status < 500, body[:40]
-        assert [line["event"] for line in logged] == ["webhook_refused"], body[:40]
+        assert [line["event"] for line in logged] == ["webhook_rejected"], body[:40]
 
 
 @pytest.mark.slow

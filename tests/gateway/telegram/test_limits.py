@@ -138,7 +138,7 @@ async def test_a_limit_of_an_hour_is_kept_by_all_doors_and_holds_back_nobody_els
         await harness.client.delete(f"rd:push:telegram:pace:group%3A{GROUP}")
         await all_answered(harness, api, {GROUP: 1, **dict.fromkeys(range(10, 14), 1)})
 
-    assert all("given_up" not in counts for counts in counted)
+    assert all("delivery_abandoned" not in counts for counts in counted)
 
 
 def edits(api: BotApi, chat: int) -> int:
@@ -146,7 +146,7 @@ def edits(api: BotApi, chat: int) -> int:
 
 
 def failures(counted: list[dict[str, int]]) -> int:
-    return sum(counts.get("failed", 0) for counts in counted)
+    return sum(counts.get("delivery_failed", 0) for counts in counted)
 
 
 async def entries(harness: WorkerHarness) -> list[Any]:

@@ -112,15 +112,15 @@ async def test_what_telegram_could_not_show_twenty_times_is_given_up_and_no_door
     api.malformed.add("editMessageText")
     await harness.client.xclaim(STREAM, "workers", "lost", 0, [result.entry_id], retrycount=17)
     async with telegram_desk(harness, api, lease_seconds=0.2) as desk:
-        await until(lambda: desk.door.tally.counts.get("given_up"))
+        await until(lambda: desk.door.tally.counts.get("delivery_abandoned"))
         await acknowledged(harness, "telegram")
         api.malformed.clear()
         async with harness.open():
             await desk.say("And now?", id_=2)
             await until(lambda: any(ANSWER in text for text in api.texts(7)))
 
-    assert desk.door.tally.counts["given_up"] == 1
-    assert 0 < desk.door.tally.counts["failed"] <= 2
+    assert desk.door.tally.counts["delivery_abandoned"] == 1
+    assert 0 < desk.door.tally.counts["delivery_failed"] <= 2
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ async def test_who_blocks_the_bot_is_given_up_at_once_and_nobody_else_waits(
             await answered(desk)
 
         question = desk.door.name_question("8:0", str(lost["message"]["message_id"]))
-        assert desk.door.tally.counts == {"given_up": 1, "answered": 1}
+        assert desk.door.tally.counts == {"delivery_abandoned": 1, "answered": 1}
         assert "done" in await desk.door.memory.fields(question)  # nobody types for it
         assert await desk.door.memory.open_messages(question) == {}
     tried = [told for told in api.called("editMessageText") if told["chat_id"] == "8"]

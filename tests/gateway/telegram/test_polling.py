@@ -150,9 +150,9 @@ async def test_two_processes_that_both_poll_take_in_each_update_once_and_either_
                 await answered(harness, api, 2)
 
     said = [line["event"] for line in logged]
-    assert said.count("another_process_polls") == 2  # each once a minute
+    assert said.count("polling_conflict") == 2  # each once a minute
     assert "polling_failed" not in said
-    assert "beside_failed" not in said
+    assert "background_task_failed" not in said
 
 
 async def test_an_old_update_that_comes_again_after_a_restart_is_answered_once(
@@ -194,8 +194,8 @@ async def test_an_update_that_nobody_can_read_does_not_keep_those_after_it(
 @pytest.mark.parametrize(
     ("refusal", "event"),
     [
-        (RefusedError(409, HOOKED), "webhook_is_set"),
-        (RefusedError(409, "Conflict: terminated by other getUpdates"), "another_process_polls"),
+        (RefusedError(409, HOOKED), "polling_blocked_by_webhook"),
+        (RefusedError(409, "Conflict: terminated by other getUpdates"), "polling_conflict"),
     ],
 )
 async def test_who_gets_the_updates_instead_is_told_in_one_line_of_a_terminal(

@@ -225,7 +225,7 @@ async def test_a_thumb_down_can_say_why(http_server: HttpServerFixture, come: Co
     assert await down.get_attribute("aria-pressed") == "true"
     told = await _read(shown, http_server)
     [message] = told["messages"]
-    assert message["feedback"]["thumb"] == "down"
+    assert message["feedback"]["rating"] == "down"
     assert message["feedback"]["reason"] == "It misses a step."
 
 

@@ -311,7 +311,7 @@ def test_a_dead_letter_is_shown_run_again_whole_and_dropped(served: Run, library
     assert fresh.startswith(f"{original}-retry-")
     entries = _finished(fresh, served)
     assert entries[0]["fields"]["retry_of"] == original
-    assert entries[1]["fields"]["after"] == "start"
+    assert entries[1]["fields"]["stage"] == "start"
     assert (entries[-1]["kind"], entries[-1]["fields"]["outcome"]) == ("finished", "answered")
 
     assert served("dead", "drop", letter["id"]).out == f"dropped {letter['id']}\n"
