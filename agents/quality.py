@@ -1,47 +1,58 @@
 """Checks every claim of an answer against the source it cites, before the answer leaves.
 
-The score is `0.5 * grounded + 0.35 * completeness + 0.15 * language`: the share of supported
-claims, how far the question is met, and 1 or 0 for the user's language. An answer with a claim that
-is not supported scores at most 0.69 times its grounded share; without a judge no claim counts as
-supported, and the score is 0. Neither can pass for approved.
+A claim that is not supported is taken out, and the rest of the answer goes. The score of what
+goes is `0.5 * grounded + 0.35 * completeness + 0.15 * language`: the share of supported claims,
+how far the question is met, and 1 or 0 for the user's language. An answer of which nothing may go
+scores at most 0.69 times its grounded share, and cannot pass for approved.
 """
 
 import asyncio
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 from pydantic import BaseModel, Field
 
 from agents.agent import Agent
-from citations.citing import evidence_of, is_lead
-from citations.claims import Unit, UnitKind, citations, marker, split_units, without_citations
+from citations.citing import remove_units
+from citations.claims import without_citations
 from citations.feedback import complaints
-from citations.links import Allowed, keep_links, plain_line
+from citations.links import keep_links
 from citations.sources import collect_allowed, references_of
 from envelope.conversation import ClarificationReason
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import ClaimCheck, SourceReference, SourceUsed, ValidationResult
-from llm.answer_checks.leads import stands_in
+from llm.answer_checks.claims import (
+    CheckedAnswer,
+    CheckedClaim,
+    collect_claims,
+    references_by_number,
+    text_of,
+)
+from llm.answer_checks.missing import check_missing
 from llm.errors import ModelError
-from llm.offline.support import foreign_facts, support
+from llm.offline.model import OfflineModel
+from llm.offline.support import support
 from llm.port import Model
-from llm.tasks.judge import TASK, Claim, ClaimVerdict, Inputs, Output
+from llm.tasks.judge import TASK, Claim, ClaimVerdict, Inputs, JudgedSource, Output
 
 GROUNDED_WEIGHT, COMPLETE_WEIGHT, LANGUAGE_WEIGHT = 0.5, 0.35, 0.15
 UNGROUNDED_MOST = 0.69
-LEAST_SUPPORT = 0.3
-"""Below this share of its words in the cited text, no verdict makes a claim supported."""
-_SHOWN_FACTS = 4
+ENOUGH_CLAIMS = 0.5
+"""The share of an answer's claims that must be left, or the answer is written once more."""
+ENOUGH_COMPLETENESS = 0.5
 _SURE_OF_LANGUAGE = 40
-_FRAME_BLOCKS = 4
-_FENCE = re.compile(r"\s*(?:`{3,}|~{3,})")
 
 Decision = Literal["approve", "research", "regenerate"]
 LanguageOf = Callable[[str], str | None]
-"""Tells the language of a text, ISO 639-1, or None when it cannot."""
+"""Returns the language of a text, ISO 639-1, or None when it cannot tell."""
+
+
+class QualityTexts(Protocol):
+    """Fixed texts by key, in the user's language."""
+
+    def text(self, key: str, language: str, **values: str) -> str: ...
 
 
 class Reads(BaseModel, frozen=True):
@@ -55,11 +66,14 @@ class Reads(BaseModel, frozen=True):
     language: str = "en"
     attempt: int = 0
     assumption: str = ""
+    missing: str = ""
 
 
 class Writes(BaseModel, frozen=True):
-    """The score, what is to be done, and what was found about each claim."""
+    """The score, what is to be done, what was found about each claim, and what may leave."""
 
+    response: str = ""
+    sources_used: tuple[SourceUsed, ...] = ()
     quality_score: float = Field(ge=0, le=1)
     quality_decision: Decision
     quality_analysis: str
@@ -70,89 +84,143 @@ class Writes(BaseModel, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class _Checked:
-    """A claim, what it cites, and what the checks without a model say of it."""
+class _Judgement:
+    """What a judge said, the claims it said it of, and who it was."""
 
-    text: str
-    cites: tuple[int, ...]
-    evidence: str
-    foreign: bool
-    known: bool
-    fault: str
+    claims: Sequence[CheckedClaim]
+    checks: tuple[ClaimCheck, ...]
+    output: Output
+    judge: str
+    language_matches: bool
+
+    @property
+    def failed(self) -> list[CheckedClaim]:
+        pairs = zip(self.claims, self.checks, strict=True)
+        return [claim for claim, check in pairs if not check.supported]
+
+    @property
+    def share_left(self) -> float:
+        """The share of the claims that cite something which are supported."""
+        pairs = list(zip(self.claims, self.checks, strict=True))
+        citing = [check.supported for claim, check in pairs if claim.cites or claim.is_hard]
+        return sum(citing) / len(citing) if citing else 0.0
 
 
 class QualityAgent(Agent[Reads, Writes]):
-    """Approve only what is shown to stand in its sources.
+    """Lets go only what is shown to stand in its sources.
 
-    Links, citations, numbers, identifiers and words are checked without a model, then the model
-    judges on top. A judge that fails, or whose verdicts do not fit the claims, approves nothing.
+    Links, citations, numbers, identifiers and words are checked without a model; what these checks
+    find is evidence for the judge. When the judge fails, or gives no verdict on a claim, the
+    offline judge decides.
     """
 
     role = Role.QUALITY
     reads = Reads
     writes = Writes
 
-    def __init__(self, *, model: Model, language_of: LanguageOf | None = None) -> None:
+    def __init__(
+        self, *, model: Model, texts: QualityTexts, language_of: LanguageOf | None = None
+    ) -> None:
         self._model = model
+        self._offline = OfflineModel()
+        self._texts = texts
         self._language_of = language_of
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
-        # Beside the event loop: a very long answer must not keep the others waiting.
-        claims = await asyncio.to_thread(_claims, reads)
+        answer = _answer(reads)
+        # In a thread: a very long answer must not block the event loop.
+        claims = await asyncio.to_thread(collect_claims, answer)
         if not claims:
             return Wrote(_nothing_claimed())
+        judgement = await self._judge(reads, claims)
+        return Wrote(await asyncio.to_thread(self._make_writes, reads, judgement))
+
+    async def _judge(self, reads: Reads, claims: Sequence[CheckedClaim]) -> _Judgement:
+        inputs = _inputs(reads, claims)
         try:
-            given = await self._model.ask(TASK, _inputs(reads, claims), skip=0)
+            given = await self._model.ask(TASK, inputs, skip=0)
+            output, judge = given.output, given.model
         except ModelError as error:
-            return Wrote(
-                self._report_missing_verdict(reads, claims, f"{type(error).__name__}: {error}")
-            )
-        verdicts = {verdict.number: verdict for verdict in given.output.verdicts}
-        if set(verdicts) != set(range(1, len(claims) + 1)):
-            told = f"{given.model}: expected {len(claims)} verdicts, found {sorted(verdicts)}"
-            return Wrote(self._report_missing_verdict(reads, claims, told))
-        return Wrote(self._combine_verdicts(reads, claims, given.output, given.model))
-
-    def _combine_verdicts(
-        self, reads: Reads, claims: Sequence[_Checked], output: Output, judge: str
-    ) -> Writes:
-        verdicts = {verdict.number: verdict for verdict in output.verdicts}
+            output = (await self._offline.ask(TASK, inputs)).output
+            judge = f"{self._offline.name}, because: {type(error).__name__}: {error}"
+        verdicts = _collect_verdicts(output)
+        if not set(range(1, len(claims) + 1)) <= set(verdicts):
+            offline = _collect_verdicts((await self._offline.ask(TASK, inputs)).output)
+            verdicts = {**offline, **verdicts}
         checks = tuple(_check(claim, verdicts[n]) for n, claim in enumerate(claims, start=1))
-        in_language = output.language_matches and self._in_language(reads, claims)
-        result = _result(claims, checks, output.completeness, judge, in_language=in_language)
+        matches = output.language_matches and self._is_in_language(reads, claims)
+        return _Judgement(claims, checks, output, judge, matches)
+
+    def _make_writes(self, reads: Reads, judgement: _Judgement) -> Writes:
+        result = _result(judgement)
+        analysis = _analysis(judgement, reads.language)
+        left = judgement.share_left
+        if left == 0.0:
+            unfounded = result.model_copy(update={"grounded": False})
+            return Writes(
+                quality_score=score(unfounded, grounded_share=0.0),
+                quality_decision="regenerate",
+                quality_analysis=analysis,
+                validation_result=unfounded,
+            )
+        kept = _without_failed(reads, judgement)
+        salvaged = result.model_copy(
+            update={
+                "grounded": True,
+                "citations_valid": True,
+                "completeness": result.completeness * left,
+            }
+        )
         writes = Writes(
-            quality_score=score(result),
-            quality_decision=_decision(result, output),
-            quality_analysis=_analysis(result, output, reads.language),
-            validation_result=result,
+            response=self._add_missing(kept.text, reads, judgement),
+            sources_used=kept.used,
+            quality_score=score(salvaged, grounded_share=1.0),
+            quality_decision=_decide(judgement, reads.attempt),
+            quality_analysis=analysis,
+            validation_result=salvaged,
         )
-        return _asking(writes, output)
+        return _ask_user(writes, judgement.output)
 
-    def _report_missing_verdict(self, reads: Reads, claims: Sequence[_Checked], why: str) -> Writes:
-        checks = tuple(_check(claim, None) for claim in claims)
-        in_language = self._in_language(reads, claims)
-        result = _result(claims, checks, 0.0, f"none: {why}", in_language=in_language)
-        failed = [claim.text for claim in claims if claim.fault]
-        return Writes(
-            quality_score=score(result),
-            quality_decision="regenerate",
-            quality_analysis=complaints(f"The answer could not be judged ({why}).", failed, ()),
-            validation_result=result,
-        )
+    def _add_missing(self, text: str, reads: Reads, judgement: _Judgement) -> str:
+        """Return the answer above what the documents do not say."""
+        told = [reads.missing] if reads.missing else _missing_of(judgement)
+        if not told:
+            return text
+        context = "\n".join(text_of(one, reads.search_context) for one in reads.source_references)
+        said = f"{reads.canonical_question}\n{context}"
+        shown = [line for line in (check_missing(part, said) for part in told) if line]
+        if not shown:
+            return f"{text}\n\n{self._look_up_text('missing_something', reads.language)}"
+        missing = "; ".join(shown).rstrip(".")
+        return f"{text}\n\n{self._look_up_text('missing_part', reads.language, missing=missing)}"
 
-    def _in_language(self, reads: Reads, claims: Sequence[_Checked]) -> bool:
-        """Tell whether the answer is in the user's language; quotations in another may stand."""
+    def _look_up_text(self, key: str, language: str, **values: str) -> str:
+        """Return a fixed text on one line: it cannot open a list or a fence."""
+        return " ".join(self._texts.text(key, language, **values).split())
+
+    def _is_in_language(self, reads: Reads, claims: Sequence[CheckedClaim]) -> bool:
+        """Return whether the answer is in the user's language; quotations in another may stand."""
         if self._language_of is None:
             return True
-        own = " ".join(without_citations(c.text) for c in claims if not _is_quoted(c))
+        own = " ".join(without_citations(c.text) for c in claims if not c.is_quoted)
         if len(own) < _SURE_OF_LANGUAGE:
             return True
         return self._language_of(own) in (None, reads.language)
 
 
-def score(result: ValidationResult) -> float:
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """What is left of an answer, and the sources that it still cites."""
+
+    text: str
+    used: tuple[SourceUsed, ...]
+
+
+def score(result: ValidationResult, *, grounded_share: float | None = None) -> float:
     """Return the score of a validated answer; the formula stands at the top of this file."""
-    share = sum(check.supported for check in result.claims) / max(1, len(result.claims))
+    share = grounded_share
+    if share is None:
+        share = sum(check.supported for check in result.claims) / max(1, len(result.claims))
     full = (
         GROUNDED_WEIGHT * share
         + COMPLETE_WEIGHT * result.completeness
@@ -161,178 +229,146 @@ def score(result: ValidationResult) -> float:
     return full if result.grounded else min(full, UNGROUNDED_MOST * share)
 
 
-def _claims(reads: Reads) -> tuple[_Checked, ...]:
-    """Return what is to be judged: every claim, and what else may not leave."""
-    units = list(split_units(reads.response))
-    used = references_of(reads.sources_used, reads.source_references)
-    allowed = collect_allowed(used, reads.search_context)
-    said = "\n".join((reads.canonical_question, *(_evidence(one, reads) for one in used)))
-    found = (
-        _check_stated_unit(units, place, reads, allowed, said)
-        for place, unit in enumerate(units)
-        if not _is_frame(unit, units, reads) or _leads_elsewhere(unit, allowed)
+def _answer(reads: Reads) -> CheckedAnswer:
+    return CheckedAnswer(
+        text=reads.response,
+        question=reads.canonical_question,
+        context=reads.search_context,
+        references=reads.source_references,
+        used=reads.sources_used,
+        language=reads.language,
+        assumption=reads.assumption,
     )
-    return tuple(claim for claim in found if claim is not None)
 
 
-def _check_stated_unit(
-    units: list[Unit], place: int, reads: Reads, allowed: Allowed, said: str
-) -> _Checked | None:
-    """Return a claim as it is checked; None for what claims nothing and does no harm."""
-    unit = units[place]
-    if _leads_elsewhere(unit, allowed):
-        return _forbidden(unit, "a link or an address that no cited source has")
-    if unit.kind is UnitKind.CITATION:
-        return None
-    if is_lead(unit):
-        return None if stands_in(unit.text, said) else _forbidden(unit, "no source says this")
-    return _check_unit(unit, evidence_of(units, place), reads)
-
-
-def _leads_elsewhere(unit: Unit, allowed: Allowed) -> bool:
-    return bool(keep_links(unit.text, allowed).removed)
-
-
-def _forbidden(unit: Unit, fault: str) -> _Checked:
-    return _Checked(unit.text, citations(unit.text), "", foreign=False, known=True, fault=fault)
-
-
-def _is_frame(unit: Unit, units: Sequence[Unit], reads: Reads) -> bool:
-    """Tell whether a unit is what the desk itself says above an answer.
-
-    That is what it assumed, and that quotations stand in another language.
-    """
-    if unit.block > _FRAME_BLOCKS:
-        return False
-    said = " ".join(other.text for other in units if other.block == unit.block)
-    if citations(said):
-        return False
-    assumed = plain_line(without_citations(reads.assumption))
-    if assumed and assumed in said:
-        return True
-    languages = {source.language for source in reads.sources_used}
-    plain = not any(sign.isdigit() for sign in said)
-    return plain and bool(languages) and reads.language not in languages
-
-
-def _check_unit(unit: Unit, cites: tuple[int, ...], reads: Reads) -> _Checked:
-    cited = _references(cites, reads)
-    evidence = "\n".join(_evidence(reference, reads) for reference in cited)
-    languages = {reference.language for reference in cited} - {None}
-    foreign = bool(languages) and reads.language not in languages
-    known = bool(cites) and len(cited) == len(cites)
-    fault = _fault(unit, evidence, foreign=foreign) if known else "it cites no source of the answer"
-    return _Checked(unit.text, cites, evidence, foreign, known, fault)
-
-
-def _references(cites: tuple[int, ...], reads: Reads) -> list[SourceReference]:
-    used = {source.number: source.chunk_id for source in reads.sources_used}
-    by_chunk = {reference.chunk_id: reference for reference in reads.source_references}
-    found = (by_chunk.get(used.get(number, "")) for number in cites)
-    return [reference for reference in found if reference is not None]
-
-
-def _evidence(reference: SourceReference, reads: Reads) -> str:
-    start, end = reference.span
-    place = " > ".join((reference.title, *reference.crumbs, *reference.heading_path))
-    return f"{place}\n{reads.search_context[start:end]}"
-
-
-def _fault(unit: Unit, evidence: str, *, foreign: bool) -> str:
-    """Return what a check without a model finds wrong with a claim; empty when it is nothing."""
-    if unit.kind is UnitKind.CODE:
-        absent = [line for line in _code_lines(unit.text) if not _stands_in(line, evidence)]
-        return f"code that the source does not have: {absent[0]}" if absent else ""
-    facts = foreign_facts(unit.text, evidence)
-    if facts:
-        return f"not in the source: {', '.join(facts[:_SHOWN_FACTS])}"
-    if not foreign and support(unit.text, evidence) < LEAST_SUPPORT:
-        return "hardly a word of it stands in the source"
-    return ""
-
-
-def _code_lines(fence: str) -> list[str]:
-    return [line for line in fence.split("\n") if line.strip() and not _FENCE.match(line)]
-
-
-def _stands_in(part: str, whole: str) -> bool:
-    return "".join(part.split()) in "".join(whole.split())
-
-
-def _is_quoted(claim: _Checked) -> bool:
-    said = without_citations(claim.text)
-    return _stands_in(said[len(marker(said)) :], claim.evidence)
-
-
-def _inputs(reads: Reads, claims: Sequence[_Checked]) -> Inputs:
+def _inputs(reads: Reads, claims: Sequence[CheckedClaim]) -> Inputs:
     return Inputs(
         question=reads.canonical_question,
         language=reads.language,
         answer=reads.response,
         claims=tuple(
-            Claim(number=number, text=claim.text, evidence=claim.evidence)
+            Claim(
+                number=number,
+                text=claim.text,
+                cites=claim.cites,
+                evidence=claim.evidence,
+                note=claim.fault,
+            )
             for number, claim in enumerate(claims, start=1)
         ),
+        sources=_collect_sources(reads),
         attempt=reads.attempt,
         foreign=all(claim.foreign for claim in claims),
     )
 
 
-def _check(claim: _Checked, verdict: ClaimVerdict | None) -> ClaimCheck:
-    """Return what is found of a claim: supported only when nothing speaks against it."""
-    judged = verdict is not None and verdict.supported
-    own = support(claim.text, claim.evidence)
-    reason = claim.fault or (verdict.reason if verdict is not None else "not judged")
+def _collect_sources(reads: Reads) -> tuple[JudgedSource, ...]:
+    """Return every source that the writer had: first those that the answer cites."""
+    numbered = references_by_number(reads.sources_used, reads.source_references)
+    cited = {reference.chunk_id for reference in numbered.values()}
+    others = [one for one in reads.source_references if one.chunk_id not in cited]
+    numbered |= dict(enumerate(others, start=max(numbered, default=0) + 1))
+    return tuple(
+        JudgedSource(number=number, place=place, text=text)
+        for number, reference in sorted(numbered.items())
+        for place, _, text in [text_of(reference, reads.search_context).partition("\n")]
+    )
+
+
+def _collect_verdicts(output: Output) -> dict[int, ClaimVerdict]:
+    """Return the verdicts by claim; of two on one claim, the one against it."""
+    found: dict[int, ClaimVerdict] = {}
+    for verdict in output.verdicts:
+        if verdict.number not in found or not verdict.supported:
+            found[verdict.number] = verdict
+    return found
+
+
+def _check(claim: CheckedClaim, verdict: ClaimVerdict) -> ClaimCheck:
+    """Return what is found of a claim; a hard fault rules it out whatever the verdict is."""
+    is_ruled_out = claim.is_hard and bool(claim.fault)
+    supported = verdict.supported and not is_ruled_out
+    noted = claim.fault if not supported else ""
     return ClaimCheck(
         claim=claim.text,
         citations=claim.cites,
-        supported=judged and not claim.fault,
-        support=own if verdict is None else verdict.support,
-        reason=reason,
+        supported=supported,
+        support=min(verdict.support, support(claim.text, claim.evidence))
+        if is_ruled_out
+        else verdict.support,
+        reason="; ".join(dict.fromkeys(filter(None, (noted, verdict.reason)))),
     )
 
 
-def _result(
-    claims: Sequence[_Checked],
-    checks: tuple[ClaimCheck, ...],
-    completeness: float,
-    judge: str,
-    *,
-    in_language: bool,
-) -> ValidationResult:
+def _result(judgement: _Judgement) -> ValidationResult:
     return ValidationResult(
-        claims=checks,
-        citations_valid=all(claim.known for claim in claims),
-        language_matches=in_language,
-        completeness=completeness,
-        grounded=all(check.supported for check in checks),
-        judge=judge,
+        claims=judgement.checks,
+        citations_valid=all(claim.known for claim in judgement.claims),
+        language_matches=judgement.language_matches,
+        completeness=judgement.output.completeness,
+        grounded=all(check.supported for check in judgement.checks),
+        judge=judgement.judge,
     )
 
 
-def _decision(result: ValidationResult, output: Output) -> Decision:
+def _without_failed(reads: Reads, judgement: _Judgement) -> _Kept:
+    """Return the answer without the claims that failed, its sources numbered anew."""
+    out = {place for claim in judgement.failed for place in claim.places}
+    if not out:
+        return _Kept(reads.response, reads.sources_used)
+    kept = remove_units(reads.response, out)
+    by_number = {source.number: source for source in reads.sources_used}
+    used = tuple(
+        by_number[number].model_copy(update={"number": shown})
+        for shown, number in enumerate(kept.order, start=1)
+        if number in by_number
+    )
+    references = references_of(used, reads.source_references)
+    # A link to the page of a source that went with its claims goes, too.
+    safe = keep_links(kept.text, collect_allowed(references, reads.search_context))
+    return _Kept(safe.text, used)
+
+
+def _decide(judgement: _Judgement, attempt: int) -> Decision:
+    """Return what becomes of an answer of which something is left."""
+    output, is_first = judgement.output, attempt == 0
     if output.decision == "research":
         return "research"
-    if output.decision == "approve" and result.grounded and result.language_matches:
-        return "approve"
-    return "regenerate"
+    if not judgement.language_matches:
+        return "regenerate"
+    if judgement.share_left < ENOUGH_CLAIMS and is_first:
+        return "regenerate"
+    wants_another = output.decision == "regenerate" and not judgement.failed
+    if wants_another and output.completeness < ENOUGH_COMPLETENESS and is_first:
+        return "regenerate"
+    return "approve"
 
 
-def _analysis(result: ValidationResult, output: Output, language: str) -> str:
-    faults = [check for check in result.claims if not check.supported]
-    said = [output.analysis, *dict.fromkeys(check.reason for check in faults)]
-    if not result.language_matches:
+def _missing_of(judgement: _Judgement) -> Iterable[str]:
+    """Return what a judge misses in an answer that is far from complete; rules cannot tell."""
+    is_far = judgement.output.completeness < ENOUGH_COMPLETENESS
+    by_rules = judgement.judge.startswith(OfflineModel.name)
+    return judgement.output.missing if is_far and not by_rules else ()
+
+
+def _analysis(judgement: _Judgement, language: str) -> str:
+    faults = [check for check in judgement.checks if not check.supported]
+    said = [judgement.output.analysis, *dict.fromkeys(check.reason for check in faults)]
+    if not judgement.language_matches:
         said.append(f"the answer is not in the language {language!r}")
+    if judgement.judge.startswith(f"{OfflineModel.name}, "):
+        said.append(f"judged by {judgement.judge}")
     told = "; ".join(part for part in said if part)
-    return complaints(told, [check.claim for check in faults], output.missing)
+    return complaints(told, [check.claim for check in faults], judgement.output.missing)
 
 
-def _asking(writes: Writes, output: Output) -> Writes:
+def _ask_user(writes: Writes, output: Output) -> Writes:
     """Return `writes` with a question back, when the judge says that only the user can tell."""
     if output.decision != "clarify":
         return writes
     return writes.model_copy(
         update={
+            "quality_decision": "regenerate",
             "needs_clarification": True,
             "clarification_reason": ClarificationReason.QUALITY_INSUFFICIENT,
             "clarification_message": ", ".join(output.missing) or output.analysis,

@@ -9,13 +9,14 @@ from pydantic import BaseModel, Field
 from agents.agent import Agent
 from citations.citing import Cited, keep_cited
 from citations.claims import citations, without_citations
-from citations.feedback import complaints, parse_unsupported
+from citations.feedback import parse_unsupported
 from citations.links import keep_links, plain_line
 from citations.sources import collect_allowed, references_of, with_addresses
 from envelope.conversation import ClarificationReason, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import SourceReference, SourceUsed
+from llm.answer_checks.attribution import Attribution
 from llm.answer_checks.leads import stands_in
 from llm.errors import ModelError
 from llm.port import Model, ModelAnswer
@@ -23,7 +24,7 @@ from llm.tasks.respond import TASK, Inputs, Output, PromptSource
 
 CONTEXT_LINE = "{{search_context}}"
 OFFLINE = "offline"
-_UNCITED = "Every claim needs the number of a source that was given; these had none."
+_UNCITED = "expected sentences that a source says, found none in the answer"
 _REASONS = {
     "insufficient_context": ClarificationReason.INSUFFICIENT_CONTEXT,
     "missing_details": ClarificationReason.MISSING_DETAILS,
@@ -58,6 +59,7 @@ class Writes(BaseModel, frozen=True):
     response: str = ""
     sources_used: tuple[SourceUsed, ...] = ()
     removed_links: tuple[str, ...] = ()
+    missing: str = ""
     generation_confidence: float = Field(default=0.0, ge=0, le=1)
     generation_error: str = ""
     answer_model: str = ""
@@ -76,11 +78,12 @@ class _Draft:
 
 
 class ResponseAgent(Agent[Reads, Writes]):
-    """Write the answer; nothing leaves without the source that says it.
+    """Writes the answer; nothing leaves without the source that says it.
 
-    A claim without a source that was given costs the model one more try, and is then dropped. Links
-    go to the pages of cited sources alone: see `citations.links`. After
-    a failure without a judge's complaint the attempt asks a model further down the chain.
+    The model is asked once. A claim without a citation gets the number of the source that says it,
+    or is dropped; an answer of which nothing is left is an error of the model. Links go to the
+    pages of cited sources alone: see `citations.links`. After a failure without a judge's complaint
+    the attempt asks a model further down the chain.
     """
 
     role = Role.RESPONSE
@@ -103,17 +106,8 @@ class ResponseAgent(Agent[Reads, Writes]):
 
     async def _draft(self, reads: Reads, inputs: Inputs) -> _Draft:
         skip = 0 if reads.quality_analysis else reads.attempt
-        first = await self._ask_model(reads, inputs, skip)
-        if not first.kept.dropped or first.given.output.status != "answered":
-            return first
-        told = complaints(_UNCITED, first.kept.dropped, ())
-        again = inputs.model_copy(update={"analysis": f"{inputs.analysis}\n{told}".strip()})
-        second = await self._ask_model(reads, again, skip)
-        return second if _is_better(second, first) else first
-
-    async def _ask_model(self, reads: Reads, inputs: Inputs, skip: int) -> _Draft:
         given = await self._model.ask(TASK, inputs, skip=skip)
-        # Beside the event loop: a very long answer must not keep the others waiting.
+        # In a thread: a very long answer must not block the event loop.
         return await asyncio.to_thread(_check_draft, given, reads, inputs)
 
     def _make_writes(self, draft: _Draft, reads: Reads) -> Writes:
@@ -121,7 +115,7 @@ class ResponseAgent(Agent[Reads, Writes]):
         if output.status != "answered":
             return _asks(output.status, output.missing)
         if not kept.claims:
-            return _asks("insufficient_context", output.missing)
+            return _report_no_claims(output.missing, draft.given.model)
         references, context = reads.source_references, reads.search_context
         used = _select_used(kept.order, references)
         share = kept.claims / (kept.claims + len(kept.dropped))
@@ -131,6 +125,7 @@ class ResponseAgent(Agent[Reads, Writes]):
             response=self._add_notices(safe.text, used, draft.given.model, reads),
             sources_used=with_addresses(used, references, context, safe.text),
             removed_links=(*draft.removed, *safe.removed),
+            missing=output.missing,
             generation_confidence=output.confidence * share,
             answer_model=draft.given.model,
         )
@@ -164,10 +159,14 @@ def _check_draft(given: ModelAnswer[Output], reads: Reads, inputs: Inputs) -> _D
     used = [source for source in inputs.sources if source.number in numbers]
     places, texts = (source.place for source in used), (source.text for source in used)
     said = "\n".join((inputs.question, *places, *texts))
-    known = {source.number for source in inputs.sources}
-    return _Draft(
-        given, keep_cited(safe.text, known, lambda lead: stands_in(lead, said)), safe.removed
+    kept = keep_cited(
+        safe.text,
+        {source.number for source in inputs.sources},
+        may_lead=lambda lead: stands_in(lead, said),
+        find_source=Attribution(inputs.sources).find,
+        may_frame=lambda sentence: stands_in(sentence, said),
     )
+    return _Draft(given, kept, safe.removed)
 
 
 def _inputs(reads: Reads) -> Inputs:
@@ -205,14 +204,6 @@ def _without_context_line(prompt: str) -> str:
     return "\n".join(line for line in prompt.split("\n") if line != CONTEXT_LINE)
 
 
-def _is_better(second: _Draft, first: _Draft) -> bool:
-    if second.given.output.status != "answered":
-        return not first.kept.claims
-    return bool(second.kept.claims) and (
-        len(second.kept.dropped) < len(first.kept.dropped) or not first.kept.claims
-    )
-
-
 def _select_used(
     order: tuple[int, ...], references: tuple[SourceReference, ...]
 ) -> tuple[SourceUsed, ...]:
@@ -223,6 +214,13 @@ def _select_used(
         )
         for shown, given in enumerate(order, start=1)
     )
+
+
+def _report_no_claims(missing: str, model: str) -> Writes:
+    """Return what the model says is missing, else its failure to name sources."""
+    if missing:
+        return _asks("insufficient_context", missing)
+    return Writes(generation_error=f"{model}: {_UNCITED}", answer_model=model)
 
 
 def _asks(status: str, missing: str) -> Writes:

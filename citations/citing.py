@@ -1,14 +1,43 @@
-"""Keeps of an answer what it can show a source for, numbered as the reader meets the sources."""
+"""Keeps the parts of an answer that have a source, numbered in the order in which they are cited.
 
-from collections.abc import Callable, Collection
+A citation covers more than the sentence that carries it:
+
+| where the citation stands                              | what it covers                      |
+|--------------------------------------------------------|-------------------------------------|
+| in a later sentence of the same paragraph              | the sentences before it             |
+| in a later item of the same list                       | the items before it                 |
+| on a line below a paragraph, a list, a table or code   | the whole block                     |
+| in a line with a colon above a list or a table         | the list or the table               |
+| in the sentence before code                            | the code                            |
+
+A sentence that cited only sources that nobody gave is covered by nothing.
+"""
+
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
-from citations.claims import Unit, UnitKind, citations, only_known, split_units, with_citations
+from citations.claims import (
+    Unit,
+    UnitKind,
+    citations,
+    marker,
+    only_known,
+    split_units,
+    with_citations,
+    without_citations,
+)
+from citations.yes_no import is_yes_or_no
 
 _LEADS = (":", "\uff1a")
+_WRAPPED = (UnitKind.CODE, UnitKind.TABLE)
+_COVERED_BY_A_LEAD = (UnitKind.ITEM, UnitKind.TABLE, UnitKind.CODE)
 LONGEST_HEADING = 100
 LONGEST_LEAD = 200
-"""In characters; what is longer states something."""
+"""In characters; a longer heading or lead is treated as a statement."""
+
+FindSource = Callable[[str], int | None]
+"""Returns the number of the source that says a sentence; None where no source does."""
+Allows = Callable[[str], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,25 +54,72 @@ class Cited:
     dropped: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class _CitedUnits:
+    """The units of an answer, and for each what it cites and which unit carries the citation."""
+
+    units: Sequence[Unit]
+    cites: Sequence[tuple[int, ...]]
+    marks: Sequence[int | None]
+
+
 def keep_cited(
-    answer: str, known: Collection[int], may_lead: Callable[[str], bool] = lambda lead: True
+    answer: str,
+    known: Collection[int],
+    may_lead: Allows = lambda lead: True,
+    find_source: FindSource = lambda claim: None,
+    may_frame: Allows = lambda sentence: False,
 ) -> Cited:
     """Return what is left of `answer` when only `known` sources may be cited.
 
-    Of headings and leads stays what `may_lead`: nobody checks them afterwards.
+    A heading or a lead stays where `may_lead` allows it. A sentence without a citation gets the
+    one that `find_source` returns for it; a mere yes or no belongs to the sentence after it. The
+    first and the last sentence, and one above a list or code, need no source where `may_frame`
+    allows them.
     """
-    units = [_clean(unit, known) for unit in split_units(answer)]
-    kept = _select_kept([unit for unit in units if not is_lead(unit) or may_lead(unit.text)])
-    order = tuple(dict.fromkeys(n for unit in kept for n in _cites(unit)))
-    shown = {number: place for place, number in enumerate(order, start=1)}
-    claims = [unit for unit in kept if _states(unit)]
-    staying = {id(unit) for unit in kept}
-    return Cited(
-        text=_laid_out(kept, shown),
-        order=order,
-        claims=len(claims),
-        dropped=tuple(unit.text for unit in units if _states(unit) and id(unit) not in staying),
-    )
+    written = split_units(answer)
+    units = [_clean(unit, known) for unit in written]
+    strayed = {
+        place
+        for place, unit in enumerate(units)
+        if not _own(unit) and _own(written[place]) and unit.kind is not UnitKind.CITATION
+    }
+    draft = _find_sources(_make_draft(units, strayed), strayed, find_source)
+    allowed = {
+        place
+        for place, unit in enumerate(units)
+        if unit.text and (not is_lead(unit) or may_lead(unit.text))
+    }
+    frames = {
+        place
+        for place, unit in enumerate(units)
+        if place not in strayed and is_frame(draft.units, draft.cites, place)
+        if may_frame(unit.text)
+    }
+    return _keep(draft, allowed, frames)
+
+
+def remove_units(answer: str, places: Collection[int]) -> Cited:
+    """Return `answer` without the units at `places`, in the order of `split_units`."""
+    units = split_units(answer)
+    everywhere = range(len(units))
+    return _keep(_make_draft(units, ()), set(everywhere).difference(places), everywhere)
+
+
+def cite_units(units: Sequence[Unit]) -> tuple[tuple[int, ...], ...]:
+    """Return for each unit what it cites, also by a citation that covers it."""
+    return tuple(_make_draft(units, ()).cites)
+
+
+def is_frame(units: Sequence[Unit], cites: Sequence[tuple[int, ...]], place: int) -> bool:
+    """Return whether an uncited sentence introduces or closes an answer, a list or code."""
+    unit = units[place]
+    if unit.kind is not UnitKind.SENTENCE or cites[place] or not unit.text:
+        return False
+    is_plain = len(unit.text) <= LONGEST_LEAD and "`" not in unit.text
+    following = units[place + 1].kind if place + 1 < len(units) else None
+    introduces = place == 0 or following in _COVERED_BY_A_LEAD
+    return is_plain and (introduces or following is None) and not is_lead(unit)
 
 
 def is_lead(unit: Unit) -> bool:
@@ -61,15 +137,75 @@ def is_lead(unit: Unit) -> bool:
     )
 
 
-def evidence_of(units: list[Unit], place: int) -> tuple[int, ...]:
-    """Return what the unit at `place` cites; code and tables also by the line after or before."""
-    unit = units[place]
-    own = _cites(unit)
-    if own or unit.kind not in (UnitKind.CODE, UnitKind.TABLE):
-        return own
-    if place + 1 < len(units) and units[place + 1].kind is UnitKind.CITATION:
-        return citations(units[place + 1].text)
-    return _cites(units[place - 1]) if place and unit.kind is UnitKind.CODE else ()
+def is_bare_yes_or_no(unit: Unit) -> bool:
+    """Return whether a unit is an uncited "Yes." or "No.", which the sentence after it explains."""
+    return unit.kind is UnitKind.SENTENCE and not _own(unit) and is_yes_or_no(unit.text)
+
+
+def _make_draft(units: Sequence[Unit], strayed: Collection[int]) -> _CitedUnits:
+    marks: list[int | None] = [place if _own(unit) else None for place, unit in enumerate(units)]
+    _cover_upwards(units, marks, strayed)
+    _cover_downwards(units, marks, strayed)
+    cites = [() if mark is None else _own(units[mark]) for mark in marks]
+    return _CitedUnits(units, cites, marks)
+
+
+def _cover_upwards(
+    units: Sequence[Unit], marks: list[int | None], strayed: Collection[int]
+) -> None:
+    """Give sentences and items the citation that follows in their block, or on the line below."""
+    mark, block = None, -1
+    for place in range(len(units) - 1, -1, -1):
+        unit = units[place]
+        if unit.kind is UnitKind.CITATION:
+            mark, block = place, -1
+            continue
+        block = unit.block if block < 0 else block
+        if unit.block != block or unit.kind is UnitKind.HEADING:
+            mark, block = None, unit.block
+        if marks[place] is not None:
+            mark = None if unit.kind in _WRAPPED else place
+        elif mark is not None and place not in strayed:
+            marks[place] = mark
+
+
+def _cover_downwards(
+    units: Sequence[Unit], marks: list[int | None], strayed: Collection[int]
+) -> None:
+    """Give a list, a table or code the citation of the sentence that leads to it."""
+    lead: int | None = None
+    for place, unit in enumerate(units):
+        before = units[place - 1] if place else None
+        if unit.kind not in _COVERED_BY_A_LEAD:
+            lead = None
+            continue
+        if before is not None and before.kind is UnitKind.SENTENCE and _own(before):
+            lead = place - 1 if unit.kind is UnitKind.CODE or _leads_over(before) else None
+        elif before is not None and before.block != unit.block:
+            lead = None
+        if marks[place] is None and lead is not None and place not in strayed:
+            marks[place] = lead
+
+
+def _leads_over(unit: Unit) -> bool:
+    return without_citations(unit.text).rstrip().rstrip("*_.").rstrip().endswith(_LEADS)
+
+
+def _find_sources(
+    draft: _CitedUnits, strayed: Collection[int], find_source: FindSource
+) -> _CitedUnits:
+    cites = list(draft.cites)
+    for place, unit in enumerate(draft.units):
+        is_statement = unit.kind in (UnitKind.SENTENCE, UnitKind.ITEM) and unit.text
+        if cites[place] or not is_statement or place in strayed or is_lead(unit):
+            continue
+        if not is_bare_yes_or_no(unit) and (number := find_source(unit.text)) is not None:
+            cites[place] = (number,)
+    return _CitedUnits(draft.units, cites, draft.marks)
+
+
+def _own(unit: Unit) -> tuple[int, ...]:
+    return () if unit.kind is UnitKind.CODE else citations(unit.text)
 
 
 def _clean(unit: Unit, known: Collection[int]) -> Unit:
@@ -81,50 +217,117 @@ def _clean(unit: Unit, known: Collection[int]) -> Unit:
     return Unit(unit.kind, text.rstrip() if text.strip() else "", unit.block)
 
 
-def _select_kept(units: list[Unit]) -> list[Unit]:
-    kept: list[Unit] = []
-    leads: list[Unit] = []
-    for place, unit in enumerate(units):
-        if not unit.text:
+def _keep(draft: _CitedUnits, allowed: Collection[int], uncited: Collection[int]) -> Cited:
+    """Return the answer of the allowed units that cite something, or are among the uncited."""
+    kept = _select_kept(draft, allowed, uncited)
+    order = tuple(dict.fromkeys(number for place in kept for number in draft.cites[place]))
+    shown = {number: place for place, number in enumerate(order, start=1)}
+    staying = set(kept)
+    states = [place for place, unit in enumerate(draft.units) if _states(unit)]
+    return Cited(
+        text=_lay_out(draft, kept, shown),
+        order=order,
+        claims=sum(place in staying and bool(draft.cites[place]) for place in states),
+        dropped=tuple(draft.units[place].text for place in states if place not in staying),
+    )
+
+
+def _select_kept(
+    draft: _CitedUnits, allowed: Collection[int], uncited: Collection[int]
+) -> list[int]:
+    """Return the places that stay; a lead stays with what follows it, a citation with its block."""
+    kept: list[int] = []
+    leads: list[int] = []
+    used: set[int | None] = set()
+    for place, unit in enumerate(draft.units):
+        if place not in allowed or not unit.text:
             continue
-        if is_lead(unit):
-            leads = [lead for lead in leads if lead.kind is UnitKind.HEADING is not unit.kind] + [
-                unit
-            ]
-        elif _belongs(units, place, kept):
-            kept += [*leads, unit]
+        if unit.kind is UnitKind.CITATION:
+            kept += [place] if place in used else []
+        elif is_lead(unit) or is_bare_yes_or_no(unit):
+            leads = [lead for lead in leads if _outlives(draft.units[lead], unit)] + [place]
+        elif _belongs(draft, place, kept, uncited):
+            kept += [*leads, place]
+            used.add(draft.marks[place])
             leads = []
     return kept
 
 
-def _belongs(units: list[Unit], place: int, kept: list[Unit]) -> bool:
-    unit = units[place]
-    if unit.kind is UnitKind.CITATION:
-        return bool(kept) and place > 0 and kept[-1] is units[place - 1]
-    if _cites(unit):
-        return True
-    if not evidence_of(units, place):
-        return False
-    follows = place + 1 < len(units) and units[place + 1].kind is UnitKind.CITATION
-    return follows or (bool(kept) and kept[-1] is units[place - 1])
+def _outlives(lead: Unit, unit: Unit) -> bool:
+    return lead.kind is UnitKind.HEADING and unit.kind is not UnitKind.HEADING
 
 
-def _cites(unit: Unit) -> tuple[int, ...]:
-    return () if unit.kind is UnitKind.CODE else citations(unit.text)
+def _belongs(draft: _CitedUnits, place: int, kept: Sequence[int], uncited: Collection[int]) -> bool:
+    if not draft.cites[place]:
+        return place in uncited
+    mark = draft.marks[place]
+    follows = mark is not None and mark < place
+    # Code and lists below a sentence that goes would stand there without what they are for.
+    return not follows or mark in kept
 
 
 def _states(unit: Unit) -> bool:
-    return bool(unit.text) and unit.kind is not UnitKind.CITATION and not is_lead(unit)
+    return (
+        bool(unit.text)
+        and unit.kind is not UnitKind.CITATION
+        and not is_lead(unit)
+        and not is_bare_yes_or_no(unit)
+    )
 
 
-def _laid_out(units: list[Unit], shown: dict[int, int]) -> str:
+def _lay_out(draft: _CitedUnits, kept: Sequence[int], shown: dict[int, int]) -> str:
+    staying = set(kept)
+    numbers = _renumber(draft.units, kept)
     parts: list[str] = []
-    for place, unit in enumerate(units):
-        if place:
-            parts.append(_joint(units[place - 1], unit))
+    for position, place in enumerate(kept):
+        unit = draft.units[place]
+        if position:
+            parts.append(_joint(draft.units[kept[position - 1]], unit))
         text = unit.text if unit.kind is UnitKind.CODE else with_citations(unit.text, shown.get)
-        parts.append(text.strip() if unit.kind is UnitKind.CITATION else text)
+        text = text.strip() if unit.kind is UnitKind.CITATION else text
+        parts.append(
+            _under_number(text, numbers.get(place)) + _missing_mark(draft, place, staying, shown)
+        )
     return "".join(parts).strip()
+
+
+def _missing_mark(
+    draft: _CitedUnits, place: int, staying: Collection[int], shown: dict[int, int]
+) -> str:
+    """Return the citation of a unit whose mark is gone, or was never written."""
+    if not draft.cites[place] or draft.marks[place] in staying:
+        return ""
+    marks = "".join(f"[{shown[number]}]" for number in draft.cites[place])
+    return f"\n\n{marks}" if draft.units[place].kind in _WRAPPED else f" {marks}"
+
+
+def _renumber(units: Sequence[Unit], kept: Sequence[int]) -> dict[int, int]:
+    """Return the new numbers of a numbered list's items, where items of it are left out."""
+    staying = set(kept)
+    numbers: dict[int, int] = {}
+    blocks: dict[int, list[int]] = {}
+    for place, unit in enumerate(units):
+        if unit.kind is UnitKind.ITEM and _item_number(unit) is not None:
+            blocks.setdefault(unit.block, []).append(place)
+    for places in blocks.values():
+        left = [place for place in places if place in staying]
+        if len(left) < len(places):
+            first = _item_number(units[places[0]]) or 1
+            numbers |= {place: number for number, place in enumerate(left, start=first)}
+    return numbers
+
+
+def _item_number(unit: Unit) -> int | None:
+    """Return the number of an item that is not indented."""
+    sign = marker(unit.text).rstrip()
+    return int(sign[:-1]) if sign[:-1].isdecimal() else None
+
+
+def _under_number(text: str, number: int | None) -> str:
+    if number is None:
+        return text
+    sign = marker(text)
+    return sign.replace(sign.rstrip()[:-1], str(number), 1) + text[len(sign) :]
 
 
 def _joint(before: Unit, unit: Unit) -> str:

@@ -17,7 +17,7 @@ class AnswerSettings(BaseModel):
     max_clarification_rounds: int = Field(3, ge=0, description="questions back for one question")
     quality_score_threshold: float = Field(0.7, ge=0, le=1, description="approvals need this")
     max_research: int = Field(2, ge=0, description="searches more that a judge may ask for")
-    max_regenerate: int = Field(2, ge=0, description="answers more that a judge may ask for")
+    max_regenerate: int = Field(1, ge=0, description="answers more that a judge may ask for")
     max_process_count: int = Field(60, ge=10, description="hops after which a question ends")
     deadline_seconds: float = Field(120.0, gt=1, description="of a question, from its acceptance")
     agent_timeout_seconds: float = Field(60.0, gt=0, description="of one run of an agent")

@@ -109,7 +109,7 @@ class AgentFactory:
         from agents.quality import QualityAgent
 
         told = language_of(self.settings, self.detector)
-        return QualityAgent(model=self.model("judge"), language_of=told)
+        return QualityAgent(model=self.model("judge"), texts=load_texts(), language_of=told)
 
     def _command(self) -> AnyAgent:
         from agents.command import CommandAgent

@@ -92,38 +92,55 @@ async def test_the_model_sees_each_text_apart_under_its_number() -> None:
     assert CONTEXT_LINE not in inputs.prompt
 
 
-async def test_a_claim_without_a_given_source_costs_one_more_try() -> None:
-    model = ScriptedModel([said("Up to 8. [1] Free of charge. [9]"), said("Up to 8. [1]")])
+@pytest.mark.parametrize(
+    ("answer", "shown"),
+    [
+        ("Up to 8. [1] Free of charge. [9] Trust me.", "Up to 8. [1]"),
+        ("Up to 8 conditions. All must match. [1]", "Up to 8 conditions. All must match. [1]"),
+        ("- Up to 8.\n- All match. [1]", "- Up to 8.\n- All match. [1]"),
+        ("Up to 8. All match.\n\n[1]", "Up to 8. All match.\n\n[1]"),
+        ("Yes. Up to 8. [1]", "Yes. Up to 8. [1]"),
+        ("Yes [1].", "Yes [1]."),
+        ("Conditions of a rule. Up to 8. [1]", "Conditions of a rule. Up to 8. [1]"),
+        ("Up to 8. [1]\n\nIs there anything else I can do?", "Up to 8. [1]"),
+        ("All of them must match.", "All of them must match. [1]"),
+        ("Do this: [2]\n\n1. Try.\n2. Save.", "Do this: [1]\n\n1. Try.\n2. Save."),
+        ("1. Up. [1]\n2. Fly. [9]\n3. Save. [1]", "1. Up. [1]\n2. Save. [1]"),
+    ],
+)
+async def test_a_model_is_asked_once_and_what_has_a_source_stays(answer: str, shown: str) -> None:
+    model = ScriptedModel([said(answer)])
 
     writes = await respond(model, reads())
 
-    second = model.calls[1].inputs
-    assert isinstance(second, Inputs)
-    assert "Free of charge." in second.analysis
-    assert writes.response == "Up to 8. [1]"
-    assert writes.generation_confidence == pytest.approx(0.8)
+    assert writes.response == shown
+    assert len(model.calls) == 1
 
 
-async def test_a_claim_that_still_has_no_source_is_dropped() -> None:
-    draft = said("Up to 8. [1] Free of charge. [9] Trust me.")
-    model = ScriptedModel([draft, draft])
+async def test_what_is_missing_goes_on_with_the_answer() -> None:
+    output = said("Up to 8. [1]").model_copy(update={"missing": "what a rule costs"})
 
-    writes = await respond(model, reads())
+    writes = await respond(ScriptedModel([output]), reads())
 
-    assert writes.response == "Up to 8. [1]"
-    assert writes.generation_confidence < 0.8
-    model.assert_complete()
+    assert (writes.response, writes.missing) == ("Up to 8. [1]", "what a rule costs")
 
 
-async def test_nothing_with_a_source_becomes_a_question_about_what_is_missing() -> None:
+async def test_nothing_with_a_source_becomes_what_the_model_says_is_missing() -> None:
     draft = Output(status="answered", answer="It is free. [9]", missing="The price is not given.")
-    model = ScriptedModel([draft, draft])
+    model = ScriptedModel([draft])
 
     writes = await respond(model, reads())
 
     assert writes.response == ""
     assert writes.clarification_reason is ClarificationReason.INSUFFICIENT_CONTEXT
     assert writes.clarification_message == "The price is not given."
+
+
+async def test_an_answer_without_any_source_is_a_fault_of_the_model_not_of_the_documents() -> None:
+    writes = await respond(ScriptedModel([said("It is free. [9]")]), reads())
+
+    assert "expected sentences that a source says" in writes.generation_error
+    assert not writes.needs_clarification
 
 
 @pytest.mark.parametrize("status", ["insufficient_context", "missing_details"])

@@ -51,10 +51,10 @@ async def test_no_answer_of_an_obeying_model_leads_elsewhere(open_house: OpenHou
 
             reply = await harness.driver().say("How do I configure SMS routing rules?")
 
-            # Code that no source has is no answer, whatever the judge says.
-            expected = "refused" if "```" in shape.text else "answered"
-            assert reply["outcome"] == expected, shape.name
-            assert expected == "refused" or shape.kept in reply["text"]
+            # Code that no source has is taken out, whatever the judge says.
+            assert reply["outcome"] == "answered", shape.name
+            assert "```" in shape.text or shape.kept in reply["text"]
+            assert "```" not in reply["text"], shape.name
             assert not leads_elsewhere(json.dumps(reply)), shape.name
 
 

@@ -262,27 +262,39 @@ async def test_a_judge_that_needs_the_user_has_the_user_asked(open_house: OpenHo
     assert reply["outcome"] == "answered"
 
 
-async def test_what_no_source_says_is_never_sent_however_sure_the_judge_is(
+async def test_a_judge_is_told_what_no_source_says_and_it_is_not_sent(
     open_house: OpenHouse,
 ) -> None:
+    def heeds(inputs: Any) -> judge.Output:
+        verdicts = tuple(
+            judge.ClaimVerdict(
+                number=one.number, reason=one.note, support=0.5, supported=not one.note
+            )
+            for one in inputs.claims
+        )
+        return judged(inputs).model_copy(update={"verdicts": verdicts})
+
     made_up = "A rule may have up to 512 conditions. [1]"
-    model = PartlyScriptedModel(respond=[answered(made_up)] * 3, judge=[decides("approve")] * 3)
+    model = PartlyScriptedModel(respond=[answered(made_up)] * 2, judge=[heeds] * 2)
 
     async with open_house(model) as harness:
         reply = await harness.driver().say("How many conditions may a routing rule have?")
 
+    assert "512" in model.asked("judge")[0].claims[0].note
     assert reply["outcome"] == "refused"
     assert "512" not in reply["text"]
     assert reply["termination_reason"] == "regenerate_limit"
+    model.script.assert_complete()
 
 
-async def test_a_judge_that_cannot_be_read_approves_nothing(open_house: OpenHouse) -> None:
-    def unreadable(inputs: Any) -> judge.Output:
+async def test_claims_without_a_verdict_are_judged_offline(open_house: OpenHouse) -> None:
+    def silent(inputs: Any) -> judge.Output:
         return judged(inputs).model_copy(update={"verdicts": (), "decision": "approve"})
 
-    model = PartlyScriptedModel(judge=[unreadable] * 3)
+    true, false = "Open Routing > Rules and choose New rule. [1]", "It has 512 rules. [1]"
+    model = PartlyScriptedModel(respond=[answered(f"{true} {false}")], judge=[silent])
 
     async with open_house(model) as harness:
         reply = await harness.driver().say(CLEAR)
 
-    assert reply["outcome"] == "refused"
+    assert (reply["outcome"], reply["text"]) == ("answered", true)

@@ -1,0 +1,191 @@
+"""Splits an answer into claims, and checks each without a model against what it cites.
+
+A *hard* fault rules a claim out whatever a judge says of it: a link or an address that no cited
+source has, a heading that nobody could judge, a citation of nothing, code that no cited source
+has. Every other fault is evidence for the judge.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from citations.citing import cite_units, is_bare_yes_or_no, is_frame, is_lead
+from citations.claims import Unit, UnitKind, citations, marker, split_units, without_citations
+from citations.links import Allowed, keep_links, plain_line
+from citations.sources import collect_allowed, references_of
+from envelope.sources import SourceReference, SourceUsed
+from llm.answer_checks.leads import stands_in
+from llm.offline.support import foreign_facts, support
+
+LEAST_SUPPORT = 0.3
+"""Below this share of its words in the cited text, a claim has hardly to do with it."""
+_SHOWN_FACTS = 4
+_FRAME_BLOCKS = 4
+_INLINE_CODE = re.compile(r"`([^`\n]+)`")
+_FENCE = re.compile(r"\s*(?:`{3,}|~{3,})")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedAnswer:
+    """An answer with what its claims are checked against."""
+
+    text: str
+    question: str
+    context: str
+    references: tuple[SourceReference, ...]
+    used: tuple[SourceUsed, ...]
+    language: str
+    assumption: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedClaim:
+    """A claim, what it cites, and what the checks without a model find.
+
+    `places` are the units of the answer that it consists of; `foreign` claims cite texts in another
+    language; `known` claims cite sources of the answer, or need none.
+    """
+
+    text: str
+    places: tuple[int, ...]
+    cites: tuple[int, ...]
+    evidence: str
+    foreign: bool = False
+    known: bool = True
+    fault: str = ""
+    is_hard: bool = False
+
+    @property
+    def is_quoted(self) -> bool:
+        """Whether the claim's words stand in its evidence as they are."""
+        said = without_citations(self.text)
+        return _stands_in(said[len(marker(said)) :], self.evidence)
+
+
+def collect_claims(answer: CheckedAnswer) -> tuple[CheckedClaim, ...]:
+    """Return every claim of an answer, and every other part that may not leave."""
+    checks = _AnswerChecks(answer)
+    found = (checks.check(place) for place in range(len(checks.units)))
+    return tuple(claim for claim in found if claim is not None)
+
+
+def references_by_number(
+    used: Iterable[SourceUsed], references: Iterable[SourceReference]
+) -> dict[int, SourceReference]:
+    """Return the reference behind each number of an answer."""
+    by_chunk = {reference.chunk_id: reference for reference in references}
+    return {one.number: by_chunk[one.chunk_id] for one in used if one.chunk_id in by_chunk}
+
+
+def text_of(reference: SourceReference, context: str) -> str:
+    """Return the text of a source below its title, crumbs and headings."""
+    start, end = reference.span
+    place = " > ".join((reference.title, *reference.crumbs, *reference.heading_path))
+    return f"{place}\n{context[start:end]}"
+
+
+class _AnswerChecks:
+    """The checks of one answer; what they share is computed once."""
+
+    def __init__(self, answer: CheckedAnswer) -> None:
+        self._answer = answer
+        self.units: Sequence[Unit] = split_units(answer.text)
+        self._cites = cite_units(self.units)
+        self._by_number = references_by_number(answer.used, answer.references)
+        used = references_of(answer.used, answer.references)
+        self._allowed: Allowed = collect_allowed(used, answer.context)
+        self._all = "\n".join(text_of(one, answer.context) for one in used)
+        given = (text_of(one, answer.context) for one in answer.references)
+        self._everything = "\n".join((answer.question, *given)).casefold()
+        self._notices = self._count_notices()
+
+    def check(self, place: int) -> CheckedClaim | None:
+        """Return a unit as a claim; None for what claims nothing and does no harm."""
+        unit = self.units[place]
+        if keep_links(unit.text, self._allowed).removed:
+            return self._forbid(place, "a link or an address that no cited source has")
+        if place < self._notices or unit.kind is UnitKind.CITATION or self._introduces(place):
+            return None
+        if is_lead(unit):
+            said = f"{self._answer.question}\n{self._all}"
+            return None if stands_in(unit.text, said) else self._forbid(place, "no source says it")
+        return self._check_claim(place)
+
+    def _introduces(self, place: int) -> bool:
+        """Return whether a unit is a mere yes or no, which is judged with the claim after it."""
+        return is_bare_yes_or_no(self.units[place]) and place + 1 < len(self.units)
+
+    def _check_claim(self, place: int) -> CheckedClaim:
+        unit, cites = self.units[place], self._cites[place]
+        if is_frame(self.units, self._cites, place):
+            return CheckedClaim(
+                unit.text, (place,), (), self._all, fault=self._fault(unit, self._all)
+            )
+        cited = [self._by_number[number] for number in cites if number in self._by_number]
+        if not cites or len(cited) < len(cites):
+            return self._forbid(place, "it cites no source of the answer")
+        evidence = "\n".join(text_of(one, self._answer.context) for one in cited)
+        languages = {reference.language for reference in cited} - {None}
+        foreign = bool(languages) and self._answer.language not in languages
+        before = place > 0 and is_bare_yes_or_no(self.units[place - 1])
+        return CheckedClaim(
+            text=f"{self.units[place - 1].text} {unit.text}" if before else unit.text,
+            places=(place - 1, place) if before else (place,),
+            cites=cites,
+            evidence=evidence,
+            foreign=foreign,
+            fault=self._fault(unit, evidence, foreign=foreign),
+            is_hard=unit.kind is UnitKind.CODE or self._holds_foreign_code(unit),
+        )
+
+    def _holds_foreign_code(self, unit: Unit) -> bool:
+        """Return whether a unit has code that stands in no source at all: people run it."""
+        code = _INLINE_CODE.findall(without_citations(unit.text))
+        return any(not _stands_in(one.casefold(), self._everything) for one in code)
+
+    def _forbid(self, place: int, fault: str) -> CheckedClaim:
+        unit = self.units[place]
+        known = bool(citations(unit.text)) and set(self._cites[place]) <= set(self._by_number)
+        return CheckedClaim(
+            unit.text, (place,), self._cites[place], "", known=known, fault=fault, is_hard=True
+        )
+
+    def _fault(self, unit: Unit, evidence: str, *, foreign: bool = False) -> str:
+        if unit.kind is UnitKind.CODE:
+            absent = [line for line in _code_lines(unit.text) if not _stands_in(line, evidence)]
+            return f"code that the source does not have: {absent[0]}" if absent else ""
+        facts = foreign_facts(unit.text, evidence)
+        if facts:
+            return f"not in the source: {', '.join(facts[:_SHOWN_FACTS])}"
+        if not foreign and support(unit.text, evidence) < LEAST_SUPPORT:
+            return "hardly a word of it stands in the source"
+        return ""
+
+    def _count_notices(self) -> int:
+        """Return how many units at the beginning are what the desk itself says above an answer."""
+        count = 0
+        while count < len(self.units) and self._is_notice(self.units[count]):
+            count += 1
+        return count
+
+    def _is_notice(self, unit: Unit) -> bool:
+        """Return whether a unit says what was assumed, or that quotations are in a language."""
+        if unit.block > _FRAME_BLOCKS:
+            return False
+        said = " ".join(other.text for other in self.units if other.block == unit.block)
+        if citations(said):
+            return False
+        assumed = plain_line(without_citations(self._answer.assumption))
+        if assumed and assumed in said:
+            return True
+        languages = {source.language for source in self._answer.used}
+        plain = not any(sign.isdigit() for sign in said)
+        return plain and bool(languages) and self._answer.language not in languages
+
+
+def _code_lines(fence: str) -> list[str]:
+    return [line for line in fence.split("\n") if line.strip() and not _FENCE.match(line)]
+
+
+def _stands_in(part: str, whole: str) -> bool:
+    return "".join(part.split()) in "".join(whole.split())
