@@ -12,7 +12,8 @@ from config.env_file import find_env_file
 from config.errors import SettingsError
 from config.http_settings import HttpSettings
 from config.ingestion_settings import IngestionSettings
-from config.model_settings import ModelSettings
+from config.models.model_settings import ModelSettings
+from config.models.vendor_settings import VendorSettings
 from config.retention_settings import RetentionSettings
 from config.storage_settings import StorageSettings
 from config.visitor_settings import VisitorSettings
@@ -54,6 +55,7 @@ ALWAYS = tuple(role for role in INSTANCES if role not in ("command", "clarificat
 class Settings(
     DomainSettings,
     ModelSettings,
+    VendorSettings,
     AnswerSettings,
     StorageSettings,
     RetentionSettings,

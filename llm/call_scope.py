@@ -1,4 +1,4 @@
-"""Says on whose behalf models are asked, and how much time there is."""
+"""Keeps for which hop models are asked, how much time there is, and whether to ask again."""
 
 import asyncio
 from collections.abc import Iterator
@@ -19,7 +19,19 @@ class CallScope:
     deadline: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class CallAllowance:
+    """What one model of a chain may use: `reserve_seconds` are left for the models after it.
+
+    `retries` is False where another model can answer sooner than a repetition.
+    """
+
+    reserve_seconds: float = 0.0
+    retries: bool = True
+
+
 _scope: ContextVar[CallScope | None] = ContextVar("call_scope", default=None)
+_allowance: ContextVar[CallAllowance] = ContextVar("call_allowance", default=CallAllowance())  # noqa: B039
 
 
 @contextmanager
@@ -47,9 +59,25 @@ def current_scope() -> CallScope | None:
     return _scope.get()
 
 
+@contextmanager
+def allow(allowance: CallAllowance) -> Iterator[None]:
+    """Restrict the model calls inside the block."""
+    token = _allowance.set(allowance)
+    try:
+        yield
+    finally:
+        _allowance.reset(token)
+
+
+def may_retry() -> bool:
+    """Return whether a failed request may be sent once more."""
+    return _allowance.get().retries
+
+
 def remaining_seconds(limit: float) -> float:
     """Return the seconds that one call may take: `limit`, or less when the hop has less left."""
     scope = _scope.get()
     if scope is None or scope.deadline is None:
         return limit
-    return max(0.0, min(limit, scope.deadline - asyncio.get_running_loop().time()))
+    left = scope.deadline - asyncio.get_running_loop().time()
+    return max(0.0, min(limit, left - _allowance.get().reserve_seconds))

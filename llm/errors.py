@@ -94,7 +94,11 @@ class ChainExhausted(ModelUnavailable):
 
 
 class RejectedRequest(ModelError):  # noqa: N818 - as above
-    """The vendor cannot work with the request."""
+    """The vendor cannot work with the request; `parameter` names the part, if the vendor does."""
+
+    def __init__(self, message: str, *, parameter: str = "") -> None:
+        super().__init__(message)
+        self.parameter = parameter
 
 
 class Refused(ModelError):  # noqa: N818 - as above

@@ -1,4 +1,4 @@
-"""Keeps what the exchanges for one answer took."""
+"""Keeps tokens, cost and time of the exchanges for one answer."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ from time import perf_counter
 from llm.call_log import record
 from llm.errors import ModelError
 from llm.port import ModelCall, Usage
-from llm.prices import cost_usd
+from llm.prices import PriceSource
 
 CANCELLED = "cancelled before the answer came"
 
@@ -20,7 +20,7 @@ class UsageMeter:
 
     task: str
     name: str
-    base_url: str | None
+    prices: PriceSource
     prompt_hash: str = ""
     usage: Usage = field(default=Usage())
     cost_usd: Decimal | None = Decimal(0)
@@ -45,7 +45,7 @@ class UsageMeter:
             self._close(entry, (perf_counter() - started) * 1000, error)
 
     def charge(self, error: ModelError) -> None:
-        """Tell an error what was spent on it."""
+        """Note in an error what was spent on it."""
         error.usage, error.cost_usd = self.usage, self.cost_usd
 
     def _close(self, entry: "UsageEntry", milliseconds: float, error: str) -> None:
@@ -71,8 +71,7 @@ class UsageMeter:
             return Decimal(0)
         if entry.usage is None:
             return None
-        model, _, provider = self.name.rpartition("@")
-        return cost_usd(provider, model, entry.usage, base_url=self.base_url)
+        return self.prices.cost_usd(self.name.rpartition("@")[0], entry.usage)
 
 
 @dataclass(slots=True)
@@ -84,7 +83,7 @@ class UsageEntry:
     problem: str = ""
 
     def record_usage(self, usage: Usage | None) -> None:
-        """Note that the vendor answered; `usage` is None when it does not tell."""
+        """Note that the vendor answered; `usage` is None when it does not report it."""
         self.answered, self.usage = True, usage
 
 

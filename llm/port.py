@@ -4,10 +4,10 @@ A *task* names what is asked: the prompt file, the inputs' type, the output's ty
 the task's prompt from the inputs; the offline model answers by the task's deterministic rule.
 """
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 from pydantic import BaseModel
 
@@ -49,7 +49,11 @@ class ModelAnswer(Generic[O]):
 
 @dataclass(frozen=True, slots=True)
 class ModelCall:
-    """One call for the journal, a failed one too."""
+    """One call for the journal, a failed one too.
+
+    `from_cache` marks an answer that another question had paid; `saved_usd` is what that cost, None
+    when its price is unknown.
+    """
 
     task: str
     model: str
@@ -59,10 +63,12 @@ class ModelCall:
     error: str | None = None
     from_store: bool = False
     prompt_hash: str = ""
+    from_cache: bool = False
+    saved_usd: Decimal | None = Decimal(0)
 
 
 class Model(Protocol):
-    """Somebody who can be asked; `name` is `model@provider`, or `offline`."""
+    """What can be asked; `name` is `model@provider`, or `offline`."""
 
     name: str
 
@@ -72,6 +78,15 @@ class Model(Protocol):
         `skip` starts that many models further down a fallback chain (a chain shorter than that
         starts at its last model).
         """
+        ...
+
+
+@runtime_checkable
+class StreamingModel(Model, Protocol):
+    """A model whose answer can be read while it is written."""
+
+    def stream(self, task: Task[I, O], inputs: I) -> AsyncGenerator[str, None]:
+        """Yield the pieces of the answer's text: JSON of the task's output."""
         ...
 
 

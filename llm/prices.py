@@ -1,9 +1,22 @@
 """What a call cost, by the price list that is installed; nothing is fetched."""
 
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 
 from llm.port import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class PriceSource:
+    """Whose prices hold: a vendor's, or those of the server at `base_url` where they are known."""
+
+    vendor: str
+    base_url: str | None = None
+
+    def cost_usd(self, model: str, usage: Usage) -> Decimal | None:
+        """Return the price of a call of `model`; None where it is unknown."""
+        return cost_usd(self.vendor, model, usage, base_url=self.base_url)
 
 
 def cost_usd(provider: str, model: str, usage: Usage, *, base_url: str | None) -> Decimal | None:

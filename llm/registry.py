@@ -1,100 +1,126 @@
-"""Turns a setting such as `gpt-5-mini@openai,offline` into somebody who can be asked."""
+"""Builds the pipeline of a setting such as `gpt-5-mini@openai,offline`, and keeps its clients."""
 
-import re
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
-from llm.chain import Chain
 from llm.errors import MissingKey, UnknownProvider
+from llm.fallback.chain import FallbackChain
 from llm.offline.model import OfflineModel
 from llm.port import Model, VectorModel
+from llm.prices import PriceSource
 from llm.prompts import Prompts
 from llm.quotas import Limiter
-from llm.vendors.embeddings import VendorEmbedder, dimensions_of
-from llm.vendors.model_caller import ModelCaller
-from llm.vendors.transport_retries import Retrying
-from llm.vendors.vendor_model import VendorModel
-from llm.vendors.wire import EmbeddingWire, Wire
-
-PROVIDERS = ("openai", "google")
-BARE_NAMES = (
-    (re.compile(r"(gpt|chatgpt|o\d|text-embedding-)"), "openai"),
-    (re.compile(r"gemini"), "google"),
+from llm.stored_calls.stored_model import CallStore, SharedCache, StoredModel
+from llm.vendors.catalogue import (
+    Vendor,
+    VendorAccess,
+    embedding_dimensions,
+    load_client,
+    vendors_by_name,
 )
-"""How the provider of a name without one is told."""
+from llm.vendors.embeddings import VendorEmbedder, dimensions_of
+from llm.vendors.model_names import ModelName, parse_models
+from llm.vendors.model_transport import EMBEDDING_RETRIES, RetryRules, Transport
+from llm.vendors.vendor_model import VendorModel
 
 
 @dataclass(frozen=True, slots=True)
-class ModelName:
-    """One model of a setting; `offline` and `scripted` are their own providers."""
+class AnswerStores:
+    """Where a pipeline looks for answers before it asks: see `StoredModel`."""
 
-    model: str
-    provider: str
-
-    def __str__(self) -> str:
-        return self.model if self.model == self.provider else f"{self.model}@{self.provider}"
-
-
-@dataclass(frozen=True, slots=True)
-class Vendor:
-    """How a vendor is reached; an `openai` with a base URL is any compatible server.
-
-    `json_object` is for servers that cannot be given a JSON schema: it is told in the prompt.
-    """
-
-    api_key: str | None = field(default=None, repr=False)
-    base_url: str | None = None
-    json_object: bool = False
-
-
-def parse(setting: str) -> tuple[ModelName, ...]:
-    """Return the models of a setting, in order; raises `UnknownProvider`."""
-    names = tuple(_parse_one(part.strip()) for part in setting.split(","))
-    doubled = {str(name) for name in names if names.count(name) > 1}
-    if doubled:
-        raise UnknownProvider(f"expected each model once in {setting!r}, found {sorted(doubled)}")
-    return names
+    calls: CallStore
+    cache: SharedCache | None = None
 
 
 class Registry:
-    """Makes models and embedders of settings, each vendor's client once per model."""
+    """Makes models and embedders of settings; each model has one client, whoever asks it.
+
+    `access` holds the keys and base URLs by the vendor's name; a name that is not in the table of
+    vendors is a server that is compatible with OpenAI's.
+    """
 
     def __init__(
         self,
         *,
         prompts: Prompts | None = None,
-        openai: Vendor = Vendor(),
-        google: Vendor = Vendor(),
+        access: Mapping[str, VendorAccess] = MappingProxyType({}),
         timeout_seconds: float = 30.0,
-        retrying: Retrying = Retrying(),  # noqa: B008 - frozen
+        retries: RetryRules = RetryRules(),  # noqa: B008 - frozen
+        embedding_retries: RetryRules = EMBEDDING_RETRIES,
         limiter: Limiter | None = None,
         scripted: Model | None = None,
     ) -> None:
+        self._vendors = vendors_by_name(access)
         self._prompts = prompts
-        self._vendors = {"openai": openai, "google": google}
+        self._access = access
         self._timeout_seconds = timeout_seconds
-        self._retrying = retrying
+        self._retries = retries
+        self._embedding_retries = embedding_retries
         self._limiter = limiter
-        self._scripted = scripted
+        self._local: dict[str, Model | None] = {"offline": OfflineModel(), "scripted": scripted}
         self._models: dict[ModelName, Model] = {}
         self._embedders: dict[ModelName, VendorEmbedder] = {}
 
-    def model(self, setting: str) -> Model:
-        """Return the model, or the fallback chain, of a setting.
+    def model(self, setting: str, stores: AnswerStores | None = None) -> Model:
+        """Return the pipeline of a setting, built from the vendor's client outwards.
+
+            StoredModel      the answer that was paid before, for this hop or another question
+            FallbackChain    the models of the setting, one after the other
+            VendorModel      renders the prompt, reads the answer, repairs it, records the cost
+            Transport        quota, time limit, and the repetition of a failed request
+            Wire             the vendor's own client: one request
 
         Raises `UnknownProvider` and `MissingKey`: at start, before anything is asked.
         """
-        models = [self._model(name) for name in parse(setting)]
-        return models[0] if len(models) == 1 else Chain(models)
+        links: list[Model] = []
+        for name in parse_models(setting, self._vendors):
+            if name not in self._models and name.is_local:
+                self._models[name] = self._find_local(name)
+            if name not in self._models:
+                vendor, access = self._find_access(name)
+                wire = load_client(vendor).make_chat(name.model, vendor, access)
+                transport = Transport(
+                    str(name), self._timeout_seconds, self._retries, self._limiter
+                )
+                self._models[name] = VendorModel(
+                    transport=transport,
+                    wire=wire,
+                    prompts=self._find_prompts(name),
+                    prices=PriceSource(vendor.price_name, access.base_url),
+                    capabilities=(
+                        replace(vendor.capabilities, structure="object")
+                        if access.json_object
+                        else vendor.capabilities
+                    ),
+                )
+            links.append(self._models[name])
+        chain = FallbackChain(links)
+        if stores is None:
+            return chain
+        return StoredModel(chain, stores.calls, prompts=self._prompts, cache=stores.cache)
 
     def embedder(self, setting: str) -> VectorModel:
         """Return the embedder of a setting such as `text-embedding-3-small@openai`."""
-        name = _parse_one(setting.strip())
-        if name.provider not in PROVIDERS:
+        [name, *_] = parse_models(setting, self._vendors)
+        if name.is_local:
+            known = sorted(embedding_dimensions(self._vendors.values()))
             raise UnknownProvider(
-                f"expected an embedding model of {' or '.join(PROVIDERS)}, found {setting!r}"
+                f"expected an embedding model such as {' or '.join(known)}, found {setting!r}"
             )
         if name not in self._embedders:
-            self._embedders[name] = self._make_embedder(name, self._vendor(name))
+            vendor, access = self._find_access(name)
+            dimensions = dimensions_of(name.model)
+            wire = load_client(vendor).make_embeddings(name.model, vendor, access)
+            transport = Transport(
+                str(name), self._timeout_seconds, self._embedding_retries, self._limiter
+            )
+            self._embedders[name] = VendorEmbedder(
+                transport=transport,
+                wire=wire,
+                dimensions=dimensions,
+                prices=PriceSource(vendor.price_name, access.base_url),
+            )
         return self._embedders[name]
 
     async def close(self) -> None:
@@ -105,86 +131,30 @@ class Registry:
         for embedder in self._embedders.values():
             await embedder.close()
 
-    def _model(self, name: ModelName) -> Model:
-        if name not in self._models:
-            self._models[name] = self._make_model(name)
-        return self._models[name]
+    def _find_local(self, name: ModelName) -> Model:
+        model = self._local[name.model]
+        if model is None:
+            raise UnknownProvider(f"expected a script for the model '{name}', found none")
+        return model
 
-    def _make_model(self, name: ModelName) -> Model:
-        if name.provider == "offline":
-            return OfflineModel()
-        if name.provider == "scripted":
-            if self._scripted is None:
-                raise UnknownProvider("expected a script for the model 'scripted', found none")
-            return self._scripted
-        vendor = self._vendor(name)
+    def _find_prompts(self, name: ModelName) -> Prompts:
         if self._prompts is None:
             raise UnknownProvider(f"expected prompts for the model '{name}', found none")
-        return VendorModel(
-            caller=self._caller(name),
-            wire=_chat(name, vendor),
-            prompts=self._prompts,
-            base_url=vendor.base_url,
-            json_object=vendor.json_object,
-        )
+        return self._prompts
 
-    def _make_embedder(self, name: ModelName, vendor: Vendor) -> VendorEmbedder:
-        return VendorEmbedder(
-            caller=self._caller(name),
-            dimensions=dimensions_of(name.model),
-            wire=_embeddings(name, vendor),
-            base_url=vendor.base_url,
-        )
-
-    def _caller(self, name: ModelName) -> ModelCaller:
-        return ModelCaller(str(name), self._timeout_seconds, self._retrying, self._limiter)
-
-    def _vendor(self, name: ModelName) -> Vendor:
+    def _find_access(self, name: ModelName) -> tuple[Vendor, VendorAccess]:
         vendor = self._vendors[name.provider]
-        if not vendor.api_key and vendor.base_url is None:
-            variable = f"{name.provider.upper()}_API_KEY"
-            raise MissingKey(f"expected a key for '{name}' in {variable}, found none")
-        return vendor
+        access = self._access.get(name.provider, VendorAccess())
+        if not access.api_key and access.base_url is None:
+            raise MissingKey(f"expected a key for '{name}' in {vendor.key_variable}, found none")
+        if access.base_url is None and vendor.base_url is None:
+            raise MissingKey(
+                f"expected the address of '{name}' in {vendor.url_variable}, found none"
+            )
+        return vendor, access
 
 
-def _parse_one(part: str) -> ModelName:
-    if part in {"offline", "scripted"}:
-        return ModelName(part, part)
-    model, at, provider = part.rpartition("@")
-    if not at:
-        model, provider = part, _provider_of(part)
-    if not model or provider not in PROVIDERS:
-        raise UnknownProvider(
-            f"expected a model such as 'gpt-5-mini@openai', 'gemini-2.5-flash@google' or "
-            f"'offline', found {part!r}"
-        )
-    return ModelName(model, provider)
-
-
-def _provider_of(bare: str) -> str:
-    return next((provider for form, provider in BARE_NAMES if form.match(bare)), "")
-
-
-# The vendors' clients take half a second to import: only who asks them waits for it.
-
-
-def _chat(name: ModelName, vendor: Vendor) -> Wire:
-    key = vendor.api_key if vendor.api_key is not None else ""
-    if name.provider == "openai":
-        from llm.vendors.openai import OpenAIChat
-
-        return OpenAIChat(name.model, key, vendor.base_url)
-    from llm.vendors.google import GoogleChat
-
-    return GoogleChat(name.model, key, vendor.base_url)
-
-
-def _embeddings(name: ModelName, vendor: Vendor) -> EmbeddingWire:
-    key = vendor.api_key if vendor.api_key is not None else ""
-    if name.provider == "openai":
-        from llm.vendors.openai import OpenAIEmbeddings
-
-        return OpenAIEmbeddings(name.model, key, vendor.base_url)
-    from llm.vendors.google import GoogleEmbeddings
-
-    return GoogleEmbeddings(name.model, key, vendor.base_url)
+def providers_of(settings: Iterable[str], vendors: Mapping[str, Vendor]) -> set[str]:
+    """Return the vendors whose models these settings name."""
+    names = {name for setting in settings for name in parse_models(setting, vendors)}
+    return {name.provider for name in names if not name.is_local}

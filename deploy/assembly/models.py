@@ -1,4 +1,4 @@
-"""Makes the models and embedders that settings name, with their stores and limits."""
+"""Makes the models and embedders that the settings name, with their stores and limits."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -12,16 +12,15 @@ from knowledge.errors import EmbeddingFailed
 from llm.errors import ModelError
 from llm.port import Model, Task, VectorModel
 from llm.prompts import OWN_PROMPTS
-from llm.registry import Registry, Vendor, parse
-from llm.stored_calls.replay import StoredModel
-from llm.stored_calls.shared_cache import CachedModel
+from llm.registry import AnswerStores, Registry, providers_of
+from llm.stored_calls.stored_model import SharedCache
+from llm.vendors.catalogue import vendors_by_name
 from memory.model_calls import RedisCacheStore, RedisCallStore
 from memory.rate_limits import RedisLimiter
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from pydantic import SecretStr
     from redis.asyncio import Redis
 
 TASK_OF_ROLE = {
@@ -32,7 +31,7 @@ TASK_OF_ROLE = {
     "quality": "judge",
     "clarification": "clarify",
 }
-"""What the agents of a role ask a model for."""
+"""The task for which the agents of a role ask a model."""
 TASKS = ("translate", "essence", "scope", "respond", "judge", "clarify", "describe")
 
 
@@ -44,12 +43,7 @@ def make_registry(settings: Settings, client: "Redis | None" = None) -> Registry
     limits = settings.model_limits
     return Registry(
         prompts=load_prompts(),
-        openai=Vendor(
-            api_key=_secret(settings.openai_api_key),
-            base_url=settings.openai_base_url,
-            json_object=settings.openai_json_object,
-        ),
-        google=Vendor(api_key=_secret(settings.google_api_key), base_url=settings.google_base_url),
+        access=settings.vendor_access(),
         timeout_seconds=settings.model_timeout_seconds,
         limiter=RedisLimiter(client, limits) if client is not None and limits else None,
     )
@@ -57,40 +51,34 @@ def make_registry(settings: Settings, client: "Redis | None" = None) -> Registry
 
 async def check_keys(settings: Settings, tasks: Sequence[str]) -> None:
     """Ask the vendors of these tasks' models whether they accept our keys; raises `MissingKey`."""
-    from llm.key_check import check_key
+    from llm.vendors.key_check import check_key
 
-    names = {name for task in tasks for name in parse(settings.model_of(task))}
-    providers = {name.provider for name in names}
-    vendors = {
-        "openai": (settings.openai_api_key, settings.openai_base_url),
-        "google": (settings.google_api_key, settings.google_base_url),
-    }
+    access = settings.vendor_access()
+    vendors = vendors_by_name(access)
     async with asyncio.TaskGroup() as checks:
-        for provider, (key, url) in vendors.items():
-            if provider in providers:
-                checks.create_task(check_key(provider, Vendor(_secret(key), url)))
+        for name in sorted(providers_of(map(settings.model_of, tasks), vendors)):
+            checks.create_task(check_key(vendors[name], access[name]))
 
 
 def make_stored_models(
     settings: Settings, registry: Registry, client: "Redis"
 ) -> Callable[[str], Model]:
-    """Return what makes the model of a task: nothing is paid twice, and answers are shared."""
-    prompts = load_prompts()
+    """Return a function from a task to its model: see `Registry.model` for what that consists of.
+
+    No answer is paid twice, and questions of one assistant share answers.
+    """
     shards = settings.shards
-    calls = RedisCallStore(client, shards=shards, record_of=record_of(shards))
-
-    def model(task: str) -> Model:
-        found = registry.model(settings.model_of(task))
-        if settings.model_cache_seconds:
-            found = CachedModel(
-                found,
-                RedisCacheStore(client, shards=shards, record_of=record_of(shards)),
-                prompts=prompts,
-                ttl_seconds=settings.model_cache_seconds,
-            )
-        return StoredModel(found, calls, prompts=prompts)
-
-    return model
+    find_record = record_of(shards)
+    stores = AnswerStores(
+        calls=RedisCallStore(client, shards=shards, record_of=find_record),
+        cache=SharedCache(
+            RedisCacheStore(client, shards=shards, record_of=find_record),
+            ttl_seconds=settings.model_cache_seconds,
+        )
+        if settings.model_cache_seconds
+        else None,
+    )
+    return lambda task: registry.model(settings.model_of(task), stores)
 
 
 def load_prompts() -> PromptFiles:
@@ -100,7 +88,7 @@ def load_prompts() -> PromptFiles:
 
 
 class VendorEmbedding:
-    """A vendor's embedder as knowledge knows embedders: it fails with `EmbeddingFailed`."""
+    """A vendor's embedder behind the port of knowledge: it fails with `EmbeddingFailed`."""
 
     def __init__(self, embedder: VectorModel) -> None:
         self.name = embedder.name
@@ -113,7 +101,3 @@ class VendorEmbedding:
             return await self._embedder.embed(texts)
         except ModelError as error:
             raise EmbeddingFailed(str(error)) from error
-
-
-def _secret(value: "SecretStr | None") -> str | None:
-    return None if value is None else value.get_secret_value()

@@ -1,22 +1,19 @@
-"""Embeds texts with a vendor's model, in batches, and keeps the account."""
+"""Embeds texts with a vendor's model, in batches, and records usage and cost."""
 
 from collections.abc import Sequence
 from math import sqrt
 
 from llm.errors import UnknownModel, UnreadableOutput
 from llm.metering import UsageMeter
-from llm.vendors.model_caller import ModelCaller
+from llm.prices import PriceSource
+from llm.vendors.catalogue import VENDORS, embedding_dimensions
+from llm.vendors.model_transport import Transport
 from llm.vendors.vendor_model import CHARACTERS_PER_TOKEN
 from llm.vendors.wire import EmbeddingWire
 
 TASK_NAME = "embed"
-DIMENSIONS = {
-    "text-embedding-3-small": 1536,
-    "text-embedding-3-large": 3072,
-    "text-embedding-ada-002": 1536,
-    "gemini-embedding-001": 3072,
-}
-"""How many numbers the vendors' models give."""
+DIMENSIONS = embedding_dimensions(VENDORS)
+"""How many numbers the vendors' models return."""
 
 
 class VendorEmbedder:
@@ -25,16 +22,16 @@ class VendorEmbedder:
     def __init__(
         self,
         *,
-        caller: ModelCaller,
+        transport: Transport,
         wire: EmbeddingWire,
         dimensions: int,
-        base_url: str | None = None,
+        prices: PriceSource,
     ) -> None:
-        self.name = caller.name
+        self.name = transport.name
         self.dimensions = dimensions
-        self._caller = caller
+        self._transport = transport
         self._wire = wire
-        self._base_url = base_url
+        self._prices = prices
 
     async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         vectors: list[Sequence[float]] = []
@@ -47,10 +44,10 @@ class VendorEmbedder:
         await self._wire.close()
 
     async def _embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
-        account = UsageMeter(TASK_NAME, self.name, self._base_url)
+        account = UsageMeter(TASK_NAME, self.name, self._prices)
         tokens = sum(len(text) for text in texts) // CHARACTERS_PER_TOKEN
         with account.exchange() as entry:
-            vectors, usage = await self._caller.call(
+            vectors, usage = await self._transport.call(
                 tokens, lambda seconds: self._wire.embed(texts, seconds)
             )
             entry.record_usage(usage)

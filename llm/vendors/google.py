@@ -11,13 +11,13 @@ from google import genai
 from google.genai import errors, types
 from pydantic import ValidationError
 
-from llm.errors import MissingKey, ModelError, ModelTimeout, ModelUnavailable
+from llm.errors import ModelError, ModelTimeout, ModelUnavailable
 from llm.port import Usage
 from llm.real_request_guard import check_allowed
-from llm.vendors.http_status import error_of, retry_after_seconds
+from llm.vendors.catalogue import Vendor, VendorAccess
+from llm.vendors.http_status import error_of, retry_after_seconds, wrong_key
 from llm.vendors.wire import Delta, ModelReply, Request
 
-BASE_URL = "https://generativelanguage.googleapis.com"
 THOUGHT_TOKENS = 1024
 """The budget for thoughts that every model of the 2.5 family takes."""
 
@@ -42,13 +42,14 @@ _DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
 class GoogleChat:
     """The generated content of one model."""
 
-    def __init__(self, model: str, api_key: str, base_url: str | None) -> None:
+    def __init__(self, model: str, vendor: Vendor, access: VendorAccess) -> None:
         self._model = model
         self._http = httpx2.AsyncClient(follow_redirects=True)
-        self._client = _client(api_key, base_url, self._http)
+        self._client = _client(vendor, access, self._http)
+        self._key_variable = vendor.key_variable
 
     async def complete(self, request: Request) -> ModelReply:
-        with _translate_errors(self._model):
+        with _translate_errors(self._model, self._key_variable):
             response = await self._client.aio.models.generate_content(
                 model=self._model, contents=_contents(request), config=self._config(request)
             )
@@ -57,7 +58,7 @@ class GoogleChat:
             return gathered.reply(self._model)
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta, None]:
-        with _translate_errors(self._model):
+        with _translate_errors(self._model, self._key_variable):
             gathered = _GoogleResponse()
             stream = await self._client.aio.models.generate_content_stream(
                 model=self._model, contents=_contents(request), config=self._config(request)
@@ -71,13 +72,14 @@ class GoogleChat:
         await self._http.aclose()
 
     def _config(self, request: Request) -> types.GenerateContentConfig:
+        known = request.capabilities
         thinking, room = thoughts(self._model)
         return types.GenerateContentConfig(
             system_instruction=request.system or None,
-            temperature=request.temperature,
+            temperature=request.temperature if known.has_temperature else None,
             max_output_tokens=request.max_output_tokens + room,
-            response_mime_type="application/json",
-            response_json_schema=request.schema,
+            response_mime_type=None if known.structure == "text" else "application/json",
+            response_json_schema=request.schema if known.structure == "schema" else None,
             thinking_config=thinking,
             automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
             http_options=_timeout(request.timeout_seconds),
@@ -89,15 +91,16 @@ class GoogleEmbeddings:
 
     batch = EMBEDDING_BATCH
 
-    def __init__(self, model: str, api_key: str, base_url: str | None) -> None:
+    def __init__(self, model: str, vendor: Vendor, access: VendorAccess) -> None:
         self._model = model
         self._http = httpx2.AsyncClient(follow_redirects=True)
-        self._client = _client(api_key, base_url, self._http)
+        self._client = _client(vendor, access, self._http)
+        self._key_variable = vendor.key_variable
 
     async def embed(
         self, texts: Sequence[str], timeout_seconds: float
     ) -> tuple[Sequence[Sequence[float]], Usage | None]:
-        with _translate_errors(self._model):
+        with _translate_errors(self._model, self._key_variable):
             answer = await self._client.aio.models.embed_content(
                 model=self._model,
                 contents=[types.Content(parts=[types.Part(text=text)]) for text in texts],
@@ -156,18 +159,28 @@ class _GoogleResponse:
         return ModelReply(self._text, _usage(self._usage), refusal, cut=cut)
 
 
-def _client(api_key: str, base_url: str | None, http: httpx2.AsyncClient) -> genai.Client:
-    url = BASE_URL if base_url is None else base_url
-    check_allowed(url)
+def make_chat(model: str, vendor: Vendor, access: VendorAccess) -> GoogleChat:
+    """Return the client of a model's generated content."""
+    return GoogleChat(model, vendor, access)
+
+
+def make_embeddings(model: str, vendor: Vendor, access: VendorAccess) -> GoogleEmbeddings:
+    """Return the client of an embedding model."""
+    return GoogleEmbeddings(model, vendor, access)
+
+
+def _client(vendor: Vendor, access: VendorAccess, http: httpx2.AsyncClient) -> genai.Client:
+    url = vendor.base_url if access.base_url is None else access.base_url
+    check_allowed(url or "")
     once = types.HttpRetryOptions(attempts=1)
     return genai.Client(
-        # Told explicitly: the environment could otherwise choose another service.
+        # Given explicitly: the environment could otherwise choose another service.
         vertexai=False,
-        api_key=api_key or "none",
+        api_key=access.api_key or "none",
         http_options=types.HttpOptions(
             base_url=url,
             retry_options=once,
-            # Told explicitly: where aiohttp is installed it would be used, with errors of its own.
+            # Given explicitly: where aiohttp is installed it would be used, and raise other errors.
             httpx_async_client=http,
         ),
     )
@@ -196,14 +209,14 @@ def _usage(told: types.GenerateContentResponseUsageMetadata | None) -> Usage | N
 
 
 @contextmanager
-def _translate_errors(model: str) -> Iterator[None]:
+def _translate_errors(model: str, key_variable: str) -> Iterator[None]:
     """Turn what the client raises into our errors."""
     try:
         yield
     except httpx2.TimeoutException as error:
         raise ModelTimeout(f"expected {model!r} to answer in time, found no answer") from error
     except errors.APIError as error:
-        raise _of_status(model, error) from error
+        raise _of_status(model, key_variable, error) from error
     except (
         httpx2.HTTPError,
         errors.UnknownApiResponseError,
@@ -214,15 +227,16 @@ def _translate_errors(model: str) -> Iterator[None]:
         raise ModelUnavailable(f"the connection to {model!r} failed: {reason}") from error
 
 
-def _of_status(model: str, error: errors.APIError) -> ModelError:
+def _of_status(model: str, key_variable: str, error: errors.APIError) -> ModelError:
     if error.code == 400 and "API_KEY_INVALID" in str(error.details):
-        return MissingKey(f"the vendor does not accept the key for {model!r}")
+        return wrong_key(model, key_variable, error.code)
     headers = cast("Any", error.response).headers if error.response is not None else {}
     wait = retry_after_seconds(headers)
     return error_of(
         model,
         error.code,
         error.message or error.status or "",
+        key_variable=key_variable,
         retry_after_seconds=_read_delay(error) if wait is None else wait,
     )
 

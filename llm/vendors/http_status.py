@@ -1,4 +1,4 @@
-"""Tells what a vendor's HTTP status means for the one who asked."""
+"""Translates a vendor's HTTP status into the error that it means for the caller."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -18,14 +18,30 @@ TOLD_CHARACTERS = 200
 """How much of a vendor's own message an error repeats."""
 
 
+def wrong_key(model: str, key_variable: str, status: int) -> MissingKey:
+    """Return the error for a key that the vendor refuses; its own message repeats parts of it."""
+    return MissingKey(
+        f"expected a key in {key_variable} that the vendor accepts for {model!r}, found that it "
+        f"refuses it (status {status})"
+    )
+
+
 def error_of(
-    model: str, status: int, told: str, *, retry_after_seconds: float | None = None
+    model: str,
+    status: int,
+    told: str,
+    *,
+    key_variable: str,
+    parameter: str = "",
+    retry_after_seconds: float | None = None,
 ) -> ModelError:
-    """Return the error for a status of 400 or above; `told` is the vendor's message."""
+    """Return the error for a status of 400 or above.
+
+    `told` is the vendor's message, `parameter` the part of the request that it names.
+    """
     told = " ".join(told.split())[:TOLD_CHARACTERS]
     if status in {401, 403}:
-        # The vendor's message repeats parts of the key.
-        return MissingKey(f"the vendor does not accept the key for {model!r} (status {status})")
+        return wrong_key(model, key_variable, status)
     if status == 404:
         return UnknownModel(f"the vendor knows no model {model!r}: {told}")
     if status == 429:
@@ -40,7 +56,9 @@ def error_of(
         )
     if status == 402:
         return QuotaExhausted(f"the vendor wants to be paid for {model!r}: {told}")
-    return RejectedRequest(f"the vendor rejects the request to {model!r} ({status}): {told}")
+    return RejectedRequest(
+        f"the vendor rejects the request to {model!r} ({status}): {told}", parameter=parameter
+    )
 
 
 def retry_after_seconds(headers: Mapping[str, str]) -> float | None:

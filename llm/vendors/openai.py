@@ -14,13 +14,14 @@ from openai.types.completion_usage import CompletionUsage
 from llm.errors import ModelTimeout, ModelUnavailable, QuotaExhausted, Refused, UnknownModel
 from llm.port import Usage
 from llm.real_request_guard import check_allowed
+from llm.vendors.catalogue import Vendor, VendorAccess
 from llm.vendors.http_status import error_of, retry_after_seconds
 from llm.vendors.wire import Delta, ModelReply, Request
 
-BASE_URL = "https://api.openai.com/v1"
+OWN_NAME = "openai"
 REASONING = re.compile(r"(gpt-[5-9]|gpt-\d\d|o\d)(?!.*-chat)")
 REASONING_TOKENS = 4096
-"""Room for thoughts beside the answer: they count against the same limit."""
+"""Room for thoughts besides the answer: they count against the same limit."""
 
 EMBEDDING_BATCH = 256
 
@@ -28,13 +29,14 @@ EMBEDDING_BATCH = 256
 class OpenAIChat:
     """The chat completions of one model."""
 
-    def __init__(self, model: str, api_key: str, base_url: str | None) -> None:
+    def __init__(self, model: str, vendor: Vendor, access: VendorAccess) -> None:
         self._model = model
-        self._client = _client(api_key, base_url)
-        self._compatible = base_url is not None
+        self._client = _client(vendor, access)
+        self._key_variable = vendor.key_variable
+        self._compatible = access.base_url is not None or vendor.name != OWN_NAME
 
     async def complete(self, request: Request) -> ModelReply:
-        with _translate_errors(self._model):
+        with _translate_errors(self._model, self._key_variable):
             completion = cast(
                 "ChatCompletion",
                 await self._client.chat.completions.create(**self._parameters(request)),
@@ -42,7 +44,7 @@ class OpenAIChat:
             return _reply(self._model, completion)
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta, None]:
-        with _translate_errors(self._model):
+        with _translate_errors(self._model, self._key_variable):
             stream = cast(
                 "openai.AsyncStream[ChatCompletionChunk]",
                 await self._client.chat.completions.create(
@@ -70,7 +72,7 @@ class OpenAIChat:
         return {
             "model": self._model,
             "messages": messages,
-            "response_format": _response_format(request),
+            **_response_format(request),
             "timeout": request.timeout_seconds,
             **sampling(self._model, request, compatible=self._compatible),
         }
@@ -81,14 +83,15 @@ class OpenAIEmbeddings:
 
     batch = EMBEDDING_BATCH
 
-    def __init__(self, model: str, api_key: str, base_url: str | None) -> None:
+    def __init__(self, model: str, vendor: Vendor, access: VendorAccess) -> None:
         self._model = model
-        self._client = _client(api_key, base_url)
+        self._client = _client(vendor, access)
+        self._key_variable = vendor.key_variable
 
     async def embed(
         self, texts: Sequence[str], timeout_seconds: float
     ) -> tuple[Sequence[Sequence[float]], Usage | None]:
-        with _translate_errors(self._model):
+        with _translate_errors(self._model, self._key_variable):
             answer = await self._client.embeddings.create(
                 model=self._model,
                 input=list(texts),
@@ -105,15 +108,22 @@ class OpenAIEmbeddings:
 def sampling(model: str, request: Request, *, compatible: bool) -> dict[str, Any]:
     """Return how much the answer may hold and how it is drawn, in the words that `model` knows.
 
-    Compatible servers know the older parameter, OpenAI's reasoning models the newer one only; these
-    take no temperature, and need room for their thoughts.
+    Reasoning models know the newer parameter only, wherever they are served; they take no
+    temperature, and need room for their thoughts. Other models of compatible servers know the older
+    parameter.
     """
-    room = request.max_output_tokens
-    if compatible:
-        return {"max_tokens": room, "temperature": request.temperature}
-    if REASONING.match(model):
-        return {"max_completion_tokens": room + REASONING_TOKENS, "reasoning_effort": "low"}
-    return {"max_completion_tokens": room, "temperature": request.temperature}
+    known = request.capabilities
+    reasons = REASONING.match(model.rpartition("/")[2]) is not None
+    thinks = reasons or not known.has_temperature
+    usual = "max_tokens" if compatible and not reasons else "max_completion_tokens"
+    chosen: dict[str, Any] = {
+        known.room or usual: request.max_output_tokens + (REASONING_TOKENS if thinks else 0)
+    }
+    if not thinks:
+        chosen["temperature"] = request.temperature
+    if reasons and known.has_reasoning_effort:
+        chosen["reasoning_effort"] = "low"
+    return chosen
 
 
 class _OpenAiCompletion:
@@ -142,18 +152,30 @@ class _OpenAiCompletion:
         return ModelReply(self._text, _usage(self._usage), refusal, cut=self._finish == "length")
 
 
-def _client(api_key: str, base_url: str | None) -> openai.AsyncOpenAI:
-    url = BASE_URL if base_url is None else base_url
-    check_allowed(url)
+def make_chat(model: str, vendor: Vendor, access: VendorAccess) -> OpenAIChat:
+    """Return the client of a model's chat completions."""
+    return OpenAIChat(model, vendor, access)
+
+
+def make_embeddings(model: str, vendor: Vendor, access: VendorAccess) -> OpenAIEmbeddings:
+    """Return the client of an embedding model."""
+    return OpenAIEmbeddings(model, vendor, access)
+
+
+def _client(vendor: Vendor, access: VendorAccess) -> openai.AsyncOpenAI:
+    url = vendor.base_url if access.base_url is None else access.base_url
+    check_allowed(url or "")
     # A compatible server without keys still wants the header.
-    return openai.AsyncOpenAI(api_key=api_key or "none", base_url=url, max_retries=0)
+    return openai.AsyncOpenAI(api_key=access.api_key or "none", base_url=url, max_retries=0)
 
 
 def _response_format(request: Request) -> dict[str, Any]:
-    if request.schema is None:
-        return {"type": "json_object"}
+    if request.capabilities.structure == "text":
+        return {}
+    if request.capabilities.structure == "object":
+        return {"response_format": {"type": "json_object"}}
     schema = {"name": request.form, "schema": request.schema, "strict": True}
-    return {"type": "json_schema", "json_schema": schema}
+    return {"response_format": {"type": "json_schema", "json_schema": schema}}
 
 
 def _reply(model: str, completion: ChatCompletion) -> ModelReply:
@@ -184,20 +206,20 @@ def _usage(usage: CompletionUsage | None) -> Usage | None:
 
 
 @contextmanager
-def _translate_errors(model: str) -> Iterator[None]:
+def _translate_errors(model: str, key_variable: str) -> Iterator[None]:
     """Turn what the client raises into our errors."""
     try:
         yield
     except openai.APITimeoutError as error:
         raise ModelTimeout(f"expected {model!r} to answer in time, found no answer") from error
     except openai.APIStatusError as error:
-        raise _of_status(model, error) from error
+        raise _of_status(model, key_variable, error) from error
     except (openai.OpenAIError, httpx2.HTTPError, JSONDecodeError) as error:
         reason = str(error) or type(error).__name__
         raise ModelUnavailable(f"the connection to {model!r} failed: {reason}") from error
 
 
-def _of_status(model: str, error: openai.APIStatusError) -> Exception:
+def _of_status(model: str, key_variable: str, error: openai.APIStatusError) -> Exception:
     if error.code == "insufficient_quota":
         return QuotaExhausted(f"the account of {model!r} has used up its quota")
     if error.code == "model_not_found":
@@ -208,5 +230,7 @@ def _of_status(model: str, error: openai.APIStatusError) -> Exception:
         model,
         error.status_code,
         error.message,
+        key_variable=key_variable,
+        parameter=error.param or "",
         retry_after_seconds=retry_after_seconds(error.response.headers),
     )

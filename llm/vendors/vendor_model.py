@@ -1,50 +1,67 @@
-"""Asks a vendor's model: renders, asks, reads, repairs once, and keeps the account."""
+"""Asks a vendor's model: renders, asks, reads, repairs once, and records usage and cost."""
 
 import json
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Generic
 
-from llm.errors import ModelError, Refused, UnreadableOutput
+import structlog
+
+from llm.errors import ModelError, Refused, RejectedRequest, UnreadableOutput
 from llm.metering import UsageMeter
-from llm.output_parsing import NotReadable, read
+from llm.output_parsing import NotReadable, read, read_complete_part
 from llm.port import I, ModelAnswer, O, Task
+from llm.prices import PriceSource
 from llm.prompts import JSON_OBJECT, REPAIR, JsonObjectInputs, Prompts, Rendered, RepairInputs
+from llm.vendors.capabilities import Capabilities, reduce_capabilities
 from llm.vendors.http_status import TOLD_CHARACTERS
-from llm.vendors.model_caller import ModelCaller
+from llm.vendors.model_transport import Transport
 from llm.vendors.strict_schema import strict_schema
 from llm.vendors.wire import Delta, ModelReply, ModelTurn, Request, Wire
 
 CHARACTERS_PER_TOKEN = 4
-"""A rough figure for reserving places within limits; the account uses the vendor's own counts."""
+"""A rough figure for reserving quota; cost is computed from the vendor's own counts."""
+MORE_ROOM = 4
+"""An answer that was cut off is asked for once more, with this many times the tokens."""
+
+log = structlog.get_logger("llm")
+
+
+@dataclass(frozen=True, slots=True)
+class _ReadReply(Generic[O]):
+    """A reply, and the output that was read from it, or why none could be read."""
+
+    reply: ModelReply
+    output: O | None = None
+    problem: NotReadable | None = None
 
 
 class VendorModel:
     """One model of one vendor, behind the port.
 
-    `base_url` is that of a compatible server; `json_object` tells the schema in the prompt, for
-    servers that cannot be given one.
+    `capabilities` are those to begin with: what the server rejects is left out from then on.
     """
 
     def __init__(
         self,
         *,
-        caller: ModelCaller,
+        transport: Transport,
         wire: Wire,
         prompts: Prompts,
-        base_url: str | None = None,
-        json_object: bool = False,
+        prices: PriceSource,
+        capabilities: Capabilities = Capabilities(),  # noqa: B008 - frozen
     ) -> None:
-        self.name = caller.name
-        self._caller = caller
+        self.name = transport.name
+        self._transport = transport
         self._wire = wire
         self._prompts = prompts
-        self._base_url = base_url
-        self._json_object = json_object
+        self._prices = prices
+        self._capabilities = capabilities
 
     async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> ModelAnswer[O]:
         prompt = self._prompts.render(task.name, inputs)
-        account = UsageMeter(task.name, self.name, self._base_url, prompt.hash)
+        account = UsageMeter(task.name, self.name, self._prices, prompt.hash)
         try:
             output = await self._ask(task, self._request(task, prompt), account)
         except ModelError as error:
@@ -55,91 +72,162 @@ class VendorModel:
     async def stream(self, task: Task[I, O], inputs: I) -> AsyncGenerator[str, None]:
         """Yield the pieces of the answer's text (JSON of the task's output) as they come.
 
-        Nothing is asked twice here: who has shown a piece cannot take it back. Raises as `ask`
+        Nothing is asked twice here: a piece that was shown cannot be taken back. Raises as `ask`
         does, also after some pieces.
         """
         prompt = self._prompts.render(task.name, inputs)
-        account = UsageMeter(task.name, self.name, self._base_url, prompt.hash)
-        request = self._request(task, prompt)
+        account = UsageMeter(task.name, self.name, self._prices, prompt.hash)
+        request = self._fit(self._request(task, prompt), self._capabilities)
         with account.exchange() as entry:
             async with aclosing(self._wire.stream(request)) as deltas:
-                while delta := await self._caller.within(lambda _: _following(deltas)):
+                while delta := await self._transport.within(lambda _: _next_delta(deltas)):
                     if delta.text:
                         yield delta.text
                     if delta.reply is not None:
                         entry.record_usage(delta.reply.usage)
-                        self._usable(delta.reply, task)
+                        self._check_refusal(delta.reply, task)
+                        if delta.reply.cut:
+                            raise self._make_cut_error(task, request)
 
     async def close(self) -> None:
         """Close the connections to the vendor."""
         await self._wire.close()
 
     async def _ask(self, task: Task[I, O], request: Request, account: UsageMeter) -> O:
+        first = await self._attempt(task, request, account)
+        if first.output is not None:
+            return first.output
+        if first.reply.cut:
+            return await self._ask_with_more_room(task, request, first, account)
+        return await self._repair(task, request, first, account)
+
+    async def _attempt(
+        self,
+        task: Task[I, O],
+        request: Request,
+        account: UsageMeter,
+        known: Capabilities | None = None,
+    ) -> _ReadReply[O]:
+        """Return what one exchange gave; a reply that cannot be read is a paid call that failed."""
         with account.exchange() as entry:
-            reply = await self._exchange(request)
+            reply = await self._exchange(request, known or self._capabilities)
             entry.record_usage(reply.usage)
-            self._usable(reply, task)
+            self._check_refusal(reply, task)
             try:
-                return read(reply.text, task.output)
+                return _ReadReply(reply, read(reply.text, task.output))
             except NotReadable as error:
-                problem = str(error)
-                entry.problem = f"{UnreadableOutput.__name__}: {problem}"
-        return await self._repair(task, request, reply, problem, account)
+                reason = "the answer was cut off" if reply.cut else str(error)
+                entry.problem = f"{UnreadableOutput.__name__}: {reason}"
+                return _ReadReply(reply, problem=error)
+
+    async def _ask_with_more_room(
+        self, task: Task[I, O], request: Request, first: _ReadReply[O], account: UsageMeter
+    ) -> O:
+        roomier = replace(request, max_output_tokens=request.max_output_tokens * MORE_ROOM)
+        longest, failure = first, None
+        try:
+            longest = await self._attempt(task, roomier, account)
+        except ModelError as error:
+            failure = error
+        if longest.output is not None:
+            return longest.output
+        try:
+            return read_complete_part(longest.reply.text, task.output)
+        except NotReadable as error:
+            raise failure or self._make_cut_error(task, roomier) from error
 
     async def _repair(
-        self, task: Task[I, O], request: Request, bad: ModelReply, problem: str, account: UsageMeter
+        self, task: Task[I, O], request: Request, bad: _ReadReply[O], account: UsageMeter
     ) -> O:
-        told = self._prompts.render(REPAIR, RepairInputs(problem=problem)).user
+        problem = bad.problem
+        shown = self._prompts.render(REPAIR, RepairInputs(problem=str(problem))).user
         # Vendors reject an empty turn.
-        answered = (ModelTurn("model", bad.text),) if bad.text else ()
-        said = (*request.said, *answered, ModelTurn("user", told))
-        with account.exchange() as entry:
-            reply = await self._exchange(replace(request, said=said))
-            entry.record_usage(reply.usage)
-            self._usable(reply, task)
-            try:
-                return read(reply.text, task.output)
-            except NotReadable as error:
-                raise UnreadableOutput(
-                    f"expected {self.name!r} to answer task {task.name!r} as its output is "
-                    f"defined, found twice something else: {error}"
-                ) from error
+        answered = (ModelTurn("model", bad.reply.text),) if bad.reply.text else ()
+        said = (*request.said, *answered, ModelTurn("user", shown))
+        known = self._capabilities
+        suspected = known
+        if problem is not None and problem.ignores_schema and known.structure == "schema":
+            suspected = replace(known, structure="object")
+        again = await self._attempt(task, replace(request, said=said), account, suspected)
+        if again.output is not None:
+            if self._capabilities == known:
+                self._remember(suspected)
+            return again.output
+        raise UnreadableOutput(
+            f"expected {self.name!r} to answer task {task.name!r} as its output is "
+            f"defined, found twice something else: {again.problem}"
+        ) from again.problem
 
-    async def _exchange(self, request: Request) -> ModelReply:
+    async def _exchange(self, request: Request, known: Capabilities) -> ModelReply:
+        """Return the reply; leave out what the server rejects, and remember that."""
+        tried = {known}
+        first: RejectedRequest | None = None
+        while True:
+            try:
+                reply = await self._send(self._fit(request, known))
+            except RejectedRequest as error:
+                first = first or error
+                reduced = reduce_capabilities(known, error)
+                if reduced is None or reduced in tried:
+                    raise first from error
+                tried.add(reduced)
+                known = reduced
+            else:
+                if first is not None:
+                    self._remember(known)
+                return reply
+
+    async def _send(self, request: Request) -> ModelReply:
         characters = len(request.system) + sum(len(said.text) for said in request.said)
         tokens = characters // CHARACTERS_PER_TOKEN + request.max_output_tokens
-        return await self._caller.call(
+        return await self._transport.call(
             tokens, lambda seconds: self._wire.complete(replace(request, timeout_seconds=seconds))
         )
 
-    def _usable(self, reply: ModelReply, task: Task[I, O]) -> None:
+    def _fit(self, request: Request, known: Capabilities) -> Request:
+        """Return the request for a server of these capabilities."""
+        system = request.system
+        if known.structure != "schema":
+            schema_text = json.dumps(request.schema)
+            told = self._prompts.render(JSON_OBJECT, JsonObjectInputs(schema_text=schema_text))
+            system = "\n\n".join(part for part in (system, told.system) if part)
+        return replace(request, system=system, capabilities=known)
+
+    def _remember(self, known: Capabilities) -> None:
+        if known == self._capabilities:
+            return
+        self._capabilities = known
+        log.info(
+            "model_capabilities_reduced",
+            model=self.name,
+            structure=known.structure,
+            room=known.room,
+            has_temperature=known.has_temperature,
+            has_reasoning_effort=known.has_reasoning_effort,
+        )
+
+    def _check_refusal(self, reply: ModelReply, task: Task[I, O]) -> None:
         if reply.refusal is not None:
             said = " ".join(reply.refusal.split())[:TOLD_CHARACTERS]
             raise Refused(f"{self.name!r} refused task {task.name!r}: {said}")
-        if reply.cut:
-            raise UnreadableOutput(
-                f"expected {self.name!r} to answer task {task.name!r} within "
-                f"{task.max_output_tokens} tokens, found an answer cut off there"
-            )
+
+    def _make_cut_error(self, task: Task[I, O], request: Request) -> UnreadableOutput:
+        return UnreadableOutput(
+            f"expected {self.name!r} to answer task {task.name!r} within "
+            f"{request.max_output_tokens} tokens, found an answer cut off there"
+        )
 
     def _request(self, task: Task[I, O], prompt: Rendered) -> Request:
-        schema = strict_schema(task.output)
-        system = prompt.system
-        if self._json_object:
-            told = self._prompts.render(
-                JSON_OBJECT, JsonObjectInputs(schema_text=json.dumps(schema))
-            )
-            system = "\n\n".join(part for part in (system, told.system) if part)
         return Request(
-            system=system,
+            system=prompt.system,
             said=(ModelTurn("user", prompt.user),),
             form=task.name,
-            schema=None if self._json_object else schema,
+            schema=strict_schema(task.output),
             temperature=task.temperature,
             max_output_tokens=task.max_output_tokens,
-            timeout_seconds=self._caller.timeout_seconds,
+            timeout_seconds=self._transport.timeout_seconds,
         )
 
 
-async def _following(deltas: AsyncIterator[Delta]) -> Delta | None:
+async def _next_delta(deltas: AsyncIterator[Delta]) -> Delta | None:
     return await anext(deltas, None)

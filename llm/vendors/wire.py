@@ -1,19 +1,20 @@
-"""What is said to a vendor and what comes back; each vendor's client is behind these ports."""
+"""Requests to a vendor and its replies; each vendor's client is behind these ports."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from pydantic import JsonValue
 
 from llm.port import Usage
+from llm.vendors.capabilities import Capabilities
 
 Schema = Mapping[str, JsonValue]
 
 
 @dataclass(frozen=True, slots=True)
 class ModelTurn:
-    """One turn of the talk with a model."""
+    """One turn of the conversation with a model."""
 
     speaker: Literal["user", "model"]
     text: str
@@ -21,21 +22,22 @@ class ModelTurn:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One exchange; `schema` is None where the server is only told to answer in JSON."""
+    """One exchange; `capabilities` tell which parameters the server accepts."""
 
     system: str
     said: tuple[ModelTurn, ...]
     form: str
-    schema: Schema | None
+    schema: Schema
     temperature: float
     max_output_tokens: int
     timeout_seconds: float
+    capabilities: Capabilities = field(default_factory=Capabilities)
 
 
 @dataclass(frozen=True, slots=True)
 class ModelReply:
-    """What a model said; `usage` is None when the vendor does not tell, `refusal` is set when
-    it would not answer, `cut` when it had no room."""
+    """What a model said; `usage` is None when the vendor does not report it, `refusal` is set
+    when it would not answer, `cut` when it had no room."""
 
     text: str
     usage: Usage | None
@@ -69,7 +71,7 @@ class EmbeddingWire(Protocol):
     async def embed(
         self, texts: Sequence[str], timeout_seconds: float
     ) -> tuple[Sequence[Sequence[float]], Usage | None]:
-        """Return a vector for each text, and the usage where the vendor tells it."""
+        """Return a vector for each text, and the usage where the vendor reports it."""
         ...
 
     async def close(self) -> None: ...

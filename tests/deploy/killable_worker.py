@@ -24,7 +24,7 @@ from envelope.envelope import Envelope
 from llm.call_scope import current_scope
 from llm.offline.model import OfflineModel
 from llm.port import I, ModelAnswer, O, Task
-from llm.stored_calls.replay import StoredModel
+from llm.stored_calls.stored_model import StoredModel
 from memory.model_calls import RedisCallStore
 from tests.support.app_harness import settings_of
 from worker.port import Handler, SilentMeter

@@ -13,7 +13,7 @@ from broker.redis_broker import RedisBroker
 from broker.transport.connect import connect
 from deploy.assembly.call_recording import HopCalls
 from envelope.role import Role
-from llm.stored_calls.replay import StoredModel
+from llm.stored_calls.stored_model import StoredModel
 from manager.flow import ASSISTANT, Flow
 from manager.machine import Limits
 from manager.manager import Manager

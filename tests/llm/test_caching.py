@@ -9,7 +9,7 @@ from llm.call_scope import call_scope
 from llm.errors import ModelUnavailable
 from llm.port import ModelAnswer, Usage
 from llm.scripted import Scripted, ScriptedModel, gate
-from llm.stored_calls.shared_cache import CachedModel, CacheKey
+from llm.stored_calls.stored_model import CacheKey, SharedCache, StoredModel
 from tests.llm.sample_task import BLUE, COLOUR, SKY, Colour, PlainPrompts, Question
 
 GREY = Colour(name="grey")
@@ -37,13 +37,14 @@ def fake_documents() -> FakeStore:
 
 def cached(
     fake_documents: FakeStore, *script: Scripted, cost_usd: Decimal | None = Decimal("0.25")
-) -> tuple[CachedModel, ScriptedModel]:
+) -> tuple[StoredModel, SharedCache, ScriptedModel]:
     inner = ScriptedModel(script, usage=Usage(10, 5), cost_usd=cost_usd)
-    return CachedModel(inner, fake_documents, prompts=PlainPrompts(), ttl_seconds=60), inner
+    cache = SharedCache(fake_documents, ttl_seconds=60)
+    return StoredModel(inner, prompts=PlainPrompts(), cache=cache), cache, inner
 
 
 async def ask(
-    model: CachedModel,
+    model: StoredModel,
     *,
     message_id: str = "m",
     tenant: str = "t",
@@ -60,7 +61,7 @@ async def ask(
 async def test_the_same_thing_asked_in_another_conversation_is_a_hit_that_costs_nothing(
     fake_documents: FakeStore,
 ) -> None:
-    model, inner = cached(fake_documents, BLUE)
+    model, cache, inner = cached(fake_documents, BLUE)
 
     await ask(model)
     with record_calls() as calls:
@@ -71,8 +72,8 @@ async def test_the_same_thing_asked_in_another_conversation_is_a_hit_that_costs_
     assert [(call.from_store, call.usage, call.cost_usd) for call in calls] == [
         (True, Usage(), Decimal(0))
     ]
-    assert (model.counts.hits, model.counts.misses) == (1, 1)
-    assert model.counts.saved_usd == Decimal("0.25")
+    assert (cache.counts.hits, cache.counts.misses) == (1, 1)
+    assert cache.counts.saved_usd == Decimal("0.25")
     assert fake_documents.ttl_seconds == [60]
 
 
@@ -82,7 +83,7 @@ async def test_the_same_thing_asked_in_another_conversation_is_a_hit_that_costs_
 async def test_another_tenant_assistant_or_content_never_hits(
     fake_documents: FakeStore, change: dict[str, str]
 ) -> None:
-    model, _ = cached(fake_documents, BLUE, GREY)
+    model, _cache, _ = cached(fake_documents, BLUE, GREY)
 
     await ask(model)
     other = await ask(model, **change)
@@ -92,7 +93,7 @@ async def test_another_tenant_assistant_or_content_never_hits(
 
 async def test_what_is_asked_at_the_same_time_is_asked_once(fake_documents: FakeStore) -> None:
     closed = gate(BLUE)
-    model, inner = cached(fake_documents, closed)
+    model, cache, inner = cached(fake_documents, closed)
 
     async with asyncio.TaskGroup() as group:
         asking = [group.create_task(ask(model, message_id=f"m{n}")) for n in range(5)]
@@ -101,7 +102,7 @@ async def test_what_is_asked_at_the_same_time_is_asked_once(fake_documents: Fake
 
     assert len(inner.calls) == 1
     assert [task.result().output for task in asking] == [BLUE] * 5
-    assert (model.counts.hits, model.counts.misses) == (4, 1)
+    assert (cache.counts.hits, cache.counts.misses) == (4, 1)
 
 
 async def test_who_waits_asks_when_the_one_before_fails_or_is_cancelled(
@@ -109,7 +110,7 @@ async def test_who_waits_asks_when_the_one_before_fails_or_is_cancelled(
 ) -> None:
     closed = gate(ModelUnavailable("down"))
     never = gate(GREY)
-    model, inner = cached(fake_documents, closed, never, BLUE)
+    model, _cache, inner = cached(fake_documents, closed, never, BLUE)
 
     async def failing() -> None:
         with pytest.raises(ModelUnavailable):
@@ -131,7 +132,7 @@ async def test_who_waits_asks_when_the_one_before_fails_or_is_cancelled(
 
 async def test_different_things_do_not_wait_for_each_other(fake_documents: FakeStore) -> None:
     closed = gate(BLUE)
-    model, _ = cached(fake_documents, closed, GREY)
+    model, _cache, _ = cached(fake_documents, closed, GREY)
 
     async with asyncio.TaskGroup() as group:
         group.create_task(ask(model))
@@ -143,17 +144,17 @@ async def test_different_things_do_not_wait_for_each_other(fake_documents: FakeS
 
 
 async def test_a_hit_of_unknown_price_is_counted_apart(fake_documents: FakeStore) -> None:
-    model, _ = cached(fake_documents, BLUE, cost_usd=None)
+    model, cache, _ = cached(fake_documents, BLUE, cost_usd=None)
 
     await ask(model)
     await ask(model)
 
-    assert (model.counts.hits, model.counts.hits_of_unknown_price) == (1, 1)
-    assert model.counts.saved_usd == 0
+    assert (cache.counts.hits, cache.counts.hits_of_unknown_price) == (1, 1)
+    assert cache.counts.saved_usd == 0
 
 
 async def test_without_a_known_tenant_nothing_is_cached(fake_documents: FakeStore) -> None:
-    model, inner = cached(fake_documents, BLUE, GREY)
+    model, _cache, inner = cached(fake_documents, BLUE, GREY)
 
     await model.ask(COLOUR, SKY)
     await model.ask(COLOUR, SKY)
@@ -164,7 +165,7 @@ async def test_without_a_known_tenant_nothing_is_cached(fake_documents: FakeStor
 async def test_a_further_attempt_wants_another_answer_than_the_one_turned_down(
     fake_documents: FakeStore,
 ) -> None:
-    model, _ = cached(fake_documents, BLUE, GREY)
+    model, _cache, _ = cached(fake_documents, BLUE, GREY)
     message = Message(tenant="t", assistant="a", conversation_id="c", message_id="m")
 
     with call_scope(message, stage="response", attempt=0):

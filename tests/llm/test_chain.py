@@ -1,7 +1,6 @@
 import pytest
 
 from llm.call_log import record_calls
-from llm.chain import Chain
 from llm.errors import (
     ChainExhausted,
     MissingKey,
@@ -14,6 +13,7 @@ from llm.errors import (
     UnknownModel,
     UnreadableOutput,
 )
+from llm.fallback.chain import FallbackChain
 from llm.scripted import ScriptedModel
 from tests.llm.sample_task import BLUE, COLOUR, SKY
 
@@ -33,7 +33,7 @@ from tests.llm.sample_task import BLUE, COLOUR, SKY
 )
 async def test_a_model_that_cannot_answer_is_followed_by_the_next(error: ModelError) -> None:
     first, second = ScriptedModel([error], name="a"), ScriptedModel([BLUE], name="b")
-    chain = Chain([first, second])
+    chain = FallbackChain([first, second])
 
     answer = await chain.ask(COLOUR, SKY)
 
@@ -42,7 +42,7 @@ async def test_a_model_that_cannot_answer_is_followed_by_the_next(error: ModelEr
 
 
 async def test_a_fallback_is_in_the_record_with_its_reason() -> None:
-    chain = Chain(
+    chain = FallbackChain(
         [ScriptedModel([ModelUnavailable("down")], name="a"), ScriptedModel([BLUE], name="b")]
     )
 
@@ -57,7 +57,7 @@ async def test_a_fallback_is_in_the_record_with_its_reason() -> None:
 
 async def test_a_refusal_is_not_carried_to_another_model() -> None:
     second = ScriptedModel([BLUE], name="b")
-    chain = Chain([ScriptedModel([Refused("no")], name="a"), second])
+    chain = FallbackChain([ScriptedModel([Refused("no")], name="a"), second])
 
     with pytest.raises(Refused):
         await chain.ask(COLOUR, SKY)
@@ -69,7 +69,7 @@ async def test_a_refusal_is_not_carried_to_another_model() -> None:
 async def test_skip_starts_further_down_and_at_the_last_model_at_most(
     skip: int, asked: str
 ) -> None:
-    chain = Chain([ScriptedModel([BLUE], name=name) for name in "abc"])
+    chain = FallbackChain([ScriptedModel([BLUE], name=name) for name in "abc"])
 
     answer = await chain.ask(COLOUR, SKY, skip=skip)
 
@@ -77,7 +77,7 @@ async def test_skip_starts_further_down_and_at_the_last_model_at_most(
 
 
 async def test_an_exhausted_chain_tells_what_each_model_said() -> None:
-    chain = Chain(
+    chain = FallbackChain(
         [
             ScriptedModel([ModelUnavailable("down")], name="a"),
             ScriptedModel([RateLimited("busy", retry_after_seconds=3)], name="b"),
@@ -92,7 +92,7 @@ async def test_an_exhausted_chain_tells_what_each_model_said() -> None:
 
 
 async def test_a_chain_that_is_limited_everywhere_says_when_the_first_is_free_again() -> None:
-    chain = Chain(
+    chain = FallbackChain(
         [
             ScriptedModel([RateLimited("busy", retry_after_seconds=30)], name="a"),
             ScriptedModel([RateLimited("busy", retry_after_seconds=3)], name="b"),
@@ -107,9 +107,9 @@ async def test_a_chain_that_is_limited_everywhere_says_when_the_first_is_free_ag
 
 async def test_a_chain_of_one_raises_what_its_model_raised() -> None:
     with pytest.raises(ModelTimeout):
-        await Chain([ScriptedModel([ModelTimeout("slow")])]).ask(COLOUR, SKY)
+        await FallbackChain([ScriptedModel([ModelTimeout("slow")])]).ask(COLOUR, SKY)
 
 
 def test_an_empty_chain_is_an_error() -> None:
     with pytest.raises(ValueError, match="at least one model"):
-        Chain([])
+        FallbackChain([])

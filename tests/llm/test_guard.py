@@ -2,7 +2,8 @@ import pytest
 
 from llm.errors import RealRequestForbidden
 from llm.real_request_guard import check_allowed, forbid_real_requests
-from llm.registry import Registry, Vendor
+from llm.registry import Registry
+from llm.vendors.catalogue import VendorAccess
 from tests.llm.sample_task import PlainPrompts
 
 
@@ -34,7 +35,8 @@ def test_this_machine_may_be_asked(url: str) -> None:
 @pytest.mark.parametrize("setting", ["gpt-5-mini@openai", "gemini-2.5-flash@google"])
 def test_a_real_vendor_cannot_even_be_made_in_a_test(setting: str) -> None:
     registry = Registry(
-        prompts=PlainPrompts(), openai=Vendor(api_key="k"), google=Vendor(api_key="k")
+        prompts=PlainPrompts(),
+        access={"openai": VendorAccess(api_key="k"), "google": VendorAccess(api_key="k")},
     )
 
     with pytest.raises(RealRequestForbidden):
@@ -45,7 +47,9 @@ def test_a_real_vendor_cannot_even_be_made_in_a_test(setting: str) -> None:
     "setting", ["text-embedding-3-small@openai", "gemini-embedding-001@google"]
 )
 def test_a_real_embedder_cannot_even_be_made_in_a_test(setting: str) -> None:
-    registry = Registry(openai=Vendor(api_key="k"), google=Vendor(api_key="k"))
+    registry = Registry(
+        access={"openai": VendorAccess(api_key="k"), "google": VendorAccess(api_key="k")}
+    )
 
     with pytest.raises(RealRequestForbidden):
         registry.embedder(setting)

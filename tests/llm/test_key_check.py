@@ -8,9 +8,10 @@ import pytest
 import structlog
 
 from llm.errors import MissingKey
-from llm.key_check import check_key
-from llm.registry import Vendor
+from llm.vendors.catalogue import VendorAccess, vendors_by_name
+from llm.vendors.key_check import check_key
 
+VENDORS = vendors_by_name()
 KEY = "sk-secret-of-this-test"
 
 
@@ -71,7 +72,7 @@ async def test_a_refused_key_is_named_by_its_variable_and_not_shown(
     vendor: VendorServer, provider: str, path: str
 ) -> None:
     with pytest.raises(MissingKey, match=f"{provider.upper()}_API_KEY") as raised:
-        await check_key(provider, Vendor(KEY, vendor.url))
+        await check_key(VENDORS[provider], VendorAccess(KEY, vendor.url))
 
     assert KEY not in str(raised.value)
     [(asked, key)] = vendor.asked
@@ -85,17 +86,17 @@ async def test_a_refused_key_is_named_by_its_variable_and_not_shown(
 async def test_what_proves_nothing_about_the_key_ends_no_start(
     vendor: VendorServer, provider: str
 ) -> None:
-    await check_key(provider, Vendor(KEY, vendor.url))
+    await check_key(VENDORS[provider], VendorAccess(KEY, vendor.url))
 
     assert len(vendor.asked) == 1
 
 
 async def test_a_vendor_that_is_away_is_a_warning() -> None:
     with structlog.testing.capture_logs() as logs:
-        await check_key("openai", Vendor(KEY, "http://127.0.0.1:9"))
+        await check_key(VENDORS["openai"], VendorAccess(KEY, "http://127.0.0.1:9"))
 
     assert [(one["event"], one["vendor"]) for one in logs] == [("api_key_check_failed", "openai")]
 
 
 async def test_without_a_key_nobody_is_asked() -> None:
-    await check_key("openai", Vendor(None, "http://127.0.0.1:9"))
+    await check_key(VENDORS["openai"], VendorAccess(None, "http://127.0.0.1:9"))

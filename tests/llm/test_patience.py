@@ -13,9 +13,10 @@ from envelope.question import Question as Message
 from llm.call_log import record_calls
 from llm.call_scope import call_scope, remaining_seconds
 from llm.errors import ModelTimeout, ModelUnavailable, RateLimited
-from llm.registry import Registry, Vendor
+from llm.registry import Registry
+from llm.vendors.catalogue import VendorAccess
 from llm.vendors.http_status import retry_after_seconds
-from llm.vendors.transport_retries import Retrying
+from llm.vendors.model_transport import RetryRules, Transport
 from tests.llm.sample_task import BLUE, COLOUR, SKY, PlainPrompts
 from tests.llm.vendor_dialects import OpenAI
 from tests.support.model_server import ModelServer, Response
@@ -41,8 +42,8 @@ def made(server: ModelServer, *waits: float) -> tuple[Registry, Places]:
     places = Places(*waits)
     registry = Registry(
         prompts=PlainPrompts(),
-        openai=Vendor(base_url=f"{server.url}/v1"),
-        retrying=Retrying(wait_initial_seconds=0.001, wait_max_seconds=0.002),
+        access={"openai": VendorAccess(base_url=f"{server.url}/v1")},
+        retries=RetryRules(attempts=3, wait_initial_seconds=0.001, wait_max_seconds=0.002),
         limiter=places,
     )
     return registry, places
@@ -188,11 +189,12 @@ def test_retry_after_may_be_a_date_to_come() -> None:
 async def test_what_is_not_a_transport_error_is_not_tried_again() -> None:
     asked = []
 
-    async def ask() -> None:
+    async def ask(_seconds: float) -> None:
         asked.append(1)
         raise ModelTimeout("slow") if len(asked) == 2 else ModelUnavailable("down")
 
+    rules = RetryRules(attempts=5, wait_initial_seconds=0.001, wait_max_seconds=0.002)
     with pytest.raises(ModelTimeout):
-        await Retrying(attempts=5, wait_initial_seconds=0.001, wait_max_seconds=0.002).run(ask)
+        await Transport(NAME, 1.0, rules, None).call(10, ask)
 
     assert len(asked) == 2

@@ -4,9 +4,11 @@ import sys
 import pytest
 
 from llm.errors import MissingKey, UnknownModel, UnknownProvider
-from llm.registry import ModelName, Registry, Vendor, parse
+from llm.registry import Registry
 from llm.scripted import ScriptedModel
-from tests.llm.sample_task import PlainPrompts
+from llm.vendors.catalogue import VendorAccess
+from llm.vendors.model_names import ModelName, parse_models
+from tests.llm.sample_task import BLUE, COLOUR, SKY, PlainPrompts
 
 LOCAL = "http://127.0.0.1:9/v1"
 
@@ -29,7 +31,7 @@ LOCAL = "http://127.0.0.1:9/v1"
 def test_a_setting_names_models_and_their_providers(
     setting: str, names: list[tuple[str, str]]
 ) -> None:
-    assert parse(setting) == tuple(ModelName(*name) for name in names)
+    assert parse_models(setting) == [ModelName(*name) for name in names]
 
 
 @pytest.mark.parametrize(
@@ -37,12 +39,12 @@ def test_a_setting_names_models_and_their_providers(
 )
 def test_a_name_that_nobody_answers_to_is_a_clear_error(setting: str) -> None:
     with pytest.raises(UnknownProvider, match="expected a model such as"):
-        parse(setting)
+        parse_models(setting)
 
 
 def test_a_model_twice_in_a_chain_is_an_error() -> None:
     with pytest.raises(UnknownProvider, match="each model once"):
-        parse("gpt-4,gpt-4@openai")
+        parse_models("gpt-4,gpt-4@openai")
 
 
 @pytest.mark.parametrize(
@@ -55,7 +57,7 @@ def test_a_missing_key_is_told_before_anything_is_asked(setting: str, variable: 
 
 
 def test_a_compatible_server_needs_no_key() -> None:
-    registry = Registry(prompts=PlainPrompts(), openai=Vendor(base_url=LOCAL))
+    registry = Registry(prompts=PlainPrompts(), access={"openai": VendorAccess(base_url=LOCAL)})
 
     assert registry.model("local-7b@openai").name == "local-7b@openai"
 
@@ -63,24 +65,28 @@ def test_a_compatible_server_needs_no_key() -> None:
 def test_a_chain_shares_its_members_with_other_settings() -> None:
     registry = Registry()
 
-    assert registry.model("offline") is registry.model("offline")
     assert registry.model("offline").name == "offline"
 
 
-def test_scripted_is_the_script_that_was_handed_in() -> None:
-    script = ScriptedModel([])
+async def test_scripted_is_the_script_that_was_handed_in() -> None:
+    script = ScriptedModel([BLUE])
 
-    assert Registry(scripted=script).model("scripted") is script
+    assert (await Registry(scripted=script).model("scripted").ask(COLOUR, SKY)).output == BLUE
     with pytest.raises(UnknownProvider, match="expected a script"):
         Registry().model("scripted")
 
 
 def test_the_key_is_not_in_the_representation_of_a_vendor() -> None:
-    assert "secret" not in repr(Vendor(api_key="secret"))
+    assert "secret" not in repr(VendorAccess(api_key="secret"))
 
 
 def test_an_embedding_model_is_made_by_its_name() -> None:
-    registry = Registry(openai=Vendor(base_url=LOCAL), google=Vendor(api_key="k", base_url=LOCAL))
+    registry = Registry(
+        access={
+            "openai": VendorAccess(base_url=LOCAL),
+            "google": VendorAccess(api_key="k", base_url=LOCAL),
+        }
+    )
 
     small = registry.embedder("text-embedding-3-small@openai")
     gemini = registry.embedder("gemini-embedding-001@google")
@@ -89,11 +95,11 @@ def test_an_embedding_model_is_made_by_its_name() -> None:
 
 
 def test_an_embedding_model_that_nobody_has_is_a_clear_error() -> None:
-    registry = Registry(openai=Vendor(base_url=LOCAL))
+    registry = Registry(access={"openai": VendorAccess(base_url=LOCAL)})
 
     with pytest.raises(UnknownModel, match="text-embedding-3-small"):
         registry.embedder("text-embedding-9@openai")
-    with pytest.raises(UnknownProvider, match="openai or google"):
+    with pytest.raises(UnknownProvider, match="text-embedding-3-small"):
         registry.embedder("offline")
 
 
@@ -102,8 +108,8 @@ def test_the_clients_of_vendors_are_imported_only_when_somebody_asks_them() -> N
     program = (
         "import sys\n"
         "from llm.registry import Registry\n"
-        "import llm.chain, llm.scripted, llm.stored_calls.replay\n"
-        "import llm.stored_calls.shared_cache, llm.vendors.embeddings, llm.vendors.vendor_model\n"
+        "import llm.fallback.chain, llm.scripted, llm.stored_calls.stored_model\n"
+        "import llm.vendors.embeddings, llm.vendors.vendor_model\n"
         "Registry().model('offline')\n"
         "vendors = {'openai', 'google.genai', 'genai_prices', 'httpx2'}\n"
         "print(sorted(vendors & set(sys.modules)))\n"

@@ -4,9 +4,8 @@ import pytest
 
 from llm.call_log import record_calls
 from llm.errors import ModelUnavailable, RateLimited
-from llm.port import ModelCall, Usage
+from llm.port import ModelCall, StreamingModel, Usage
 from llm.registry import Registry
-from llm.vendors.vendor_model import VendorModel
 from tests.llm.sample_task import COLOUR, SKY
 from tests.llm.vendor_dialects import Dialect
 from tests.support.model_server import ModelServer, Response
@@ -19,7 +18,7 @@ class Streamed:
 
     def __init__(self, registry: Registry, dialect: Dialect) -> None:
         model = registry.model(f"{dialect.model}@{dialect.provider}")
-        assert isinstance(model, VendorModel)
+        assert isinstance(model, StreamingModel)
         self.pieces: list[str] = []
         self.calls: list[ModelCall] = []
         self._model = model
@@ -87,7 +86,7 @@ async def test_a_stream_may_be_left_before_its_end(
 ) -> None:
     server.will_send(dialect.stream(*PIECES))
     model = registry.model(f"{dialect.model}@{dialect.provider}")
-    assert isinstance(model, VendorModel)
+    assert isinstance(model, StreamingModel)
 
     with record_calls() as calls:
         stream = model.stream(COLOUR, SKY)

@@ -8,7 +8,8 @@ import pytest
 from config.prompts import PromptFiles
 from llm.errors import MissingKey, ModelError, QuotaExhausted, RateLimited, Refused, UnknownModel
 from llm.prompts import OWN_PROMPTS
-from llm.registry import Registry, Vendor
+from llm.registry import Registry
+from llm.vendors.catalogue import VendorAccess
 from llm.vendors.google import thoughts
 from llm.vendors.openai import sampling
 from llm.vendors.wire import Request
@@ -34,8 +35,10 @@ class PromptsWithOurOwn(PlainPrompts):
 async def registry(server: ModelServer) -> AsyncIterator[Registry]:
     registry = Registry(
         prompts=PromptsWithOurOwn(),
-        openai=Vendor(base_url=f"{server.url}/v1", json_object=True),
-        google=Vendor(api_key="k", base_url=server.url),
+        access={
+            "openai": VendorAccess(base_url=f"{server.url}/v1", json_object=True),
+            "google": VendorAccess(api_key="k", base_url=server.url),
+        },
     )
     yield registry
     await registry.close()
@@ -169,7 +172,7 @@ async def test_a_server_that_does_not_count_has_an_unknown_price(
 def test_reasoning_models_get_room_for_thoughts_and_no_temperature(
     model: str, *, reasons: bool
 ) -> None:
-    request = Request("", (), "colour", None, 0.0, 100, 1.0)
+    request = Request("", (), "colour", {}, 0.0, 100, 1.0)
 
     told = sampling(model, request, compatible=False)
 

@@ -15,8 +15,9 @@ from llm.errors import (
     UnreadableOutput,
 )
 from llm.port import ModelAnswer, Usage
-from llm.registry import Registry, Vendor
-from llm.vendors.transport_retries import Retrying
+from llm.registry import Registry
+from llm.vendors.catalogue import VendorAccess
+from llm.vendors.model_transport import RetryRules
 from tests.llm.sample_task import BLUE, COLOUR, SKY, Colour, PlainPrompts
 from tests.llm.vendor_dialects import Dialect
 from tests.support.model_server import ModelServer, Response
@@ -74,7 +75,7 @@ async def test_a_failure_that_passes_is_asked_again(
     [
         (500, ModelUnavailable, 3),
         (429, RateLimited, 3),
-        (400, RejectedRequest, 1),
+        (400, RejectedRequest, 3),
         (401, MissingKey, 1),
         (403, MissingKey, 1),
         (404, UnknownModel, 1),
@@ -123,8 +124,10 @@ async def test_a_long_retry_after_is_handed_on_instead_of_waited_for(
 async def test_a_server_that_never_answers_is_not_waited_for_longer_than_allowed(
     server: ModelServer, dialect: Dialect
 ) -> None:
-    vendor = Vendor(api_key="k", base_url=dialect.base_url(server.url))
-    registry = Registry(prompts=PlainPrompts(), openai=vendor, google=vendor, timeout_seconds=0.2)
+    vendor = VendorAccess(api_key="k", base_url=dialect.base_url(server.url))
+    registry = Registry(
+        prompts=PlainPrompts(), access={"openai": vendor, "google": vendor}, timeout_seconds=0.2
+    )
     server.will_send(Response(ends="never"))
 
     with pytest.raises(ModelTimeout, match=r"within 0\.2 s|in time"):
@@ -156,12 +159,11 @@ async def test_a_response_that_is_no_json_is_the_servers_failure(
 
 
 async def test_nobody_at_the_address_is_told_as_unavailable(dialect: Dialect) -> None:
-    nobody = Vendor(api_key="k", base_url="http://127.0.0.1:1")
+    nobody = VendorAccess(api_key="k", base_url="http://127.0.0.1:1")
     registry = Registry(
         prompts=PlainPrompts(),
-        openai=nobody,
-        google=nobody,
-        retrying=Retrying(attempts=2, wait_initial_seconds=0.001, wait_max_seconds=0.001),
+        access={"openai": nobody, "google": nobody},
+        retries=RetryRules(attempts=2, wait_initial_seconds=0.001, wait_max_seconds=0.001),
     )
 
     with pytest.raises(ModelUnavailable):
@@ -240,15 +242,60 @@ async def test_a_refusal_is_told_as_one_and_not_asked_again(
     assert len(server.received) == 1
 
 
-async def test_an_answer_without_room_is_not_repaired(
+async def test_an_answer_without_room_is_asked_for_once_more_with_more_room(
     server: ModelServer, dialect: Dialect, registry: Registry
 ) -> None:
-    server.will_send(dialect.cut_off('{"name": "bl'))
+    server.will_send(dialect.cut_off('{"name": "bl'), dialect.answer(ANSWER))
 
-    with pytest.raises(UnreadableOutput, match="64 tokens"):
+    with record_calls() as calls:
+        answer = await ask(registry, dialect)
+
+    first, second = (dialect.room(received) for received in server.received)
+    assert (answer.output, answer.usage) == (BLUE, Usage(200, 40, 80))
+    assert second - first == 3 * COLOUR.max_output_tokens
+    assert [call.error for call in calls] == ["UnreadableOutput: the answer was cut off", None]
+
+
+async def test_an_answer_without_room_twice_keeps_its_whole_sentences(
+    server: ModelServer, dialect: Dialect, registry: Registry
+) -> None:
+    whole = '{"name": "blue", "shade": 0.25, "notes": ["By day it is blue. By night'
+    server.will_send(dialect.cut_off('{"name": "bl'), dialect.cut_off(whole))
+
+    answer = await ask(registry, dialect)
+
+    assert answer.output == Colour(name="blue", shade=0.25, notes=("By day it is blue.",))
+
+
+async def test_an_answer_that_is_cut_after_its_end_is_read(
+    server: ModelServer, dialect: Dialect, registry: Registry
+) -> None:
+    server.will_send(dialect.cut_off(ANSWER))
+
+    assert (await ask(registry, dialect)).output == BLUE
+    assert len(server.received) == 1
+
+
+async def test_an_answer_without_room_twice_and_without_a_whole_part_is_an_error(
+    server: ModelServer, dialect: Dialect, registry: Registry
+) -> None:
+    server.will_send(*[dialect.cut_off('{"name": "bl')] * 2)
+
+    with pytest.raises(UnreadableOutput, match="256 tokens"):
         await ask(registry, dialect)
 
-    assert len(server.received) == 1
+    assert len(server.received) == 2
+
+
+async def test_what_was_complete_is_kept_when_nobody_gives_more_room(
+    server: ModelServer, dialect: Dialect, registry: Registry
+) -> None:
+    whole = '{"name": "blue", "shade": 0.25, "notes": ["By day it is blue. By night'
+    server.will_send(dialect.cut_off(whole), *[dialect.failure(500)] * 3)
+
+    answer = await ask(registry, dialect)
+
+    assert answer.output.notes == ("By day it is blue.",)
 
 
 async def test_the_next_model_of_the_chain_answers_when_the_first_is_down(

@@ -33,6 +33,8 @@ class Dialect(Protocol):
 
     def schema(self, received: Received) -> Any: ...
 
+    def room(self, received: Received) -> int: ...
+
     def said(self, received: Received) -> list[tuple[str, str]]: ...
 
 
@@ -93,6 +95,10 @@ class OpenAI:
 
     def schema(self, received: Received) -> Any:
         return received.body["response_format"]["json_schema"]["schema"]
+
+    def room(self, received: Received) -> int:
+        body = received.body
+        return int(body.get("max_completion_tokens") or body["max_tokens"])
 
     def said(self, received: Received) -> list[tuple[str, str]]:
         names = {"assistant": "model"}
@@ -170,6 +176,9 @@ class Google:
 
     def schema(self, received: Received) -> Any:
         return received.body["generationConfig"]["responseJsonSchema"]
+
+    def room(self, received: Received) -> int:
+        return int(received.body["generationConfig"]["maxOutputTokens"])
 
     def said(self, received: Received) -> list[tuple[str, str]]:
         system = received.body["systemInstruction"]["parts"][0]["text"]

@@ -1,7 +1,8 @@
 """A fallback chain: asks the next model when one is unavailable, and says so."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 
 from llm.errors import (
     ChainExhausted,
@@ -13,13 +14,13 @@ from llm.errors import (
     UnknownModel,
     UnreadableOutput,
 )
-from llm.port import I, Model, ModelAnswer, O, Task
+from llm.port import I, Model, ModelAnswer, O, StreamingModel, Task
 
 FALLBACK_ON = (ModelUnavailable, UnknownModel, MissingKey, RejectedRequest, UnreadableOutput)
 """A refusal is an answer, and what is wrong in the program is wrong for every model."""
 
 
-class Chain:
+class FallbackChain:
     """Models asked one after the other, until one answers.
 
     Every model records its own failure (`llm.call_log`), so that a fallback is in the journal;
@@ -46,8 +47,37 @@ class Chain:
                     self.fallbacks[model.name, following, type(error).__name__] += 1
         raise _make_exhausted_error(models, errors)
 
+    async def stream(self, task: Task[I, O], inputs: I) -> AsyncGenerator[str, None]:
+        """Yield the pieces of an answer's text as they come.
+
+        The next model is asked only while no piece was yielded: none can be taken back.
+        """
+        errors: list[ModelError] = []
+        for model in self._models:
+            is_shown = False
+            try:
+                async with aclosing(_read_pieces(model, task, inputs)) as pieces:
+                    async for piece in pieces:
+                        is_shown = True
+                        yield piece
+                return
+            except FALLBACK_ON as error:
+                if is_shown:
+                    raise
+                errors.append(error)
+        raise _make_exhausted_error(self._models, errors)
+
     def __repr__(self) -> str:
-        return f"Chain({self.name!r})"
+        return f"FallbackChain({self.name!r})"
+
+
+async def _read_pieces(model: Model, task: Task[I, O], inputs: I) -> AsyncGenerator[str, None]:
+    if not isinstance(model, StreamingModel):
+        yield (await model.ask(task, inputs)).output.model_dump_json()
+        return
+    async with aclosing(model.stream(task, inputs)) as pieces:
+        async for piece in pieces:
+            yield piece
 
 
 def _make_exhausted_error(models: Sequence[Model], errors: Sequence[ModelError]) -> ModelError:

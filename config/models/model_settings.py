@@ -1,10 +1,10 @@
-"""Settings of the models: which are asked for what, with which keys and limits."""
+"""Settings of the models: which are asked for what, and with which limits."""
 
-from pydantic import BaseModel, Field, SecretStr, field_validator
+from pydantic import BaseModel, Field
 
 
 class ModelLimit(BaseModel, frozen=True, extra="forbid"):
-    """What one model may be asked in a minute, over all processes; None: no limit."""
+    """How much one model may be asked in a minute, over all processes; None: no limit."""
 
     requests_per_minute: float | None = Field(None, gt=0)
     tokens_per_minute: float | None = Field(None, gt=0)
@@ -28,13 +28,6 @@ class ModelSettings(BaseModel):
     embedding_model: str = Field(
         "all-MiniLM-L6-v2", description="embeds documents and questions; the default ships with us"
     )
-    openai_api_key: SecretStr | None = Field(None, description="for models `@openai`")
-    openai_base_url: str | None = Field(None, description="of a compatible server")
-    openai_json_object: bool = Field(
-        False, description="for compatible servers that know no JSON schemas: tell it in the prompt"
-    )
-    google_api_key: SecretStr | None = Field(None, description="for models `@google`")
-    google_base_url: str | None = Field(None, description="of a proxy")
     model_limits: dict[str, ModelLimit] = Field(
         {}, description="requests and tokens a minute per `model@provider` (JSON)"
     )
@@ -42,11 +35,6 @@ class ModelSettings(BaseModel):
         600, ge=0, description="how long questions share answers of models; 0: not at all"
     )
     model_timeout_seconds: float = Field(30.0, gt=0, description="of one model call")
-
-    @field_validator("openai_base_url", "google_base_url", mode="before")
-    @classmethod
-    def _empty_vendor_address_is_unset(cls, value: object) -> object:
-        return None if value == "" else value
 
     def model_of(self, task: str) -> str:
         """Return the model, or fallback chain, that is asked for a task."""

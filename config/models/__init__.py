@@ -1,0 +1,1 @@
+"""Settings of models and of their vendors."""

@@ -1,0 +1,202 @@
+"""Answers from what was paid before: for a redelivered hop, and for equal questions of others."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import Protocol
+
+from envelope.question import Question
+from llm.call_log import record, record_calls
+from llm.call_scope import CallScope, current_scope
+from llm.port import I, Model, ModelAnswer, ModelCall, O, Task, Usage
+from llm.prompts import Prompts
+from llm.stored_calls.fingerprint import fingerprint
+from llm.stored_calls.kept_answer import decode, encode
+
+OFFLINE = "offline"
+
+
+@dataclass(frozen=True, slots=True)
+class CallKey:
+    """Names one call of one hop, whichever delivery of its envelope makes it."""
+
+    question: Question
+    stage: str
+    attempt: int
+    prompt_hash: str
+
+
+class CallStore(Protocol):
+    """Keeps answers while their question lives; forgets them with it."""
+
+    async def get(self, key: CallKey) -> bytes | None:
+        """Return the answer of a call; raises when its question has ended."""
+        ...
+
+    async def put(self, key: CallKey, answer: bytes) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class CacheKey:
+    """Names an answer within its tenant and assistant, by everything that decides about it.
+
+    `question` is the one that asks; it is no part of what makes two keys equal.
+    """
+
+    tenant: str
+    assistant: str
+    content_hash: str
+    question: Question = field(compare=False)
+
+
+class CacheStore(Protocol):
+    """Keeps answers for a short time."""
+
+    async def get(self, key: CacheKey) -> bytes | None: ...
+
+    async def put(self, key: CacheKey, answer: bytes, *, ttl_seconds: int) -> None: ...
+
+
+@dataclass(slots=True)
+class CacheCounts:
+    """Hits and misses; `saved_usd` leaves out hits whose price is unknown, which are counted."""
+
+    hits: int = 0
+    misses: int = 0
+    saved_usd: Decimal = Decimal(0)
+    hits_of_unknown_price: int = 0
+
+    def add_hit(self, cost_usd: Decimal | None) -> None:
+        """Count a hit on an answer of this cost."""
+        self.hits += 1
+        if cost_usd is None:
+            self.hits_of_unknown_price += 1
+        else:
+            self.saved_usd += cost_usd
+
+
+class SharedCache:
+    """The answers that all questions of an assistant share for `ttl_seconds`."""
+
+    def __init__(self, store: CacheStore, *, ttl_seconds: int) -> None:
+        self.counts = CacheCounts()
+        self._store = store
+        self._ttl_seconds = ttl_seconds
+        self._locks: dict[CacheKey, asyncio.Lock] = {}
+        self._waiting: Counter[CacheKey] = Counter()
+
+    async def get(self, key: CacheKey) -> bytes | None:
+        """Return the shared answer, while it lives."""
+        return await self._store.get(key)
+
+    async def put(self, key: CacheKey, answer: bytes) -> None:
+        """Share an answer."""
+        await self._store.put(key, answer, ttl_seconds=self._ttl_seconds)
+
+    @asynccontextmanager
+    async def lock(self, key: CacheKey) -> AsyncIterator[None]:
+        """Let one caller of this process at a time look for and pay the answer of a key."""
+        # A lock rather than a shared future: when the caller inside is cancelled, the next asks.
+        lock = self._locks.setdefault(key, asyncio.Lock())
+        self._waiting[key] += 1
+        try:
+            async with lock:
+                yield
+        finally:
+            self._waiting[key] -= 1
+            if not self._waiting[key]:
+                del self._waiting[key], self._locks[key]
+
+
+class StoredModel:
+    """Looks for an answer in two stores before it asks, and stores what it paid for.
+
+    `calls` hold the answers of the running question, for a redelivered hop: the answer has the
+    usage and cost of when it was paid, and its calls are recorded again with `from_store`, because
+    the delivery that paid may have ended before its journal was written.
+
+    `cache` holds the answers that questions of one assistant share. A hit costs nothing and is
+    recorded with `from_cache`. In one process the same thing is asked once at a time. A further
+    attempt wants another answer than the one that was rejected, and does not look there.
+
+    Outside of a `call_scope` the question is unknown, and nothing is looked up or stored.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        calls: CallStore | None = None,
+        *,
+        prompts: Prompts | None,
+        cache: SharedCache | None = None,
+    ) -> None:
+        self.name = model.name
+        self._model = model
+        self._calls = calls
+        self._cache = cache
+        self._prompts = prompts
+
+    async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> ModelAnswer[O]:
+        scope = current_scope()
+        if scope is None:
+            return await self._model.ask(task, inputs, skip=skip)
+        asked = f"{self.name}+{skip}"
+        content_hash = fingerprint(task, inputs, asked=asked, prompts=self._prompts)
+        if self._calls is None:
+            return await self._ask_shared(scope, content_hash, task, inputs, skip)
+        key = CallKey(scope.question, scope.stage, scope.attempt, content_hash)
+        frame = await self._calls.get(key)
+        found = decode(frame, task.output) if frame is not None else None
+        if found is not None:
+            return _replay(*found)
+        with record_calls() as calls:
+            answer = await self._ask_shared(scope, content_hash, task, inputs, skip)
+        await self._calls.put(key, encode(answer, calls))
+        return answer
+
+    async def _ask_shared(
+        self, scope: CallScope, content_hash: str, task: Task[I, O], inputs: I, skip: int
+    ) -> ModelAnswer[O]:
+        if self._cache is None or scope.attempt > 0:
+            return await self._model.ask(task, inputs, skip=skip)
+        question = scope.question
+        key = CacheKey(question.tenant, question.assistant, content_hash, question)
+        async with self._cache.lock(key):
+            frame = await self._cache.get(key)
+            found = decode(frame, task.output) if frame is not None else None
+            if found is not None:
+                return self._hit(self._cache, key, task, found[0])
+            self._cache.counts.misses += 1
+            answer = await self._model.ask(task, inputs, skip=skip)
+            if answer.model != OFFLINE or self.name == OFFLINE:
+                # The rules answer while vendors are away; nobody else has to wait for those then.
+                await self._cache.put(key, encode(answer))
+            return answer
+
+    def _hit(
+        self, cache: SharedCache, key: CacheKey, task: Task[I, O], answer: ModelAnswer[O]
+    ) -> ModelAnswer[O]:
+        cache.counts.add_hit(answer.cost_usd)
+        record(
+            ModelCall(
+                task=task.name,
+                model=answer.model,
+                usage=Usage(),
+                cost_usd=Decimal(0),
+                milliseconds=0.0,
+                from_store=True,
+                prompt_hash=key.content_hash,
+                from_cache=True,
+                saved_usd=answer.cost_usd,
+            )
+        )
+        return replace(answer, usage=Usage(), cost_usd=Decimal(0), milliseconds=0.0)
+
+
+def _replay(answer: ModelAnswer[O], calls: Sequence[ModelCall]) -> ModelAnswer[O]:
+    for call in calls:
+        record(replace(call, from_cache=False))
+    return answer

@@ -1,0 +1,140 @@
+"""The vendors of models: one entry each.
+
+Settings, `docs/settings.md`, checks at the start, error texts and prices derive from this table. A
+vendor whose server is compatible with OpenAI's needs an entry and nothing else.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol, cast
+
+from llm.vendors.capabilities import Capabilities
+
+if TYPE_CHECKING:
+    from llm.vendors.wire import EmbeddingWire, Wire
+
+
+@dataclass(frozen=True, slots=True)
+class VendorAccess:
+    """How one vendor is reached; `base_url` replaces the vendor's own address.
+
+    `json_object` is for servers that accept no JSON schema: the prompt tells it from the start.
+    """
+
+    api_key: str | None = field(default=None, repr=False)
+    base_url: str | None = None
+    json_object: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vendor:
+    """One vendor of models.
+
+    `client` names the module with the vendor's `make_chat` and `make_embeddings`. Names of models
+    that match `bare_names` need no `@vendor`. `base_url` is None where every customer has another
+    address. `price_name` is the vendor's name in the price list. `key_headers` and `models_path`
+    are those of the request that checks a key.
+    """
+
+    name: str
+    client: str = "llm.vendors.openai"
+    base_url: str | None = None
+    bare_names: str = ""
+    price_name: str = ""
+    capabilities: Capabilities = field(default_factory=Capabilities)
+    embedding_dimensions: Mapping[str, int] = field(default_factory=dict)
+    key_headers: Mapping[str, str] = field(
+        default_factory=lambda: {"Authorization": "Bearer {key}"}
+    )
+    models_path: str = "/models"
+    is_configured: bool = False
+
+    @property
+    def key_variable(self) -> str:
+        """The environment variable of the key."""
+        return f"{self.name.upper()}_API_KEY" if not self.is_configured else "COMPATIBLE_SERVERS"
+
+    @property
+    def url_variable(self) -> str:
+        """The environment variable of the base URL."""
+        return f"{self.name.upper()}_BASE_URL" if not self.is_configured else "COMPATIBLE_SERVERS"
+
+    def answers_to(self, bare_name: str) -> bool:
+        """Return whether a model's name without a vendor is one of this vendor's."""
+        return bool(self.bare_names) and re.match(self.bare_names, bare_name) is not None
+
+
+VENDORS = (
+    Vendor(
+        name="openai",
+        base_url="https://api.openai.com/v1",
+        bare_names=r"gpt|chatgpt|o\d|text-embedding-",
+        price_name="openai",
+        embedding_dimensions={
+            "text-embedding-3-small": 1536,
+            "text-embedding-3-large": 3072,
+            "text-embedding-ada-002": 1536,
+        },
+    ),
+    Vendor(
+        name="google",
+        client="llm.vendors.google",
+        base_url="https://generativelanguage.googleapis.com",
+        bare_names=r"gemini",
+        price_name="google",
+        embedding_dimensions={"gemini-embedding-001": 3072},
+        key_headers={"x-goog-api-key": "{key}"},
+        models_path="/v1beta/models?pageSize=1",
+    ),
+    Vendor(
+        name="anthropic",
+        base_url="https://api.anthropic.com/v1",
+        bare_names=r"claude",
+        price_name="anthropic",
+        capabilities=Capabilities(structure="text"),
+        key_headers={"x-api-key": "{key}", "anthropic-version": "2023-06-01"},
+    ),
+    Vendor(name="azure", price_name="azure", key_headers={"api-key": "{key}"}),
+    Vendor(
+        name="deepinfra",
+        base_url="https://api.deepinfra.com/v1/openai",
+        bare_names=r"[A-Za-z0-9._-]+/",
+        price_name="deepinfra",
+        capabilities=Capabilities(structure="object"),
+    ),
+)
+"""Every vendor that is known by name. The first whose `bare_names` match is taken."""
+
+
+class VendorClient(Protocol):
+    """The module of a vendor's client."""
+
+    def make_chat(self, model: str, vendor: Vendor, access: VendorAccess) -> "Wire": ...
+
+    def make_embeddings(
+        self, model: str, vendor: Vendor, access: VendorAccess
+    ) -> "EmbeddingWire": ...
+
+
+def load_client(vendor: Vendor) -> VendorClient:
+    """Import the client of a vendor; this takes half a second, so it is done when first asked."""
+    from importlib import import_module
+
+    return cast("VendorClient", import_module(vendor.client))
+
+
+def vendors_by_name(further: Iterable[str] = ()) -> Mapping[str, Vendor]:
+    """Return the vendors of the table, and a compatible server for each of the further names."""
+    known = {vendor.name: vendor for vendor in VENDORS}
+    compatible = {name: Vendor(name=name, is_configured=True) for name in further}
+    return compatible | known
+
+
+def embedding_dimensions(models_of: Iterable[Vendor]) -> dict[str, int]:
+    """Return the dimensions of every embedding model that these vendors have."""
+    return {
+        model: dimensions
+        for vendor in models_of
+        for model, dimensions in vendor.embedding_dimensions.items()
+    }
