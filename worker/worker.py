@@ -22,6 +22,7 @@ from broker.port import (
     Retry,
     Settlement,
 )
+from broker.settle.pipeline import SettlementPipeline
 from broker.transport.outage import Outage
 from envelope.encoding import brief
 from envelope.envelope import Envelope, Hop, decode
@@ -36,7 +37,6 @@ from worker.errors import RunFailedError, name_error
 from worker.executor import Execution, Executor
 from worker.log_context import PRESENT
 from worker.port import Handler, LeaseKeeper, PrefetchesMemory, WorkerMeter
-from worker.settlement_batcher import SettlementBatcher
 
 log = structlog.get_logger("worker")
 
@@ -59,7 +59,7 @@ class Worker:
         *,
         consumer: str,
         slots: int,
-        settler: SettlementBatcher,
+        settler: SettlementPipeline,
         leases: LeaseKeeper,
         meter: WorkerMeter,
         attempts: int = 3,

@@ -51,7 +51,7 @@ class AutoPipeliningRedis(Redis):
             return await answer
         self._travelling += 1
         try:
-            [told] = await self._trip([call])
+            [told] = await self.send_trip([call])
         finally:
             self._release_lane()
         if isinstance(told, ResponseError):
@@ -72,7 +72,7 @@ class AutoPipeliningRedis(Redis):
         # Who was cancelled meanwhile has not been sent, and need not be.
         batch = [each for each in batch if not each[1].done()]
         try:
-            answers = await self._trip([call for call, _ in batch]) if batch else ()
+            answers = await self.send_trip([call for call, _ in batch]) if batch else ()
         except Exception as error:  # noqa: BLE001 - it is the answer to each call of this trip
             answers = [error] * len(batch)
         except BaseException:
@@ -89,8 +89,12 @@ class AutoPipeliningRedis(Redis):
             else:
                 answer.set_result(told)
 
-    async def _trip(self, calls: Sequence[Call]) -> list[Any]:
-        """Send calls and return what each was told; an answer nobody waits for is never left."""
+    async def send_trip(self, calls: Sequence[Call]) -> list[Any]:
+        """Send calls now, on a connection that nobody else uses, and return their answers.
+
+        An error of the server is the answer to its call. When the trip fails or is cancelled, the
+        connection is closed, so that no answer is left on it.
+        """
         connection = await self._connection()
         try:
             await connection.send_packed_command([encode_command(call) for call in calls])
