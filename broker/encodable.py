@@ -1,26 +1,26 @@
-"""What frames decode to, as far as the broker needs to know."""
+"""Defines what the broker needs of the objects that frames decode to."""
 
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 LONG_FRAME = 1500
-"""Shorter frames (bytes) always travel whole."""
+"""Shorter frames (bytes) are always sent whole."""
 
 
 class Encodable(Protocol):
-    """What a frame decodes to."""
+    """An object that a frame decodes to."""
 
     def encode(self) -> bytes:
         """Return the frame."""
         ...
 
     def delta_from(self, base: Any) -> bytes | None:
-        """Return what its frame changes in that of `base`; None when that cannot be told."""
+        """Return the changes since the frame of `base`, or None where they cannot be expressed."""
         ...
 
 
 class FrameHolder:
-    """Something with a frame, or with what it decodes to."""
+    """An object with a frame, or with the object that the frame decodes to."""
 
     __slots__ = ()
     frame: bytes
@@ -33,7 +33,7 @@ class FrameHolder:
 
 @dataclass(frozen=True, slots=True)
 class BaseFrame:
-    """A frame that Redis keeps for a question: of what follows only what changed travels."""
+    """A frame that Redis keeps for a question: only changes of it are sent afterwards."""
 
     name: str
     decoded: Encodable

@@ -32,17 +32,17 @@ from envelope.question import Question
 Entry = tuple[bytes, list[bytes] | dict[bytes, bytes]]
 
 Known = tuple[bytes, tuple[int, bytes]]
-"""An entry of this very call: the place of the settlement that sent it, and its deadline (ms)."""
+"""An entry that this call added: the place of its settlement, and its deadline (ms)."""
 
 DOOR = "door"
-"""The name of a frame that is kept as it came in; others are named after who keeps them."""
+"""The name of a base frame that is kept on submission; others have the name of an entry."""
 
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """An entry that is none of ours; `name` is the question's where it could be read.
+    """An entry that cannot be read; `name` is that of its question where it could be read.
 
-    A stale one is fine when its question has ended.
+    A stale entry is no error if its question has ended.
     """
 
     role: str
@@ -59,7 +59,7 @@ class Malformed:
 
 @dataclass(frozen=True, slots=True)
 class FrameDelta:
-    """A delivery whose frame is a part: what it changes in `base`, which its question keeps."""
+    """A delivery whose frame contains only changes of `base`, which its question keeps."""
 
     delivery: Delivery
     name: str
@@ -70,7 +70,7 @@ Read = Delivery | FrameDelta | Malformed
 
 
 def fields_of(raw: list[bytes] | dict[bytes, bytes] | None) -> Mapping[bytes, bytes]:
-    """Return the fields of an entry, whichever way the client gave them."""
+    """Return the fields of an entry, from a list or a dictionary of the client."""
     if raw is None:
         return {}
     if isinstance(raw, dict):
@@ -81,7 +81,7 @@ def fields_of(raw: list[bytes] | dict[bytes, bytes] | None) -> Mapping[bytes, by
 def delivery_of(
     entry: Entry, *, role: str, shard: int, consumer: str, count: int, now_ms: float
 ) -> Read:
-    """Return what was delivered; never raises for what stands in an entry."""
+    """Return an entry as it was delivered; raises nothing for any content of an entry."""
     entry_id = entry[0].decode()
     fields = fields_of(entry[1])
     question: Question | None = None
@@ -127,7 +127,11 @@ def read_prefetched(
     batch: Sequence[tuple[Delivery, Settlement]],
     now_ms: float,
 ) -> Read:
-    """Return what a call delivered that settled `batch`, and may have sent the entry itself."""
+    """Return an entry that was taken by the call that settled `batch`, and perhaps added it.
+
+    `Delivery` is built by position: keywords take 0.7 us more, 1.3 % of the processor time of a hop
+    (`python -m benchmarks --only refdesk`).
+    """
     what = entry[1]
     if isinstance(what, dict) or not isinstance(what[0], int):
         other = cast("Entry", entry)
@@ -139,7 +143,6 @@ def read_prefetched(
     source, settlement = batch[place - 1]
     send = _find_send(settlement)
     remaining_seconds = (float(deadline_ms) - now_ms) / 1000
-    # By place, which costs a third of what it costs by name.
     taken = Delivery(
         entry[0].decode(),
         want.role,
@@ -156,16 +159,16 @@ def read_prefetched(
 
 
 def base_frame_name(submission: Submission) -> str:
-    """Return what a frame is kept as that is taken at the door; '' for one that travels whole."""
-    told = submission.decoded is not None and len(submission.frame) >= LONG_FRAME
-    return DOOR if told else ""
+    """Return the name under which a submitted frame is kept, or '' where it is sent whole."""
+    is_kept = submission.decoded is not None and len(submission.frame) >= LONG_FRAME
+    return DOOR if is_kept else ""
 
 
 def read_delivered(
     taken: Sequence[Any], *, submission: Submission, shard: int, consumer: str
 ) -> Read:
-    """Return what a submission took on its way: its own entry, or another with its fields."""
-    entry_id, fields, now_ms, along = taken
+    """Return the entry that a submission took: its own, or another one with its fields."""
+    entry_id, fields, now_ms, prefetched = taken
     if fields is not None:
         return delivery_of(
             (entry_id, fields),
@@ -187,7 +190,7 @@ def read_delivered(
         result_list=submission.result_list,
         decoded=submission.decoded,
         base_frame=_make_base_frame(submission),
-        prefetched=along,
+        prefetched=prefetched,
     )
 
 
@@ -222,16 +225,16 @@ def journal_entries_of(entries: Iterable[Entry]) -> list[JournalEntry]:
 def _notes_of(entry: Entry) -> Iterable[JournalEntry]:
     entry_id = entry[0].decode()
     at = seconds_of(entry_id)
-    told = list(fields_of(entry[1]).values())
-    for kind, said in zip(told[::2], told[1::2], strict=True):
-        name, fields = upgrade_event(kind.decode(), json_fields(said))
+    values = list(fields_of(entry[1]).values())
+    for kind, json in zip(values[::2], values[1::2], strict=True):
+        name, fields = upgrade_event(kind.decode(), json_fields(json))
         yield JournalEntry(name, fields, id=entry_id, at=at)
 
 
 def submission_result(
     kind: bytes, value: bytes | int, wait_ms: Any = b""
 ) -> Accepted | Duplicate | Busy:
-    """Return what the script says of a submission."""
+    """Return the result of a submission from the answer of the script."""
     text = value if isinstance(value, bytes) else b""
     match kind:
         case b"accepted":
@@ -251,7 +254,7 @@ def _reason(text: bytes) -> BusyReason:
 def dead_letter_of(
     entry: Entry, shard: int, frame: bytes | None, error: bytes | None
 ) -> DeadLetter:
-    """Return one dead letter; its id tells its shard."""
+    """Return one dead letter; its id begins with its shard."""
     fields = fields_of(entry[1])
     entry_id = entry[0].decode()
     name = fields[b"q"].decode()
@@ -273,7 +276,7 @@ def dead_letter_of(
 
 
 def json_fields(text: bytes) -> Fields:
-    """Return the object that was written as JSON."""
+    """Return an object from its JSON."""
     value: Fields = from_json(text)
     return value
 

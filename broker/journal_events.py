@@ -113,7 +113,8 @@ class EncodedEvent:
     """An event that was encoded when it was made.
 
     This is cheaper than to keep its fields until it is sent: hundreds of other questions are
-    handled in between, and the processor's caches no longer hold them.
+    handled in between, and the processor's caches no longer hold them (`make bench`, questions a
+    second).
     """
 
     kind: str

@@ -55,7 +55,8 @@ from broker.replies.result_list import ResultList
 from broker.settle.admission import NO_PACE, AdmissionPolicy
 from broker.settle.batch import BrokerLimits, ScriptCall, SettleBatch, outcome_of, unwritable
 from broker.settle.script import SETTLE
-from broker.transport.scripts import SUBMIT
+from broker.transport.connect import reachable
+from broker.transport.scripts import SUBMIT, RunScript
 from broker.transport.server_check import check_server
 from envelope.encoding import to_json
 from envelope.question import Question
@@ -196,13 +197,13 @@ class RedisBroker:
         kept = [False] * len(settlements)
         taken: list[Delivery] = []
         away: dict[int, BrokerUnavailableError] = {}
+        run = SETTLE.run_at_once if len(places) == 1 else SETTLE.run
         calls = [
-            self._settle(shard, [settlements[index] for index in indices], wants)
+            self._settle(shard, [settlements[index] for index in indices], wants, run)
             for shard, indices in places.items()
         ]
-        for indices, answer in zip(
-            places.values(), await self._space.on_shards(calls), strict=True
-        ):
+        answers = [await calls[0]] if len(calls) == 1 else await self._space.on_shards(calls)
+        for indices, answer in zip(places.values(), answers, strict=True):
             if isinstance(answer, BrokerUnavailableError):
                 away.update(dict.fromkeys(indices, answer))
                 continue
@@ -344,6 +345,7 @@ class RedisBroker:
         shard: int,
         batch: Sequence[tuple[Delivery, Settlement]],
         wants: Sequence[ConsumerDemand],
+        run: RunScript,
     ) -> tuple[Sequence[int], Sequence[Delivery]]:
         packed = SettleBatch(shard, self._space.limits, jitter=self._random.random, wants=wants)
         forgets = {
@@ -355,7 +357,8 @@ class RedisBroker:
         call = packed.call(self._space.roles)
         finishes = [delivery.question for delivery, what in batch if isinstance(what, Finish)]
         async with self._outcomes.ending(finishes):
-            done, now_ms, taken = await self._space.run(SETTLE, call.keys, call.fold())
+            with reachable():
+                done, now_ms, taken = await run(self._space.client, call.keys, call.fold())
             for (delivery, settlement), held in zip(batch, done, strict=True):
                 if held and isinstance(settlement, Finish):
                     self._outcomes.publish_local(delivery.question, settlement.reply)

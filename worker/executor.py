@@ -1,8 +1,8 @@
-"""What a worker works on: a queue of runs, and the runners that work them off.
+"""Runs the entries of a worker: a queue of runs, and runner tasks that take from it.
 
-A runner is a task that takes one run after the other. Should one wait while others are queued, the
-next runner comes and goes on: handlers that wait run beside each other, handlers that never wait
-share one runner, and cost no task each.
+A runner takes one run after the other. If it waits while others are queued, another runner starts
+and continues: handlers that wait run concurrently, and handlers that never wait share one runner
+instead of a task for each (`make bench` shows it as questions a second).
 """
 
 import asyncio
@@ -21,19 +21,19 @@ Key = tuple[str, int, str, int]
 
 @dataclass(eq=False, slots=True)
 class Execution:
-    """One entry from when it was taken until it is settled."""
+    """One entry, from its delivery to its settlement."""
 
     key: Key
     delivery: Delivery
     task: asyncio.Task[None] | None = None
-    """Who works on it; nobody while it waits for a runner, or for the answer to its settlement."""
+    """The runner; None while it waits for a runner, or for the answer to its settlement."""
     settling: bool = False
     called_off: bool = False
     began: float = field(default_factory=time.perf_counter)
 
 
 class Executor:
-    """Lets `work` loose on each run, on at most `slots` at once; keeps their leases."""
+    """Calls `work` with each run, at most `slots` at once, and keeps the leases of the entries."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Executor:
 
     @property
     def by_key(self) -> Mapping[Key, Execution]:
-        """What is worked on, by role, shard, entry and delivery."""
+        """The runs that have not ended, by role, shard, entry and delivery."""
         return self._runs
 
     @property
@@ -69,24 +69,25 @@ class Executor:
         return max(0, self._slots - len(self._runs))
 
     def work_in(self, group: asyncio.TaskGroup) -> None:
-        """Let the runners be tasks of this group from now on.
+        """Start the runners in this group from now on.
 
-        Whoever calls one, a door maybe, leaves nothing of its own in the runner's context.
+        They have this call's context variables, not those of a caller that starts one later.
         """
         self._group = group
         self._context = copy_context()
 
     def start(self, delivery: Delivery) -> bool:
-        """Work on an entry; False when that is done already.
+        """Queue an entry; return False where a run of it exists already.
 
-        A group that was made again delivers everything anew, also to who works on it. Entries
-        taken on the way may exceed the slots that a blocked read has asked for: they wait.
+        A consumer group that was created again delivers every entry again, also those that run.
+        Entries of a settlement's trip may exceed the slots that a blocked read asked for: they
+        wait.
         """
         key = (delivery.role, delivery.shard, delivery.entry_id, delivery.count)
         if key in self._runs:
             return False
         self._leases.hold(delivery)
-        self._runs[key] = run = Execution(key, delivery)
+        self._runs[key] = run = Execution(key=key, delivery=delivery)
         if len(self._runs) >= self._slots:
             self._free.clear()
         self._queue.append(run)
@@ -96,7 +97,7 @@ class Executor:
         return True
 
     def end(self, run: Execution) -> None:
-        """Let go of a run; one that has ended is no error."""
+        """Release a run and its lease; one that has ended already is no error."""
         if self._runs.pop(run.key, None) is None:
             return
         self._leases.release(run.delivery)
@@ -106,10 +107,10 @@ class Executor:
             self._empty.set()
 
     def cancel_lost(self, lost: LeaseLost) -> bool:
-        """Call off the run of an entry that is no longer ours; False when there is none.
+        """Cancel the run of an entry whose lease was lost; return False where there is none.
 
-        An entry being settled may be gone because it is settled: its answer, which may carry what
-        was taken on the way, must be heard.
+        A run that is being settled is not cancelled: its entry may be gone because it is settled,
+        and the answer may contain entries that were taken in the same trip.
         """
         run = self._runs.get((lost.role, lost.shard, lost.entry_id, lost.count))
         if run is None or run.settling:
@@ -118,18 +119,18 @@ class Executor:
         return True
 
     def call_off(self) -> int:
-        """Call off everything, and return how much that was."""
+        """Cancel all runs, and return how many there were."""
         runs = list(self._runs.values())
         for run in runs:
             self._call_off(run)
         return len(runs)
 
     async def free(self) -> None:
-        """Wait until there is a free place."""
+        """Wait until there is a free slot."""
         await self._free.wait()
 
     async def empty(self) -> None:
-        """Wait until nothing is worked on."""
+        """Wait until there is no run."""
         while self._runs:
             self._empty.clear()
             await self._empty.wait()
@@ -149,7 +150,7 @@ class Executor:
             run.task.cancel()
 
     def _relieve(self) -> None:
-        """Let another runner go on with what is still queued: who had it waits for something."""
+        """Start another runner for queued runs: the one before waits for something."""
         while self._queue and self._queue[0].key not in self._runs:
             self._queue.popleft()
         if self._queue and self._at_work < self._slots:
@@ -165,7 +166,7 @@ class Executor:
             if run.key not in self._runs:
                 continue
             if self._queue and not self._runner_comes:
-                # It is heard at the next turn of the loop: by then this one waits, or all is done.
+                # It is called at the next turn of the loop: by then this runner waits, or is done.
                 self._runner_comes = True
                 asyncio.get_running_loop().call_soon(self._relieve)
             run.task = task
@@ -174,7 +175,7 @@ class Executor:
                 await self._work(run)
             except asyncio.CancelledError:
                 self.end(run)
-                # A run was called off, not its runner, unless somebody asked for that as well.
+                # The run was cancelled, not its runner, unless that was requested as well.
                 if not run.called_off or task is None or task.uncancel() > 0:
                     raise
             except BaseException:

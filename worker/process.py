@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from broker.port import Broker, LeaseLost
+from broker.settle.pipeline import SettlementPipeline
 from broker.transport.outage import Outage
 from worker.port import Handler, LeaseKeeper, WorkerMeter
-from worker.settlement_batcher import SettlementBatcher
 from worker.shutdown import GRACE_SECONDS, drain, end, leave
 from worker.worker import Worker
 
@@ -63,7 +63,7 @@ class WorkerProcess:
         self._broker = broker
         self._renewal = renewal
         self._grace_seconds = grace_seconds
-        self._settler = SettlementBatcher(broker, takers=lambda: self.workers)
+        self._settler = SettlementPipeline(broker.settle_and_take, consumers=lambda: self.workers)
         outage = Outage()
         self.workers = [
             Worker(

@@ -1,6 +1,6 @@
-"""The life of one role's worker: read, decode, run, write, settle, each a named step.
+"""Runs one role's worker: it takes, decodes, runs and settles entries.
 
-What is handled leaves its runner for the settler, who tells when it is settled.
+A run submits its settlement to the broker's queue, and ends when the result of it arrives.
 """
 
 import asyncio
@@ -22,6 +22,7 @@ from broker.port import (
     Retry,
     Settlement,
 )
+from broker.settle.pipeline import SettlementPipeline
 from broker.transport.outage import Outage
 from envelope.encoding import brief
 from envelope.envelope import Envelope, Hop, decode
@@ -36,7 +37,6 @@ from worker.errors import RunFailedError, name_error
 from worker.executor import Execution, Executor
 from worker.log_context import PRESENT
 from worker.port import Handler, LeaseKeeper, PrefetchesMemory, WorkerMeter
-from worker.settlement_batcher import SettlementBatcher
 
 log = structlog.get_logger("worker")
 
@@ -59,7 +59,7 @@ class Worker:
         *,
         consumer: str,
         slots: int,
-        settler: SettlementBatcher,
+        settler: SettlementPipeline,
         leases: LeaseKeeper,
         meter: WorkerMeter,
         attempts: int = 3,
@@ -87,20 +87,20 @@ class Worker:
         return self.runs.free_slots if self._takes else 0
 
     def deliver(self, delivery: Delivery) -> None:
-        """Work on an entry that was taken on the way of a settlement."""
+        """Work on an entry that was taken in the trip of a settlement."""
         if self._takes:
             self._start(delivery)
 
     def prefetch_memory(self, question: Question) -> MemoryRead | None:
-        """Return what the handler wants to be read in the trip that starts a question."""
+        """Return the memory that the handler reads in the trip that starts a question."""
         return None if self._reads_along is None else self._reads_along.prefetch_memory(question)
 
     def schedule_recovery(self) -> None:
-        """Look for what is ours without our knowing, before the next read."""
+        """Look for entries of lost answers before the next read."""
         self._recovered = UNSURE
 
     async def take(self, tasks: asyncio.TaskGroup) -> None:
-        """Take entries for ever, and work on them in `tasks`; cancel this to stop taking."""
+        """Take entries until cancelled, and work on them in `tasks`."""
         self.runs.work_in(tasks)
         self._takes = True
         try:
@@ -118,7 +118,7 @@ class Worker:
                     self.role,
                     self.consumer,
                     slots=max(1, self.runs.free_slots),
-                    # After trouble it looks only, so that it is known at once to hear again.
+                    # After a failure it does not block, so that a success is known at once.
                     block_seconds=0.0 if backoff.in_trouble else self._block_seconds,
                 )
             except BrokerUnavailableError as error:
@@ -130,7 +130,7 @@ class Worker:
                 self._start(delivery)
 
     async def _recover(self) -> None:
-        """Hand back what was delivered in answers that got lost, so that it waits for no lease."""
+        """Return entries of lost answers to their streams, so that they wait for no lease."""
         troubles = self._outage.troubles
         if troubles == self._recovered:
             return
@@ -139,7 +139,7 @@ class Worker:
             self._recovered = troubles
 
     def cancel_lost(self, lost: LeaseLost) -> None:
-        """Cancel the run of an entry that is no longer ours: it could change nothing."""
+        """Cancel the run of an entry whose lease was lost: its settlement would be refused."""
         if self.runs.cancel_lost(lost):
             self._meter.count_lost(self.role)
 
@@ -148,7 +148,7 @@ class Worker:
             self._meter.count_redelivery(self.role)
 
     async def _work(self, run: Execution) -> None:
-        # A runner has a context of its own: what is logged in it now belongs to this envelope.
+        # Each runner has a separate context: its log lines now belong to this envelope.
         PRESENT.set(run.delivery)
         settlement = await self._settlement(run.delivery)
         run.task, run.settling = None, True
@@ -216,11 +216,11 @@ class Worker:
                 return self._failure(delivery, envelope, error)
 
     async def _has_ended(self, delivery: Delivery) -> bool:
-        """Tell of one started before: to run it again could change nothing, and might be billed."""
+        """Return whether the question of a repeated start has ended: a run would be useless."""
         return await self._broker.outcome(delivery.question, block_seconds=0.0) is not None
 
     def _sendable(self, settlement: Settlement) -> Settlement:
-        """Bury on first sight what would wait on a stream that nobody reads."""
+        """Return a burial in place of a settlement for a role that no worker reads."""
         sends = settlement.sends if isinstance(settlement, Forward) else ()
         for send in sends:
             if send.role not in ROLES:
@@ -252,11 +252,11 @@ class Worker:
 
 
 def format_error(error: Exception) -> str:
-    """Return an error as the journal and the log tell it."""
+    """Return an error as it is written into the journal and the log."""
     kind = "" if isinstance(error, RunFailedError) else f"{type(error).__name__}: "
     return brief(f"{kind}{error}")
 
 
 async def _raise(error: Exception) -> NoReturn:
-    """Raise what a settlement met in the group of tasks, where whoever runs the worker hears it."""
+    """Raise the error of a settlement in the worker's task group, which ends with it."""
     raise error

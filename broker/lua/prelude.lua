@@ -10,7 +10,7 @@
 
 local GROUP = 'workers'
 
--- Numbers are said as text, for Redis would say them as floats, which takes ten times as long.
+-- Returns an integer as text: Redis formats a number as a float, which takes ten times as long.
 local function whole(number)
   return string.format('%d', math.floor(number))
 end
@@ -25,7 +25,7 @@ local function now_ms()
   return moment
 end
 
--- Readers over KEYS and ARGV, or over a list that came in it: each call gives the next one.
+-- Readers of KEYS and ARGV, or of a list in ARGV: each call returns the next one.
 local next_key, next_arg, args = 0, 0, ARGV
 local function key()
   next_key = next_key + 1
@@ -39,7 +39,7 @@ local function read(list, after)
   args, next_arg = list, after
 end
 
--- Read the arguments from JSON in the first; where it says false, the next of the others stands.
+-- Read the arguments from the JSON in the first; each false is replaced by the next of the others.
 local function unfold()
   local text = 1
   local function fill(list)
@@ -78,15 +78,15 @@ local function read_question(name)
   }
 end
 
--- Whether `consumer` holds this entry in this very delivery. A group that is gone holds nothing.
+-- Return whether `consumer` holds this entry in this delivery. A missing group holds nothing.
 local function holds(stream, id, consumer, count)
   local rows = redis.pcall('XPENDING', stream, GROUP, id, id, '1', consumer)
   local row = rows[1]
   return row ~= nil and row[4] == tonumber(count) -- rule: only-the-holder-settles
 end
 
--- Let who wants entries of a stream have what waits there, and then, up to so many places, what this
--- call adds. `entries` gathers them. A group that is gone is made again by whoever waits for it.
+-- Take entries of a stream for a consumer: first those that wait there, then, up to `places`, those
+-- that this call adds. `entries` collects them. A missing group is created again by its readers.
 local function want(shard, stream, consumer, places)
   local read = redis.pcall('XREADGROUP', 'GROUP', GROUP, consumer, 'COUNT', places, 'STREAMS', stream, '>') -- rule: waiting-entries-are-taken-first
   local entries = read and not read.err and read[1] and read[1][2] or {}
@@ -99,7 +99,7 @@ local function want(shard, stream, consumer, places)
   return one
 end
 
--- Add an entry to the stream of a role. Who wants it has `known` of it, by default its fields.
+-- Add an entry to the stream of a role. A consumer that takes it receives `known`, or its fields.
 local function put(shard, stream, fields, known)
   local id = redis.call('XADD', stream, '*', unpack(fields))
   for _, one in ipairs(shard.wants[stream] or {}) do
@@ -112,8 +112,8 @@ local function put(shard, stream, fields, known)
   end
 end
 
--- Deliver what was added for whom: nothing that waits on these streams stands before it. To read it
--- would hand every frame to Lua once more.
+-- Deliver the added entries to the consumers that took them: no entry of these streams waits before
+-- them. A read would pass every frame to Lua again.
 local function deliver(shard)
   for stream, wants in pairs(shard.wants) do
     for _, one in ipairs(wants) do
@@ -129,7 +129,7 @@ local function deliver(shard)
   end
 end
 
--- Wake whoever sleeps until something is due, when this is due before all else of its kind.
+-- Wake the timers that sleep until the next due time, if this one is the earliest of its kind.
 local function alarm(shard, zset, member, due)
   if redis.call('ZRANGE', zset, '0', '0')[1] == member then -- rule: earliest-due-time-wakes-timer
     redis.call('XADD', shard.alarms, 'MAXLEN', '16', '*', 'd', due)
@@ -176,7 +176,7 @@ local function start(shard, question, name, now)
   drop_waiting(question, name)
 end
 
--- Tell whoever waits for outcomes; notices are hints, the journal is what counts.
+-- Notify the processes that wait for outcomes; a notice is a hint, the journal is the truth.
 local function notice(shard, name)
   redis.call('XADD', shard.notices, 'MAXLEN', '~', '10000', '*', 'q', name)
   if not shard.noticed then

@@ -53,7 +53,7 @@ function settle.retry(question, record, retry)
   put_off(shard, token, whole(due))
 end
 
--- The writes of one question; skipped, but read, when the conversation was forgotten meanwhile.
+-- The writes of one question; read, but not carried out, if the conversation was forgotten meanwhile.
 local memory = {}
 
 function memory.append(name, ttl, values, keep)
@@ -156,7 +156,7 @@ local function settle_one(one)
   return 1
 end
 
--- Take what is held off its streams, all entries of a stream at once; return which were held.
+-- Remove held entries from their streams, all entries of a stream at once; return which were held.
 local function take_off(lists)
   local held, by_stream = {}, {}
   for place, one in ipairs(lists) do
@@ -192,12 +192,12 @@ for place, one in ipairs(lists) do
   local key_end = next_key + one[HEADER.key_count]
   local fine, told = true, 0
   if held[place] then
-    -- What stops one, a key of another type maybe, stops none of the others.
+    -- An error of one settlement, such as a key of another type, stops none of the others.
     fine, told = pcall(settle_one, one)
   end
   done[place] = fine and told or 0
   problem = problem or not fine and told
-  -- The keys of what is refused are not read to their end.
+  -- The keys of a refused settlement are not read to their end.
   next_key = key_end
 end
 if problem then

@@ -1,8 +1,8 @@
 """A client whose script calls share round trips.
 
-What is asked while other calls travel goes together as the next trip. Alone a call travels at once;
-under load hundreds share a trip, and the work of sending and receiving is done once for all. Each
-call keeps its own answer and its own error; when a trip fails, each call that was on it fails.
+Calls that are made while others travel are sent together as the next trip. A call alone is sent at
+once; under load hundreds share a trip, and are sent and received in one step. Each call has its
+own answer and its own error; when a trip fails, each of its calls fails.
 """
 
 import asyncio
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from redis.asyncio import Connection
 
 LANES = 3
-"""Trips that are under way at once: while Redis works on one, this process makes the next."""
+"""Shared trips that travel at once: while Redis works on one, this process packs the next."""
 AT_ONCE = 128
-"""Calls of one trip."""
+"""Calls of one shared trip at most."""
 
 Call = tuple[Any, ...]
 _Waiting = tuple[Call, asyncio.Future[Any]]
 
 
 class AutoPipeliningRedis(Redis):
-    """A client for one event loop. Scripts share trips; all else is as the client has it."""
+    """A client for one event loop, whose scripts share trips; other commands are redis-py's."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -41,7 +41,7 @@ class AutoPipeliningRedis(Redis):
         return await self._send_shared(("EVALSHA", sha, numkeys, *keys_and_args))
 
     async def eval(self, script: str, numkeys: int, *keys_and_args: Any) -> Any:
-        """Do as `evalsha`: a server that forgot its scripts meets a crowd that brings them."""
+        """Do as `evalsha`: many calls bring a script at once to a server that forgot it."""
         return await self._send_shared(("EVAL", script, numkeys, *keys_and_args))
 
     async def _send_shared(self, call: Call) -> Any:
@@ -51,15 +51,15 @@ class AutoPipeliningRedis(Redis):
             return await answer
         self._travelling += 1
         try:
-            [told] = await self._trip([call])
+            [found] = await self.send_trip([call])
         finally:
             self._release_lane()
-        if isinstance(told, ResponseError):
-            raise told
-        return told
+        if isinstance(found, ResponseError):
+            raise found
+        return found
 
     def _release_lane(self) -> None:
-        """Let the next trip begin, when somebody waits for one."""
+        """Begin the next trip if calls wait for one."""
         if not self._waiting:
             self._travelling -= 1
             return
@@ -69,10 +69,10 @@ class AutoPipeliningRedis(Redis):
         lane.add_done_callback(self._lanes.discard)
 
     async def _send_batch(self, batch: Sequence[_Waiting]) -> None:
-        # Who was cancelled meanwhile has not been sent, and need not be.
+        # A call that was cancelled while it waited is not sent.
         batch = [each for each in batch if not each[1].done()]
         try:
-            answers = await self._trip([call for call, _ in batch]) if batch else ()
+            answers = await self.send_trip([call for call, _ in batch]) if batch else ()
         except Exception as error:  # noqa: BLE001 - it is the answer to each call of this trip
             answers = [error] * len(batch)
         except BaseException:
@@ -81,22 +81,26 @@ class AutoPipeliningRedis(Redis):
             raise
         finally:
             self._release_lane()
-        for (_, answer), told in zip(batch, answers, strict=True):
+        for (_, answer), found in zip(batch, answers, strict=True):
             if answer.done():
                 continue
-            if isinstance(told, Exception):
-                answer.set_exception(told)
+            if isinstance(found, Exception):
+                answer.set_exception(found)
             else:
-                answer.set_result(told)
+                answer.set_result(found)
 
-    async def _trip(self, calls: Sequence[Call]) -> list[Any]:
-        """Send calls and return what each was told; an answer nobody waits for is never left."""
+    async def send_trip(self, calls: Sequence[Call]) -> list[Any]:
+        """Send calls now, on a connection that nobody else uses, and return their answers.
+
+        An error of the server is the answer to its call. When the trip fails or is cancelled, the
+        connection is closed, so that no answer is left on it.
+        """
         connection = await self._connection()
         try:
             await connection.send_packed_command([encode_command(call) for call in calls])
             answers = [await _answer(connection)]
             while (left := len(calls) - len(answers)) > 0:
-                # What came together is read at once: to wait for each would set a clock for each.
+                # Answers that came together are read at once: each wait would set a timer.
                 answers += at_hand(connection, left) or [await _answer(connection)]
             return answers
         except BaseException:
@@ -106,7 +110,7 @@ class AutoPipeliningRedis(Redis):
             self._kept.append(connection)
 
     async def _connection(self) -> "Connection":
-        """Return a connection that was kept, or one of the pool's: each lane keeps its own."""
+        """Return a connection of an earlier trip, or else a new one from the pool."""
         await self.initialize()
         if not self._kept:
             pool: Any = self.connection_pool
@@ -118,7 +122,7 @@ class AutoPipeliningRedis(Redis):
         return connection
 
     async def aclose(self, close_connection_pool: bool | None = None) -> None:
-        """Close the connections that were kept, and the client."""
+        """Close the connections of earlier trips, and the client."""
         while self._kept:
             await self.connection_pool.release(self._kept.pop())
         await super().aclose(close_connection_pool)

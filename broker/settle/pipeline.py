@@ -1,0 +1,143 @@
+"""Gathers settlements while others travel, and sends those of a moment in one round trip."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+
+from broker.port import (
+    ConsumerDemand,
+    Delivery,
+    Forward,
+    LocalConsumer,
+    Settled,
+    Settlement,
+)
+
+LANES = 2
+"""Batches that travel at once: while Redis works on one, this process packs the next."""
+BATCH = 48
+"""Settlements of one batch at most: Redis and this process wait for each other with more.
+
+`make bench` shows both numbers as questions a second.
+"""
+
+Answer = Callable[[bool | Exception], None]
+"""Receives whether the entry was still held, or the error that the broker raised."""
+Settle = Callable[
+    [Sequence[tuple[Delivery, Settlement]], Sequence[ConsumerDemand]], Awaitable[Settled]
+]
+Waiting = tuple[Delivery, Settlement, Answer]
+
+
+def no_consumers() -> Sequence[LocalConsumer]:
+    """Return nobody: no entry is taken in the trip of a settlement."""
+    return ()
+
+
+class SettlementPipeline:
+    """The one queue between a finished run and Redis.
+
+    A settlement alone is sent at once, in the task that submits it. While `LANES` batches travel,
+    settlements wait, and the next batch takes up to `BATCH` of them. Frames that a batch sends to a
+    role of `consumers` are taken for them in the same round trip.
+    """
+
+    def __init__(
+        self,
+        settle: Settle,
+        *,
+        consumers: Callable[[], Sequence[LocalConsumer]] = no_consumers,
+        batch: int = BATCH,
+    ) -> None:
+        self._settle = settle
+        self._consumers = consumers
+        self._batch = batch
+        self._waiting: list[Waiting] = []
+        self._travelling = 0
+        self._trips: asyncio.TaskGroup | None = None
+        self._changed = asyncio.Event()
+        self._stopping = False
+
+    async def submit(self, delivery: Delivery, settlement: Settlement, answer: Answer) -> None:
+        """Send a settlement, or let it wait for the next batch; `answer` receives the result.
+
+        It waits only while `run` sends batches.
+        """
+        one = (delivery, settlement, answer)
+        if self._trips is not None and (self._travelling >= LANES or self._waiting):
+            self._waiting.append(one)
+            return
+        self._travelling += 1
+        await self._send([one])
+
+    async def run(self) -> None:
+        """Send batches until stopped and empty."""
+        async with asyncio.TaskGroup() as trips:
+            self._trips = trips
+            try:
+                self._send_waiting()
+                while not self._stopping or self._waiting:
+                    self._changed.clear()
+                    await self._changed.wait()
+            finally:
+                self._trips = None
+
+    def stop(self) -> None:
+        """Let `run` return as soon as no settlement waits."""
+        self._stopping = True
+        self._changed.set()
+
+    def _send_waiting(self) -> None:
+        """Begin as many trips as there are settlements and lanes for."""
+        while self._waiting and self._travelling < LANES and self._trips is not None:
+            batch, self._waiting = self._waiting[: self._batch], self._waiting[self._batch :]
+            self._travelling += 1
+            self._trips.create_task(self._send(batch))
+
+    async def _send(self, batch: Sequence[Waiting]) -> None:
+        results: Sequence[bool | Exception]
+        try:
+            demands = _find_demands(self._consumers(), (settlement for _, settlement, _ in batch))
+            try:
+                settled = await self._settle(
+                    [(delivery, settlement) for delivery, settlement, _ in batch],
+                    [demand for _, demand in demands],
+                )
+            except Exception as error:  # noqa: BLE001 - each answer receives it, and raises it
+                results = [error] * len(batch)
+            else:
+                _deliver(demands, settled.taken)
+                results = [settled.away.get(place, kept) for place, kept in enumerate(settled.kept)]
+            for (_, _, answer), result in zip(batch, results, strict=True):
+                answer(result)
+        finally:
+            self._travelling -= 1
+            self._send_waiting()
+            self._changed.set()
+
+
+Demands = Sequence[tuple[LocalConsumer, ConsumerDemand]]
+
+
+def _find_demands(
+    consumers: Sequence[LocalConsumer], settlements: Iterable[Settlement]
+) -> list[tuple[LocalConsumer, ConsumerDemand]]:
+    """Return the consumers with free slots for frames of these settlements, and for how many."""
+    sent: dict[str, int] = {}
+    for settlement in settlements:
+        if isinstance(settlement, Forward):
+            for send in settlement.sends:
+                sent[send.role] = sent.get(send.role, 0) + 1
+    demands: list[tuple[LocalConsumer, ConsumerDemand]] = []
+    for consumer in consumers:
+        left = sent.get(consumer.role)
+        if left and (slots := min(left, consumer.free_slots)) > 0:
+            sent[consumer.role] = left - slots
+            demand = ConsumerDemand(role=consumer.role, consumer=consumer.consumer, slots=slots)
+            demands.append((consumer, demand))
+    return demands
+
+
+def _deliver(demands: Demands, taken: Sequence[Delivery]) -> None:
+    by_name = {(demand.role, demand.consumer): consumer for consumer, demand in demands}
+    for delivery in taken:
+        by_name[delivery.role, delivery.consumer].deliver(delivery)
