@@ -1,6 +1,7 @@
 """The naming rules: one professional language, kept by a machine."""
 
 import ast
+import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +23,10 @@ METAPHORS = frozenset(
 """No component is called by one of these; `desk` is the product's own word."""
 SHARED_CLASS_NAMES = frozenset({"Inputs", "Output", "Reads", "Writes"})
 """Every agent has its `Reads` and `Writes`, every task of a model its `Inputs` and `Output`."""
+MODULE_TESTS = tomllib.loads((ROOT / "tests" / "module_tests.toml").read_text("utf-8"))
+TESTED_BY: dict[str, list[str]] = MODULE_TESTS["tested_by"]
+MOST_TESTED_BY_A_FOLDER = 104
+"""Modules that no test module imports: the tests of their folder reach them through others."""
 SHARED_FILE_NAMES = frozenset({"__init__.py", "errors.py", "metrics.py", "port.py", "ports.py"})
 MOST_SIBLINGS = 14
 CROWDED: dict[str, int] = {}
@@ -118,3 +123,44 @@ def test_a_folder_of_the_product_has_few_siblings() -> None:
 def _words(name: str) -> list[str]:
     spaced = "".join(f" {sign}" if sign.isupper() else sign for sign in name)
     return spaced.replace("_", " ").lower().split()
+
+
+def test_the_test_of_a_module_is_found_by_its_name_or_in_the_list() -> None:
+    named = {
+        str(path.relative_to(ROOT)) for path in product_modules() if has_test_of_its_name(path)
+    }
+    every = {str(path.relative_to(ROOT)) for path in product_modules()}
+    listed = [module for modules in TESTED_BY.values() for module in modules]
+    listed += MODULE_TESTS["definitions"]
+
+    assert every - named - set(listed) == set(), "add a test of that name, or a line to the list"
+    assert set(listed) & named == set(), "their tests have their names: take them off the list"
+    assert set(listed) - every == set(), "these modules do not exist"
+    assert [module for module, times in Counter(listed).items() if times > 1] == []
+
+
+def test_what_the_list_of_module_tests_names_exists() -> None:
+    missing = [where for where in TESTED_BY if not (ROOT / where).exists()]
+
+    assert missing == []
+
+
+def test_most_modules_that_run_have_a_test_of_their_name_or_one_module_that_names_them() -> None:
+    """The list may become shorter: a folder of tests is the weakest answer to "where is it"."""
+    of_folders = sum(
+        len(modules) for where, modules in TESTED_BY.items() if not where.endswith(".py")
+    )
+
+    assert of_folders <= MOST_TESTED_BY_A_FOLDER
+
+
+def product_modules() -> Iterator[Path]:
+    """Yield the modules of the product."""
+    return (path for path in product_files() if path.name != "__init__.py")
+
+
+def has_test_of_its_name(module: Path) -> bool:
+    """Whether a test module in the folder of the package has the name of the module."""
+    stems = {f"test_{module.stem}", f"test_{module.parent.name}_{module.stem}"}
+    package = module.relative_to(ROOT).parts[0]
+    return any(path.stem in stems for path in (ROOT / "tests" / package).rglob("test_*.py"))

@@ -123,4 +123,4 @@ def _busy(error: BusyError) -> HttpError:
 
 
 def _stopping(error: StoppingError) -> HttpError:
-    return UnavailableError(str(error), code="stopping", retry_after_seconds=1.0)
+    return UnavailableError(str(error), code="shutting_down", retry_after_seconds=1.0)

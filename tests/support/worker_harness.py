@@ -114,7 +114,7 @@ class WorkerHarness:
     ) -> None:
         self._renewal = InLoopRenewal if played else LeaseRenewal
         self._make_client = make_client
-        self._lease_seconds = lease_seconds
+        self.lease_seconds = lease_seconds
         self.script = Script()
         self.client = make_client()
         self.broker = self.make_broker()
@@ -123,7 +123,7 @@ class WorkerHarness:
 
     def make_broker(self, **options: Any) -> RedisBroker:
         made: dict[str, Any] = {
-            "lease_seconds": self._lease_seconds,
+            "lease_seconds": self.lease_seconds,
             "backoff_seconds": 0.02,
             "tell": make_poison_notice,
         }
@@ -157,6 +157,7 @@ class WorkerHarness:
         on_the_spot: bool = True,
         manager: Manager | None = None,
         meter: WorkerMeter | None = None,
+        grace_seconds: float = 2.0,
     ) -> WorkerProcess:
         agents = [ScriptedAgent(role, self.script) for role in WRITES]
         manager = manager or self.manager()
@@ -170,9 +171,9 @@ class WorkerHarness:
         return WorkerProcess(
             self.broker,
             staff,
-            renewal=self._renewal(self.make_broker, lease_seconds=self._lease_seconds),
+            renewal=self._renewal(self.make_broker, lease_seconds=self.lease_seconds),
             meter=meter,
-            grace_seconds=2.0,
+            grace_seconds=grace_seconds,
         )
 
     @asynccontextmanager

@@ -43,7 +43,7 @@ class BodyLimit:
 
 def _translate_error(error: BodyError) -> HttpError:
     if isinstance(error, BodyTooLargeError):
-        return InvalidRequestError(str(error), code="too_large", status=413)
+        return InvalidRequestError(str(error), code="body_too_large", status=413)
     if isinstance(error, BodyTooSlowError):
         return InvalidRequestError(str(error), code="timeout", status=408)
     return UnavailableError(str(error), code="busy", retry_after_seconds=RETRY_SECONDS)

@@ -116,7 +116,7 @@ class Completions:
         idempotency_key: str | None,
     ) -> SubmittedCompletion:
         if caller.public:
-            raise ForbiddenError("completions need a secret key", code="secret_key_needed")
+            raise ForbiddenError("completions need a secret key", code="secret_key_required")
         desk = self._desk(caller, wanted.model)
         history = history_of(wanted.messages, turns=self._turns)
         key_id = caller.key_id

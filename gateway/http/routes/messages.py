@@ -296,7 +296,7 @@ def _message(
     if sent.message_id is not None and idempotency_key is not None:
         raise InvalidRequestError(
             "expected `message_id` or the header Idempotency-Key, found both",
-            code="two_message_ids",
+            code="conflicting_message_ids",
             param="message_id",
         )
     message_id = sent.message_id

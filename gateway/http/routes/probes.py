@@ -39,7 +39,7 @@ def health_router(
     @router.get("/readyz", summary="Can it take messages?", responses={503: {"model": Health}})
     async def readyz() -> Response:
         """Answer 200 when Redis does, and the process does not stop."""
-        reason = "stopping" if stopping.is_set() else await _away(door)
+        reason = "shutting_down" if stopping.is_set() else await _away(door)
         shown = Health(status=reason or "ready")
         return JSONResponse(shown.model_dump(), 503 if reason else 200)
 
@@ -58,5 +58,5 @@ async def _away(door: HttpChannel) -> str:
         async with asyncio.timeout(PROBE_SECONDS):
             await door.broker.reply(NOBODY)
     except (BrokerUnavailableError, TimeoutError):
-        return "Redis does not answer"
+        return "redis_unavailable"
     return ""

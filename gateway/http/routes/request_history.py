@@ -41,7 +41,7 @@ def history_of(messages: Sequence[ChatMessage], *, turns: int) -> RequestHistory
     shown, now = tuple(said[:before]), said[before:]
     if not now:
         raise InvalidRequestError(
-            "expected the last message to be the user's", code="no_question", param="messages"
+            "expected the last message to be the user's", code="missing_question", param="messages"
         )
     remembered = tuple(
         Turn(speaker="user" if role == "user" else "assistant", text=text[:LONGEST_TURN])

@@ -121,7 +121,7 @@ class Reading:
         if reply is None:
             if await self._door.broker.journal(question):
                 raise InvalidRequestError(
-                    "this message has no answer yet", code="not_ended", status=409
+                    "this message has no answer yet", code="message_not_finished", status=409
                 )
             raise unknown("message")
         await self._door.conversations.give_feedback(

@@ -63,7 +63,8 @@ async def test_a_second_request_has_its_own_time() -> None:
         await line.send(GET)
         assert await line.status() == 200
         await line.reader.readexactly(2)
-        await asyncio.sleep(0.6)  # idle for longer than headers may take
+        # Idle for longer than headers may take: those of another connection were too slow since.
+        await time_out(server)
         await line.send(GET[:20])
         await line.send(GET[20:])
         assert await line.status() == 200
@@ -80,7 +81,9 @@ async def test_waiting_for_an_answer_has_no_limit_here() -> None:
         await waiting.send(WAIT)
         await streaming.send(b"GET /stream HTTP/1.1\r\nHost: a\r\n\r\n")
         assert await streaming.status() == 200
-        await asyncio.sleep(1.0)
+        # Twice the time of headers passes meanwhile, and the application answers later still.
+        await time_out(server)
+        await time_out(server)
         server.gate.set()
 
         assert await waiting.status() == 200
@@ -175,7 +178,10 @@ async def test_a_body_waits_outside_until_the_application_wants_it() -> None:
         await busy(server, 1)
         [connection] = server.registry._places  # noqa: SLF001 - what it holds is meant
 
-        await asyncio.sleep(0.2)
+        # Nothing more is read of the body; what was read before waits for the application.
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while not connection.flow.read_paused:  # type: ignore[attr-defined] # noqa: ASYNC110
+                await asyncio.sleep(0.01)
 
         assert len(connection.cycle.body) <= 16 * 1024  # type: ignore[attr-defined] # uvicorn's
         writing.cancel()
@@ -301,6 +307,13 @@ async def at_work(server: LineServer, count: int, source: str) -> list[RawConnec
         await line.send(WAIT)
     await busy(server, count)
     return lines
+
+
+async def time_out(server: LineServer) -> None:
+    """Wait until the server ends a connection whose headers are too slow."""
+    line = await server.line()
+    await line.send(GET[:20])
+    assert await line.status() == 408
 
 
 async def busy(server: LineServer, count: int) -> None:

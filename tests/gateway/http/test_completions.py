@@ -254,7 +254,7 @@ async def test_a_public_key_completes_nothing(http_server: HttpServerFixture) ->
                 model="docs", messages=[QUESTION], extra_body={"conversation_id": "c1"}
             )
 
-    assert refused.value.code == "secret_key_needed"
+    assert refused.value.code == "secret_key_required"
 
 
 def test_usage_adds_up_every_model_call() -> None:

@@ -388,4 +388,4 @@ async def test_a_body_that_is_too_large_is_not_even_read(http_server: HttpServer
     streamed = await client.post(MESSAGES, content=endless())
 
     assert [told.status_code, streamed.status_code] == [413, 413]
-    assert json.loads(told.text)["error"]["code"] == "too_large"
+    assert json.loads(told.text)["error"]["code"] == "body_too_large"

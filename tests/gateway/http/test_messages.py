@@ -246,7 +246,7 @@ async def test_what_waits_ends_when_the_process_stops(any_harness: WorkerHarness
 
     assert [event.name for event in seen] in (["accepted"], [])
     assert asked.result().status_code == 503
-    assert asked.result().json()["error"]["code"] == "stopping"
+    assert asked.result().json()["error"]["code"] == "shutting_down"
     assert asked.result().headers["retry-after"] == "1"
 
 

@@ -124,7 +124,7 @@ def test_what_an_error_quotes_of_people_stands_in_no_line_but_its_kind_and_place
     for line in told:
         assert CANARY not in str(line)
         assert "builtins.KeyError" in line["exception"]
-        assert "test_logging.py:" in line["exception"]
+        assert "test_logging_setup.py:" in line["exception"]
         assert "builtins.ValueError" in line["exception"]
 
 

@@ -29,7 +29,7 @@ async def test_a_door_that_stops_is_not_ready_any_more(harness: WorkerHarness) -
 
         ready = await http_server.client().get("/readyz")
 
-    assert (ready.status_code, ready.json()) == (503, {"status": "stopping"})
+    assert (ready.status_code, ready.json()) == (503, {"status": "shutting_down"})
 
 
 async def test_a_door_without_its_redis_is_alive_and_not_ready() -> None:
@@ -45,7 +45,7 @@ async def test_a_door_without_its_redis_is_alive_and_not_ready() -> None:
     await harness.close()
 
     assert [one.status_code for one in (alive, away, back)] == [200, 503, 200]
-    assert away.json() == {"status": "Redis does not answer"}
+    assert away.json() == {"status": "redis_unavailable"}
     assert (refused.status_code, refused.json()["error"]["code"]) == (503, "unavailable")
     assert int(refused.headers["retry-after"]) >= 1
 
