@@ -1,8 +1,10 @@
 """Decides whether a question is the desk's business."""
 
+from typing import Self
+
 from pydantic import BaseModel, Field
 
-from agents.agent import Agent
+from agents.agent import Agent, AgentParts
 from envelope.conversation import ClarificationReason
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
@@ -65,6 +67,16 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         self._domain_scope = domain_scope
         self._strictness = strictness
         self._inspection_seconds = inspection_seconds
+
+    @classmethod
+    def make(cls, parts: AgentParts) -> Self:
+        return cls(
+            model=parts.model(TASK.name),
+            searcher=parts.searcher,
+            domain_name=parts.settings.domain_name,
+            domain_scope=parts.settings.domain_scope,
+            strictness=parts.settings.guardrails_strictness,
+        )
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         inspection = await inspect_within(self._inspection_seconds, reads.text, reads.text_eng)

@@ -1,8 +1,10 @@
 """Tells which language the user speaks."""
 
+from typing import Self
+
 from pydantic import BaseModel, Field
 
-from agents.agent import Agent
+from agents.agent import Agent, AgentParts
 from envelope.conversation import Preferences, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
@@ -46,6 +48,10 @@ class LangAgent(Agent[Reads, Writes]):
     def __init__(self, *, detector: Detector, default_language: str = "en") -> None:
         self._detector = detector
         self._default_language = default_language
+
+    @classmethod
+    def make(cls, parts: AgentParts) -> Self:
+        return cls(detector=parts.detector, default_language=parts.settings.default_language)
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         chosen = reads.preferences.language

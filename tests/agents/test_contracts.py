@@ -1,21 +1,49 @@
-"""Every agent keeps to the payload catalogue."""
+"""Every agent keeps to its declaration on the roster, and to the payload catalogue."""
 
+import subprocess
+import sys
 from typing import Annotated, Any
 
 import pytest
 from pydantic import BaseModel, PlainSerializer
 
 from agents.agent import Agent
-from agents.roster import AGENTS
+from agents.roster import AGENTS as SPECS
+from agents.spec import AgentSpec
 from envelope.payload import ATTRIBUTES
 from envelope.role import Role
 
 NOT_AGENTS = {Role.MANAGER, Role.INGESTION}
+AGENTS = tuple(spec.load_class() for spec in SPECS)
 
 
 def test_every_role_but_the_managers_has_one_agent() -> None:
     assert {agent.role for agent in AGENTS} == set(Role) - NOT_AGENTS
+    assert [agent.role for agent in AGENTS] == [spec.role for spec in SPECS]
     assert len({agent.role for agent in AGENTS}) == len(AGENTS)
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.role.value)
+def test_an_agent_asks_models_for_the_task_that_it_declares(spec: AgentSpec) -> None:
+    module = sys.modules[spec.load_class().__module__]
+    task = getattr(module, "TASK", None)
+
+    assert (None if task is None else task.name) == spec.model_task
+
+
+def test_the_declarations_are_read_without_importing_an_agent() -> None:
+    program = "import sys, agents.roster; print(*sorted(sys.modules))"
+
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+
+    loaded = set(run.stdout.split())
+    assert {name for name in loaded if name.startswith("agents.")} == {
+        "agents.roster",
+        "agents.spec",
+    }
+    assert not {"llm", "knowledge"} & loaded
 
 
 @pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.role.value)

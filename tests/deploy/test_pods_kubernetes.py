@@ -59,10 +59,8 @@ def test_kubernetes_knows_every_word(manifest: Manifest) -> None:
 
 
 def test_the_drawn_files_are_fresh() -> None:
-    for name, text in pages().items():
-        assert (FOLDER / name).read_text() == text, (
-            f"stale: run {sys.executable} -m deploy.generate.manifests"
-        )
+    for path, text in pages().items():
+        assert path.read_text() == text, f"stale: run {sys.executable} -m deploy.generate.manifests"
 
 
 def test_whatever_is_applied_is_listed_and_secrets_are_not() -> None:

@@ -11,15 +11,13 @@ from envelope.envelope import Envelope
 from envelope.role import Role
 from gateway.desk import Message
 from manager.manager import Manager
+from tests.support.flow_path import main_path
 from tests.support.worker_harness import WorkerHarness
 from worker.port import SilentMeter
 from worker.process import WorkerProcess
 
 MESSAGE = Message("How do I add a rule?", "c1", "m1")
-STAGES = [
-    "start", "lang", "translation", "essence", "guardrails", "search", "augmentation", "response",
-    "quality",
-]  # fmt: skip
+STAGES = main_path()
 
 
 class CountingMeter(SilentMeter):
