@@ -33,7 +33,9 @@ def _plain_writes(role: str) -> Fields:
     return {next(names): "-"}
 
 
-IDLE_WRITES = {role: OUTCOME_WRITES.get(role) or _plain_writes(role) for role in ROLES}
+IDLE_WRITES = {
+    role: OUTCOME_WRITES[role] if role in OUTCOME_WRITES else _plain_writes(role) for role in ROLES
+}
 """Just what lets a question pass each stage."""
 HOPS = 2 * len(ROLES) + 1
 """Every role is followed by the manager, which also comes first."""
@@ -66,6 +68,9 @@ def payloads() -> dict[str, Payload]:
     return {
         "4 kB": Payload("4 kB", "How do I configure routing rules? " + "x" * 4000, (), IDLE_WRITES),
         "conversation": Payload(
-            "conversation", recorded["text"], tuple(recorded["history"]), recorded["writes"]
+            "conversation",
+            recorded["text"],
+            tuple(recorded["history"]),
+            {role: recorded["writes"].get(role, IDLE_WRITES[role]) for role in ROLES},
         ),
     }
