@@ -1,8 +1,8 @@
 """The shape of every agent: typed reads in, typed writes out, and access to nothing else."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, Self, TypeVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from pydantic import BaseModel
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from knowledge.language.port import Detector
     from knowledge.port import Searcher
     from llm.port import Model
-    from llm.tasks.scope import Strictness
 
 R = TypeVar("R", bound=BaseModel)
 W = TypeVar("W", bound=BaseModel)
+S = TypeVar("S", covariant=True)
 
 
 class AgentTexts(Protocol):
@@ -32,36 +32,16 @@ class AgentTexts(Protocol):
         ...
 
 
-class AgentSettings(Protocol):
-    """The settings that agents use, of one assistant."""
+class AgentParts(Protocol[S]):
+    """What the assembly offers to the agents of one assistant; each agent takes what it needs.
+
+    An agent that needs settings declares them as a protocol next to its `Reads` and `Writes`.
+    """
 
     @property
-    def default_language(self) -> str: ...
-
-    @property
-    def product_names(self) -> Sequence[str]: ...
-
-    @property
-    def domain_name(self) -> str: ...
-
-    @property
-    def domain_scope(self) -> str: ...
-
-    @property
-    def guardrails_strictness(self) -> "Strictness": ...
-
-    @property
-    def max_context_length(self) -> int: ...
-
-    @property
-    def search_results_limit(self) -> int: ...
-
-
-class AgentParts(Protocol):
-    """What the assembly offers to the agents of one assistant; each agent takes what it needs."""
-
-    @property
-    def settings(self) -> AgentSettings: ...
+    def settings(self) -> S:
+        """The settings of the assistant, by the names of `config/`."""
+        ...
 
     @property
     def model(self) -> "Callable[[str], Model]":
@@ -99,7 +79,7 @@ class Agent(ABC, Generic[R, W]):
     writes: type[W]
 
     @classmethod
-    def make(cls, parts: AgentParts) -> Self:
+    def make(cls, parts: AgentParts[Any]) -> Self:
         """Return the agent, made of what it needs of `parts`: nothing, unless overridden."""
         return cls()
 

@@ -1,6 +1,6 @@
 """Words a question back, or a refusal; what is asked and why was decided before."""
 
-from typing import Literal, Self
+from typing import Literal, Protocol, Self
 
 from pydantic import BaseModel
 
@@ -56,6 +56,13 @@ class Writes(BaseModel, frozen=True):
     clarification_fallback: str = ""
 
 
+class ClarificationSettings(Protocol):
+    """The settings that this agent needs."""
+
+    @property
+    def domain_name(self) -> str: ...
+
+
 class ClarificationAgent(Agent[Reads, Writes]):
     """Ask with options that the search really found, or decline with the nearest pages.
 
@@ -73,7 +80,7 @@ class ClarificationAgent(Agent[Reads, Writes]):
         self._domain_name = domain_name
 
     @classmethod
-    def make(cls, parts: AgentParts) -> Self:
+    def make(cls, parts: AgentParts[ClarificationSettings]) -> Self:
         return cls(
             model=parts.model(TASK.name),
             texts=parts.texts,

@@ -52,7 +52,7 @@ class EssenceAgent(Agent[Reads, Writes]):
         self._model = model
 
     @classmethod
-    def make(cls, parts: AgentParts) -> Self:
+    def make(cls, parts: AgentParts[object]) -> Self:
         return cls(model=parts.model(TASK.name))
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:

@@ -1,6 +1,6 @@
 """Decides whether a question is the desk's business."""
 
-from typing import Self
+from typing import Protocol, Self
 
 from pydantic import BaseModel, Field
 
@@ -40,6 +40,19 @@ class Writes(BaseModel, frozen=True):
     clarification_message: str = ""
 
 
+class GuardrailsSettings(Protocol):
+    """The settings that this agent needs."""
+
+    @property
+    def domain_name(self) -> str: ...
+
+    @property
+    def domain_scope(self) -> str: ...
+
+    @property
+    def guardrails_strictness(self) -> Strictness: ...
+
+
 class GuardrailsAgent(Agent[Reads, Writes]):
     """Let through what the domain's documents are about, and nothing that attacks the desk.
 
@@ -69,7 +82,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         self._inspection_seconds = inspection_seconds
 
     @classmethod
-    def make(cls, parts: AgentParts) -> Self:
+    def make(cls, parts: AgentParts[GuardrailsSettings]) -> Self:
         return cls(
             model=parts.model(TASK.name),
             searcher=parts.searcher,

@@ -1,6 +1,6 @@
 """Tells which language the user speaks."""
 
-from typing import Self
+from typing import Protocol, Self
 
 from pydantic import BaseModel, Field
 
@@ -34,6 +34,13 @@ class Writes(BaseModel, frozen=True):
     confidence: float = Field(ge=0, le=1)
 
 
+class LangSettings(Protocol):
+    """The settings that this agent needs."""
+
+    @property
+    def default_language(self) -> str: ...
+
+
 class LangAgent(Agent[Reads, Writes]):
     """Take the user's explicit choice, else detect: short turns lean on the conversation.
 
@@ -50,7 +57,7 @@ class LangAgent(Agent[Reads, Writes]):
         self._default_language = default_language
 
     @classmethod
-    def make(cls, parts: AgentParts) -> Self:
+    def make(cls, parts: AgentParts[LangSettings]) -> Self:
         return cls(detector=parts.detector, default_language=parts.settings.default_language)
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:

@@ -121,7 +121,7 @@ class QualityAgent(Agent[Reads, Writes]):
         self._language_of = language_of
 
     @classmethod
-    def make(cls, parts: AgentParts) -> Self:
+    def make(cls, parts: AgentParts[object]) -> Self:
         return cls(model=parts.model(TASK.name), texts=parts.texts, language_of=parts.language_of)
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:

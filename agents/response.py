@@ -89,7 +89,7 @@ class ResponseAgent(Agent[Reads, Writes]):
         self._texts = texts
 
     @classmethod
-    def make(cls, parts: AgentParts) -> Self:
+    def make(cls, parts: AgentParts[object]) -> Self:
         return cls(model=parts.model(TASK.name), texts=parts.texts)
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:

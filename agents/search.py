@@ -2,7 +2,7 @@
 
 import re
 import time
-from typing import Literal, Self
+from typing import Literal, Protocol, Self
 
 from pydantic import BaseModel
 
@@ -54,6 +54,16 @@ class Writes(BaseModel, frozen=True):
     clarification_options: tuple[str, ...] = ()
 
 
+class SearchSettings(Protocol):
+    """The settings that this agent needs."""
+
+    @property
+    def max_context_length(self) -> int: ...
+
+    @property
+    def search_results_limit(self) -> int: ...
+
+
 class SearchAgent(Agent[Reads, Writes]):
     """Search, lay out the context within its limit, and say when it is not enough.
 
@@ -73,7 +83,7 @@ class SearchAgent(Agent[Reads, Writes]):
         self._limit = limit
 
     @classmethod
-    def make(cls, parts: AgentParts) -> Self:
+    def make(cls, parts: AgentParts[SearchSettings]) -> Self:
         return cls(
             searcher=parts.searcher,
             max_context_length=parts.settings.max_context_length,

@@ -1,7 +1,7 @@
 """Puts the user's text into clean English."""
 
 from collections.abc import Sequence
-from typing import Self
+from typing import Protocol, Self
 
 from pydantic import BaseModel, Field
 
@@ -28,6 +28,13 @@ class Writes(BaseModel, frozen=True):
     corrections_made: tuple[str, ...] = ()
 
 
+class TranslationSettings(Protocol):
+    """The settings that this agent needs."""
+
+    @property
+    def product_names(self) -> tuple[str, ...]: ...
+
+
 class TranslationAgent(Agent[Reads, Writes]):
     """Translate, or correct what is English already.
 
@@ -45,7 +52,7 @@ class TranslationAgent(Agent[Reads, Writes]):
         self._product_names = tuple(product_names)
 
     @classmethod
-    def make(cls, parts: AgentParts) -> Self:
+    def make(cls, parts: AgentParts[TranslationSettings]) -> Self:
         return cls(model=parts.model(TASK.name), product_names=parts.settings.product_names)
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
