@@ -18,15 +18,21 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import yaml
 
 from agents.roster import AGENTS
 from agents.spec import PodGroup
 from broker.keys import stream_key
+from deploy.generate.chat_manifests import chat_pages, write_chat_services
+from deploy.generate.pods import (
+    Manifest,
+    dump_manifests,
+    make_container,
+    make_deployment,
+    make_disruption_budget,
+    make_labels,
+    make_pod,
+)
 from envelope.role import Role
-from worker.shutdown import GRACE_SECONDS
 
 FOLDER = Path(__file__).parent.parent / "kubernetes"
 COMPOSE = FOLDER.parent / "compose.yaml"
@@ -34,15 +40,6 @@ HEADER = (
     "# Written by `python -m deploy.generate.manifests{argument}`; "
     "change deploy/generate/manifests.py instead.\n"
 )
-IMAGE = "refdesk:latest"
-HEALTH_PORT = 9090
-LEAVING_SECONDS = 20
-"""After the grace time: handing back, closing the index, and what a slow Redis takes."""
-USER = 10001
-REDIS_CA = "/etc/refdesk/redis"
-"""Where a pod finds `ca.crt`, which proves that Redis is the cluster's own."""
-
-Manifest = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +90,16 @@ GROUPS = (
 
 def pages(shards: int = 1) -> dict[Path, str]:
     """Return the generated files, by path."""
-    workers = [made for group in GROUPS for made in (deployment(group), disruption_budget(group))]
+    workers = [
+        made for group in GROUPS for made in (deployment(group), make_disruption_budget(group.name))
+    ]
     scaling = [make_scaled_object(group, shards) for group in GROUPS]
     argument = "" if shards == 1 else f" --shards {shards}"
     return {
-        FOLDER / "workers.yaml": HEADER.format(argument="") + _dump(workers),
-        FOLDER / "scaling.yaml": HEADER.format(argument=argument) + _dump(scaling),
-        COMPOSE: write_commands(COMPOSE.read_text(encoding="utf-8")),
+        FOLDER / "workers.yaml": HEADER.format(argument="") + dump_manifests(workers),
+        FOLDER / "scaling.yaml": HEADER.format(argument=argument) + dump_manifests(scaling),
+        COMPOSE: write_chat_services(write_commands(COMPOSE.read_text(encoding="utf-8"))),
+        **chat_pages(FOLDER),
     }
 
 
@@ -119,36 +119,23 @@ def write_commands(compose: str) -> str:
 
 def deployment(group: Group) -> Manifest:
     """Return the Deployment of a group."""
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": _name(group), "labels": _labels(group)},
-        "spec": {
-            # No `replicas`: KEDA sets them, and applying this again must not undo it.
-            "selector": {"matchLabels": _labels(group)},
-            "strategy": {"rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}},
-            "template": {
-                "metadata": {
-                    "labels": _labels(group),
-                    "annotations": {
-                        "prometheus.io/scrape": "true",
-                        "prometheus.io/port": str(HEALTH_PORT),
-                    },
-                },
-                "spec": _pod(group),
-            },
-        },
+    container = make_container(
+        "worker",
+        ["worker", "--role", *(role.value for role in group.roles)],
+        secret=_name(group),
+        requests={"cpu": group.cpu, "memory": group.memory[0]},
+        memory=group.memory[1],
+    )
+    spread = {
+        "maxSkew": 1,
+        "topologyKey": "kubernetes.io/hostname",
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": make_labels(group.name)},
     }
-
-
-def disruption_budget(group: Group) -> Manifest:
-    """Return what keeps one replica of a group at work while nodes are drained."""
-    return {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": {"name": _name(group), "labels": _labels(group)},
-        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": _labels(group)}},
-    }
+    pod = make_pod(container, data_limit="512Mi", topologySpreadConstraints=[spread])
+    # No `replicas`: KEDA sets them, and applying this again must not undo it.
+    strategy = {"rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}}
+    return make_deployment(group.name, pod, strategy=strategy)
 
 
 def make_scaled_object(group: Group, shards: int) -> Manifest:
@@ -161,7 +148,7 @@ def make_scaled_object(group: Group, shards: int) -> Manifest:
     return {
         "apiVersion": "keda.sh/v1alpha1",
         "kind": "ScaledObject",
-        "metadata": {"name": _name(group), "labels": _labels(group)},
+        "metadata": {"name": _name(group), "labels": make_labels(group.name)},
         "spec": {
             "scaleTargetRef": {"name": _name(group)},
             "minReplicaCount": 2,
@@ -196,96 +183,8 @@ def _trigger(name: str, stream: str, group: Group) -> Manifest:
     }
 
 
-def _pod(group: Group) -> Manifest:
-    return {
-        "automountServiceAccountToken": False,
-        "enableServiceLinks": False,
-        "terminationGracePeriodSeconds": int(GRACE_SECONDS) + LEAVING_SECONDS,
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": USER,
-            "runAsGroup": USER,
-            "fsGroup": USER,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
-        "topologySpreadConstraints": [
-            {
-                "maxSkew": 1,
-                "topologyKey": "kubernetes.io/hostname",
-                "whenUnsatisfiable": "ScheduleAnyway",
-                "labelSelector": {"matchLabels": _labels(group)},
-            }
-        ],
-        "containers": [_container(group)],
-        "volumes": [
-            {"name": "data", "emptyDir": {"sizeLimit": "512Mi"}},
-            {"name": "tmp", "emptyDir": {"sizeLimit": "64Mi"}},
-            {"name": "redis-ca", "configMap": {"name": "refdesk-redis-ca"}},
-        ],
-    }
-
-
-def _container(group: Group) -> Manifest:
-    asked, most = group.memory
-    return {
-        "name": "worker",
-        "image": IMAGE,
-        "args": ["worker", "--role", *(role.value for role in group.roles)],
-        "envFrom": [
-            {"configMapRef": {"name": "refdesk"}},
-            {"secretRef": {"name": _name(group)}},
-        ],
-        "env": [{"name": "HEALTH_PORT", "value": str(HEALTH_PORT)}],
-        "ports": [{"name": "health", "containerPort": HEALTH_PORT}],
-        "startupProbe": _probe("/healthz", every=2, failures=60),
-        "livenessProbe": _probe("/healthz", every=10, failures=3),
-        "readinessProbe": _probe("/readyz", every=5, failures=2),
-        "resources": {
-            "requests": {"cpu": group.cpu, "memory": asked},
-            "limits": {"memory": most},
-        },
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        },
-        "volumeMounts": [
-            {"name": "data", "mountPath": "/data"},
-            {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 - a folder of the pod alone
-            {"name": "redis-ca", "mountPath": REDIS_CA, "readOnly": True},
-        ],
-    }
-
-
-def _probe(path: str, *, every: int, failures: int) -> Manifest:
-    return {
-        "httpGet": {"path": path, "port": "health"},
-        "periodSeconds": every,
-        "timeoutSeconds": 3,
-        "failureThreshold": failures,
-    }
-
-
 def _name(group: Group) -> str:
     return f"refdesk-{group.name}"
-
-
-def _labels(group: Group) -> dict[str, str]:
-    return {"app.kubernetes.io/name": "refdesk", "app.kubernetes.io/component": group.name}
-
-
-class _WholeDumper(yaml.SafeDumper):
-    """Writes each value whole, where it stands: people read these files."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        """Repeat what occurs twice."""
-        return True
-
-
-def _dump(manifests: Sequence[Manifest]) -> str:
-    return yaml.dump_all(
-        manifests, Dumper=_WholeDumper, sort_keys=False, explicit_start=True, width=100
-    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
