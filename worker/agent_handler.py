@@ -1,4 +1,7 @@
-"""Runs an agent on an envelope: typed reads in, typed writes merged, handed back to the manager."""
+"""Runs an agent on an envelope: typed reads in, typed writes merged, returned to the manager.
+
+`AgentHandler.handle` names every step of a run.
+"""
 
 import time
 from collections.abc import Callable, Mapping
@@ -23,10 +26,10 @@ from worker.inline_manager import MANAGER, InlineManager, to_manager
 from worker.timeouts import run_with_timeout
 
 RESERVE_SECONDS = 0.5
-"""Left of a question's time for handing back."""
+"""The part of a question's time that is left for returning the envelope."""
 LEAST_SECONDS = 0.01
-SAID_AS_IT_IS = frozenset({str, bool, int, float, type(None)})
-"""Values of these types are the same in JSON: no writes have serializers of their own (tested)."""
+PLAIN_TYPES = frozenset({str, bool, int, float, type(None)})
+"""Values of these types are the same in JSON: no `Writes` have custom serializers (tested)."""
 
 AnyAgent = Agent[Any, Any]
 Assistant = tuple[str, str]
@@ -36,7 +39,7 @@ UNSERVED: object = GaveUp("this process serves no such assistant: name it in ASS
 
 Calls = Callable[[], tuple[JournalEvent, ...]]
 CallRecorder = Callable[[Envelope, str, int, float], AbstractContextManager[Calls]]
-"""Collects the model calls made inside the block: for envelope, stage, attempt and seconds left."""
+"""Collects the model calls inside the block; receives envelope, stage, attempt, seconds left."""
 
 
 def no_events() -> tuple[JournalEvent, ...]:
@@ -55,7 +58,7 @@ def no_calls(
 
 
 OnWritten = Callable[[str, Fields], None]
-"""Is told what a role wrote, to count the fallbacks in it."""
+"""Receives what a role wrote, and counts the fallbacks in it."""
 
 
 def ignore_writes(_role: str, _writes: Fields) -> None:
@@ -194,13 +197,13 @@ class AgentHandler:
 
 
 def _encode_writes(writes: BaseModel) -> dict[str, JsonValue]:
-    """Return the attributes that were set, as JSON says them; what was not set is left out."""
+    """Return the attributes that were set, as JSON values; those that were not set are left out."""
     known, values = writes.model_fields_set, writes.__dict__
     if len(known) == len(values):
         written = values.copy()
     else:
         written = {name: value for name, value in values.items() if name in known}
-    if len(written) == len(known) and SAID_AS_IT_IS.issuperset(map(type, written.values())):
+    if len(written) == len(known) and PLAIN_TYPES.issuperset(map(type, written.values())):
         return written
     return writes.model_dump(mode="json", include=set(known))
 
@@ -226,13 +229,13 @@ def reply_to_manager(
 
 
 def make_poison_notice(delivery: Delivery, error: str) -> FrameSend | None:
-    """Return the manager's frame for an entry that killed its workers; None for its own."""
+    """Return the manager's frame for an entry that killed its workers; None for the manager's."""
     if delivery.role == MANAGER:
         return None
     try:
         envelope = decode(delivery.whole())
     except DecodeError:
-        # The last resort of the record answers for it.
+        # The reply that the question record keeps for this case is sent.
         return None
     hop = Hop(role=delivery.role, status="failed", reason=error)
     return FrameSend(MANAGER, reply_to_manager(delivery, envelope, hop, {}, 0.0).encode())

@@ -1,4 +1,4 @@
-"""Puts a handler together in a process of its own, for suspects; see `worker.isolation`."""
+"""Makes handlers in child processes, for suspects; see `worker.isolation`."""
 
 import asyncio
 from collections.abc import AsyncIterator, Collection
@@ -19,8 +19,8 @@ def make_quarantine(
 ) -> Quarantine:
     """Return the quarantine of a process that works for `roles`.
 
-    Of the roles that need the index (`knowing`) only where it is a server's: the embedded one
-    belongs to this process alone, and their suspects run here.
+    The roles that need the index (`knowing`) are in it only where the index is on a server: an
+    embedded index belongs to this process alone, so that their suspects run here.
     """
     here = () if settings.qdrant_url is not None else knowing
     make = partial(make_handler, settings, endpoint, frozenset(knowing))
@@ -29,7 +29,7 @@ def make_quarantine(
 
 @asynccontextmanager
 async def warming(quarantine: Quarantine) -> AsyncIterator[None]:
-    """Get ready for the first suspect while something else is done inside."""
+    """Start the fork server while the block inside does something else."""
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(quarantine.warm())
         yield
@@ -39,7 +39,7 @@ async def warming(quarantine: Quarantine) -> AsyncIterator[None]:
 async def make_handler(
     settings: Settings, endpoint: Endpoint, knowing: Collection[str], role: str
 ) -> AsyncIterator[Handler]:
-    """Make the handler of a role while inside."""
+    """Provide the handler of a role while inside; runs in the child process."""
     configure_logging(settings.log_level, secrets=secrets_of(settings))
     async with AsyncExitStack() as stack:
         knowledge = None
