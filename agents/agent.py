@@ -1,15 +1,68 @@
-"""The shape of every agent: typed reads in, typed writes out, and nothing else in hand."""
+"""The shape of every agent: typed reads in, typed writes out, and access to nothing else."""
 
 from abc import ABC, abstractmethod
-from typing import ClassVar, Generic, TypeVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from pydantic import BaseModel
 
 from envelope.outcome import HopOutcome
 from envelope.role import Role
 
+if TYPE_CHECKING:
+    from knowledge.language.port import Detector
+    from knowledge.port import Searcher
+    from llm.port import Model
+
 R = TypeVar("R", bound=BaseModel)
 W = TypeVar("W", bound=BaseModel)
+S = TypeVar("S", covariant=True)
+
+
+class AgentTexts(Protocol):
+    """Fixed texts by key, in English where there is none in the user's language."""
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """The languages of the texts, ISO 639-1."""
+        ...
+
+    def text(self, key: str, language: str, **values: str) -> str:
+        """Return the text of `key`, its names filled in."""
+        ...
+
+
+class AgentParts(Protocol[S]):
+    """What the assembly offers to the agents of one assistant; each agent takes what it needs.
+
+    An agent that needs settings declares them as a protocol next to its `Reads` and `Writes`.
+    """
+
+    @property
+    def settings(self) -> S:
+        """The settings of the assistant, by the names of `config/`."""
+        ...
+
+    @property
+    def model(self) -> "Callable[[str], Model]":
+        """Returns the model of a task of `llm/tasks`."""
+        ...
+
+    @property
+    def searcher(self) -> "Searcher":
+        """The search in the assistant's documents; raises `LookupError` without an index."""
+        ...
+
+    @property
+    def detector(self) -> "Detector": ...
+
+    @property
+    def language_of(self) -> Callable[[str], str]:
+        """Returns the language of a text, or the default language where it is unclear."""
+        ...
+
+    @property
+    def texts(self) -> AgentTexts: ...
 
 
 class Agent(ABC, Generic[R, W]):
@@ -17,13 +70,19 @@ class Agent(ABC, Generic[R, W]):
 
     An agent never holds the envelope. It returns `Wrote`, `RetryAfter` or `GaveUp`; an exception
     is a failure, never a success. One instance serves many envelopes at once and keeps nothing
-    between them.
+    between them. `agents/roster.py` lists the agents with what the rest of the program knows of
+    them.
     """
 
     role: ClassVar[Role]
     reads: type[R]
     writes: type[W]
 
+    @classmethod
+    def make(cls, parts: AgentParts[Any]) -> Self:
+        """Return the agent, made of what it needs of `parts`: nothing, unless overridden."""
+        return cls()
+
     @abstractmethod
     async def work(self, reads: R) -> HopOutcome[W]:
-        """Return what the payload gains."""
+        """Return the attributes that the payload gains."""

@@ -1,10 +1,10 @@
 """Words a question back, or a refusal; what is asked and why was decided before."""
 
-from typing import Literal, Protocol
+from typing import Literal, Protocol, Self
 
 from pydantic import BaseModel
 
-from agents.agent import Agent
+from agents.agent import Agent, AgentParts, AgentTexts
 from citations.addresses import page_of
 from citations.links import Allowed, keep_links, plain_line
 from envelope.conversation import REFUSALS, ClarificationReason, SuggestedAction, Turn
@@ -33,19 +33,6 @@ _WORDING: dict[ClarificationReason, tuple[ClarificationType, str]] = {
 }
 
 
-class ClarificationTexts(Protocol):
-    """Fixed texts by key, in English where there is none in the user's language."""
-
-    @property
-    def languages(self) -> tuple[str, ...]:
-        """The languages there are texts in."""
-        ...
-
-    def text(self, key: str, language: str, **values: str) -> str:
-        """Return the text of `key`, its names filled in."""
-        ...
-
-
 class Reads(BaseModel, frozen=True):
     """Why the desk asks or declines, and what the search found."""
 
@@ -69,6 +56,13 @@ class Writes(BaseModel, frozen=True):
     clarification_fallback: str = ""
 
 
+class ClarificationSettings(Protocol):
+    """The settings that this agent needs."""
+
+    @property
+    def domain_name(self) -> str: ...
+
+
 class ClarificationAgent(Agent[Reads, Writes]):
     """Ask with options that the search really found, or decline with the nearest pages.
 
@@ -80,10 +74,18 @@ class ClarificationAgent(Agent[Reads, Writes]):
     reads = Reads
     writes = Writes
 
-    def __init__(self, *, model: Model, texts: ClarificationTexts, domain_name: str) -> None:
+    def __init__(self, *, model: Model, texts: AgentTexts, domain_name: str) -> None:
         self._model = model
         self._texts = texts
         self._domain_name = domain_name
+
+    @classmethod
+    def make(cls, parts: AgentParts[ClarificationSettings]) -> Self:
+        return cls(
+            model=parts.model(TASK.name),
+            texts=parts.texts,
+            domain_name=parts.settings.domain_name,
+        )
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         reason = reads.clarification_reason or ClarificationReason.MISSING_DETAILS

@@ -1,11 +1,11 @@
 """Obeys the commands of a conversation."""
 
 from collections.abc import Mapping
-from typing import Literal, Protocol
+from typing import Literal, Self
 
 from pydantic import BaseModel
 
-from agents.agent import Agent
+from agents.agent import Agent, AgentParts, AgentTexts
 from citations.links import plain_line
 from envelope.conversation import Preferences
 from envelope.outcome import HopOutcome, Wrote
@@ -23,19 +23,6 @@ STATISTICS = (
     "commands",
     "processing_seconds",
 )
-
-
-class CommandTexts(Protocol):
-    """Fixed texts by key, in English where there is none in the user's language."""
-
-    @property
-    def languages(self) -> tuple[str, ...]:
-        """The languages there are texts in."""
-        ...
-
-    def text(self, key: str, language: str, **values: str) -> str:
-        """Return the text of `key`, its names filled in."""
-        ...
 
 
 class Reads(BaseModel, frozen=True):
@@ -63,9 +50,13 @@ class CommandAgent(Agent[Reads, Writes]):
     reads = Reads
     writes = Writes
 
-    def __init__(self, *, texts: CommandTexts) -> None:
+    def __init__(self, *, texts: AgentTexts) -> None:
         self._texts = texts
         self._codes = _spellings(texts)
+
+    @classmethod
+    def make(cls, parts: AgentParts[object]) -> Self:
+        return cls(texts=parts.texts)
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         language = reads.language or reads.preferences.language or "en"
@@ -135,7 +126,7 @@ class CommandAgent(Agent[Reads, Writes]):
         )
 
 
-def _spellings(texts: CommandTexts) -> dict[str, str]:
+def _spellings(texts: AgentTexts) -> dict[str, str]:
     """Return the code of every language by its name in every language."""
     return {
         texts.text(f"language_{code}", spoken).casefold(): code

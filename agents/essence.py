@@ -1,8 +1,10 @@
 """Finds out what is really being asked."""
 
+from typing import Self
+
 from pydantic import BaseModel
 
-from agents.agent import Agent
+from agents.agent import Agent, AgentParts
 from envelope.conversation import ClarificationReason, Pause, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
@@ -48,6 +50,10 @@ class EssenceAgent(Agent[Reads, Writes]):
 
     def __init__(self, *, model: Model) -> None:
         self._model = model
+
+    @classmethod
+    def make(cls, parts: AgentParts[object]) -> Self:
+        return cls(model=parts.model(TASK.name))
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         inputs = Inputs(**{name: getattr(reads, name) for name in Inputs.model_fields})

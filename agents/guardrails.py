@@ -1,8 +1,10 @@
 """Decides whether a question is the desk's business."""
 
+from typing import Protocol, Self
+
 from pydantic import BaseModel, Field
 
-from agents.agent import Agent
+from agents.agent import Agent, AgentParts
 from envelope.conversation import ClarificationReason
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
@@ -38,6 +40,19 @@ class Writes(BaseModel, frozen=True):
     clarification_message: str = ""
 
 
+class GuardrailsSettings(Protocol):
+    """The settings that this agent needs."""
+
+    @property
+    def domain_name(self) -> str: ...
+
+    @property
+    def domain_scope(self) -> str: ...
+
+    @property
+    def guardrails_strictness(self) -> Strictness: ...
+
+
 class GuardrailsAgent(Agent[Reads, Writes]):
     """Let through what the domain's documents are about, and nothing that attacks the desk.
 
@@ -65,6 +80,16 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         self._domain_scope = domain_scope
         self._strictness = strictness
         self._inspection_seconds = inspection_seconds
+
+    @classmethod
+    def make(cls, parts: AgentParts[GuardrailsSettings]) -> Self:
+        return cls(
+            model=parts.model(TASK.name),
+            searcher=parts.searcher,
+            domain_name=parts.settings.domain_name,
+            domain_scope=parts.settings.domain_scope,
+            strictness=parts.settings.guardrails_strictness,
+        )
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         inspection = await inspect_within(self._inspection_seconds, reads.text, reads.text_eng)

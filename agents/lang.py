@@ -1,8 +1,10 @@
 """Tells which language the user speaks."""
 
+from typing import Protocol, Self
+
 from pydantic import BaseModel, Field
 
-from agents.agent import Agent
+from agents.agent import Agent, AgentParts
 from envelope.conversation import Preferences, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
@@ -32,6 +34,13 @@ class Writes(BaseModel, frozen=True):
     confidence: float = Field(ge=0, le=1)
 
 
+class LangSettings(Protocol):
+    """The settings that this agent needs."""
+
+    @property
+    def default_language(self) -> str: ...
+
+
 class LangAgent(Agent[Reads, Writes]):
     """Take the user's explicit choice, else detect: short turns lean on the conversation.
 
@@ -46,6 +55,10 @@ class LangAgent(Agent[Reads, Writes]):
     def __init__(self, *, detector: Detector, default_language: str = "en") -> None:
         self._detector = detector
         self._default_language = default_language
+
+    @classmethod
+    def make(cls, parts: AgentParts[LangSettings]) -> Self:
+        return cls(detector=parts.detector, default_language=parts.settings.default_language)
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         chosen = reads.preferences.language

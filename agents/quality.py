@@ -9,11 +9,11 @@ scores at most 0.69 times its grounded share, and cannot pass for approved.
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Self
 
 from pydantic import BaseModel, Field
 
-from agents.agent import Agent
+from agents.agent import Agent, AgentParts, AgentTexts
 from citations.citing import remove_units
 from citations.claims import without_citations
 from citations.feedback import complaints
@@ -47,12 +47,6 @@ _SURE_OF_LANGUAGE = 40
 Decision = Literal["approve", "research", "regenerate"]
 LanguageOf = Callable[[str], str | None]
 """Returns the language of a text, ISO 639-1, or None when it cannot tell."""
-
-
-class QualityTexts(Protocol):
-    """Fixed texts by key, in the user's language."""
-
-    def text(self, key: str, language: str, **values: str) -> str: ...
 
 
 class Reads(BaseModel, frozen=True):
@@ -119,12 +113,16 @@ class QualityAgent(Agent[Reads, Writes]):
     writes = Writes
 
     def __init__(
-        self, *, model: Model, texts: QualityTexts, language_of: LanguageOf | None = None
+        self, *, model: Model, texts: AgentTexts, language_of: LanguageOf | None = None
     ) -> None:
         self._model = model
         self._offline = OfflineModel()
         self._texts = texts
         self._language_of = language_of
+
+    @classmethod
+    def make(cls, parts: AgentParts[object]) -> Self:
+        return cls(model=parts.model(TASK.name), texts=parts.texts, language_of=parts.language_of)
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         answer = _answer(reads)

@@ -2,11 +2,11 @@
 
 import asyncio
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Self
 
 from pydantic import BaseModel, Field
 
-from agents.agent import Agent
+from agents.agent import Agent, AgentParts, AgentTexts
 from citations.citing import Cited, keep_cited
 from citations.claims import citations, without_citations
 from citations.feedback import parse_unsupported
@@ -31,12 +31,6 @@ _REASONS = {
 }
 _NAMED = frozenset(["ar", "de", "en", "es", "fr", "hi", "it", "ja", "pt", "ru", "uk", "zh"])
 """Languages whose names the fixed texts have (`language_de`, ...)."""
-
-
-class ResponseTexts(Protocol):
-    """Fixed texts by key, in the user's language."""
-
-    def text(self, key: str, language: str, **values: str) -> str: ...
 
 
 class Reads(BaseModel, frozen=True):
@@ -90,9 +84,13 @@ class ResponseAgent(Agent[Reads, Writes]):
     reads = Reads
     writes = Writes
 
-    def __init__(self, *, model: Model, texts: ResponseTexts) -> None:
+    def __init__(self, *, model: Model, texts: AgentTexts) -> None:
         self._model = model
         self._texts = texts
+
+    @classmethod
+    def make(cls, parts: AgentParts[object]) -> Self:
+        return cls(model=parts.model(TASK.name), texts=parts.texts)
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         inputs = _inputs(reads)

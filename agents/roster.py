@@ -1,28 +1,21 @@
-"""Names every agent there is; the test of contracts goes over this list."""
+"""Lists the agents, in the order in which a question can reach them first."""
 
-from typing import Any
+from agents.spec import AgentSpec, PodGroup, ProgressStep
+from envelope.role import Role
 
-from agents.agent import Agent
-from agents.augmentation import AugmentationAgent
-from agents.clarification import ClarificationAgent
-from agents.command import CommandAgent
-from agents.essence import EssenceAgent
-from agents.guardrails import GuardrailsAgent
-from agents.lang import LangAgent
-from agents.quality import QualityAgent
-from agents.response import ResponseAgent
-from agents.search import SearchAgent
-from agents.translation import TranslationAgent
-
-AGENTS: tuple[type[Agent[Any, Any]], ...] = (
-    LangAgent,
-    TranslationAgent,
-    EssenceAgent,
-    GuardrailsAgent,
-    SearchAgent,
-    ClarificationAgent,
-    AugmentationAgent,
-    ResponseAgent,
-    QualityAgent,
-    CommandAgent,
+# fmt: off
+AGENTS: tuple[AgentSpec, ...] = (
+    AgentSpec(Role.LANG,          ProgressStep.UNDERSTAND, PodGroup.LIGHT,  instances=1),
+    AgentSpec(Role.COMMAND,       ProgressStep.UNDERSTAND, PodGroup.LIGHT,  slots=8, instances=1),
+    AgentSpec(Role.TRANSLATION,   ProgressStep.UNDERSTAND, PodGroup.MODELS, model_task="translate"),
+    AgentSpec(Role.ESSENCE,       ProgressStep.UNDERSTAND, PodGroup.MODELS, model_task="essence"),
+    AgentSpec(Role.GUARDRAILS,    ProgressStep.UNDERSTAND, PodGroup.SEARCH, model_task="scope", needs_index=True),
+    AgentSpec(Role.SEARCH,        ProgressStep.SEARCH,     PodGroup.SEARCH, slots=8, needs_index=True),
+    AgentSpec(Role.CLARIFICATION, ProgressStep.WRITE,      PodGroup.MODELS, model_task="clarify"),
+    AgentSpec(Role.AUGMENTATION,  ProgressStep.SEARCH,     PodGroup.LIGHT,  instances=1),
+    AgentSpec(Role.RESPONSE,      ProgressStep.WRITE,      PodGroup.MODELS, model_task="respond"),
+    AgentSpec(Role.QUALITY,       ProgressStep.CHECK,      PodGroup.MODELS, model_task="judge"),
 )
+# fmt: on
+SPECS: dict[str, AgentSpec] = {spec.role.value: spec for spec in AGENTS}
+"""The agents by the names of their roles."""

@@ -2,11 +2,11 @@
 
 import re
 import time
-from typing import Literal
+from typing import Literal, Protocol, Self
 
 from pydantic import BaseModel
 
-from agents.agent import Agent
+from agents.agent import Agent, AgentParts
 from envelope.conversation import ClarificationReason, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
@@ -54,6 +54,16 @@ class Writes(BaseModel, frozen=True):
     clarification_options: tuple[str, ...] = ()
 
 
+class SearchSettings(Protocol):
+    """The settings that this agent needs."""
+
+    @property
+    def max_context_length(self) -> int: ...
+
+    @property
+    def search_results_limit(self) -> int: ...
+
+
 class SearchAgent(Agent[Reads, Writes]):
     """Search, lay out the context within its limit, and say when it is not enough.
 
@@ -71,6 +81,14 @@ class SearchAgent(Agent[Reads, Writes]):
         self._searcher = searcher
         self._max_characters = max_context_length * _CHARACTERS_PER_TOKEN
         self._limit = limit
+
+    @classmethod
+    def make(cls, parts: AgentParts[SearchSettings]) -> Self:
+        return cls(
+            searcher=parts.searcher,
+            max_context_length=parts.settings.max_context_length,
+            limit=parts.settings.search_results_limit,
+        )
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         started = time.perf_counter()

@@ -1,10 +1,11 @@
 """Puts the user's text into clean English."""
 
 from collections.abc import Sequence
+from typing import Protocol, Self
 
 from pydantic import BaseModel, Field
 
-from agents.agent import Agent
+from agents.agent import Agent, AgentParts
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from knowledge.language.protecting import PlaceLost, Protected, protect
@@ -27,6 +28,13 @@ class Writes(BaseModel, frozen=True):
     corrections_made: tuple[str, ...] = ()
 
 
+class TranslationSettings(Protocol):
+    """The settings that this agent needs."""
+
+    @property
+    def product_names(self) -> tuple[str, ...]: ...
+
+
 class TranslationAgent(Agent[Reads, Writes]):
     """Translate, or correct what is English already.
 
@@ -42,6 +50,10 @@ class TranslationAgent(Agent[Reads, Writes]):
     def __init__(self, *, model: Model, product_names: Sequence[str] = ()) -> None:
         self._model = model
         self._product_names = tuple(product_names)
+
+    @classmethod
+    def make(cls, parts: AgentParts[TranslationSettings]) -> Self:
+        return cls(model=parts.model(TASK.name), product_names=parts.settings.product_names)
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         protected = protect(reads.text, self._product_names)

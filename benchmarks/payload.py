@@ -6,24 +6,37 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from envelope.payload import CATALOGUE
 from envelope.role import Role
+from manager.flow import ASSISTANT, Flow
 
 CONVERSATION = Path(__file__).parent / "conversation.json"
 """Written by `python -m benchmarks.recording`."""
 Fields = dict[str, Any]
 
-IDLE_WRITES: dict[str, Fields] = {
+OUTCOME_WRITES: dict[str, Fields] = {
     Role.LANG.value: {"language": "en", "confidence": 1.0},
     Role.TRANSLATION.value: {"text_eng": "How do I configure routing rules?"},
     Role.ESSENCE.value: {"canonical_question": "How do I configure routing rules?"},
     Role.GUARDRAILS.value: {"within_scope": True},
     Role.SEARCH.value: {"search_quality": "good"},
-    Role.AUGMENTATION.value: {"augmented_prompt": "-"},
     Role.RESPONSE.value: {"response": "Open Routing and choose New rule [1]."},
     Role.QUALITY.value: {"quality_score": 0.9, "quality_decision": "approve"},
 }
+"""What lets a question pass a stage whose outcome depends on what is written."""
+ROLES = tuple(stage.value for stage in Flow(ASSISTANT).main_path[1:])
+
+
+def _plain_writes(role: str) -> Fields:
+    """Return writes for a stage that passes a question once something is written."""
+    names = (attribute.name for attribute in CATALOGUE if Role(role) in attribute.written_by)
+    return {next(names): "-"}
+
+
+IDLE_WRITES = {
+    role: OUTCOME_WRITES[role] if role in OUTCOME_WRITES else _plain_writes(role) for role in ROLES
+}
 """Just what lets a question pass each stage."""
-ROLES = tuple(IDLE_WRITES)
 HOPS = 2 * len(ROLES) + 1
 """Every role is followed by the manager, which also comes first."""
 
@@ -55,6 +68,9 @@ def payloads() -> dict[str, Payload]:
     return {
         "4 kB": Payload("4 kB", "How do I configure routing rules? " + "x" * 4000, (), IDLE_WRITES),
         "conversation": Payload(
-            "conversation", recorded["text"], tuple(recorded["history"]), recorded["writes"]
+            "conversation",
+            recorded["text"],
+            tuple(recorded["history"]),
+            {role: recorded["writes"].get(role, IDLE_WRITES[role]) for role in ROLES},
         ),
     }

@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from agents.roster import AGENTS
 from config.answer_settings import AnswerSettings
 from config.chat_settings import ChatSettings
 from config.domain_settings import DomainSettings
@@ -17,38 +18,15 @@ from config.models.vendor_settings import VendorSettings
 from config.retention_settings import RetentionSettings
 from config.storage_settings import StorageSettings
 from config.visitor_settings import VisitorSettings
+from manager.flow import ASSISTANT, Flow
 
-INSTANCES = {
-    "manager": 1,
-    "lang": 1,
-    "command": 1,
-    "augmentation": 1,
-    "translation": 2,
-    "essence": 2,
-    "guardrails": 2,
-    "search": 2,
-    "clarification": 2,
-    "response": 2,
-    "quality": 2,
-}
-"""How many instances of each role `refdesk up` runs: two of each that waits for models."""
+INSTANCES = {"manager": 1, **{spec.role.value: spec.instances for spec in AGENTS}}
+"""How many instances of each role `refdesk up` runs; the agents declare theirs."""
 
-CONCURRENCY = {
-    "manager": 64,
-    "lang": 16,
-    "command": 8,
-    "augmentation": 16,
-    "translation": 16,
-    "essence": 16,
-    "guardrails": 16,
-    "search": 8,
-    "clarification": 16,
-    "response": 16,
-    "quality": 16,
-}
-"""On how many envelopes one instance works at once."""
+CONCURRENCY = {"manager": 64, **{spec.role.value: spec.slots for spec in AGENTS}}
+"""On how many envelopes one instance of each role works at once; the agents declare theirs."""
 
-ALWAYS = tuple(role for role in INSTANCES if role not in ("command", "clarification"))
+ALWAYS = ("manager", *(stage.value for stage in Flow(ASSISTANT).main_path[1:]))
 """Roles that every answered question passes."""
 
 
@@ -127,7 +105,7 @@ class Settings(
 
     @property
     def smallest_role(self) -> int:
-        """On how many questions the role with the fewest places in one `refdesk up` works."""
+        """On how many questions the role with the fewest slots in one `refdesk up` works."""
         return min(self.instances_of(role) * self.concurrency_of(role) for role in ALWAYS)
 
 

@@ -14,38 +14,6 @@ Writes = Mapping[str, JsonValue]
 _START, _QUALITY = Stage.START, Stage.QUALITY
 _DONE, _FAILED = StageEvent.DONE, StageEvent.FAILED
 
-POSSIBLE: dict[Stage, frozenset[StageEvent]] = {
-    Stage.START: frozenset({StageEvent.COMMAND, StageEvent.QUESTION, StageEvent.FAILED}),
-    Stage.COMMAND: frozenset({StageEvent.DONE, StageEvent.FAILED}),
-    Stage.LANG: frozenset({StageEvent.DONE, StageEvent.FAILED}),
-    Stage.TRANSLATION: frozenset({StageEvent.DONE, StageEvent.FAILED}),
-    Stage.ESSENCE: frozenset(
-        {StageEvent.DONE, StageEvent.EXIT, StageEvent.ASKS, StageEvent.FAILED}
-    ),
-    Stage.GUARDRAILS: frozenset(
-        {StageEvent.WITHIN, StageEvent.OUTSIDE, StageEvent.ASKS, StageEvent.FAILED}
-    ),
-    Stage.SEARCH: frozenset(
-        {StageEvent.FOUND, StageEvent.MANY, StageEvent.NOTHING, StageEvent.ASKS, StageEvent.FAILED}
-    ),
-    Stage.AUGMENTATION: frozenset({StageEvent.DONE, StageEvent.FAILED}),
-    Stage.RESPONSE: frozenset(
-        {StageEvent.DONE, StageEvent.GENERATION_ERROR, StageEvent.ASKS, StageEvent.FAILED}
-    ),
-    Stage.QUALITY: frozenset(
-        {
-            StageEvent.APPROVED,
-            StageEvent.LOW,
-            StageEvent.RESEARCH,
-            StageEvent.REGENERATE,
-            StageEvent.ASKS,
-            StageEvent.FAILED,
-        }
-    ),
-    Stage.CLARIFICATION: frozenset({StageEvent.DONE, StageEvent.FAILED}),
-}
-"""Every outcome a stage can have; the flow table must answer each."""
-
 
 def classify_result(
     stage: Stage, hop: Hop | None, payload: Writes, *, quality_threshold: float
@@ -140,11 +108,42 @@ _SEARCH_REASONS: dict[ClarificationReason | None, StageEvent] = {
     ClarificationReason.AMBIGUOUS_QUERY: StageEvent.MANY,
     ClarificationReason.INSUFFICIENT_CONTEXT: StageEvent.NOTHING,
 }
-_OWN: dict[Stage, Callable[[Writes], StageEvent]] = {
-    Stage.ESSENCE: _essence,
-    Stage.GUARDRAILS: _guardrails,
-    Stage.SEARCH: _search,
-    Stage.RESPONSE: _response,
-    Stage.CLARIFICATION: _reply,
-    Stage.COMMAND: _reply,
+_DONE_OR_FAILED = frozenset({_DONE, _FAILED})
+_CLASSIFIERS: dict[Stage, tuple[Callable[[Writes], StageEvent], frozenset[StageEvent]]] = {
+    Stage.ESSENCE: (_essence, _DONE_OR_FAILED | {StageEvent.EXIT, StageEvent.ASKS}),
+    Stage.GUARDRAILS: (
+        _guardrails,
+        frozenset({StageEvent.WITHIN, StageEvent.OUTSIDE, StageEvent.ASKS, _FAILED}),
+    ),
+    Stage.SEARCH: (
+        _search,
+        frozenset(
+            {StageEvent.FOUND, StageEvent.MANY, StageEvent.NOTHING, StageEvent.ASKS, _FAILED}
+        ),
+    ),
+    Stage.RESPONSE: (_response, _DONE_OR_FAILED | {StageEvent.GENERATION_ERROR, StageEvent.ASKS}),
+    Stage.CLARIFICATION: (_reply, _DONE_OR_FAILED),
+    Stage.COMMAND: (_reply, _DONE_OR_FAILED),
 }
+"""Stages that read their own attributes, with every outcome that they can have.
+
+Any other stage is done when its agent wrote something, else it failed.
+"""
+_OWN = {stage: classify for stage, (classify, _) in _CLASSIFIERS.items()}
+
+POSSIBLE: dict[Stage, frozenset[StageEvent]] = {
+    **dict.fromkeys(Stage, _DONE_OR_FAILED),
+    **{stage: outcomes for stage, (_, outcomes) in _CLASSIFIERS.items()},
+    Stage.START: frozenset({StageEvent.COMMAND, StageEvent.QUESTION, _FAILED}),
+    Stage.QUALITY: frozenset(
+        {
+            StageEvent.APPROVED,
+            StageEvent.LOW,
+            StageEvent.RESEARCH,
+            StageEvent.REGENERATE,
+            StageEvent.ASKS,
+            _FAILED,
+        }
+    ),
+}
+"""Every outcome a stage can have; the flow table must answer each."""

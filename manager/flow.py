@@ -1,4 +1,7 @@
-"""The flow of the assistant, as one table: after this stage, with this outcome, go there."""
+"""The flow of the assistant, as one table: after this stage, with this outcome, go there.
+
+The first row of each stage is the one by which an answered question goes on.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -123,8 +126,8 @@ REPLY, FIXED = F(Ending.REPLY), F(Ending.FIXED)
 # fmt: off
 ASSISTANT: tuple[Row, ...] = (
     #   after            with                   go to            counts              at its limit     noted reason
-    Row(S.START,         StageEvent.COMMAND,           R.COMMAND),
     Row(S.START,         StageEvent.QUESTION,          R.LANG),
+    Row(S.START,         StageEvent.COMMAND,           R.COMMAND),
     Row(S.START,         StageEvent.FAILED,            BEST),
     Row(S.COMMAND,       StageEvent.DONE,              REPLY),
     Row(S.COMMAND,       StageEvent.FAILED,            BEST),
@@ -177,6 +180,21 @@ class Flow:
             if (row.after, row.did) in self._by_pair:
                 raise FlowError(f"expected one row for {row.name!r}, found two")
             self._by_pair[row.after, row.did] = row
+
+    @property
+    def main_path(self) -> tuple[Stage, ...]:
+        """The stages of a question that is answered at the first attempt, `start` first.
+
+        Each stage leads on by its first row; raises `FlowError` where the first rows lead back.
+        """
+        first = {row.after: row.go_to for row in reversed(self.rows)}
+        stages = [Stage.START]
+        while isinstance(target := first[stages[-1]], Role):
+            stage = Stage(target.value)
+            if stage in stages:
+                raise FlowError(f"expected the first rows to end, found {stage.value!r} twice")
+            stages.append(stage)
+        return tuple(stages)
 
     def row(self, stage: Stage, did: StageEvent) -> Row:
         """Return the row for this stage and outcome; raise `FlowError` when there is none."""

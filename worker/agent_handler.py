@@ -1,7 +1,10 @@
-"""Runs an agent on an envelope: typed reads in, typed writes merged, handed back to the manager."""
+"""Runs an agent on an envelope: typed reads in, typed writes merged, returned to the manager.
+
+`AgentHandler.handle` names every step of a run.
+"""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -16,26 +19,35 @@ from envelope.envelope import Envelope, Hop, decode
 from envelope.errors import ContractError, DecodeError
 from envelope.outcome import GaveUp, RetryAfter, Wrote
 from envelope.payload import CATALOGUE
+from envelope.question import Question
 from memory.errors import MemoryUnavailableError, QuestionEndedError
 from worker.errors import HandlerTimeoutError, RunFailedError
 from worker.inline_manager import MANAGER, InlineManager, to_manager
 from worker.timeouts import run_with_timeout
 
 RESERVE_SECONDS = 0.5
-"""Left of a question's time for handing back."""
+"""The part of a question's time that is left for returning the envelope."""
 LEAST_SECONDS = 0.01
-SAID_AS_IT_IS = frozenset({str, bool, int, float, type(None)})
-"""Values of these types are the same in JSON: no writes have serializers of their own (tested)."""
+PLAIN_TYPES = frozenset({str, bool, int, float, type(None)})
+"""Values of these types are the same in JSON: no `Writes` have custom serializers (tested)."""
 
 AnyAgent = Agent[Any, Any]
-
+Assistant = tuple[str, str]
+"""Tenant and assistant."""
+UNSERVED: object = GaveUp("this process serves no such assistant: name it in ASSISTANTS")
+"""The outcome for an assistant whose documents this process does not have: never an answer."""
 
 Calls = Callable[[], tuple[JournalEvent, ...]]
 CallRecorder = Callable[[Envelope, str, int, float], AbstractContextManager[Calls]]
-"""Collects the model calls made inside the block: for envelope, stage, attempt and seconds left."""
+"""Collects the model calls inside the block; receives envelope, stage, attempt, seconds left."""
 
 
-_NO_CALLS = nullcontext[Calls](tuple)
+def no_events() -> tuple[JournalEvent, ...]:
+    """Return no model calls."""
+    return ()
+
+
+_NO_CALLS = nullcontext[Calls](no_events)
 
 
 def no_calls(
@@ -46,7 +58,7 @@ def no_calls(
 
 
 OnWritten = Callable[[str, Fields], None]
-"""Is told what a role wrote, to count the fallbacks in it."""
+"""Receives what a role wrote, and counts the fallbacks in it."""
 
 
 def ignore_writes(_role: str, _writes: Fields) -> None:
@@ -54,9 +66,11 @@ def ignore_writes(_role: str, _writes: Fields) -> None:
 
 
 class AgentHandler:
-    """The handler of one agent; `limit_seconds` bounds one run of it.
+    """The handler of one role; `limit_seconds` bounds one run of its agent.
 
-    With a `manager` in the process it is decided on the spot where the envelope goes next.
+    `assistants` holds the agent of each assistant that this process serves; None: `agent` works
+    for every assistant. With a `manager` in the process, the settlement of a run contains the
+    manager's decision.
     """
 
     def __init__(
@@ -64,6 +78,7 @@ class AgentHandler:
         agent: AnyAgent,
         *,
         limit_seconds: float,
+        assistants: Mapping[Assistant, AnyAgent] | None = None,
         recorded: CallRecorder = no_calls,
         on_written: OnWritten = ignore_writes,
         manager: InlineManager | None = None,
@@ -71,6 +86,7 @@ class AgentHandler:
         self.role = agent.role
         self._name = agent.role.value
         self._agent = agent
+        self._assistants = assistants
         self._manager = manager
         self._limit_seconds = limit_seconds
         self._recorded = recorded
@@ -81,25 +97,18 @@ class AgentHandler:
         )
 
     async def handle(self, delivery: Delivery, envelope: Envelope) -> Settlement:
-        """Return the settlement of one run; raises `RunFailedError` when the agent raises."""
+        """Return the settlement of one run; raises `RunFailedError` when the agent raises.
+
+        These are all steps of a run, in their order: the agent of the assistant, its work within
+        the time limit and with its model calls recorded, the check of what it wrote, the envelope
+        for the manager, the journal, and the manager's decision.
+        """
         started = time.perf_counter()
-        reads = self._read(envelope)
-        attempt = envelope.payload.get("attempt")
-        attempt = attempt if isinstance(attempt, int) else 0
-        limit = min(
-            self._limit_seconds, max(delivery.remaining_seconds - RESERVE_SECONDS, LEAST_SECONDS)
-        )
-        with self._recorded(envelope, self._name, attempt, limit) as calls:
-            try:
-                outcome = await run_with_timeout(self._agent.work(reads), limit)
-            except (MemoryUnavailableError, QuestionEndedError):
-                # No failure of the agent: the worker waits for Redis, or drops what has ended.
-                raise
-            except TimeoutError as error:
-                late = HandlerTimeoutError(f"{self._name} took longer than {limit:.1f} seconds")
-                raise RunFailedError(late, calls()) from error
-            except Exception as error:
-                raise RunFailedError(error, calls()) from error
+        agent = self._find_agent(delivery.question)
+        if agent is None:
+            outcome, calls = UNSERVED, no_events
+        else:
+            outcome, calls = await self._run(agent, delivery, envelope)
         seconds = time.perf_counter() - started
         if isinstance(outcome, RetryAfter) and outcome.seconds < delivery.remaining_seconds:
             frame = envelope.replace(total_processing_time=envelope.total_processing_time + seconds)
@@ -111,6 +120,34 @@ class AgentHandler:
         if self._manager is None:
             return to_manager(handed, journal)
         return await self._manager.decide(delivery, handed, journal, seconds)
+
+    def _find_agent(self, question: Question) -> AnyAgent | None:
+        """Return the agent that works for the question's assistant; None when there is none."""
+        if self._assistants is None:
+            return self._agent
+        return self._assistants.get((question.tenant, question.assistant))
+
+    async def _run(
+        self, agent: AnyAgent, delivery: Delivery, envelope: Envelope
+    ) -> tuple[object, Calls]:
+        """Return the outcome of the agent's work, and what returns its model calls."""
+        reads = self._read(envelope)
+        attempt = envelope.payload.get("attempt")
+        attempt = attempt if isinstance(attempt, int) else 0
+        limit = min(
+            self._limit_seconds, max(delivery.remaining_seconds - RESERVE_SECONDS, LEAST_SECONDS)
+        )
+        with self._recorded(envelope, self._name, attempt, limit) as calls:
+            try:
+                return await run_with_timeout(agent.work(reads), limit), calls
+            except (MemoryUnavailableError, QuestionEndedError):
+                # No failure of the agent: the worker waits for Redis, or drops what has ended.
+                raise
+            except TimeoutError as error:
+                late = HandlerTimeoutError(f"{self._name} took longer than {limit:.1f} seconds")
+                raise RunFailedError(late, calls()) from error
+            except Exception as error:
+                raise RunFailedError(error, calls()) from error
 
     def _read(self, envelope: Envelope) -> BaseModel:
         payload = envelope.payload
@@ -160,13 +197,13 @@ class AgentHandler:
 
 
 def _encode_writes(writes: BaseModel) -> dict[str, JsonValue]:
-    """Return the attributes that were set, as JSON says them; what was not set is left out."""
+    """Return the attributes that were set, as JSON values; those that were not set are left out."""
     known, values = writes.model_fields_set, writes.__dict__
     if len(known) == len(values):
         written = values.copy()
     else:
         written = {name: value for name, value in values.items() if name in known}
-    if len(written) == len(known) and SAID_AS_IT_IS.issuperset(map(type, written.values())):
+    if len(written) == len(known) and PLAIN_TYPES.issuperset(map(type, written.values())):
         return written
     return writes.model_dump(mode="json", include=set(known))
 
@@ -192,13 +229,13 @@ def reply_to_manager(
 
 
 def make_poison_notice(delivery: Delivery, error: str) -> FrameSend | None:
-    """Return the manager's frame for an entry that killed its workers; None for its own."""
+    """Return the manager's frame for an entry that killed its workers; None for the manager's."""
     if delivery.role == MANAGER:
         return None
     try:
         envelope = decode(delivery.whole())
     except DecodeError:
-        # The last resort of the record answers for it.
+        # The reply that the question record keeps for this case is sent.
         return None
     hop = Hop(role=delivery.role, status="failed", reason=error)
     return FrameSend(MANAGER, reply_to_manager(delivery, envelope, hop, {}, 0.0).encode())

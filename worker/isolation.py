@@ -111,27 +111,30 @@ class Quarantine:
         )
 
 
-Heard = Callable[[str, Settlement], None]
+OnIsolatedRun = Callable[[str, Settlement], None]
 
 
-def unheard(_role: str, _settlement: Settlement) -> None:
+def ignore_run(_role: str, _settlement: Settlement) -> None:
     """Count nothing."""
 
 
 class IsolatedHandler:
-    """A handler whose suspects run in quarantine, and everything else here.
+    """A handler whose suspects run in quarantine, and everything else in this process.
 
-    `heard` is told how a child settled: what it counted itself has ended with it.
+    `on_isolated_run` receives the role and the settlement of each run in a child, whose own
+    counters ended with it.
     """
 
-    def __init__(self, handler: Handler, quarantine: Quarantine, heard: Heard = unheard) -> None:
+    def __init__(
+        self, handler: Handler, quarantine: Quarantine, on_isolated_run: OnIsolatedRun = ignore_run
+    ) -> None:
         self.role: Role = handler.role
         self._handler = handler
         self._quarantine = quarantine
-        self._heard = heard
+        self._on_isolated_run = on_isolated_run
 
     def prefetch_memory(self, question: Question) -> MemoryRead | None:
-        """Return what is to be read for the handler."""
+        """Return the read that the handler wants, if it wants one."""
         return (
             self._handler.prefetch_memory(question)
             if isinstance(self._handler, PrefetchesMemory)
@@ -139,11 +142,11 @@ class IsolatedHandler:
         )
 
     async def handle(self, delivery: Delivery, envelope: Envelope) -> Settlement:
-        """Return the settlement, wherever the run was."""
+        """Return the settlement of the run, here or in a child."""
         if delivery.starts < SUSPECT_STARTS:
             return await self._handler.handle(delivery, envelope)
         settlement = await self._quarantine.run(delivery)
-        self._heard(self.role.value, settlement)
+        self._on_isolated_run(self.role.value, settlement)
         return settlement
 
 

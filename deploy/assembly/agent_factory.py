@@ -1,15 +1,17 @@
-"""Makes the handlers of the roles: the manager, and each agent with what it needs."""
+"""Makes the handlers of the roles: the manager, and each agent with what it needs.
 
-from collections.abc import Callable, Sequence
+`HandlerPipeline.make` is the one place where a handler is put together.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agents.agent import Agent
+from agents.roster import SPECS
 from config.settings import Settings
-from config.texts import load_texts
-from deploy.assembly.assistants import ByAssistant, UnservedAgent
+from config.texts import FixedTexts, load_texts
 from deploy.assembly.call_recording import HopCalls
 from deploy.assembly.languages import language_of, make_detector
 from envelope.role import Role
@@ -20,24 +22,27 @@ from manager.flow import ASSISTANT, Flow
 from manager.machine import Limits
 from manager.manager import Manager
 from memory.conversation import RedisMemory
-from worker.agent_handler import AgentHandler
+from worker.agent_handler import AgentHandler, Assistant
 from worker.inline_manager import InlineManager
-from worker.port import Handler, SilentMeter
+from worker.isolation import IsolatedHandler, Quarantine
+from worker.port import Handler, SilentMeter, WorkerMeter
 from worker.process import WorkerSpec
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
     from deploy.assembly.knowledge import Knowledge
+    from knowledge.port import Searcher
     from worker.monitoring.metrics import PrometheusMeter
 
 AnyAgent = Agent[Any, Any]
+MANAGER = Role.MANAGER.value
 MODEL_RESERVE_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class AgentFactory:
-    """What agents are made of; an agent's libraries load only where its role is worked."""
+    """Makes the agents of one assistant; `agents.agent.AgentParts` describes what they receive."""
 
     settings: Settings
     knowledge: "Knowledge | None"
@@ -45,84 +50,66 @@ class AgentFactory:
     detector: Detector
 
     def agent(self, role: str) -> AnyAgent:
-        """Return the agent of a role."""
-        make: Callable[[], AnyAgent] = getattr(self, f"_{role}")
-        return make()
+        """Return the agent of a role; imports the agent's module."""
+        return SPECS[role].load_class().make(self)
 
-    def _lang(self) -> AnyAgent:
-        from agents.lang import LangAgent
-
-        return LangAgent(detector=self.detector, default_language=self.settings.default_language)
-
-    def _translation(self) -> AnyAgent:
-        from agents.translation import TranslationAgent
-
-        return TranslationAgent(
-            model=self.model("translate"), product_names=self.settings.product_names
-        )
-
-    def _essence(self) -> AnyAgent:
-        from agents.essence import EssenceAgent
-
-        return EssenceAgent(model=self.model("essence"))
-
-    def _guardrails(self) -> AnyAgent:
-        from agents.guardrails import GuardrailsAgent
-
-        return GuardrailsAgent(
-            model=self.model("scope"),
-            searcher=self._require_knowledge().searcher,
-            domain_name=self.settings.domain_name,
-            domain_scope=self.settings.domain_scope,
-            strictness=self.settings.guardrails_strictness,
-        )
-
-    def _search(self) -> AnyAgent:
-        from agents.search import SearchAgent
-
-        return SearchAgent(
-            searcher=self._require_knowledge().searcher,
-            max_context_length=self.settings.max_context_length,
-            limit=self.settings.search_results_limit,
-        )
-
-    def _clarification(self) -> AnyAgent:
-        from agents.clarification import ClarificationAgent
-
-        return ClarificationAgent(
-            model=self.model("clarify"),
-            texts=load_texts(),
-            domain_name=self.settings.domain_name,
-        )
-
-    def _augmentation(self) -> AnyAgent:
-        from agents.augmentation import AugmentationAgent
-
-        return AugmentationAgent()
-
-    def _response(self) -> AnyAgent:
-        from agents.response import ResponseAgent
-
-        return ResponseAgent(model=self.model("respond"), texts=load_texts())
-
-    def _quality(self) -> AnyAgent:
-        from agents.quality import QualityAgent
-
-        told = language_of(self.settings, self.detector)
-        return QualityAgent(model=self.model("judge"), texts=load_texts(), language_of=told)
-
-    def _command(self) -> AnyAgent:
-        from agents.command import CommandAgent
-
-        return CommandAgent(texts=load_texts())
-
-    def _require_knowledge(self) -> "Knowledge":
+    @property
+    def searcher(self) -> "Searcher":
+        """The search in the assistant's documents; raises `LookupError` without an index."""
         if self.knowledge is None:
             raise LookupError("expected an open index for this role, found none")
-        return self.knowledge
+        return self.knowledge.searcher
+
+    @property
+    def language_of(self) -> Callable[[str], str]:
+        """Returns the language of a text, or the default language where it is unclear."""
+        return language_of(self.settings, self.detector)
+
+    @property
+    def texts(self) -> FixedTexts:
+        """The fixed texts in every language."""
+        return load_texts()
 
 
-async def handlers(
+@dataclass(frozen=True, slots=True)
+class HandlerPipeline:
+    """Makes the handler of each role of one process: every envelope passes what `make` returns."""
+
+    factories: Mapping[Assistant, AgentFactory]
+    manager: Manager | None
+    limit_seconds: float
+    calls: HopCalls
+    meter: WorkerMeter
+    quarantine: Quarantine | None
+
+    def make(self, role: str) -> Handler:
+        """Return the handler of a role.
+
+        A suspect, an entry whose worker died, goes to a child process, which makes this handler
+        again. Everything else goes to the manager, or to the agent of its assistant; the steps of
+        an agent's run are those of `AgentHandler.handle`.
+        """
+        if role == MANAGER and self.manager is not None:
+            return self.isolate(self.manager)
+        agents = {assistant: factory.agent(role) for assistant, factory in self.factories.items()}
+        handler = AgentHandler(
+            next(iter(agents.values())),
+            assistants=agents,
+            limit_seconds=self.limit_seconds,
+            recorded=self.calls,
+            on_written=self.calls.count_fallbacks,
+            manager=None if self.manager is None else InlineManager(self.manager, self.meter),
+        )
+        return self.isolate(handler)
+
+    def isolate(self, handler: Handler) -> Handler:
+        """Return a handler whose suspects run in the quarantine, if there is one for its role."""
+        if self.quarantine is None or handler.role.value not in self.quarantine.roles:
+            return handler
+        return IsolatedHandler(handler, self.quarantine, self.calls.count_isolated_calls)
+
+
+async def make_worker_specs(
     settings: Settings,
     roles: Sequence[str],
     client: "Redis",
@@ -131,46 +118,37 @@ async def handlers(
     *,
     meter: "PrometheusMeter | None",
     models: Callable[[str], Model] | None = None,
+    quarantine: Quarantine | None = None,
 ) -> list[WorkerSpec]:
-    """Return the worker specifications of these roles.
+    """Return the worker specifications of these roles, and of ingestion where there is an index.
 
-    `models` gives the model of a task; without it they are those that settings name, which are
-    closed when `stack` is left.
+    `models` returns the model of a task; without it the models are those that settings name, which
+    are closed when `stack` is left. Suspects of the roles that `quarantine` has run there.
     """
-    memory = _memory(settings, client)
     if models is None:
         models = _models(settings, client, stack)
-    factories = _make_factories(settings, knowledge, models)
-    recorded = HopCalls(meter)
-    worker_specs: list[WorkerSpec] = []
-    decides = manager(settings, memory) if Role.MANAGER.value in roles else None
-    beside = InlineManager(decides, meter or SilentMeter()) if decides is not None else None
-    for role in roles:
-        handler: Handler
-        if decides is not None and role == Role.MANAGER.value:
-            handler = decides
-        else:
-            handled = partial(
-                AgentHandler,
-                limit_seconds=settings.agent_timeout_seconds,
-                recorded=recorded,
-                on_written=recorded.count_fallbacks,
-                manager=beside,
-            )
-            agents = {name: handled(member.agent(role)) for name, member in factories.items()}
-            handler = ByAssistant(agents, handled(UnservedAgent(Role(role))))
-        slots, instances = settings.concurrency_of(role), settings.instances_of(role)
-        worker_specs.append(WorkerSpec(handler, slots, instances))
+    pipeline = HandlerPipeline(
+        factories=_make_factories(settings, knowledge, models),
+        manager=make_manager(settings, _memory(settings, client)) if MANAGER in roles else None,
+        limit_seconds=settings.agent_timeout_seconds,
+        calls=HopCalls(meter),
+        meter=SilentMeter() if meter is None else meter,
+        quarantine=quarantine,
+    )
+    specs = [
+        WorkerSpec(pipeline.make(role), settings.concurrency_of(role), settings.instances_of(role))
+        for role in roles
+    ]
     if knowledge is not None:
         from deploy.assembly.ingestion import IngestionHandler
 
-        worker_specs.append(WorkerSpec(IngestionHandler(settings, knowledge), 1))
-    return worker_specs
+        specs.append(WorkerSpec(pipeline.isolate(IngestionHandler(settings, knowledge)), slots=1))
+    return specs
 
 
 def _make_factories(
     settings: Settings, knowledge: "Knowledge | None", models: Callable[[str], Model]
-) -> dict[tuple[str, str], AgentFactory]:
+) -> dict[Assistant, AgentFactory]:
     """Return a factory for each assistant: each knows its own documents only."""
     detector = make_detector(settings)
     own, *_ = every = settings.of_assistants()
@@ -196,7 +174,7 @@ def _memory(settings: Settings, client: "Redis") -> RedisMemory:
     )
 
 
-def manager(settings: Settings, memory: RedisMemory) -> Manager:
+def make_manager(settings: Settings, memory: RedisMemory) -> Manager:
     """Return the manager of the assistant's flow."""
     return Manager(
         Flow(ASSISTANT),

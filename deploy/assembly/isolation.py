@@ -1,20 +1,17 @@
-"""Puts a handler together in a process of its own, for suspects; see `worker.isolation`."""
+"""Makes handlers in child processes, for suspects; see `worker.isolation`."""
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Collection
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
 from functools import partial
 
 from broker.embedded.endpoint import Endpoint
 from config.settings import Settings
-from deploy.assembly.agent_factory import handlers
-from deploy.assembly.call_recording import HopCalls
+from deploy.assembly.agent_factory import make_worker_specs
 from deploy.logging_setup import configure_logging, secrets_of
 from worker.agent_handler import make_poison_notice
-from worker.isolation import IsolatedHandler, Quarantine
+from worker.isolation import Quarantine
 from worker.port import Handler
-from worker.process import WorkerSpec
 
 
 def make_quarantine(
@@ -22,32 +19,17 @@ def make_quarantine(
 ) -> Quarantine:
     """Return the quarantine of a process that works for `roles`.
 
-    Of the roles that need the index (`knowing`) only where it is a server's: the embedded one
-    belongs to this process alone, and their suspects run here.
+    The roles that need the index (`knowing`) are in it only where the index is on a server: an
+    embedded index belongs to this process alone, so that their suspects run here.
     """
     here = () if settings.qdrant_url is not None else knowing
     make = partial(make_handler, settings, endpoint, frozenset(knowing))
     return Quarantine(make, set(roles) - set(here), make_poison_notice, preload=[__name__])
 
 
-def with_quarantine(
-    worker_specs: Sequence[WorkerSpec], quarantine: Quarantine, calls: HopCalls
-) -> list[WorkerSpec]:
-    """Return the specifications with handlers that run their suspects in quarantine.
-
-    `calls` counts what the suspects asked of models.
-    """
-    return [
-        replace(one, handler=IsolatedHandler(one.handler, quarantine, calls.count_isolated_calls))
-        if one.handler.role.value in quarantine.roles
-        else one
-        for one in worker_specs
-    ]
-
-
 @asynccontextmanager
 async def warming(quarantine: Quarantine) -> AsyncIterator[None]:
-    """Get ready for the first suspect while something else is done inside."""
+    """Start the fork server while the block inside does something else."""
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(quarantine.warm())
         yield
@@ -57,7 +39,7 @@ async def warming(quarantine: Quarantine) -> AsyncIterator[None]:
 async def make_handler(
     settings: Settings, endpoint: Endpoint, knowing: Collection[str], role: str
 ) -> AsyncIterator[Handler]:
-    """Make the handler of a role while inside."""
+    """Provide the handler of a role while inside; runs in the child process."""
     configure_logging(settings.log_level, secrets=secrets_of(settings))
     async with AsyncExitStack() as stack:
         knowledge = None
@@ -67,5 +49,5 @@ async def make_handler(
             knowledge = await stack.enter_async_context(open_knowledge(settings))
         client = endpoint.client()
         stack.push_async_callback(client.aclose)
-        worker_specs = await handlers(settings, (role,), client, knowledge, stack, meter=None)
-        yield worker_specs[0].handler
+        specs = await make_worker_specs(settings, (role,), client, knowledge, stack, meter=None)
+        yield specs[0].handler

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from agents.roster import AGENTS
 from broker.keys import record_of
 from config.prompts import PromptFiles
 from config.settings import Settings
@@ -23,16 +24,9 @@ if TYPE_CHECKING:
 
     from redis.asyncio import Redis
 
-TASK_OF_ROLE = {
-    "translation": "translate",
-    "essence": "essence",
-    "guardrails": "scope",
-    "response": "respond",
-    "quality": "judge",
-    "clarification": "clarify",
-}
-"""The task for which the agents of a role ask a model."""
-TASKS = ("translate", "essence", "scope", "respond", "judge", "clarify", "describe")
+TASK_OF_ROLE = {spec.role.value: spec.model_task for spec in AGENTS if spec.model_task is not None}
+"""The task that the agents of a role ask a model for."""
+TASKS = (*TASK_OF_ROLE.values(), "describe")
 
 
 def make_registry(settings: Settings, client: "Redis | None" = None) -> Registry:

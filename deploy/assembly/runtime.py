@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agents.roster import AGENTS
 from broker.embedded.endpoint import Endpoint, run_embedded_redis
 from broker.errors import BrokerUnavailableError
 from broker.maintenance.file_rewriting import Rewriting
@@ -19,10 +20,9 @@ from broker.redis_broker import RedisBroker
 from broker.settle.admission import AdmissionPolicy
 from config.settings import Settings
 from config.texts import load_texts
-from deploy.assembly.agent_factory import handlers
-from deploy.assembly.call_recording import HopCalls
+from deploy.assembly.agent_factory import make_worker_specs
 from deploy.assembly.data_folder import protect_data_folder
-from deploy.assembly.isolation import make_quarantine, warming, with_quarantine
+from deploy.assembly.isolation import make_quarantine, warming
 from deploy.assembly.worker_announcements import announcing
 from deploy.errors import CommandError
 from envelope.role import Role
@@ -40,10 +40,8 @@ if TYPE_CHECKING:
 
 INGESTION = Role.INGESTION.value
 ROLES = tuple(role.value for role in Role if role is not Role.INGESTION)
-KNOWING = frozenset({Role.GUARDRAILS.value, Role.SEARCH.value, INGESTION})
+KNOWING = frozenset({INGESTION, *(spec.role.value for spec in AGENTS if spec.needs_index)})
 """Roles that need the index."""
-ASKING = frozenset({"translation", "essence", "guardrails", "clarification", "response", "quality"})
-"""Roles that may ask a model."""
 DAY_SECONDS = 86_400
 HOUR_SECONDS = 3600
 REWRITE_SECONDS = 20.0
@@ -260,7 +258,12 @@ async def run_workers(
     async with AsyncExitStack() as stack:
         client = runtime.endpoint.client()
         stack.push_async_callback(client.aclose)
-        worker_specs = await handlers(
+        quarantine = None
+        if models is None and runtime.endpoint.played is None:
+            quarantine = make_quarantine(roles, settings, runtime.endpoint, KNOWING)
+            if warm:
+                await stack.enter_async_context(warming(quarantine))
+        worker_specs = await make_worker_specs(
             settings,
             roles,
             client,
@@ -268,12 +271,8 @@ async def run_workers(
             stack,
             meter=meter,
             models=models,
+            quarantine=quarantine,
         )
-        if models is None and runtime.endpoint.played is None:
-            quarantine = make_quarantine(roles, settings, runtime.endpoint, KNOWING)
-            worker_specs = with_quarantine(worker_specs, quarantine, HopCalls(meter))
-            if warm:
-                await stack.enter_async_context(warming(quarantine))
         renewal = _renewal(runtime)
         process = _process(runtime, worker_specs, renewal, meter)
         if meter is not None:

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Sequence
 from types import ModuleType
 
+from deploy.chat_channels import CHAT_CHANNELS
+
 VERBS: dict[str, str] = {
     "demo": "ingest the example documents, ask three questions, show one trace",
     "ask": "ask one question and print the answer with its sources",
@@ -14,8 +16,7 @@ VERBS: dict[str, str] = {
     "ingest": "read documents into the index",
     "up": "run every role in this process",
     "serve": "serve the desk over HTTP: conversations, events, OpenAI's chat completions",
-    "slack": "answer on Slack, over HTTP or in Socket Mode",
-    "telegram": "answer on Telegram, by webhook or long polling",
+    **{spec.name: spec.purpose for spec in CHAT_CHANNELS},
     "keys": "make, list and revoke keys of the HTTP door",
     "worker": "run a worker process for some roles",
     "trace": "show the journey of one question",

@@ -1,10 +1,10 @@
-"""Writes the Kubernetes manifests that follow from code.
+"""Writes the Kubernetes manifests that follow from code, and the workers' roles for Compose.
 
 Run it by `python -m deploy.generate.manifests [--shards N]`.
 
-`workers.yaml` holds what runs the groups of roles, `scaling.yaml` what scales them. The names of
-streams come from `broker.keys`, the grace time from `worker.shutdown`; what does not follow from
-code stands in the other files of `deploy/kubernetes/`, written by hand.
+`workers.yaml` runs the groups of roles, `scaling.yaml` scales them. The roles of a group come from
+`agents.roster`, the names of streams from `broker.keys`, the grace time from `worker.shutdown`; the
+other files of `deploy/kubernetes/` are written by hand, and so is the rest of `compose.yaml`.
 
 A group is scaled by its *depth*: the entries that wait or run on its roles' streams, over all
 shards. Settled entries are deleted, so the length of a stream is that depth. What Redis calls
@@ -13,108 +13,129 @@ entry was deleted before it was read.
 """
 
 import argparse
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import yaml
-
+from agents.roster import AGENTS
+from agents.spec import PodGroup
 from broker.keys import stream_key
+from deploy.generate.chat_manifests import chat_pages, write_chat_services
+from deploy.generate.pods import (
+    Manifest,
+    dump_manifests,
+    make_container,
+    make_deployment,
+    make_disruption_budget,
+    make_labels,
+    make_pod,
+)
 from envelope.role import Role
-from worker.shutdown import GRACE_SECONDS
 
 FOLDER = Path(__file__).parent.parent / "kubernetes"
+COMPOSE = FOLDER.parent / "compose.yaml"
 HEADER = (
     "# Written by `python -m deploy.generate.manifests{argument}`; "
     "change deploy/generate/manifests.py instead.\n"
 )
-IMAGE = "refdesk:latest"
-HEALTH_PORT = 9090
-LEAVING_SECONDS = 20
-"""After the grace time: handing back, closing the index, and what a slow Redis takes."""
-USER = 10001
-REDIS_CA = "/etc/refdesk/redis"
-"""Where a pod finds `ca.crt`, which proves that Redis is the cluster's own."""
-
-Manifest = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Roles that one Deployment works for.
+    """Roles that one Deployment works for: a manager, and the agents that declare this group.
 
-    Every group has a manager beside its roles, which decides on the spot where an envelope goes;
-    envelopes on the manager's own stream are the business of the group that `scales_by` it.
-    `depth_each` is how many entries a replica shall have before one more is started.
+    The manager decides inside the settlements of these agents; what is on the manager's stream
+    counts for the group that names the manager in `also_scaled_by`. `depth_each` is how many
+    entries a replica is meant to have before one more is started.
     """
 
-    name: str
-    roles: tuple[Role, ...]
-    scales_by: tuple[Role, ...]
+    pods: PodGroup
     depth_each: int
     memory: tuple[str, str]
     cpu: str
     most: int
+    also_scaled_by: tuple[Role, ...] = ()
 
+    @property
+    def name(self) -> str:
+        """The name of the group."""
+        return self.pods.value
 
-_LIGHT = (Role.MANAGER, Role.LANG, Role.COMMAND, Role.AUGMENTATION)
-_MODELS = (Role.TRANSLATION, Role.ESSENCE, Role.CLARIFICATION, Role.RESPONSE, Role.QUALITY)
-_SEARCH = (Role.GUARDRAILS, Role.SEARCH)
-_KNOWING = (*_SEARCH, Role.INGESTION)
+    @property
+    def agents(self) -> tuple[Role, ...]:
+        """The roles of the agents that declare this group."""
+        return tuple(spec.role for spec in AGENTS if spec.pods is self.pods)
+
+    @property
+    def roles(self) -> tuple[Role, ...]:
+        """The roles that the processes of this group work for."""
+        return (Role.MANAGER, *self.agents)
+
+    @property
+    def scales_by(self) -> tuple[Role, ...]:
+        """The roles whose streams scale this group."""
+        every = (Role.MANAGER, *self.agents, Role.INGESTION)
+        return tuple(role for role in every if role in {*self.agents, *self.also_scaled_by})
+
 
 GROUPS = (
-    Group("light", _LIGHT, _LIGHT, 64, ("128Mi", "512Mi"), "250m", 6),
-    Group("models", (Role.MANAGER, *_MODELS), _MODELS, 32, ("192Mi", "512Mi"), "250m", 20),
-    Group("search", (Role.MANAGER, *_SEARCH), _KNOWING, 16, ("384Mi", "1Gi"), "500m", 10),
-)  # fmt: skip
+    Group(PodGroup.LIGHT, 64, ("128Mi", "512Mi"), "250m", 6, also_scaled_by=(Role.MANAGER,)),
+    Group(PodGroup.MODELS, 32, ("192Mi", "512Mi"), "250m", 20),
+    Group(PodGroup.SEARCH, 16, ("384Mi", "1Gi"), "500m", 10, also_scaled_by=(Role.INGESTION,)),
+)
 """Requests and limits of memory are above what `docs/deployment.md` says was measured."""
 
 
-def pages(shards: int = 1) -> dict[str, str]:
-    """Return the drawn files, by name."""
-    workers = [made for group in GROUPS for made in (deployment(group), disruption_budget(group))]
+def pages(shards: int = 1) -> dict[Path, str]:
+    """Return the generated files, by path."""
+    workers = [
+        made for group in GROUPS for made in (deployment(group), make_disruption_budget(group.name))
+    ]
     scaling = [make_scaled_object(group, shards) for group in GROUPS]
     argument = "" if shards == 1 else f" --shards {shards}"
     return {
-        "workers.yaml": HEADER.format(argument="") + _dump(workers),
-        "scaling.yaml": HEADER.format(argument=argument) + _dump(scaling),
+        FOLDER / "workers.yaml": HEADER.format(argument="") + dump_manifests(workers),
+        FOLDER / "scaling.yaml": HEADER.format(argument=argument) + dump_manifests(scaling),
+        COMPOSE: write_chat_services(write_commands(COMPOSE.read_text(encoding="utf-8"))),
+        **chat_pages(FOLDER),
     }
+
+
+def write_commands(compose: str) -> str:
+    """Return the Compose file with the roles of each group in the command of its service.
+
+    Raises `ValueError` when a group has no service.
+    """
+    for group in GROUPS:
+        roles = ", ".join(role.value for role in group.roles)
+        service = rf"^(  {group.name}:\n    <<: [^\n]*\n    command: \[worker, --role, )[^]\n]*"
+        compose, found = re.subn(service, rf"\g<1>{roles}", compose, flags=re.MULTILINE)
+        if found != 1:
+            raise ValueError(f"expected one service {group.name!r} of workers, found {found}")
+    return compose
 
 
 def deployment(group: Group) -> Manifest:
     """Return the Deployment of a group."""
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": _name(group), "labels": _labels(group)},
-        "spec": {
-            # No `replicas`: KEDA sets them, and applying this again must not undo it.
-            "selector": {"matchLabels": _labels(group)},
-            "strategy": {"rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}},
-            "template": {
-                "metadata": {
-                    "labels": _labels(group),
-                    "annotations": {
-                        "prometheus.io/scrape": "true",
-                        "prometheus.io/port": str(HEALTH_PORT),
-                    },
-                },
-                "spec": _pod(group),
-            },
-        },
+    container = make_container(
+        "worker",
+        ["worker", "--role", *(role.value for role in group.roles)],
+        secret=_name(group),
+        requests={"cpu": group.cpu, "memory": group.memory[0]},
+        memory=group.memory[1],
+    )
+    spread = {
+        "maxSkew": 1,
+        "topologyKey": "kubernetes.io/hostname",
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": make_labels(group.name)},
     }
-
-
-def disruption_budget(group: Group) -> Manifest:
-    """Return what keeps one replica of a group at work while nodes are drained."""
-    return {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": {"name": _name(group), "labels": _labels(group)},
-        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": _labels(group)}},
-    }
+    pod = make_pod(container, data_limit="512Mi", topologySpreadConstraints=[spread])
+    # No `replicas`: KEDA sets them, and applying this again must not undo it.
+    strategy = {"rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}}
+    return make_deployment(group.name, pod, strategy=strategy)
 
 
 def make_scaled_object(group: Group, shards: int) -> Manifest:
@@ -127,7 +148,7 @@ def make_scaled_object(group: Group, shards: int) -> Manifest:
     return {
         "apiVersion": "keda.sh/v1alpha1",
         "kind": "ScaledObject",
-        "metadata": {"name": _name(group), "labels": _labels(group)},
+        "metadata": {"name": _name(group), "labels": make_labels(group.name)},
         "spec": {
             "scaleTargetRef": {"name": _name(group)},
             "minReplicaCount": 2,
@@ -162,107 +183,19 @@ def _trigger(name: str, stream: str, group: Group) -> Manifest:
     }
 
 
-def _pod(group: Group) -> Manifest:
-    return {
-        "automountServiceAccountToken": False,
-        "enableServiceLinks": False,
-        "terminationGracePeriodSeconds": int(GRACE_SECONDS) + LEAVING_SECONDS,
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": USER,
-            "runAsGroup": USER,
-            "fsGroup": USER,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
-        "topologySpreadConstraints": [
-            {
-                "maxSkew": 1,
-                "topologyKey": "kubernetes.io/hostname",
-                "whenUnsatisfiable": "ScheduleAnyway",
-                "labelSelector": {"matchLabels": _labels(group)},
-            }
-        ],
-        "containers": [_container(group)],
-        "volumes": [
-            {"name": "data", "emptyDir": {"sizeLimit": "512Mi"}},
-            {"name": "tmp", "emptyDir": {"sizeLimit": "64Mi"}},
-            {"name": "redis-ca", "configMap": {"name": "refdesk-redis-ca"}},
-        ],
-    }
-
-
-def _container(group: Group) -> Manifest:
-    asked, most = group.memory
-    return {
-        "name": "worker",
-        "image": IMAGE,
-        "args": ["worker", "--role", *(role.value for role in group.roles)],
-        "envFrom": [
-            {"configMapRef": {"name": "refdesk"}},
-            {"secretRef": {"name": _name(group)}},
-        ],
-        "env": [{"name": "HEALTH_PORT", "value": str(HEALTH_PORT)}],
-        "ports": [{"name": "health", "containerPort": HEALTH_PORT}],
-        "startupProbe": _probe("/healthz", every=2, failures=60),
-        "livenessProbe": _probe("/healthz", every=10, failures=3),
-        "readinessProbe": _probe("/readyz", every=5, failures=2),
-        "resources": {
-            "requests": {"cpu": group.cpu, "memory": asked},
-            "limits": {"memory": most},
-        },
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        },
-        "volumeMounts": [
-            {"name": "data", "mountPath": "/data"},
-            {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 - a folder of the pod alone
-            {"name": "redis-ca", "mountPath": REDIS_CA, "readOnly": True},
-        ],
-    }
-
-
-def _probe(path: str, *, every: int, failures: int) -> Manifest:
-    return {
-        "httpGet": {"path": path, "port": "health"},
-        "periodSeconds": every,
-        "timeoutSeconds": 3,
-        "failureThreshold": failures,
-    }
-
-
 def _name(group: Group) -> str:
     return f"refdesk-{group.name}"
 
 
-def _labels(group: Group) -> dict[str, str]:
-    return {"app.kubernetes.io/name": "refdesk", "app.kubernetes.io/component": group.name}
-
-
-class _WholeDumper(yaml.SafeDumper):
-    """Writes each value whole, where it stands: people read these files."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        """Repeat what occurs twice."""
-        return True
-
-
-def _dump(manifests: Sequence[Manifest]) -> str:
-    return yaml.dump_all(
-        manifests, Dumper=_WholeDumper, sort_keys=False, explicit_start=True, width=100
-    )
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the files into `deploy/kubernetes/`."""
+    """Write the generated manifests, and the roles of the workers in `compose.yaml`."""
     parser = argparse.ArgumentParser(
         prog="python -m deploy.generate.manifests", description=main.__doc__
     )
     parser.add_argument("--shards", type=int, default=1, help="as in the setting SHARDS")
     chosen = parser.parse_args(arguments)
-    for name, text in pages(chosen.shards).items():
-        (FOLDER / name).write_text(text, encoding="utf-8")
+    for path, text in pages(chosen.shards).items():
+        path.write_text(text, encoding="utf-8")
     return 0
 
 

@@ -1,5 +1,9 @@
-"""Generates the pages that are drawn from code: `python -m deploy.generate.pages` writes them."""
+"""Generates the pages, and parts of pages, that follow from code.
 
+`python -m deploy.generate.pages` writes them.
+"""
+
+import json
 import sys
 import types
 import typing
@@ -9,13 +13,18 @@ from pathlib import Path
 from pydantic import BaseModel
 from pydantic_settings import BaseSettings
 
+from agents.roster import AGENTS
+from agents.spec import ProgressStep
 from config.settings import Settings
+from deploy.generate.manifests import GROUPS, Group
 from envelope.payload import CATALOGUE, Attribute
 from envelope.role import Role
 from manager.diagram import draw
 from manager.flow import ASSISTANT, Flow
 
-DOCS = Path(__file__).parent.parent.parent / "docs"
+ROOT = Path(__file__).parent.parent.parent
+DOCS = ROOT / "docs"
+WIDGET_STEPS = ROOT / "gateway" / "widget" / "parts" / "steps.js"
 
 _CONTRACTS = """# Contracts: who reads and writes what
 
@@ -44,20 +53,61 @@ _AREA = """
 """
 
 
-def pages() -> dict[str, str]:
-    """Return the generated pages, by file name."""
+_STEPS = """\
+// What people see at each stage of a question.
+// Written by `python -m deploy.generate.pages`; change agents/roster.py instead.
+
+export const STEPS = {steps};
+export const STEP_OF = {{
+{stages}
+}};
+"""
+_GROUP_TABLE = """\
+| Group | Roles | Scaled by the depth of | Entries a replica | Replicas |
+|---|---|---|---|---|
+"""
+
+
+def pages() -> dict[Path, str]:
+    """Return the generated files, by path."""
     return {
-        "flow.md": draw(Flow(ASSISTANT)),
-        "contracts.md": _CONTRACTS + "".join(_contract(attribute) for attribute in CATALOGUE),
-        "settings.md": _SETTINGS + "".join(_area(group) for group in (*_GROUPS, Settings)),
+        DOCS / "flow.md": draw(Flow(ASSISTANT)),
+        DOCS / "contracts.md": _CONTRACTS + "".join(map(_contract, CATALOGUE)),
+        DOCS / "settings.md": _SETTINGS + "".join(_area(group) for group in (*_GROUPS, Settings)),
+        DOCS / "deployment.md": _with_block(
+            DOCS / "deployment.md", "groups", _GROUP_TABLE + "".join(map(_describe_group, GROUPS))
+        ),
+        WIDGET_STEPS: _widget_steps(),
     }
 
 
 def main() -> int:
-    """Write the pages into `docs/`."""
-    for name, text in pages().items():
-        (DOCS / name).write_text(text, encoding="utf-8")
+    """Write the generated files."""
+    for path, text in pages().items():
+        path.write_text(text, encoding="utf-8")
     return 0
+
+
+def _with_block(page: Path, name: str, block: str) -> str:
+    """Return a page with another text between its marks of `name`; raises `ValueError`."""
+    first, last = f"<!-- generated: {name} -->\n", f"<!-- end: {name} -->"
+    before, begins, rest = page.read_text(encoding="utf-8").partition(first)
+    _, ends, after = rest.partition(last)
+    if not begins or not ends:
+        raise ValueError(f"{page.name}: expected {first.strip()} and {last}, found not both")
+    return f"{before}{first}\n{block}\n{last}{after}"
+
+
+def _describe_group(group: Group) -> str:
+    roles, scaled_by = _roles(group.roles), _roles(group.scales_by)
+    cells = (f"`{group.name}`", roles, scaled_by, str(group.depth_each), f"2 to {group.most}")
+    return "| " + " | ".join(cells) + " |\n"
+
+
+def _widget_steps() -> str:
+    steps = list(ProgressStep)
+    stages = [f"  {spec.stage}: {steps.index(spec.step)}," for spec in AGENTS]
+    return _STEPS.format(steps=json.dumps([step.value for step in steps]), stages="\n".join(stages))
 
 
 def _contract(attribute: Attribute) -> str:

@@ -46,7 +46,9 @@ class LockFile:
         return REQUIREMENTS / f"{self.name}.txt"
 
 
-EXTRAS = ("restructuredtext", "slack", "telegram")
+EXTRAS = tuple(
+    tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+)
 LOCKS = (
     LockFile("dev", "Everything that `make check` needs.", extras=EXTRAS, groups=("dev",)),
     LockFile("runtime", "The product without extras."),

@@ -1,21 +1,74 @@
-"""Every agent keeps to the payload catalogue."""
+"""Every agent keeps to its declaration on the roster, and to the payload catalogue."""
 
-from typing import Annotated, Any
+import inspect
+import subprocess
+import sys
+from typing import Annotated, Any, get_args, get_type_hints
 
 import pytest
 from pydantic import BaseModel, PlainSerializer
 
 from agents.agent import Agent
-from agents.roster import AGENTS
+from agents.roster import AGENTS as SPECS
+from agents.search import SearchAgent
+from agents.spec import AgentSpec
+from config.settings import Settings
 from envelope.payload import ATTRIBUTES
 from envelope.role import Role
 
 NOT_AGENTS = {Role.MANAGER, Role.INGESTION}
+AGENTS = tuple(spec.load_class() for spec in SPECS)
 
 
 def test_every_role_but_the_managers_has_one_agent() -> None:
     assert {agent.role for agent in AGENTS} == set(Role) - NOT_AGENTS
+    assert [agent.role for agent in AGENTS] == [spec.role for spec in SPECS]
     assert len({agent.role for agent in AGENTS}) == len(AGENTS)
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.role.value)
+def test_an_agent_asks_models_for_the_task_that_it_declares(spec: AgentSpec) -> None:
+    module = sys.modules[spec.load_class().__module__]
+    task = getattr(module, "TASK", None)
+
+    assert (None if task is None else task.name) == spec.model_task
+
+
+def settings_of(agent: type[Agent[Any, Any]]) -> dict[str, object]:
+    """Return the settings that an agent declares, with their types."""
+    parts = inspect.get_annotations(agent.make.__func__)["parts"]  # type: ignore[attr-defined] # a class method
+    [declared] = get_args(parts)
+    return {
+        name: get_type_hints(member.fget)["return"]
+        for name, member in vars(declared).items()
+        if isinstance(member, property)
+    }
+
+
+@pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.role.value)
+def test_an_agent_needs_only_settings_that_exist(agent: type[Agent[Any, Any]]) -> None:
+    for name, kind in settings_of(agent).items():
+        assert name in Settings.model_fields, f"{agent.role.value} needs {name!r}"
+        assert Settings.model_fields[name].annotation == kind, name
+
+
+def test_the_search_agent_declares_its_settings() -> None:
+    assert settings_of(SearchAgent)["max_context_length"] is int
+
+
+def test_the_declarations_are_read_without_importing_an_agent() -> None:
+    program = "import sys, agents.roster; print(*sorted(sys.modules))"
+
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+
+    loaded = set(run.stdout.split())
+    assert {name for name in loaded if name.startswith("agents.")} == {
+        "agents.roster",
+        "agents.spec",
+    }
+    assert not {"llm", "knowledge"} & loaded
 
 
 @pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.role.value)

@@ -22,6 +22,8 @@ CHUNKS = (
 class Frame:
     """Texts that show what they were asked for."""
 
+    languages = ("en",)
+
     def text(self, key: str, language: str, **values: str) -> str:
         return f"<{key} in {language}> {', '.join(values.values())}".strip()
 

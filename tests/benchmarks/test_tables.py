@@ -5,7 +5,7 @@ from benchmarks import tables
 from benchmarks.bars import Bars, drawing
 from benchmarks.document import document
 from benchmarks.figures import Alone, Recovery, Report, Row, Speed, Trips, quantile
-from benchmarks.payload import ROLES, payloads
+from benchmarks.payload import HOPS, ROLES, payloads
 from benchmarks.systems.catalogue import COLUMNS, SYSTEMS
 
 
@@ -19,7 +19,7 @@ def _row(system: str, rate: float) -> Row:
             4: Speed(4, 2 * rate, 600 / rate, 0.5, 0.5, 0.0, 60.0),
         },
         alone=Alone(100, 1000 / rate, 2000 / rate, 0.5),
-        trips=Trips(34.0, 17.0, 0.5),
+        trips=Trips(2.0 * HOPS, 1.0 * HOPS, 0.5),
         recovery=Recovery(10, 0, 1.0, 1.125),
     )
 

@@ -17,7 +17,7 @@ from broker.maintenance.lease_renewer import LeaseRenewal
 from broker.port import Delivery, Settlement
 from broker.redis_broker import RedisBroker
 from broker.transport.connect import connect
-from deploy.assembly.agent_factory import handlers
+from deploy.assembly.agent_factory import make_worker_specs
 from deploy.assembly.knowledge import open_knowledge
 from deploy.assembly.runtime import KNOWING, connect_runtime
 from envelope.envelope import Envelope
@@ -96,7 +96,7 @@ async def work(url: str, data: str, roles: Sequence[str], *, stopping: bool) -> 
         stops = Stops(client, stopping=stopping)
         calls = RedisCallStore(client, shards=1, record_of=record_of(1))
         model = StoredModel(CountedModel(client, stops), calls, prompts=None)
-        staffing = await handlers(
+        staffing = await make_worker_specs(
             settings, roles, client, knowledge, stack, meter=None, models=lambda _task: model
         )
         process = WorkerProcess(

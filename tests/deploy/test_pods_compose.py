@@ -19,15 +19,16 @@ from redis.exceptions import NoPermissionError, RedisError
 from broker.embedded.endpoint import find_server
 from config.settings import Settings, load_settings
 from deploy.assembly.runtime import ROLES
+from deploy.chat_channels import CHAT_CHANNELS
 from deploy.cli.main import VERBS
-from deploy.generate.manifests import LEAVING_SECONDS
+from deploy.generate.pods import LEAVING_SECONDS
 from deploy.redis_access.users import COMMANDS
 from tests.support.app_harness import ROOT
 from worker.shutdown import GRACE_SECONDS
 
 COMPOSE = ROOT / "deploy" / "compose.yaml"
 WORKERS = ("light", "models", "search")
-CHATS = ("slack", "telegram")
+CHATS = tuple(spec.name for spec in CHAT_CHANNELS)
 Service = dict[str, Any]
 
 
@@ -64,7 +65,7 @@ def test_workers_together_work_for_every_role(services: dict[str, Service]) -> N
 def test_every_part_of_the_desk_runs_a_verb_of_the_command(services: dict[str, Service]) -> None:
     ours = [service for service in services.values() if "refdesk" in service["image"]]
 
-    assert len(ours) == 6
+    assert len(ours) == len((*WORKERS, "gateway", *CHATS))
     for service in ours:
         assert understood(service["command"])
 

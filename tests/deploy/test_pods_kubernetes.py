@@ -17,8 +17,10 @@ from broker.port import Finish, Submission
 from broker.redis_broker import RedisBroker
 from config.settings import Settings, load_settings
 from deploy.assembly.runtime import INGESTION, ROLES
+from deploy.chat_channels import CHAT_CHANNELS
 from deploy.generate import manifests
 from deploy.generate.manifests import FOLDER, GROUPS, deployment, make_scaled_object, pages
+from deploy.generate.pods import LEAVING_SECONDS, REDIS_CA
 from deploy.redis_access.users import CHAT, GATEWAY, SCALER, WORKER
 from envelope.outcome import Outcome
 from envelope.question import Question
@@ -59,17 +61,15 @@ def test_kubernetes_knows_every_word(manifest: Manifest) -> None:
 
 
 def test_the_drawn_files_are_fresh() -> None:
-    for name, text in pages().items():
-        assert (FOLDER / name).read_text() == text, (
-            f"stale: run {sys.executable} -m deploy.generate.manifests"
-        )
+    for path, text in pages().items():
+        assert path.read_text() == text, f"stale: run {sys.executable} -m deploy.generate.manifests"
 
 
 def test_whatever_is_applied_is_listed_and_secrets_are_not() -> None:
     [listed] = of_kind("Kustomization")
 
     files = {path.name for path in FOLDER.glob("*.yaml")}
-    off = {"slack.yaml", "telegram.yaml", "alarms.yaml"}
+    off = {"alarms.yaml", *(f"{spec.name}.yaml" for spec in CHAT_CHANNELS)}
     assert files - set(listed["resources"]) == {"kustomization.yaml", "secret.example.yaml", *off}
     described = (FOLDER / "kustomization.yaml").read_text()
     assert all(f"  # - {name}\n" in described for name in off)
@@ -122,7 +122,7 @@ def test_no_container_may_do_more_than_it_needs(container: Manifest) -> None:
     }
     assert {"requests", "limits"} == set(container["resources"])
     mounts = {each["mountPath"]: each.get("readOnly", False) for each in container["volumeMounts"]}
-    assert mounts == {"/data": False, "/tmp": False, manifests.REDIS_CA: True}  # noqa: S108
+    assert mounts == {"/data": False, "/tmp": False, REDIS_CA: True}  # noqa: S108
 
 
 @pytest.mark.parametrize("container", CONTAINERS, ids=lambda one: " ".join(one["args"][:3]))
@@ -138,7 +138,7 @@ def test_a_pod_is_nobody_and_may_take_its_grace_time(one: Manifest) -> None:
     assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
     assert pod["automountServiceAccountToken"] is False
     assert pod["enableServiceLinks"] is False
-    assert pod["terminationGracePeriodSeconds"] >= GRACE_SECONDS + manifests.LEAVING_SECONDS
+    assert pod["terminationGracePeriodSeconds"] >= GRACE_SECONDS + LEAVING_SECONDS
 
 
 @pytest.mark.parametrize("container", CONTAINERS, ids=lambda one: " ".join(one["args"][:3]))
@@ -204,14 +204,13 @@ def test_a_group_is_told_the_secrets_that_it_needs_and_no_others() -> None:
         "refdesk-models": vendors,
         "refdesk-search": vendors | index,
         "refdesk-gateway": index,
-        "refdesk-slack": {"SLACK_BOT_TOKEN", "SLACK_APP_TOKEN"},
-        "refdesk-telegram": {"TELEGRAM_BOT_TOKEN"},
+        **{f"refdesk-{spec.name}": set(spec.secrets) for spec in CHAT_CHANNELS},
     }
 
 
 def test_every_group_reaches_redis_over_tls_as_the_user_that_is_made_for_it() -> None:
     users = {"light": WORKER, "models": WORKER, "search": WORKER, "gateway": GATEWAY}
-    users |= {"slack": CHAT, "telegram": CHAT}
+    users |= {spec.name: CHAT for spec in CHAT_CHANNELS}
 
     for secret in of_kind("Secret"):
         name = secret["metadata"]["name"].removeprefix("refdesk-")
@@ -221,7 +220,7 @@ def test_every_group_reaches_redis_over_tls_as_the_user_that_is_made_for_it() ->
             continue
         url = urlsplit(secret["stringData"]["REDIS_URL"])
         assert (url.scheme, url.username) == ("rediss", users[name].name)
-        assert url.query == f"ssl_ca_certs={manifests.REDIS_CA}/ca.crt"
+        assert url.query == f"ssl_ca_certs={REDIS_CA}/ca.crt"
 
 
 def find_egress(component: str) -> set[int]:
@@ -250,7 +249,7 @@ def test_pods_reach_what_they_need_and_nothing_else() -> None:
         "search": {53, 6379, 443, 6333, 6334},
         "gateway": {53, 6379, 6333, 6334},
     }
-    assert find_egress("slack") == find_egress("telegram") == {53, 6379, 443}
+    assert all(find_egress(spec.name) == {53, 6379, 443} for spec in CHAT_CHANNELS)
 
 
 def test_pods_never_reach_the_metadata_of_the_cloud_nor_private_addresses() -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from broker.embedded.endpoint import answers
 from broker.transport.connect import connect
+from deploy.assembly.models import TASK_OF_ROLE
 from deploy.assembly.runtime import KNOWING, ROLES, connect_runtime, desk
 from memory.key_names import conversation_keys
 from tests.deploy import killable_worker
@@ -29,15 +30,13 @@ from tests.support.app_harness import (
     refdesk,
     settings_of,
 )
+from tests.support.flow_path import main_path
 
 pytestmark = [pytest.mark.slow, pytest.mark.redis, pytest.mark.usefixtures("redis_url")]
 
 QUESTION = "How do I configure SMS routing rules?"
-STAGES = (
-    "start", "lang", "translation", "essence", "guardrails", "search", "augmentation",
-    "response", "quality",
-)  # fmt: skip
-TASKS = ("translate", "essence", "scope", "respond", "judge")
+STAGES = tuple(main_path())
+TASKS = tuple(TASK_OF_ROLE[stage] for stage in STAGES if stage in TASK_OF_ROLE)
 AFTER = tuple(f"after-{stage}" for stage in STAGES[1:])
 DECIDED = tuple(f"after-manager-{stage}" for stage in STAGES)
 ASKING = tuple(f"in-{task}" for task in TASKS)

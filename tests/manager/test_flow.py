@@ -1,4 +1,5 @@
 from collections import Counter as Count
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -39,6 +40,23 @@ def test_a_table_that_answers_an_outcome_twice_is_refused() -> None:
 
     with pytest.raises(FlowError, match="found two"):
         Flow([row, row])
+
+
+def test_an_answered_question_passes_the_first_rows_of_the_stages() -> None:
+    path = FLOW.main_path
+
+    assert (path[0], path[-1]) == (Stage.START, Stage.QUALITY)
+    for stage, following in pairwise(path):
+        assert any(row.after is stage and row.go_to == Role(following.value) for row in ASSISTANT)
+    assert not {Stage.COMMAND, Stage.CLARIFICATION} & set(path)
+
+
+def test_first_rows_that_lead_back_are_no_path() -> None:
+    there = Row(Stage.START, StageEvent.QUESTION, Role.LANG)
+    back = Row(Stage.LANG, StageEvent.DONE, Role.LANG)
+
+    with pytest.raises(FlowError, match="found 'lang' twice"):
+        assert Flow([there, back]).main_path
 
 
 def test_every_role_on_the_roster_is_reached_from_start() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from agents.agent import Agent
+from agents.roster import AGENTS
 from broker.maintenance.lease_renewer import InLoopRenewal, LeaseRenewal
 from broker.redis_broker import RedisBroker
 from envelope.conversation import Pause, Preferences, Turn
@@ -19,18 +20,19 @@ from manager.flow import ASSISTANT, Flow
 from manager.machine import Limits
 from manager.manager import Manager
 from memory.conversation import RedisMemory
+from tests.support.flow_path import plain_writes
 from worker.agent_handler import AgentHandler, make_poison_notice
 from worker.inline_manager import InlineManager
 from worker.port import SilentMeter, WorkerMeter
 from worker.process import WorkerProcess, WorkerSpec
 
 WRITES: dict[Role, dict[str, object]] = {
+    **{spec.role: plain_writes(spec.role) for spec in AGENTS},
     Role.LANG: {"language": "en", "confidence": 0.95},
     Role.TRANSLATION: {"text_eng": "How do I add a rule?"},
     Role.ESSENCE: {"canonical_question": "How do I add a rule?", "context_type": "new_topic"},
     Role.GUARDRAILS: {"within_scope": True},
     Role.SEARCH: {"search_quality": "good"},
-    Role.AUGMENTATION: {"augmented_prompt": "-"},
     Role.RESPONSE: {"response": "Open Routing [1]."},
     Role.QUALITY: {"quality_score": 0.9, "quality_decision": "approve"},
     Role.CLARIFICATION: {"response": "Which one do you mean?", "suggested_actions": []},

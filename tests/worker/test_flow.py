@@ -7,6 +7,7 @@ import pytest
 from envelope.outcome import GaveUp, RetryAfter
 from envelope.role import Role
 from gateway.desk import Message
+from tests.support.flow_path import main_path
 from tests.support.worker_harness import WorkerHarness
 
 
@@ -24,10 +25,7 @@ async def test_a_question_passes_every_agent_and_is_answered(harness: WorkerHarn
     assert reply["outcome"] == "answered"
     assert reply["text"] == "Open Routing [1]."
     wrote = [entry.fields["role"] for entry in journal if entry.kind == "agent_run"]
-    assert wrote == [
-        "lang", "translation", "essence", "guardrails", "search", "augmentation",
-        "response", "quality",
-    ]  # fmt: skip
+    assert ["start", *wrote] == main_path()
     assert journal[0].kind == "accepted"
     assert journal[-1].kind == "finished"
 

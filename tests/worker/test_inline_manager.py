@@ -11,15 +11,14 @@ from envelope.envelope import Envelope
 from envelope.role import Role
 from gateway.desk import Message
 from manager.manager import Manager
+from tests.support.flow_path import main_path
 from tests.support.worker_harness import WorkerHarness
 from worker.port import SilentMeter
 from worker.process import WorkerProcess
 
 MESSAGE = Message("How do I add a rule?", "c1", "m1")
-STAGES = [
-    "start", "lang", "translation", "essence", "guardrails", "search", "augmentation", "response",
-    "quality",
-]  # fmt: skip
+STAGES = main_path()
+HOPS = len(STAGES) - 1
 
 
 class CountingMeter(SilentMeter):
@@ -76,7 +75,7 @@ async def test_the_same_is_journaled_whether_the_manager_decides_here_or_over_it
     assert told == [routed[0], *(each for pair in pairs for each in pair)]
     decided = meter.counted.count((Role.MANAGER.value, "inline"))
     entries = meter.counted.count((Role.MANAGER.value, "forward"))
-    assert (decided, entries) == ((8, 1) if on_the_spot else (0, 8))
+    assert (decided, entries) == ((HOPS, 1) if on_the_spot else (0, HOPS))
 
 
 async def test_a_manager_that_fails_on_the_spot_is_asked_again_over_its_stream(
@@ -88,7 +87,7 @@ async def test_a_manager_that_fails_on_the_spot_is_asked_again_over_its_stream(
 
     [note] = [entry for entry in journal if entry.kind == "inline_decision_failed"]
     assert note.fields == {"role": "manager", "reason": "RuntimeError: lost the table"}
-    assert meter.counted.count((Role.MANAGER.value, "inline")) == 7
+    assert meter.counted.count((Role.MANAGER.value, "inline")) == HOPS - 1
     assert meter.counted.count((Role.MANAGER.value, "inline_decision")) == 1
     wrote = [entry.fields["role"] for entry in journal if entry.kind == "agent_run"]
     assert wrote == STAGES[1:]

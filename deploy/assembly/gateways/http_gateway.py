@@ -13,6 +13,7 @@ from config.texts import load_texts
 from deploy.assembly.data_folder import KeyHistory
 from deploy.assembly.gateways.document_reader import documents_of
 from deploy.assembly.runtime import Runtime, desks
+from deploy.chat_channels import CHAT_CHANNELS
 from envelope.conversation import Pause, Turn
 from envelope.question import Question
 from gateway.api_keys import Key
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 
 KEPT_TURNS = 50
 MINUTE_SECONDS = 60
-PUSH_CHANNELS = ("slack", "telegram")
 
 
 class StoredKeys:
@@ -126,9 +126,9 @@ class StoredConversations:
         )
         self._pushed = [
             RedisPushMemory(
-                client, channel, question_seconds=ttl_seconds, conversation_seconds=ttl_seconds
+                client, spec.name, question_seconds=ttl_seconds, conversation_seconds=ttl_seconds
             )
-            for channel in PUSH_CHANNELS
+            for spec in CHAT_CHANNELS
         ]
 
     async def recent_messages(self, question: Question, *, limit: int) -> Sequence[RecentMessage]:

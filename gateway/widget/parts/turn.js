@@ -6,20 +6,8 @@ import { directionOf } from "./languages.js";
 import { harmless } from "./links.js";
 import { readMarkdown } from "./markdown.js";
 import { Sources } from "./sources.js";
+import { STEPS, STEP_OF } from "./steps.js";
 
-const STEPS = ["understand", "search", "write", "check"];
-const STEP_OF = {
-  lang: 0,
-  translation: 0,
-  essence: 0,
-  guardrails: 0,
-  command: 0,
-  search: 1,
-  augmentation: 1,
-  response: 2,
-  clarification: 2,
-  quality: 3,
-};
 const LONGEST_PREVIEW = 12_000; // what is longer is shown once it is whole
 const LISTED = /^\s*(?:[-*]|\d{1,2}[.)])\s+(\S[^]*)$/;
 

@@ -12,6 +12,7 @@ from broker.maintenance.file_rewriting import Rewriting
 from broker.redis_broker import RedisBroker
 from broker.transport.connect import connect
 from deploy.assembly.gateways.http_gateway import StoredConversations
+from deploy.chat_channels import CHAT_CHANNELS
 from envelope.role import Role
 from gateway.chat.buttons import Choice
 from gateway.chat.errors import NeverError
@@ -39,7 +40,7 @@ async def is_gone(harness: WorkerHarness, folder: Path, word: str) -> None:
     await eventually(written_anew)
 
 
-@pytest.mark.parametrize("name", ["slack", "telegram"])
+@pytest.mark.parametrize("name", [spec.name for spec in CHAT_CHANNELS])
 async def test_a_chat_that_is_cleared_leaves_no_word(
     name: str, harness: RewritingHarness, folder: Path
 ) -> None:

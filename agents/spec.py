@@ -1,0 +1,65 @@
+"""Declares what the rest of the program knows of an agent without importing it.
+
+Settings, manifests, the widget's progress steps and the generated pages derive from these
+declarations. The module of an agent is imported only where the agent works, because it may bring
+libraries that other processes do not need.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from envelope.role import Role
+
+if TYPE_CHECKING:
+    from agents.agent import Agent
+
+
+class PodGroup(StrEnum):
+    """A group of roles that one Deployment or Compose service works for."""
+
+    LIGHT = "light"
+    MODELS = "models"
+    SEARCH = "search"
+
+
+class ProgressStep(StrEnum):
+    """What people see while an agent works; each channel has its words in every language."""
+
+    UNDERSTAND = "understand"
+    SEARCH = "search"
+    WRITE = "write"
+    CHECK = "check"
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSpec:
+    """One agent as the rest of the program sees it.
+
+    `slots` is the default of `CONCURRENCY`: on how many envelopes one instance works at once.
+    `instances` is the default of `INSTANCES`: how many instances run in one `refdesk up`.
+    `model_task` names the task of `llm/tasks` that the agent asks a model for.
+    `needs_index` is true when the agent searches the documents.
+    """
+
+    role: Role
+    step: ProgressStep
+    pods: PodGroup
+    slots: int = 16
+    instances: int = 2
+    model_task: str | None = None
+    needs_index: bool = False
+
+    @property
+    def stage(self) -> str:
+        """The stage of a question while the agent works on it: the name of the role."""
+        return self.role.value
+
+    def load_class(self) -> "type[Agent[Any, Any]]":
+        """Import and return the agent's class: `<Role>Agent` of `agents/<role>.py`."""
+        name = self.role.value
+        found: type[Agent[Any, Any]] = getattr(
+            import_module(f"agents.{name}"), f"{name.title()}Agent"
+        )
+        return found

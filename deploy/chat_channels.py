@@ -1,0 +1,35 @@
+"""Lists the chat channels: the command, the memory and the manifests derive from this list."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ChatChannelSpec:
+    """A chat channel as the parts around its adapter know it.
+
+    `name` is the verb of the command, the first part of the conversations' ids, and the name of
+    the pod. `secrets` maps the settings that the channel's pod receives to examples. `pod_note`
+    says how the pods connect, and how many may run.
+    """
+
+    name: str
+    purpose: str
+    secrets: Mapping[str, str]
+    pod_note: str
+
+
+CHAT_CHANNELS = (
+    ChatChannelSpec(
+        name="slack",
+        purpose="answer on Slack, over HTTP or in Socket Mode",
+        secrets={"SLACK_BOT_TOKEN": "xoxb-TOKEN", "SLACK_APP_TOKEN": "xapp-TOKEN"},
+        pod_note="Slack in Socket Mode needs no inbound connection; any number of pods may run.",
+    ),
+    ChatChannelSpec(
+        name="telegram",
+        purpose="answer on Telegram, by webhook or long polling",
+        secrets={"TELEGRAM_BOT_TOKEN": "TOKEN"},
+        pod_note="Telegram's long polling needs no inbound connection; one pod at a time polls.",
+    ),
+)

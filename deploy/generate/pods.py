@@ -1,0 +1,136 @@
+"""The parts that all generated pods have in common."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import yaml
+
+from worker.shutdown import GRACE_SECONDS
+
+IMAGE = "refdesk:latest"
+HEALTH_PORT = 9090
+LEAVING_SECONDS = 20
+"""After the grace time: handing back, closing the index, and what a slow Redis takes."""
+USER = 10001
+REDIS_CA = "/etc/refdesk/redis"
+"""Where a pod finds `ca.crt`, which proves that Redis is the cluster's own."""
+
+Manifest = dict[str, Any]
+
+
+def make_labels(component: str) -> dict[str, str]:
+    """Return the labels of a component of the desk."""
+    return {"app.kubernetes.io/name": "refdesk", "app.kubernetes.io/component": component}
+
+
+def make_deployment(component: str, pod: Manifest, **options: Any) -> Manifest:
+    """Return the Deployment of a component, whose pods are watched by Prometheus."""
+    labels = make_labels(component)
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": f"refdesk-{component}", "labels": labels},
+        "spec": {
+            "selector": {"matchLabels": labels},
+            **options,
+            "template": {
+                "metadata": {
+                    "labels": labels,
+                    "annotations": {
+                        "prometheus.io/scrape": "true",
+                        "prometheus.io/port": str(HEALTH_PORT),
+                    },
+                },
+                "spec": pod,
+            },
+        },
+    }
+
+
+def make_disruption_budget(component: str) -> Manifest:
+    """Return the budget that keeps all replicas but one running while nodes are drained."""
+    labels = make_labels(component)
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": f"refdesk-{component}", "labels": labels},
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": labels}},
+    }
+
+
+def make_pod(container: Manifest, *, data_limit: str, **options: Any) -> Manifest:
+    """Return a pod of one container, with the least rights and bounded scratch folders."""
+    return {
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": int(GRACE_SECONDS) + LEAVING_SECONDS,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": USER,
+            "runAsGroup": USER,
+            "fsGroup": USER,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        **options,
+        "containers": [container],
+        "volumes": [
+            {"name": "data", "emptyDir": {"sizeLimit": data_limit}},
+            {"name": "tmp", "emptyDir": {"sizeLimit": "64Mi"}},
+            {"name": "redis-ca", "configMap": {"name": "refdesk-redis-ca"}},
+        ],
+    }
+
+
+def make_container(
+    name: str, arguments: Sequence[str], *, secret: str, requests: Mapping[str, str], memory: str
+) -> Manifest:
+    """Return a container with the settings, one secret, probes, and a limit of memory."""
+    return {
+        "name": name,
+        "image": IMAGE,
+        "args": list(arguments),
+        "envFrom": [
+            {"configMapRef": {"name": "refdesk"}},
+            {"secretRef": {"name": secret}},
+        ],
+        "env": [{"name": "HEALTH_PORT", "value": str(HEALTH_PORT)}],
+        "ports": [{"name": "health", "containerPort": HEALTH_PORT}],
+        "startupProbe": _probe("/healthz", every=2, failures=60),
+        "livenessProbe": _probe("/healthz", every=10, failures=3),
+        "readinessProbe": _probe("/readyz", every=5, failures=2),
+        "resources": {"requests": dict(requests), "limits": {"memory": memory}},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        "volumeMounts": [
+            {"name": "data", "mountPath": "/data"},
+            {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 - a folder of the pod alone
+            {"name": "redis-ca", "mountPath": REDIS_CA, "readOnly": True},
+        ],
+    }
+
+
+def _probe(path: str, *, every: int, failures: int) -> Manifest:
+    return {
+        "httpGet": {"path": path, "port": "health"},
+        "periodSeconds": every,
+        "timeoutSeconds": 3,
+        "failureThreshold": failures,
+    }
+
+
+class _WholeDumper(yaml.SafeDumper):
+    """Writes each value whole, where it stands: people read these files."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        """Repeat what occurs twice."""
+        return True
+
+
+def dump_manifests(manifests: Sequence[Manifest]) -> str:
+    """Return the manifests as one YAML file."""
+    return yaml.dump_all(
+        manifests, Dumper=_WholeDumper, sort_keys=False, explicit_start=True, width=100
+    )

@@ -1,0 +1,16 @@
+"""Derives from the flow which stages a question passes, and what an agent can write."""
+
+from envelope.payload import CATALOGUE
+from envelope.role import Role
+from manager.flow import ASSISTANT, Flow
+
+
+def main_path() -> list[str]:
+    """Return the stages of a question that is answered at the first attempt, `start` first."""
+    return [stage.value for stage in Flow(ASSISTANT).main_path]
+
+
+def plain_writes(role: Role) -> dict[str, object]:
+    """Return writes that let a question pass a stage which only needs some writes."""
+    named = next(attribute.name for attribute in CATALOGUE if role in attribute.written_by)
+    return {named: "-"}
