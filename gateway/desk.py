@@ -11,17 +11,9 @@ import structlog
 from pydantic import JsonValue
 
 from broker.errors import BrokerUnavailableError
-from broker.port import (
-    Accepted,
-    Broker,
-    Busy,
-    Duplicate,
-    Expected,
-    Fields,
-    JournalEntry,
-    Submission,
-)
+from broker.ports import Producer, ReplyReader, ReplySubscription
 from broker.transport.outage import Outage
+from broker.values import Accepted, Busy, Duplicate, Fields, JournalEntry, Submission
 from envelope.conversation import Pause, Turn
 from envelope.encoding import escape_surrogates
 from envelope.envelope import Envelope
@@ -75,7 +67,8 @@ class Desk:
 
     def __init__(
         self,
-        broker: Broker,
+        producer: Producer,
+        replies: ReplyReader,
         *,
         tenant: str,
         assistant: str,
@@ -86,7 +79,8 @@ class Desk:
         grace_seconds: float = GRACE_SECONDS,
         keep_seconds: float | None = None,
     ) -> None:
-        self._broker = broker
+        self._producer = producer
+        self._replies = replies
         self._tenant = tenant
         self._assistant = assistant
         self._channel = channel
@@ -134,11 +128,11 @@ class Desk:
     def filling(self, message: Message) -> tuple[str, int]:
         """Return what may be full for a message: the tenant's share, and the shard."""
         conversation = self.question(message).conversation
-        return self._tenant, shard_of(conversation, self._broker.shards)
+        return self._tenant, shard_of(conversation, self._producer.shards)
 
     async def knows(self, message: Message) -> bool:
         """Whether a message was accepted before."""
-        return bool(await self._broker.journal(self.question(message)))
+        return bool(await self._replies.read_journal(self.question(message)))
 
     async def submit(self, message: Message) -> Accepted | Duplicate:
         """Hand a message in; raises `MessageError` or `BusyError`."""
@@ -147,7 +141,7 @@ class Desk:
     async def _submit(self, question: Question, message: Message) -> Accepted | Duplicate:
         payload = _payload(message)
         envelope = self._envelope(question, payload)
-        result = await self._broker.submit(
+        result = await self._producer.submit(
             Submission(
                 question=question,
                 frame=envelope.encode(),
@@ -170,6 +164,13 @@ class Desk:
             )
         return result
 
+    async def cancel(self, question: Question, *, reason: str | None = None) -> bool:
+        """End a message as superseded; False when it has its outcome already.
+
+        A `reason` is the reply's `termination_reason`.
+        """
+        return await self._producer.cancel(question, reason=reason)
+
     async def follow(self, question: Question, *, after: str = "0") -> AsyncIterator[JournalEntry]:
         """Yield what happens to a question until its finished entry, which comes last."""
         async for entries in self.watch(question, after=after):
@@ -187,7 +188,7 @@ class Desk:
         waited_until = time.monotonic() + self._patience_seconds
         while time.monotonic() < waited_until:
             try:
-                entries = await self._broker.journal(
+                entries = await self._replies.read_journal(
                     question, after=last, block_seconds=BLOCK_SECONDS
                 )
             except BrokerUnavailableError as error:
@@ -204,7 +205,7 @@ class Desk:
     async def ask(self, message: Message) -> Fields:
         """Submit and wait: return the one reply of this message."""
         question = self.question(message)
-        async with self._broker.subscribe(question) as expected:
+        async with self._replies.subscribe(question) as expected:
             result = await self._submit(question, message)
             if isinstance(result, Duplicate) and result.reply is not None:
                 return result.reply
@@ -227,7 +228,7 @@ class Desk:
             if stopping is not None and stopping.is_set():
                 raise StoppingError("this process stops: send the message again under the same id")
             try:
-                reply = await self._broker.outcome(
+                reply = await self._replies.await_reply(
                     question, block_seconds=min(seconds, LOOK_SECONDS)
                 )
             except BrokerUnavailableError as error:
@@ -238,9 +239,9 @@ class Desk:
                 return reply if not _is_lost(reply) else self.make_lost_reply(question, language)
         return self.last_resort(question, language)
 
-    async def _first_look(self, expected: Expected) -> Fields | None:
+    async def _first_look(self, expected: ReplySubscription) -> Fields | None:
         try:
-            return await expected.outcome(block_seconds=LOOK_SECONDS)
+            return await expected.await_reply(block_seconds=LOOK_SECONDS)
         except BrokerUnavailableError as error:
             # It was accepted: whoever looks again hears of it when Redis is back.
             self._outage.record_failure("read_outcome", error)
@@ -256,7 +257,7 @@ class Desk:
     async def _end_of_lost(self, question: Question) -> Sequence[JournalEntry]:
         """Return the end of a question that Redis has lost, which stands in no journal."""
         try:
-            reply = await self._broker.outcome(question, block_seconds=0)
+            reply = await self._replies.await_reply(question, block_seconds=0)
         except BrokerUnavailableError:
             return ()
         if reply is None or not _is_lost(reply):
@@ -285,7 +286,7 @@ class Desk:
 
     async def forgotten(self, question: Question) -> bool:
         """Whether a message that was accepted was forgotten: nothing more comes of it."""
-        reply = await self._broker.outcome(question, block_seconds=0)
+        reply = await self._replies.await_reply(question, block_seconds=0)
         return reply is not None and reply.get("termination_reason") == FORGOTTEN
 
     def make_lost_reply(self, question: Question, language: str) -> Fields:

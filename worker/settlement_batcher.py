@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 
 from broker.errors import BrokerUnavailableError
-from broker.port import Broker, ConsumerDemand, Delivery, Forward, LocalConsumer, Settlement
+from broker.ports import LocalConsumer, Settler
+from broker.values import ConsumerDemand, Delivery, Forward, Settlement
 
 LANES = 2
 """Batches that travel at once: while Redis works on one, this process makes the next."""
@@ -30,7 +31,7 @@ class SettlementBatcher:
 
     def __init__(
         self,
-        broker: Broker,
+        broker: Settler,
         *,
         takers: Callable[[], Sequence[LocalConsumer]] = nobody,
         batch: int = BATCH,

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pydantic import BaseModel
 
 from agents.agent import Agent
-from broker.port import Delivery, Settlement
+from broker.values import Delivery, Settlement
 from envelope.envelope import Envelope
 from envelope.outcome import GaveUp, HopOutcome
 from envelope.role import Role

@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 
-from broker.port import Accepted, Duplicate
+from broker.values import Accepted, Duplicate
 from gateway.desk import Desk, Message
 from gateway.errors import BusyError, StoppingError
 

@@ -13,7 +13,7 @@ from fastapi import APIRouter, Depends, Path, Request, Response
 from starlette.responses import JSONResponse, StreamingResponse
 
 from broker.errors import BrokerUnavailableError
-from broker.port import Duplicate, Fields
+from broker.values import Duplicate, Fields
 from envelope.conversation import Pause
 from envelope.outcome import Outcome
 from envelope.question import Question
@@ -188,7 +188,7 @@ class Completions:
             "annotations": annotations_of(answer),
         }
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
-        usage = usage_of(await self._door.broker.journal(asked.question))
+        usage = usage_of(await self._door.replies.read_journal(asked.question))
         return JSONResponse(
             {
                 **asked.head,
@@ -236,7 +236,7 @@ class Completions:
         lines.append(_chunk(asked, last, finish_reason="stop", **extensions_of(answer)))
         wanted = asked.request.stream_options
         if wanted is not None and wanted.include_usage:
-            usage = usage_of(await self._door.broker.journal(asked.question)).model_dump()
+            usage = usage_of(await self._door.replies.read_journal(asked.question)).model_dump()
             lines.append(_line({**asked.head, "object": CHUNK, "choices": [], "usage": usage}))
         return [*lines, "data: [DONE]\n\n"]
 

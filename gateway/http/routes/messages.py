@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from starlette.responses import JSONResponse
 
 from broker.errors import BrokerUnavailableError
-from broker.port import Duplicate, Fields
+from broker.values import Duplicate, Fields
 from envelope.question import Question
 from gateway.answer import STOPPED, Answer
 from gateway.api_keys import Scope
@@ -165,12 +165,12 @@ class Messages:
     async def _cancel(self, place: ConversationAccess, message_id: str, language: str) -> Response:
         question = place.question(message_id)
         if Scope.READ not in place.caller.scopes:
-            journal = await self._door.broker.journal(question)
+            journal = await self._door.replies.read_journal(question)
             if not journal or not may_follow(place.caller, journal[0]):
                 raise unknown("message")
-        if await self._door.broker.cancel(question, reason=STOPPED):
+        if await place.desk.cancel(question, reason=STOPPED):
             log.info("message_stopped", message_id=message_id)
-        reply = await self._door.broker.reply(question)
+        reply = await self._door.replies.read_reply(question)
         if reply is None:
             raise unknown("message")
         return _make_response(place.shows(reply, language), message_id)
@@ -180,7 +180,7 @@ class Messages:
     ) -> Response:
         after = place_of(last_event_id) if last_event_id else EventCursor()
         question = place.question(message_id)
-        journal = await self._door.broker.journal(question)
+        journal = await self._door.replies.read_journal(question)
         if not journal or not may_follow(place.caller, journal[0]):
             raise unknown("message")
         if after.is_past(journal[-1].id):
@@ -255,7 +255,7 @@ async def check_same(
     Whoever may not follow that message is refused alike, and so learns nothing of its text. A
     message of which no key is known was accepted before keys were noted; it may be sent again.
     """
-    journal = await door.broker.journal(question)
+    journal = await door.replies.read_journal(question)
     if not journal:
         raise InvalidRequestError(
             "this message was forgotten: send it under another id",
