@@ -4,7 +4,8 @@ import asyncio
 import math
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import structlog
@@ -57,6 +58,19 @@ class Message:
     not_before_seconds: float = 0.0
     history: tuple[Turn, ...] | None = None
     pause: Pause | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SubmittedQuestion:
+    """A question that was just submitted; its reply is expected here since before that."""
+
+    question: Question
+    language: str
+    result: Accepted | Duplicate
+    subscription: ReplySubscription
+
+
+Submit = Callable[[], Awaitable[Accepted | Duplicate]]
 
 
 class Desk:
@@ -135,10 +149,8 @@ class Desk:
         return bool(await self._replies.read_journal(self.question(message)))
 
     async def submit(self, message: Message) -> Accepted | Duplicate:
-        """Hand a message in; raises `MessageError` or `BusyError`."""
-        return await self._submit(self.question(message), message)
-
-    async def _submit(self, question: Question, message: Message) -> Accepted | Duplicate:
+        """Submit a message; raises `MessageError` or `BusyError`. Every channel submits so."""
+        question = self.question(message)
         payload = _payload(message)
         envelope = self._envelope(question, payload)
         result = await self._producer.submit(
@@ -204,16 +216,36 @@ class Desk:
 
     async def ask(self, message: Message) -> Fields:
         """Submit and wait: return the one reply of this message."""
+        async with self.submitting(message) as submitted:
+            return await self.await_reply(submitted)
+
+    @asynccontextmanager
+    async def submitting(
+        self, message: Message, submit: Submit | None = None
+    ) -> AsyncIterator[SubmittedQuestion]:
+        """Submit a message whose reply is awaited inside, which then needs no read.
+
+        `submit` submits it where the channel has a queue; it calls this desk's `submit`.
+        """
         question = self.question(message)
-        async with self._replies.subscribe(question) as expected:
-            result = await self._submit(question, message)
-            if isinstance(result, Duplicate) and result.reply is not None:
-                return result.reply
-            # What was submitted before may have ended before anybody here expected it.
-            reply = await self._first_look(expected) if isinstance(result, Accepted) else None
-        if reply is not None and not _is_lost(reply):
-            return reply
-        return await self.outcome(question, language=message.language)
+        async with self._replies.subscribe(question) as subscription:
+            result = await (self.submit(message) if submit is None else submit())
+            yield SubmittedQuestion(question, message.language, result, subscription)
+
+    async def await_reply(
+        self, submitted: SubmittedQuestion, *, stopping: asyncio.Event | None = None
+    ) -> Fields:
+        """Return the one reply of a question that was just submitted; raises as `outcome` does."""
+        result = submitted.result
+        if isinstance(result, Duplicate) and result.reply is not None:
+            return result.reply
+        # What was submitted before may have ended before anybody here expected it.
+        if isinstance(result, Accepted):
+            reply = await self._await_first(submitted.subscription)
+            if reply is not None and not _is_lost(reply):
+                return reply
+        question, language = submitted.question, submitted.language
+        return await self.outcome(question, language=language, stopping=stopping)
 
     async def outcome(
         self, question: Question, *, language: str = "en", stopping: asyncio.Event | None = None
@@ -239,9 +271,9 @@ class Desk:
                 return reply if not _is_lost(reply) else self.make_lost_reply(question, language)
         return self.last_resort(question, language)
 
-    async def _first_look(self, expected: ReplySubscription) -> Fields | None:
+    async def _await_first(self, subscription: ReplySubscription) -> Fields | None:
         try:
-            return await expected.await_reply(block_seconds=LOOK_SECONDS)
+            return await subscription.await_reply(block_seconds=LOOK_SECONDS)
         except BrokerUnavailableError as error:
             # It was accepted: whoever looks again hears of it when Redis is back.
             self._outage.record_failure("read_outcome", error)

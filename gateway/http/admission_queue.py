@@ -155,7 +155,7 @@ class AdmissionQueue:
 
         What was accepted before has its place already: it is told so at once.
         """
-        queue = self._queues.get(desk.filling(message))
+        queue = self._queues.get(desk.filling(message)) if self._queues else None
         if queue is not None and not await desk.knows(message):
             raise queue.busy
         return await self._submit_in_turn(desk, message)
