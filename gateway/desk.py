@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 
 import structlog
 from pydantic import JsonValue
@@ -32,6 +33,8 @@ LOOK_SECONDS = 2.0
 """How often somebody who waits for an outcome looks up."""
 AWAY_SECONDS = 0.5
 """How long a door waits before it asks a Redis again that did not answer."""
+NAMES = 1024
+"""Checked names of questions that are kept: one request names its question several times."""
 GRACE_SECONDS = 5.0
 """How much longer than its deadline a door waits for an outcome."""
 
@@ -127,16 +130,8 @@ class Desk:
 
         The channel is part of a conversation's name: no other channel reaches it.
         """
-        what = "conversation id"
-        try:
-            qualified = qualify_conversation(self._channel, check_name(conversation_id, what))
-        except ValueError as error:
-            raise MessageError(str(error)) from error
-        return Question(
-            tenant=self._tenant,
-            assistant=self._assistant,
-            conversation_id=check_name(qualified, what),
-            message_id=check_name(message_id, "message id"),
+        return _name_question(
+            self._tenant, self._assistant, self._channel, conversation_id, message_id
         )
 
     def filling(self, message: Message) -> tuple[str, int]:
@@ -342,6 +337,23 @@ class Desk:
             "conversation_id": question.conversation_id,
             "message_id": question.message_id,
         }
+
+
+@lru_cache(NAMES)
+def _name_question(
+    tenant: str, assistant: str, channel: str, conversation_id: str, message_id: str
+) -> Question:
+    what = "conversation id"
+    try:
+        qualified = qualify_conversation(channel, check_name(conversation_id, what))
+    except ValueError as error:
+        raise MessageError(str(error)) from error
+    return Question(
+        tenant=tenant,
+        assistant=assistant,
+        conversation_id=check_name(qualified, what),
+        message_id=check_name(message_id, "message id"),
+    )
 
 
 def _trace_parent() -> str:
