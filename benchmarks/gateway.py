@@ -162,8 +162,8 @@ async def doubled_in_journals(url: str, told: Sequence[ResumedAnswer]) -> int:
     broker = RedisBroker(connect(url))
     wrong = 0
     for one in told:
-        found = await broker.find(one.message_id)
-        journals = [await broker.journal(question) for question in found]
+        found = await broker.admin.find_questions(one.message_id)
+        journals = [await broker.replies.read_journal(question) for question in found]
         ends = [entry for journal in journals for entry in journal if entry.kind == "finished"]
         wrong += len(ends) != 1
     await broker.close()
@@ -198,7 +198,8 @@ async def latency(url: str, port: int, turns: int) -> None:
     """Ask the same over the broker and over HTTP, in turns; print what HTTP adds."""
     broker = RedisBroker(connect(url))
     desk = Desk(
-        broker,
+        broker.producer,
+        broker.replies,
         tenant="default",
         assistant="default",
         channel="bench",

@@ -46,7 +46,7 @@ async def recorded(folder: Path) -> Fields:
         reply = await door.ask(last)
         if reply["outcome"] != "answered":
             raise SystemExit(f"expected an answer, found {reply}")
-        journal = await post.broker.journal(door.question(last))
+        journal = await post.broker.replies.read_journal(door.question(last))
     return {
         "text": last.text,
         "history": [turn.model_dump(mode="json") for turn in before.history],

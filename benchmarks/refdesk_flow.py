@@ -5,7 +5,8 @@ from typing import Any
 
 from agents.agent import Agent
 from broker.maintenance.lease_renewer import LeaseRenewal
-from broker.port import Broker
+from broker.ports import Broker
+from broker.redis_broker import RedisBroker
 from manager.flow import ASSISTANT, Flow
 from manager.machine import Limits
 from manager.manager import Manager
@@ -28,7 +29,7 @@ class NoTexts:
 
 def process(
     broker: Broker,
-    own: Callable[[], Broker],
+    own: Callable[[], RedisBroker],
     memory: Memory,
     agents: Sequence[Agent[Any, Any]],
     *,

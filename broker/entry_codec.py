@@ -9,7 +9,7 @@ from pydantic_core import from_json
 from broker.encodable import LONG_FRAME, BaseFrame
 from broker.journal_events import JOURNAL_SCHEMA_VERSION, SCHEMA_VERSION_FIELD, upgrade_event
 from broker.keys import question_of
-from broker.port import (
+from broker.values import (
     Accepted,
     Bury,
     Busy,

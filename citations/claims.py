@@ -188,6 +188,9 @@ def _make_units(kind: UnitKind, lines: Sequence[str], block: int) -> list[Unit]:
 
 
 def _numbers(cite: str) -> list[int]:
+    inner = cite.strip()[1:-1]
+    if inner.isascii() and inner.isdigit():
+        return [_number(inner)]  # nearly every citation
     found: list[int] = []
     ones = (one.split("](")[0].split("\u2020")[0] for one in _ONE.findall(cite))
     for first, last in (pair for one in ones for pair in _NUMBERS.findall(one)):

@@ -10,7 +10,7 @@ from typing import Literal
 import structlog
 from pydantic import BaseModel, Field, JsonValue
 
-from broker.port import Fields
+from broker.values import Fields
 from citations.addresses import page_of
 from citations.links import Allowed, LinkedPage, allow, clean_text, keep_links, plain_line
 from envelope.outcome import Outcome

@@ -1,6 +1,7 @@
 """Erases a conversation wherever the desk keeps something of it; every channel does it so."""
 
-from broker.erasure import Erased, Eraser
+from broker.ports import Eraser
+from broker.values import Erased
 from envelope.question import Question
 from gateway.port import Conversations
 

@@ -4,24 +4,18 @@ import asyncio
 import math
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 
 import structlog
 from pydantic import JsonValue
 
 from broker.errors import BrokerUnavailableError
-from broker.port import (
-    Accepted,
-    Broker,
-    Busy,
-    Duplicate,
-    Expected,
-    Fields,
-    JournalEntry,
-    Submission,
-)
+from broker.ports import Producer, ReplyReader, ReplySubscription
 from broker.transport.outage import Outage
+from broker.values import Accepted, Busy, Duplicate, Fields, JournalEntry, Submission
 from envelope.conversation import Pause, Turn
 from envelope.encoding import escape_surrogates
 from envelope.envelope import Envelope
@@ -39,6 +33,8 @@ LOOK_SECONDS = 2.0
 """How often somebody who waits for an outcome looks up."""
 AWAY_SECONDS = 0.5
 """How long a door waits before it asks a Redis again that did not answer."""
+NAMES = 1024
+"""Checked names of questions that are kept: one request names its question several times."""
 GRACE_SECONDS = 5.0
 """How much longer than its deadline a door waits for an outcome."""
 
@@ -67,6 +63,19 @@ class Message:
     pause: Pause | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class SubmittedQuestion:
+    """A question that was just submitted; its reply is expected here since before that."""
+
+    question: Question
+    language: str
+    result: Accepted | Duplicate
+    subscription: ReplySubscription
+
+
+Submit = Callable[[], Awaitable[Accepted | Duplicate]]
+
+
 class Desk:
     """Submits messages for one tenant and assistant, and waits for their outcomes.
 
@@ -75,7 +84,8 @@ class Desk:
 
     def __init__(
         self,
-        broker: Broker,
+        producer: Producer,
+        replies: ReplyReader,
         *,
         tenant: str,
         assistant: str,
@@ -86,7 +96,8 @@ class Desk:
         grace_seconds: float = GRACE_SECONDS,
         keep_seconds: float | None = None,
     ) -> None:
-        self._broker = broker
+        self._producer = producer
+        self._replies = replies
         self._tenant = tenant
         self._assistant = assistant
         self._channel = channel
@@ -119,35 +130,25 @@ class Desk:
 
         The channel is part of a conversation's name: no other channel reaches it.
         """
-        what = "conversation id"
-        try:
-            qualified = qualify_conversation(self._channel, check_name(conversation_id, what))
-        except ValueError as error:
-            raise MessageError(str(error)) from error
-        return Question(
-            tenant=self._tenant,
-            assistant=self._assistant,
-            conversation_id=check_name(qualified, what),
-            message_id=check_name(message_id, "message id"),
+        return _name_question(
+            self._tenant, self._assistant, self._channel, conversation_id, message_id
         )
 
     def filling(self, message: Message) -> tuple[str, int]:
         """Return what may be full for a message: the tenant's share, and the shard."""
         conversation = self.question(message).conversation
-        return self._tenant, shard_of(conversation, self._broker.shards)
+        return self._tenant, shard_of(conversation, self._producer.shards)
 
     async def knows(self, message: Message) -> bool:
         """Whether a message was accepted before."""
-        return bool(await self._broker.journal(self.question(message)))
+        return bool(await self._replies.read_journal(self.question(message)))
 
     async def submit(self, message: Message) -> Accepted | Duplicate:
-        """Hand a message in; raises `MessageError` or `BusyError`."""
-        return await self._submit(self.question(message), message)
-
-    async def _submit(self, question: Question, message: Message) -> Accepted | Duplicate:
+        """Submit a message; raises `MessageError` or `BusyError`. Every channel submits so."""
+        question = self.question(message)
         payload = _payload(message)
         envelope = self._envelope(question, payload)
-        result = await self._broker.submit(
+        result = await self._producer.submit(
             Submission(
                 question=question,
                 frame=envelope.encode(),
@@ -170,6 +171,13 @@ class Desk:
             )
         return result
 
+    async def cancel(self, question: Question, *, reason: str | None = None) -> bool:
+        """End a message as superseded; False when it has its outcome already.
+
+        A `reason` is the reply's `termination_reason`.
+        """
+        return await self._producer.cancel(question, reason=reason)
+
     async def follow(self, question: Question, *, after: str = "0") -> AsyncIterator[JournalEntry]:
         """Yield what happens to a question until its finished entry, which comes last."""
         async for entries in self.watch(question, after=after):
@@ -187,7 +195,7 @@ class Desk:
         waited_until = time.monotonic() + self._patience_seconds
         while time.monotonic() < waited_until:
             try:
-                entries = await self._broker.journal(
+                entries = await self._replies.read_journal(
                     question, after=last, block_seconds=BLOCK_SECONDS
                 )
             except BrokerUnavailableError as error:
@@ -203,16 +211,36 @@ class Desk:
 
     async def ask(self, message: Message) -> Fields:
         """Submit and wait: return the one reply of this message."""
+        async with self.submitting(message) as submitted:
+            return await self.await_reply(submitted)
+
+    @asynccontextmanager
+    async def submitting(
+        self, message: Message, submit: Submit | None = None
+    ) -> AsyncIterator[SubmittedQuestion]:
+        """Submit a message whose reply is awaited inside, which then needs no read.
+
+        `submit` submits it where the channel has a queue; it calls this desk's `submit`.
+        """
         question = self.question(message)
-        async with self._broker.subscribe(question) as expected:
-            result = await self._submit(question, message)
-            if isinstance(result, Duplicate) and result.reply is not None:
-                return result.reply
-            # What was submitted before may have ended before anybody here expected it.
-            reply = await self._first_look(expected) if isinstance(result, Accepted) else None
-        if reply is not None and not _is_lost(reply):
-            return reply
-        return await self.outcome(question, language=message.language)
+        async with self._replies.subscribe(question) as subscription:
+            result = await (self.submit(message) if submit is None else submit())
+            yield SubmittedQuestion(question, message.language, result, subscription)
+
+    async def await_reply(
+        self, submitted: SubmittedQuestion, *, stopping: asyncio.Event | None = None
+    ) -> Fields:
+        """Return the one reply of a question that was just submitted; raises as `outcome` does."""
+        result = submitted.result
+        if isinstance(result, Duplicate) and result.reply is not None:
+            return result.reply
+        # What was submitted before may have ended before anybody here expected it.
+        if isinstance(result, Accepted):
+            reply = await self._await_first(submitted.subscription)
+            if reply is not None and not _is_lost(reply):
+                return reply
+        question, language = submitted.question, submitted.language
+        return await self.outcome(question, language=language, stopping=stopping)
 
     async def outcome(
         self, question: Question, *, language: str = "en", stopping: asyncio.Event | None = None
@@ -227,7 +255,7 @@ class Desk:
             if stopping is not None and stopping.is_set():
                 raise StoppingError("this process stops: send the message again under the same id")
             try:
-                reply = await self._broker.outcome(
+                reply = await self._replies.await_reply(
                     question, block_seconds=min(seconds, LOOK_SECONDS)
                 )
             except BrokerUnavailableError as error:
@@ -238,9 +266,9 @@ class Desk:
                 return reply if not _is_lost(reply) else self.make_lost_reply(question, language)
         return self.last_resort(question, language)
 
-    async def _first_look(self, expected: Expected) -> Fields | None:
+    async def _await_first(self, subscription: ReplySubscription) -> Fields | None:
         try:
-            return await expected.outcome(block_seconds=LOOK_SECONDS)
+            return await subscription.await_reply(block_seconds=LOOK_SECONDS)
         except BrokerUnavailableError as error:
             # It was accepted: whoever looks again hears of it when Redis is back.
             self._outage.record_failure("read_outcome", error)
@@ -256,7 +284,7 @@ class Desk:
     async def _end_of_lost(self, question: Question) -> Sequence[JournalEntry]:
         """Return the end of a question that Redis has lost, which stands in no journal."""
         try:
-            reply = await self._broker.outcome(question, block_seconds=0)
+            reply = await self._replies.await_reply(question, block_seconds=0)
         except BrokerUnavailableError:
             return ()
         if reply is None or not _is_lost(reply):
@@ -285,7 +313,7 @@ class Desk:
 
     async def forgotten(self, question: Question) -> bool:
         """Whether a message that was accepted was forgotten: nothing more comes of it."""
-        reply = await self._broker.outcome(question, block_seconds=0)
+        reply = await self._replies.await_reply(question, block_seconds=0)
         return reply is not None and reply.get("termination_reason") == FORGOTTEN
 
     def make_lost_reply(self, question: Question, language: str) -> Fields:
@@ -309,6 +337,23 @@ class Desk:
             "conversation_id": question.conversation_id,
             "message_id": question.message_id,
         }
+
+
+@lru_cache(NAMES)
+def _name_question(
+    tenant: str, assistant: str, channel: str, conversation_id: str, message_id: str
+) -> Question:
+    what = "conversation id"
+    try:
+        qualified = qualify_conversation(channel, check_name(conversation_id, what))
+    except ValueError as error:
+        raise MessageError(str(error)) from error
+    return Question(
+        tenant=tenant,
+        assistant=assistant,
+        conversation_id=check_name(qualified, what),
+        message_id=check_name(message_id, "message id"),
+    )
 
 
 def _trace_parent() -> str:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from broker.port import Fields, JournalEntry
+from broker.values import Fields, JournalEntry
 from envelope.question import Question
 from gateway.answer import Answer, Shows
 from gateway.errors import MessageError

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from urllib.parse import quote
 
-from broker.port import Fields
+from broker.values import Fields
 from citations.addresses import page_of
 
 Opens = Callable[[Fields], str | None]

@@ -55,8 +55,8 @@ def assess(features: Mapping[str, float]) -> Assessment:
 
 
 def _answer_or_ask(features: Mapping[str, float]) -> tuple[float, float]:
-    answer = _BIAS[0] + _sum((features.get(name, 0.0), pair[0]) for name, pair in _ASKED.items())
-    ask = _BIAS[1] + _sum((features.get(name, 0.0), pair[1]) for name, pair in _ASKED.items())
+    answer = _BIAS[0] + _sum([(features.get(name, 0.0), pair[0]) for name, pair in _ASKED.items()])
+    ask = _BIAS[1] + _sum([(features.get(name, 0.0), pair[1]) for name, pair in _ASKED.items()])
     highest = max(answer, ask, 0.0)
     shares = [math.exp(value - highest) for value in (answer, ask, 0.0)]
     return shares[0] / sum(shares), shares[1] / sum(shares)
@@ -64,10 +64,10 @@ def _answer_or_ask(features: Mapping[str, float]) -> tuple[float, float]:
 
 def _coverage(features: Mapping[str, float]) -> float:
     value = _COVERAGE_BIAS + _sum(
-        (features.get(name, 0.0), weight) for name, weight in _COVERED.items()
+        [(features.get(name, 0.0), weight) for name, weight in _COVERED.items()]
     )
     return 1 / (1 + math.exp(-max(min(value, 50.0), -50.0)))
 
 
 def _sum(terms: Iterable[tuple[float, float]]) -> float:
-    return sum(value * weight for value, weight in terms)
+    return sum([value * weight for value, weight in terms])

@@ -7,8 +7,8 @@ from pydantic import JsonValue
 
 from broker.journal_events import EncodedEvent, JournalEvent
 from broker.keys import stream_key
-from broker.port import Delivery, Fields, Finish, Forward, Settlement
-from broker.port import FrameSend as BrokerSend
+from broker.values import Delivery, Fields, Finish, Forward, Settlement
+from broker.values import FrameSend as BrokerSend
 from envelope.conversation import ClarificationReason
 from envelope.encoding import to_json
 from envelope.envelope import Envelope, decode

@@ -13,7 +13,7 @@ from pydantic import BaseModel, JsonValue, ValidationError
 from agents.agent import Agent
 from broker.journal_events import EncodedEvent, JournalEvent
 from broker.keys import stream_key
-from broker.port import Delivery, Fields, FrameSend, Retry, Settlement
+from broker.values import Delivery, Fields, FrameSend, Retry, Settlement
 from envelope.encoding import brief, to_json
 from envelope.envelope import Envelope, Hop, decode
 from envelope.errors import ContractError, DecodeError

@@ -13,7 +13,7 @@ from contextvars import copy_context
 from dataclasses import dataclass, field
 from typing import Any
 
-from broker.port import Delivery, LeaseLost
+from broker.values import Delivery, LeaseLost
 from worker.port import LeaseKeeper
 
 Key = tuple[str, int, str, int]

@@ -12,7 +12,7 @@ from typing import Protocol
 import structlog
 
 from broker.journal_events import JournalEvent
-from broker.port import Delivery, Finish, Forward, FrameSend, JournalEntry, Settlement
+from broker.values import Delivery, Finish, Forward, FrameSend, JournalEntry, Settlement
 from envelope.encoding import brief
 from envelope.envelope import Envelope
 from envelope.role import Role

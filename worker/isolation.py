@@ -25,8 +25,8 @@ import structlog
 
 from broker.errors import BrokerUnavailableError
 from broker.journal_events import JournalEvent
-from broker.port import Bury, Death, Delivery, Forward, FrameSend, Settlement
 from broker.settle.batch import STARTS
+from broker.values import Bury, Death, Delivery, Forward, FrameSend, Settlement
 from envelope.envelope import Envelope, decode
 from envelope.memory_read import MemoryRead
 from envelope.question import Question

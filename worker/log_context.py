@@ -4,7 +4,7 @@ from contextvars import ContextVar
 
 from structlog.typing import EventDict, WrappedLogger
 
-from broker.port import Delivery
+from broker.values import Delivery
 
 PRESENT: ContextVar[Delivery | None] = ContextVar("present_delivery", default=None)
 """Set once in the task of each delivery; cheaper than binding each of its names."""

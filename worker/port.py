@@ -2,7 +2,7 @@
 
 from typing import Protocol, runtime_checkable
 
-from broker.port import Delivery, Settlement
+from broker.values import Delivery, Settlement
 from envelope.envelope import Envelope
 from envelope.memory_read import MemoryRead
 from envelope.question import Question

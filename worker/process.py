@@ -10,9 +10,10 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
-from broker.port import Broker, LeaseLost
+from broker.ports import Broker
 from broker.settle.pipeline import SettlementPipeline
 from broker.transport.outage import Outage
+from broker.values import LeaseLost
 from worker.port import Handler, LeaseKeeper, WorkerMeter
 from worker.shutdown import GRACE_SECONDS, drain, end, leave
 from worker.worker import Worker
@@ -67,7 +68,8 @@ class WorkerProcess:
         outage = Outage()
         self.workers = [
             Worker(
-                broker,
+                broker.consumer,
+                broker.replies,
                 member.handler,
                 consumer=f"{self.consumer}-{instance}",
                 slots=member.slots,
@@ -100,14 +102,14 @@ class WorkerProcess:
                 tasks.create_task(self._settler.run())
                 timers = [tasks.create_task(worker.take(tasks)) for worker in self.workers]
                 try:
-                    with self._broker.local_consumers(self.workers):
+                    with self._broker.producer.local_consumers(self.workers):
                         yield
                 finally:
                     await end(timers)
                     await drain(self.workers, grace_seconds=self._grace_seconds)
                     self._settler.stop()
         finally:
-            await leave(self._broker, self.workers)
+            await leave(self._broker.consumer, self.workers)
 
     def _cancel_lost(self, lost: LeaseLost) -> None:
         for worker in self.workers:

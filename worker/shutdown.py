@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import structlog
 
 from broker.errors import BrokerUnavailableError
-from broker.port import Broker
+from broker.ports import Consumer
 from worker.worker import Worker
 
 GRACE_SECONDS = 25.0
@@ -55,11 +55,11 @@ async def end(timers: Collection["asyncio.Task[None]"]) -> None:
         _, timers = await asyncio.wait(timers, timeout=CANCEL_AGAIN_SECONDS)
 
 
-async def leave(broker: Broker, workers: Sequence[Worker]) -> None:
+async def leave(consumer: Consumer, workers: Sequence[Worker]) -> None:
     """Hand back what these workers still own and remove their consumers."""
     for worker in workers:
         try:
-            await broker.leave(worker.role, worker.consumer)
+            await consumer.leave(worker.role, worker.consumer)
         except BrokerUnavailableError as error:
             # What stays behind is taken over when its lease runs out.
             log.warning("consumer_not_removed", role=worker.role, error=str(error))

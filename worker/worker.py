@@ -11,19 +11,10 @@ from typing import NoReturn
 import structlog
 
 from broker.errors import BrokerUnavailableError
-from broker.port import (
-    Broker,
-    Bury,
-    Delivery,
-    Finish,
-    Forward,
-    FrameSend,
-    LeaseLost,
-    Retry,
-    Settlement,
-)
+from broker.ports import Consumer, ReplyReader
 from broker.settle.pipeline import SettlementPipeline
 from broker.transport.outage import Outage
+from broker.values import Bury, Delivery, Finish, Forward, FrameSend, LeaseLost, Retry, Settlement
 from envelope.encoding import brief
 from envelope.envelope import Envelope, Hop, decode
 from envelope.errors import DecodeError
@@ -54,7 +45,8 @@ class Worker:
 
     def __init__(
         self,
-        broker: Broker,
+        entries: Consumer,
+        replies: ReplyReader,
         handler: Handler,
         *,
         consumer: str,
@@ -68,7 +60,8 @@ class Worker:
     ) -> None:
         self.role = handler.role.value
         self.runs = Executor(self._work, slots=slots, leases=leases)
-        self._broker = broker
+        self._entries = entries
+        self._replies = replies
         self._handler = handler
         self._reads_along = handler if isinstance(handler, PrefetchesMemory) else None
         self.consumer = consumer
@@ -114,7 +107,7 @@ class Worker:
             await self.runs.free()
             try:
                 await self._recover()
-                taken = await self._broker.take(
+                taken = await self._entries.take(
                     self.role,
                     self.consumer,
                     slots=max(1, self.runs.free_slots),
@@ -135,7 +128,7 @@ class Worker:
         if troubles == self._recovered:
             return
         known = [(shard, entry_id) for _, shard, entry_id, _ in self.runs.by_key]
-        if await self._broker.recover(self.role, self.consumer, known):
+        if await self._entries.recover(self.role, self.consumer, known):
             self._recovered = troubles
 
     def cancel_lost(self, lost: LeaseLost) -> None:
@@ -217,7 +210,7 @@ class Worker:
 
     async def _has_ended(self, delivery: Delivery) -> bool:
         """Return whether the question of a repeated start has ended: a run would be useless."""
-        return await self._broker.outcome(delivery.question, block_seconds=0.0) is not None
+        return await self._replies.await_reply(delivery.question, block_seconds=0.0) is not None
 
     def _sendable(self, settlement: Settlement) -> Settlement:
         """Return a burial in place of a settlement for a role that no worker reads."""

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from benchmarks.endurance.results import share_below
-from broker.port import Accepted
 from broker.redis_broker import RedisBroker
+from broker.values import Accepted
 from gateway.desk import Desk, Message
 from gateway.errors import BusyError
 
@@ -21,7 +21,8 @@ TEXT = "How do I configure routing rules?"
 def desk_of(broker: RedisBroker, tenant: str, deadline_seconds: float = DEADLINE_SECONDS) -> Desk:
     """Return the desk of a tenant."""
     return Desk(
-        broker,
+        broker.producer,
+        broker.replies,
         tenant=tenant,
         assistant="endurance",
         channel="endurance",
@@ -102,7 +103,7 @@ class Askers:
             return
         if not isinstance(told, Accepted):
             raise SystemExit(f"expected a new question to be accepted, found {told}")
-        reply = await self._broker.outcome(
+        reply = await self._broker.replies.await_reply(
             desk.question(message), block_seconds=DEADLINE_SECONDS + PATIENCE_SECONDS
         )
         ended = time.perf_counter()

@@ -140,7 +140,7 @@ async def _answered(
             text = LONG_TEXT if number % 2 else TEXT
             message = Message(text, f"talk-{number}", f"message-{number}")
             await desk.submit(message)
-            reply = await broker.outcome(desk.question(message), block_seconds=patience)
+            reply = await broker.replies.await_reply(desk.question(message), block_seconds=patience)
             progress.outcomes[str(reply["outcome"]) if reply is not None else "none"] += 1
             await progress.count()
 

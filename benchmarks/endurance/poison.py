@@ -8,9 +8,9 @@ from benchmarks.endurance.results import Check, RunResult
 from benchmarks.endurance.rolling import CAPACITY, LEASE_SECONDS, LOAD, TIGHT, WAITS, WORKERS
 from benchmarks.endurance.worker_fleet import POISON, WorkerFleet, Workers
 from benchmarks.server import private_redis
-from broker.port import DeadLetter
 from broker.redis_broker import RedisBroker
 from broker.settle.batch import STARTS
+from broker.values import DeadLetter
 from gateway.desk import Message
 
 MOVED = 1.1
@@ -60,7 +60,7 @@ async def run(wanted: Poison) -> RunResult:
                 done.set()
             letters = [
                 letter
-                for letter in await broker.dead_letters(limit=1000)
+                for letter in await broker.admin.list_dead_letters(limit=1000)
                 if letter.reason == "poison"
             ]
         finally:

@@ -72,7 +72,7 @@ async def _steps(broker: RedisBroker, numbers: range) -> Counter[str]:
     found: Counter[str] = Counter()
     for number in numbers:
         question = desk.question(Message("-", f"talk-{number}", f"message-{number}"))
-        found.update(entry.kind for entry in await broker.journal(question))
+        found.update(entry.kind for entry in await broker.replies.read_journal(question))
     return found
 
 

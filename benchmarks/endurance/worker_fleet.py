@@ -17,10 +17,10 @@ from agents.agent import Agent
 from benchmarks.idle_agents import WRITES, IdleAgent, Reads
 from benchmarks.refdesk_flow import NoTexts
 from broker.maintenance.lease_renewer import LeaseRenewal
-from broker.port import Delivery, Settlement
 from broker.redis_broker import RedisBroker
 from broker.settle.admission import NO_PACE, AdmissionPolicy
 from broker.transport.connect import connect
+from broker.values import Delivery, Settlement
 from envelope.envelope import Envelope
 from envelope.outcome import HopOutcome
 from envelope.role import Role

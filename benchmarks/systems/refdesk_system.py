@@ -7,9 +7,9 @@ from dataclasses import replace
 from benchmarks.idle_agents import idle_agents
 from benchmarks.refdesk_flow import process
 from benchmarks.systems.port import Ask, Setting, Watch
-from broker.port import Delivery, Settlement
 from broker.redis_broker import RedisBroker
 from broker.transport.connect import connect
+from broker.values import Delivery, Settlement
 from envelope.conversation import Turn
 from envelope.envelope import Envelope
 from envelope.memory_read import MemoryFound, MemoryRead
@@ -102,7 +102,8 @@ async def harness(setting: Setting, watch: Watch) -> AsyncIterator[Ask]:
 def _asking(door: RedisBroker, text: str, watch: Watch) -> Ask:
     """Return how the desk is asked: it waits for the reply that Redis keeps."""
     desk = Desk(
-        door,
+        door.producer,
+        door.replies,
         tenant="bench",
         assistant="bench",
         channel="bench",

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 from broker.context import BrokerContext
 from broker.entry_codec import FrameDelta, Malformed, Read
-from broker.port import Delivery
 from broker.transport.connect import reachable
 from broker.transport.scripts import DISCARD
+from broker.values import Delivery
 from envelope.envelope import apply_delta
 
 

@@ -10,8 +10,8 @@ from broker.context import BrokerContext
 from broker.entry_codec import Entry, Known, delivery_of, read_prefetched
 from broker.errors import BrokerUnavailableError
 from broker.keys import stream_key
-from broker.port import ConsumerDemand, Delivery, LeaseLost, Settlement
 from broker.transport.scripts import LEAVE, RECOVER, RENEW, RETURN, Argument
+from broker.values import ConsumerDemand, Delivery, LeaseLost, Settlement
 
 ON_THE_WAY_MS = 100
 """What was delivered so lately may be in an answer that is about to arrive."""

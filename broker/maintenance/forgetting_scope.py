@@ -5,7 +5,6 @@ from typing import Any, cast
 
 from broker.context import BrokerContext
 from broker.entry_codec import fields_of
-from broker.erasure import Erased
 from broker.keys import (
     GROUP,
     QuestionKeys,
@@ -18,6 +17,7 @@ from broker.maintenance.file_rewriting import Files
 from broker.maintenance.scheduler import make_superseded_reply
 from broker.transport.connect import reachable
 from broker.transport.scripts import FORGET
+from broker.values import Erased
 from envelope.encoding import to_json
 from envelope.question import Question
 
@@ -43,7 +43,7 @@ class ConversationEraser:
         self._space = space
         self._files = files
 
-    async def forget(self, question: Question, memory: Sequence[str]) -> Erased:
+    async def forget(self, question: Question, memory: Sequence[str] = ()) -> Erased:
         """Forget a conversation, and the `memory` of it; see the port."""
         shard, names = self._space.locate(question)
         # Before anything is deleted: whoever dies in between leaves a file that is written anew.
@@ -60,6 +60,10 @@ class ConversationEraser:
         if travelling:
             erased += Erased(entries=await self._take_off(shard, travelling, min(since_ms)))
         return erased
+
+    async def rewrite_file(self) -> bool:
+        """Have the server rewrite its file if anything was erased; whether that goes on."""
+        return await self._files.look(0, at_once=True)
 
     async def mark(self, question: Question) -> None:
         """Keep that something of the question is erased now."""

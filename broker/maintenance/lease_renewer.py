@@ -16,16 +16,27 @@ import structlog
 
 from broker.consume.leases import describe_loss
 from broker.errors import BrokerUnavailableError
-from broker.maintenance.loop import AWAY_SECONDS, MaintenanceLoop
-from broker.port import Broker, Delivery, LeaseLost
+from broker.maintenance.loop import AWAY_SECONDS, Maintenance, MaintenanceLoop
+from broker.ports import Consumer
+from broker.values import Delivery, LeaseLost
 
 log = structlog.get_logger("broker")
 
 
-class MakeBroker(Protocol):
-    """Makes the thread's own broker; called inside the thread's event loop."""
+class RenewingBroker(Protocol):
+    """The parts of a broker that the thread uses."""
 
-    def __call__(self) -> Broker: ...
+    @property
+    def consumer(self) -> Consumer: ...
+
+    @property
+    def maintenance(self) -> Maintenance: ...
+
+    async def close(self) -> None: ...
+
+
+MakeBroker = Callable[[], RenewingBroker]
+"""Makes the thread's broker; called inside the thread's event loop."""
 
 
 class LeaseRenewal:
@@ -94,18 +105,20 @@ class LeaseRenewal:
         broker = self._make_broker()
         try:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._renew(broker, stop, on_lost))
-                tasks.create_task(MaintenanceLoop(broker, self._record_result).run(stop))
+                tasks.create_task(self._renew(broker.consumer, stop, on_lost))
+                tasks.create_task(
+                    MaintenanceLoop(broker.maintenance, self._record_result).run(stop)
+                )
         finally:
             await broker.close()
 
     async def _renew(
-        self, broker: Broker, stop: asyncio.Event, on_lost: Callable[[LeaseLost], None]
+        self, consumer: Consumer, stop: asyncio.Event, on_lost: Callable[[LeaseLost], None]
     ) -> None:
         while not await _wait_for_stop(stop, AWAY_SECONDS if self._away else self._pause_seconds):
             held = list(self._held.values())
             try:
-                lost = await broker.renew(held) if held else ()
+                lost = await consumer.renew(held) if held else ()
             except BrokerUnavailableError as error:
                 self._record_result(error)
                 continue

@@ -9,9 +9,13 @@ the process learn soon when their lines are dead.
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 from broker.errors import BrokerUnavailableError
-from broker.port import Broker
+from broker.maintenance.heartbeat import Heartbeats
+from broker.maintenance.orphan_rescuer import OrphanRescuer
+from broker.maintenance.scheduler import Scheduler
+from broker.maintenance.upkeep import Upkeep
 from broker.transport.connect import LONGEST_BLOCK_SECONDS
 
 AWAY_SECONDS = 0.25
@@ -25,14 +29,24 @@ TIDY_SECONDS = 1.0
 Heard = Callable[[BrokerUnavailableError | None], None]
 
 
+@dataclass(frozen=True, slots=True)
+class Maintenance:
+    """The parts that work on timers, for the whole system."""
+
+    scheduler: Scheduler
+    rescuer: OrphanRescuer
+    upkeep: Upkeep
+    heartbeats: Heartbeats
+
+
 class MaintenanceLoop:
     """Runs what is due, sweeps, and listens for alarms.
 
     `heard` is told how each call went: the error of a silent Redis, or None.
     """
 
-    def __init__(self, broker: Broker, heard: Heard) -> None:
-        self._broker = broker
+    def __init__(self, maintenance: Maintenance, heard: Heard) -> None:
+        self._maintenance = maintenance
         self._heard = heard
         self._look_at = 0.0
         self._tidy_seconds = TIDY_SECONDS
@@ -43,7 +57,7 @@ class MaintenanceLoop:
         async with asyncio.TaskGroup() as tasks:
             keeping = {
                 tasks.create_task(self._repeat(work))
-                for work in (*self._own_work, self._broker.pulse)
+                for work in (*self._own_work, self._maintenance.heartbeats.keep)
             }
             await stop.wait()
             while keeping:
@@ -69,7 +83,9 @@ class MaintenanceLoop:
                 self._heard(None)
 
     async def _listen(self) -> None:
-        seconds = await self._broker.wait_for_wakeup(block_seconds=LONGEST_BLOCK_SECONDS)
+        seconds = await self._maintenance.scheduler.wait_for_wakeup(
+            block_seconds=LONGEST_BLOCK_SECONDS
+        )
         if seconds is not None:
             self._ring(seconds)
             await asyncio.sleep(GATHER_SECONDS)
@@ -90,12 +106,12 @@ class MaintenanceLoop:
                 break
         # Set before the look: an alarm that rings during it shortens the sleep after it.
         self._look_at = float("inf")
-        seconds = await self._broker.due()
+        seconds = await self._maintenance.scheduler.send_due()
         self._look_at = min(self._look_at, time.monotonic() + max(seconds, GATHER_SECONDS / 2))
 
     async def _sweep(self) -> None:
-        await asyncio.sleep(await self._broker.sweep())
+        await asyncio.sleep(await self._maintenance.rescuer.sweep())
 
     async def _tidy(self) -> None:
         await asyncio.sleep(self._tidy_seconds)
-        self._tidy_seconds = await self._broker.tidy()
+        self._tidy_seconds = await self._maintenance.upkeep.tidy()

@@ -14,9 +14,9 @@ from broker.consume.delivery_loader import DeliveryLoader
 from broker.context import BrokerContext
 from broker.entry_codec import Read, delivery_of
 from broker.keys import shard_keys, stream_key
-from broker.port import Bury, Delivery, FrameSend, Settlement
 from broker.settle.batch import STARTS
 from broker.transport.scripts import SWEEP, Argument
+from broker.values import Bury, Delivery, FrameSend, Settlement
 
 LOOKS = 1000
 """Entries that one sweep of a shard looks at, of however many are pending."""

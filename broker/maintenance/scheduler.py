@@ -14,10 +14,10 @@ from broker.consume.blocking_read import next_entries
 from broker.context import BrokerContext
 from broker.entry_codec import Entry, fields_of, seconds_of
 from broker.keys import question_of, shard_keys
-from broker.port import Fields, Submission
 from broker.settle.batch import ScriptCall
 from broker.transport.connect import LONGEST_BLOCK_SECONDS, reachable
-from broker.transport.scripts import CANCEL, DUE, PEEK
+from broker.transport.scripts import DUE, PEEK
+from broker.values import Fields, Submission
 from envelope.encoding import to_json
 from envelope.question import Question
 
@@ -42,16 +42,16 @@ class Scheduler:
         self._alarms: dict[bytes, bytes] = {}
         self._stands_by: set[bytes] = set()
 
-    async def due(self) -> float:
+    async def send_due(self) -> float:
         """Send what is due on every shard; return seconds until it is worth looking again."""
         await self._set_cursors()
         looks = await self._space.on_shards(
-            [self._due(shard) for shard in range(self._space.shards)]
+            [self._send_due_of(shard) for shard in range(self._space.shards)]
         )
         # A shard that is away is looked at again soon.
         return min(look if isinstance(look, float) else AWAY_SECONDS for look in looks)
 
-    async def wait_for_wakeup(self, block_seconds: float) -> float | None:
+    async def wait_for_wakeup(self, *, block_seconds: float) -> float | None:
         """Wait for alarms; return seconds until the earliest thing that they tell is due."""
         await self._set_cursors()
         seconds = min(block_seconds, LONGEST_BLOCK_SECONDS)
@@ -63,18 +63,7 @@ class Scheduler:
             waits += (max(0.0, _seconds_left(entry)) + later for entry in entries)
         return min(waits) if waits else None
 
-    async def cancel(self, question: Question, *, forget: bool, reason: str | None) -> bool:
-        """End a question as superseded; see the port."""
-        shard, names = self._space.locate(question)
-        results = await self._space.result_lists(shard, [names.record])
-        call = self._space.call(shard)
-        told = {} if reason is None else {"termination_reason": reason}
-        reply = to_json({**make_superseded_reply(question), **told})
-        args = [*call.args, names.name, reply, "1" if forget else ""]
-        keys = [*call.keys, *names.closing, *results]
-        return bool(await self._space.run(CANCEL, keys, args))
-
-    async def _due(self, shard: int) -> float:
+    async def _send_due_of(self, shard: int) -> float:
         keys = shard_keys(shard)
         now, delayed, overdue, nearest, timer = await self._space.run(
             PEEK, [keys.deadlines, keys.delayed, keys.duty], [AT_ONCE]

@@ -11,7 +11,7 @@ from broker.context import BrokerContext
 from broker.entry_codec import fields_of, seconds_of
 from broker.keys import question_of, shard_keys
 from broker.maintenance.file_rewriting import Files
-from broker.replies.queries import words_of
+from broker.maintenance.queue_admin import words_of
 from broker.transport.connect import reachable
 
 LONGEST_SECONDS = 10.0

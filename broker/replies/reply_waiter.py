@@ -17,9 +17,9 @@ from broker.context import BrokerContext
 from broker.entry_codec import fields_of
 from broker.errors import BrokerUnavailableError
 from broker.keys import name_of, question_of, shard_keys
-from broker.port import Fields
-from broker.replies.queries import Views
+from broker.replies.journal_reader import JournalReader
 from broker.transport.connect import LONGEST_BLOCK_SECONDS, reachable
+from broker.values import Fields
 from envelope.question import Question
 
 AT_ONCE = 1000
@@ -43,12 +43,11 @@ def latest(mine: Waiting) -> Waiting:
     return mine
 
 
-class ReplyWaiter:
-    """Who waits here for which question."""
+class ReplyWaiter(JournalReader):
+    """Reads journals and replies, and waits for replies."""
 
-    def __init__(self, space: BrokerContext, views: Views) -> None:
-        self._space = space
-        self._views = views
+    def __init__(self, space: BrokerContext) -> None:
+        super().__init__(space)
         self._waiting: dict[str, list[Waiting]] = {}
         self._cursors: dict[bytes, bytes] = {}
         self._being_read = False
@@ -98,7 +97,7 @@ class ReplyWaiter:
             if not waiting.done():
                 waiting.set_result(reply)
 
-    async def outcome(self, question: Question, block_seconds: float) -> Fields | None:
+    async def await_reply(self, question: Question, *, block_seconds: float = 0.0) -> Fields | None:
         """Return the final reply, waiting up to `block_seconds` for it."""
         name = name_of(question)
         until = time.monotonic() + block_seconds
@@ -106,7 +105,7 @@ class ReplyWaiter:
         mine = self._enter(name)
         try:
             # After entering: what ends between these lines is either seen here or noticed.
-            reply = await self._views.end(question)
+            reply = await self.find_end(question)
         except BaseException:
             self._leave(name, mine)
             raise
@@ -142,11 +141,11 @@ class ReplyWaiter:
             return
         self._being_read = True
         try:
-            await self._read(min(until - time.monotonic(), LONGEST_BLOCK_SECONDS))
+            await self._read_notices(min(until - time.monotonic(), LONGEST_BLOCK_SECONDS))
         finally:
             self._being_read = False
 
-    async def _read(self, seconds: float) -> None:
+    async def _read_notices(self, seconds: float) -> None:
         read = await next_entries(self._space, self._cursors, seconds=seconds, count=AT_ONCE)
         ended: dict[str, None] = {}
         for _, entries in read:
@@ -176,7 +175,7 @@ class ReplyWaiter:
     async def _tell(self, names: Sequence[str]) -> None:
         if not names:
             return
-        replies = await self._views.ends([question_of(name) for name in names])
+        replies = await self.find_ends([question_of(name) for name in names])
         for name, reply in zip(names, replies, strict=True):
             for waiting in self._waiting.get(name, ()):
                 if not waiting.done() and reply is not None:
@@ -237,7 +236,7 @@ class Expectation:
         self._name = name
         self._mine = mine
 
-    async def outcome(self, *, block_seconds: float) -> Fields | None:
+    async def await_reply(self, *, block_seconds: float) -> Fields | None:
         """Return the final reply, waiting up to `block_seconds` for it; ask once."""
         until = time.monotonic() + block_seconds
         return await self._outcomes.wait_for_notice(self._name, self._mine, until)

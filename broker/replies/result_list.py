@@ -8,9 +8,9 @@ from broker.consume.group_reader import GroupReader
 from broker.context import BrokerContext
 from broker.entry_codec import Entry, fields_of, json_fields
 from broker.keys import GROUP, question_of, results_key
-from broker.port import Fields
 from broker.transport.connect import reachable
 from broker.transport.scripts import RECLAIM, RENEW, Argument
+from broker.values import Fields
 from envelope.question import Question
 
 NEVER_MS = 2**40

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from broker.entry_codec import journal_entries_of
 from broker.keys import question_keys, question_of, shard_for
-from broker.port import JournalEntry
 from broker.transport.connect import reachable
+from broker.values import JournalEntry
 from envelope.question import Question
 
 if TYPE_CHECKING:

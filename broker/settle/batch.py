@@ -9,18 +9,6 @@ from broker.encodable import LONG_FRAME, BaseFrame
 from broker.errors import UnwritableError
 from broker.journal_events import JournalEvent, note_fields
 from broker.keys import CACHED, QuestionKeys, question_keys, results_key, shard_keys, stream_key
-from broker.port import (
-    Bury,
-    ConsumerDemand,
-    Delivery,
-    Fields,
-    Finish,
-    Forward,
-    FrameSend,
-    JournalEntry,
-    Retry,
-    Settlement,
-)
 from broker.settle.layout import (
     KINDS,
     SendForm,
@@ -41,6 +29,18 @@ from broker.settle.layout import (
     pack_shard,
 )
 from broker.transport.scripts import Argument
+from broker.values import (
+    Bury,
+    ConsumerDemand,
+    Delivery,
+    Fields,
+    Finish,
+    Forward,
+    FrameSend,
+    JournalEntry,
+    Retry,
+    Settlement,
+)
 from envelope.encoding import brief, to_json, to_json_and_texts
 from envelope.memory_write import Append, Delete, Increment, MemoryWrite, SetFields
 

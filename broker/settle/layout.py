@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from inspect import signature
 from typing import Literal
 
-from broker.port import Bury, Finish, Forward, Retry
 from broker.transport.scripts import Argument
+from broker.values import Bury, Finish, Forward, Retry
 
 Packed = tuple[Argument, ...]
 PackedKeys = tuple[str, ...]

@@ -3,14 +3,8 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
-from broker.port import (
-    ConsumerDemand,
-    Delivery,
-    Forward,
-    LocalConsumer,
-    Settled,
-    Settlement,
-)
+from broker.ports import LocalConsumer
+from broker.values import ConsumerDemand, Delivery, Forward, Settled, Settlement
 
 LANES = 2
 """Batches that travel at once: while Redis works on one, this process packs the next."""

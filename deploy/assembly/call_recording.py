@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from broker.port import Fields, JournalEntry, Settlement
+from broker.values import Fields, JournalEntry, Settlement
 from envelope.encoding import escape_surrogates
 from envelope.envelope import Envelope
 from llm.call_log import record_calls

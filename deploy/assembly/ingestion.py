@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from broker.port import Broker, Delivery, Fields, Finish, Settlement, Submission
+from broker.ports import Broker
+from broker.values import Delivery, Fields, Finish, Settlement, Submission
 from config.settings import Settings
 from deploy.assembly.knowledge import Knowledge
 from deploy.assembly.languages import language_of, make_detector
@@ -85,12 +86,12 @@ async def hand_over(
         conversation_id=qualify_conversation(CHANNEL, f"{CONVERSATION}-{uuid4().hex[:12]}"),
         message_id=uuid4().hex[:12],
     )
-    await broker.submit(_submission(question, paths))
+    await broker.producer.submit(_submission(question, paths))
     began = time.monotonic()
     while time.monotonic() - began < LONGEST_SECONDS:
-        entries = await broker.journal(question, block_seconds=BLOCK_SECONDS)
+        entries = await broker.replies.read_journal(question, block_seconds=BLOCK_SECONDS)
         if any(entry.kind == "finished" for entry in entries):
-            result = _result(await broker.reply(question) or {})
+            result = _result(await broker.replies.read_reply(question) or {})
             for source, reason in result.warned:
                 report.record_warning(source, reason)
             return result

@@ -15,7 +15,7 @@ from broker.embedded.endpoint import Endpoint, run_embedded_redis
 from broker.errors import BrokerUnavailableError
 from broker.maintenance.file_rewriting import Rewriting
 from broker.maintenance.lease_renewer import InLoopRenewal, LeaseRenewal
-from broker.port import Broker
+from broker.ports import Broker, Eraser
 from broker.redis_broker import RedisBroker
 from broker.settle.admission import AdmissionPolicy
 from config.settings import Settings
@@ -78,12 +78,12 @@ async def connect_runtime(
         broker = _broker(settings, endpoint)
         stack.push_async_callback(broker.close)
         if owned and endpoint.durable:
-            stack.push_async_callback(rewrite_file, broker)
+            stack.push_async_callback(rewrite_file, broker.eraser)
         await broker.prepare((*ROLES, INGESTION))
         yield Runtime(endpoint, broker, settings)
 
 
-async def rewrite_file(broker: Broker) -> None:
+async def rewrite_file(eraser: Eraser) -> None:
     """Have the file written anew before the last one leaves, where anything was erased.
 
     Should that not succeed, the mark of it stays, and whoever starts the server next does it.
@@ -92,7 +92,7 @@ async def rewrite_file(broker: Broker) -> None:
         async with asyncio.timeout(REWRITE_SECONDS):
             going_on = True
             while going_on:
-                going_on = await broker.rewrite_file()
+                going_on = await eraser.rewrite_file()
                 await asyncio.sleep(REWRITE_LOOK_SECONDS if going_on else 0)
 
 
@@ -181,7 +181,8 @@ def desk(runtime: Runtime, channel: str, *, result_list: str = "") -> Desk:
     """Return the desk of this process's tenant and first assistant, as `channel` sees it."""
     texts = load_texts()
     return Desk(
-        runtime.broker,
+        runtime.broker.producer,
+        runtime.broker.replies,
         tenant=runtime.settings.tenant,
         assistant=runtime.settings.assistant,
         channel=channel,
@@ -356,7 +357,7 @@ async def _serve_health(
         lambda: renewal.alive,
         stuck_seconds=STUCK_DEADLINES * runtime.settings.deadline_seconds,
     )
-    depths = Depths(runtime.broker, process.roles)
+    depths = Depths(runtime.broker.admin, process.roles)
     meter.registry.register(depths)
     async with asyncio.TaskGroup() as tasks:
         watching = [tasks.create_task(depths.run()), tasks.create_task(readiness.pulse())]

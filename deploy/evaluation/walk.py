@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from agents.agent import Agent
-from broker.port import Delivery, Finish, Forward, Settlement
+from broker.values import Delivery, Finish, Forward, Settlement
 from config.settings import Settings
 from config.texts import load_texts
 from deploy.assembly.agent_factory import AgentFactory

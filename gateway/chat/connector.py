@@ -80,7 +80,6 @@ class ChatChannel:
         )
         asking = MessageSubmitter(
             desk,
-            broker,
             memory,
             channel,
             texts,

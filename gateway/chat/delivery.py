@@ -9,9 +9,9 @@ from functools import partial
 import structlog
 
 from broker.errors import BrokerUnavailableError
-from broker.port import Fields
 from broker.replies.result_list import Result
 from broker.transport.outage import Outage
+from broker.values import Fields
 from envelope.outcome import Outcome
 from gateway.answer import Answer, answer_of
 from gateway.chat.buttons import Buttons

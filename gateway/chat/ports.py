@@ -4,8 +4,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from broker.port import Broker, Fields
 from broker.replies.result_list import Result
+from broker.values import Fields
 from envelope.question import Question
 from gateway.answer import Answer
 from gateway.port import Feedback
@@ -86,7 +86,7 @@ class Results(Protocol):
     async def mark_delivered(self, results: Sequence[Result]) -> None: ...
 
 
-class PushBroker(Broker, Protocol):
+class PushBroker(Protocol):
     """A broker that keeps replies for channels."""
 
     def result_list(self, name: str, consumer: str) -> Results: ...

@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 
-from broker.port import Accepted, Duplicate
+from broker.values import Accepted, Duplicate
 from gateway.desk import Desk, Message
 from gateway.errors import BusyError, StoppingError
 
@@ -155,7 +155,7 @@ class AdmissionQueue:
 
         What was accepted before has its place already: it is told so at once.
         """
-        queue = self._queues.get(desk.filling(message))
+        queue = self._queues.get(desk.filling(message)) if self._queues else None
         if queue is not None and not await desk.knows(message):
             raise queue.busy
         return await self._submit_in_turn(desk, message)

@@ -18,6 +18,7 @@ from gateway.http.middleware.body_limit import BodyLimit
 from gateway.http.middleware.cors import Origins
 from gateway.http.middleware.request_log import Reception
 from gateway.http.openapi import describe_api
+from gateway.http.question_sender import QuestionSender
 from gateway.http.routes.completions import Completions
 from gateway.http.routes.conversations import opening_router
 from gateway.http.routes.messages import Messages
@@ -68,11 +69,12 @@ def make_app(
     )
     tell_failures(app, unavailable=unavailable)
     patience = AdmissionQueue(stopping, seconds=patience_seconds)
+    sender = QuestionSender(door, stopping, patience)
     routers = (
         opening_router(door),
-        Messages(door, stopping, patience).router(),
+        Messages(door, stopping, sender).router(),
         Reading(door).router(),
-        Completions(door, stopping, patience, turns=turns).router(),
+        Completions(door, stopping, sender, turns=turns).router(),
         health_router(door, registry, stopping),
         *others,
     )

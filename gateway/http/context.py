@@ -11,7 +11,8 @@ import structlog
 from fastapi import Depends, Header, Path, Query, Request
 from fastapi.security import HTTPBearer
 
-from broker.port import Broker, Fields, JournalEntry
+from broker.ports import Eraser, ReplyReader
+from broker.values import Fields, JournalEntry
 from envelope.question import Question
 from gateway.answer import Answer, Shows, Words, answer_of
 from gateway.api_keys import Scope, digest_of
@@ -78,7 +79,8 @@ bearer = HTTPBearer(auto_error=False, description="made with `refdesk keys creat
 class HttpChannel:
     """The parts: `desks` by tenant and assistant; a tenant's first assistant is its default."""
 
-    broker: Broker
+    replies: ReplyReader
+    eraser: Eraser
     desks: Mapping[tuple[str, str], Desk]
     guard: Guard
     conversations: Conversations

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from broker.port import Fields
+from broker.values import Fields
 from envelope.question import Question
 from gateway.http.access import Principal
 from gateway.source_urls import Opens, at, opens_in

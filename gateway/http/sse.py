@@ -9,7 +9,7 @@ from contextlib import aclosing
 from starlette.responses import StreamingResponse
 
 from broker.errors import BrokerUnavailableError
-from broker.port import Fields, JournalEntry
+from broker.values import Fields, JournalEntry
 from envelope.outcome import Outcome
 from envelope.question import Question
 from gateway.answer import Shows

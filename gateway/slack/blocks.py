@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from pydantic import JsonValue
 
-from broker.port import Fields
+from broker.values import Fields
 from gateway.answer import Source
 from gateway.chat.formatting.marked_text import Marked, keep_source_links, parse_marked, plain_title
 from gateway.chat.formatting.splitting import split

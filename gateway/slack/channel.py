@@ -5,7 +5,7 @@ from typing import Any
 
 import structlog
 
-from broker.port import Fields
+from broker.values import Fields
 from envelope.question import Question
 from gateway.chat.ports import ChannelTexts, Shown
 from gateway.slack.blocks import messages, without_actions

@@ -1,6 +1,6 @@
 """Describes the Slack app that the desk needs, as Slack reads it: nobody ticks scopes by hand."""
 
-from broker.port import Fields
+from broker.values import Fields
 from gateway.slack.events import EVENTS
 from gateway.slack.transport import PATH
 from gateway.slack.web_api import SCOPES

@@ -6,7 +6,7 @@ from typing import Any
 import structlog
 from telegram import MessageEntity
 
-from broker.port import Fields
+from broker.values import Fields
 from envelope.question import Question
 from gateway.chat.ports import ChannelTexts, Shown
 from gateway.telegram.bot_api import FormError, Rows, TelegramCalls

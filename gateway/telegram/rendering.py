@@ -11,7 +11,7 @@ from itertools import islice
 
 from pydantic import JsonValue
 
-from broker.port import Fields
+from broker.values import Fields
 from gateway.answer import Source
 from gateway.chat.formatting.marked_text import (
     Mark,

@@ -98,7 +98,7 @@ def find_levels(scores: Scores, chunks: Sequence[int]) -> Iterator[tuple[str, ..
     }
     for chunk in chunks:
         own = {name: float(scores.levels[name][chunk]) for name in NAMES if name in least}
-        names = tuple(name for name, value in own.items() if value >= least[name])
+        names = tuple([name for name, value in own.items() if value >= least[name]])
         yield names or (max(own, key=lambda name: own[name]),)
 
 

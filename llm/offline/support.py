@@ -50,12 +50,12 @@ def support(claim: str, passage: str) -> float:
         return 1.0
     known = set(given)
     weights = [weight_of(term) for term in said]
-    share = sum(w for term, w in zip(said, weights, strict=True) if term in known) / sum(weights)
+    share = sum([w for term, w in zip(said, weights, strict=True) if term in known]) / sum(weights)
     pairs = list(pairwise(said))
     if not pairs:
         return share
     known_pairs = set(pairwise(given))
-    paired = sum(pair in known_pairs for pair in pairs) / len(pairs)
+    paired = sum([pair in known_pairs for pair in pairs]) / len(pairs)
     return (1 - _PAIRS_SHARE) * share + _PAIRS_SHARE * paired
 
 
@@ -87,7 +87,8 @@ def weight_of(term: str) -> float:
     """Return how much a term tells."""
     if term in FUNCTION_WORDS:
         return _FUNCTION_WEIGHT
-    return _NUMBER_WEIGHT if any(sign.isdigit() for sign in term) else 1.0
+    has_digit = not term.isalpha() and any(sign.isdigit() for sign in term)
+    return _NUMBER_WEIGHT if has_digit else 1.0
 
 
 def foreign_facts(claim: str, passage: str) -> tuple[str, ...]:

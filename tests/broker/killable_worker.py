@@ -4,9 +4,9 @@ import asyncio
 import os
 
 from broker.maintenance.lease_renewer import LeaseRenewal
-from broker.port import Delivery, Finish, Forward, FrameSend, JournalEntry, Settlement
 from broker.redis_broker import RedisBroker
 from broker.transport.connect import connect
+from broker.values import Delivery, Finish, Forward, FrameSend, JournalEntry, Settlement
 from envelope.memory_write import Increment
 from envelope.outcome import Outcome
 
@@ -38,7 +38,7 @@ async def work(url: str, role: str) -> None:
     consumer = f"w{os.getpid()}"
     while True:
         taken = [
-            *await broker.take(role, consumer, slots=4, block_seconds=0.05),
+            *await broker.consumer.take(role, consumer, slots=4, block_seconds=0.05),
         ]
         for delivery in taken:
             renewal.hold(delivery)

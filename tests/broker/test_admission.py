@@ -2,8 +2,8 @@ import itertools
 import time
 from collections.abc import Sequence
 
-from broker.port import Accepted, Busy, Delivery, Duplicate
 from broker.settle.admission import AdmissionPolicy
+from broker.values import Accepted, Busy, Delivery, Duplicate
 from tests.support.broker_harness import BrokerHarness, eventually, finish, question
 
 AT_LEAST = 2
@@ -70,7 +70,7 @@ async def test_what_only_waits_makes_the_door_let_in_less(harness: BrokerHarness
         """End one question with nobody working on another; tell whether seven more are too many."""
         told = await ask(harness, [100 * next(rounds) + number for number in range(COLD)])
         one, *rest = await harness.take_all()
-        await harness.broker.give_back(rest)
+        await harness.broker.consumer.give_back(rest)
         await harness.settle(one, finish())
         return await harness.client.zcard("rd:{0}:deadlines") < COLD // 2 and let_in(told) == 0
 

@@ -98,7 +98,9 @@ async def test_who_looks_at_once_for_outcomes_shares_connections(redis_url: str)
     broker = RedisBroker(client)
     before = len(await client.client_list())
 
-    asked = [broker.outcome(question(conversation=f"look-{number}")) for number in range(100)]
+    asked = [
+        broker.replies.await_reply(question(conversation=f"look-{number}")) for number in range(100)
+    ]
     replies = await asyncio.gather(*asked)
     connections = await client.client_list()
     await broker.close()

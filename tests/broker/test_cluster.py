@@ -2,9 +2,9 @@ from typing import Any
 
 import pytest
 
-from broker.port import Bury, Retry
 from broker.redis_broker import RedisBroker
 from broker.transport.connect import connect
+from broker.values import Bury, Retry
 from envelope.memory_write import Append
 from tests.support.broker_harness import (
     LAST_RESORT,
@@ -42,11 +42,11 @@ async def test_every_script_stays_in_the_slot_of_its_shard(harness: BrokerHarnes
     await harness.submit(question("m3"), deadline_seconds=0.05, result_list="chat")
     await harness.settle(await harness.take(), forward())
     held = await harness.take("search")
-    assert await harness.broker.renew([held]) == []
+    assert await harness.broker.consumer.renew([held]) == []
     await harness.settle(held, Retry(b"again", "away"))
 
     async def back() -> Any:
-        await harness.broker.due()
+        await harness.broker.maintenance.scheduler.send_due()
         return await harness.take_all("search")
 
     (delivery,) = await eventually(back)
@@ -54,10 +54,10 @@ async def test_every_script_stays_in_the_slot_of_its_shard(harness: BrokerHarnes
     await harness.settle(delivery, finish(remember=[write], forget="history"))
     await harness.settle(await harness.take(), Bury("failed", "no"))
 
-    assert await harness.broker.reply(question("m2")) == LAST_RESORT
+    assert await harness.broker.replies.read_reply(question("m2")) == LAST_RESORT
     assert await harness.due_reply(question("m3")) == LAST_RESORT
-    assert not await harness.broker.cancel(question("m1"), forget=True)
-    await harness.broker.leave("search", "w1")
+    assert not await harness.broker.producer.cancel(question("m1"), forget=True)
+    await harness.broker.consumer.leave("search", "w1")
     assert len(await harness.results(shard=delivery.shard)) == 2
     chat = harness.broker.result_list("chat", "w1")
     assert len(await chat.take(slots=9, block_seconds=0.0)) == 2
@@ -70,15 +70,15 @@ async def test_conversations_are_forgotten_in_whichever_slot_they_are(
     asked = [question(conversation=f"c{number}") for number in range(8)]
     for one in asked:
         await harness.submit(one, frame=word, result_list="chat")
-    await harness.broker.cancel(asked[0])
+    await harness.broker.producer.cancel(asked[0])
 
-    ended = [(await harness.broker.forget(one)).ended for one in asked]
+    ended = [(await harness.broker.eraser.forget(one)).ended for one in asked]
 
     assert ended == [0, 1, 1, 1, 1, 1, 1, 1]
     dumps = [await harness.client.dump(key) for key in await harness.client.keys("*")]
     assert not any(word in dump for dump in dumps)
-    await harness.broker.sweep()
-    await harness.broker.tidy()
+    await harness.broker.maintenance.rescuer.sweep()
+    await harness.broker.maintenance.upkeep.tidy()
 
 
 async def test_every_shard_of_a_cluster_is_read(harness: BrokerHarness) -> None:
@@ -87,11 +87,13 @@ async def test_every_shard_of_a_cluster_is_read(harness: BrokerHarness) -> None:
         await harness.submit(each)
 
     async def all_ended() -> bool:
-        for delivery in await harness.broker.take("manager", "w", slots=9, block_seconds=0.1):
+        for delivery in await harness.broker.consumer.take(
+            "manager", "w", slots=9, block_seconds=0.1
+        ):
             await harness.settle(delivery, finish())
-        return None not in [await harness.broker.reply(each) for each in asked]
+        return None not in [await harness.broker.replies.read_reply(each) for each in asked]
 
     assert await eventually(all_ended)
-    assert len(await harness.broker.find("m1")) == 12
-    (status,) = await harness.broker.status(["manager"])
+    assert len(await harness.broker.admin.find_questions("m1")) == 12
+    (status,) = await harness.broker.admin.read_status(["manager"])
     assert status.depth == 0

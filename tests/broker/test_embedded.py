@@ -216,7 +216,7 @@ async def test_a_server_that_dies_is_started_again_and_work_goes_on(tmp_path: Pa
 
         await eventually(dead)
         await eventually(settled)
-        reply = await harness.broker.reply(question())
+        reply = await harness.broker.replies.read_reply(question())
         assert reply is not None
         assert reply["text"] == "still here"
         await client.aclose()

@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
-from broker.erasure import Erased
 from broker.keys import question_keys, shard_keys
 from broker.maintenance.file_rewriting import Rewriting
-from broker.port import Bury, FrameSend, Retry, Submission
 from broker.redis_broker import RedisBroker
+from broker.values import Bury, Erased, FrameSend, Retry, Submission
 from tests.support.broker_harness import (
     LAST_RESORT,
     BrokerHarness,
@@ -54,11 +53,11 @@ async def test_a_dead_letter_is_found_without_the_record_that_led_to_it(
     await harness.client.delete(question_keys(question(), 0).journal)
     assert await words_left(harness) == [b"rd:{0}:letters"]
 
-    erased = await harness.broker.forget(question("-"))
+    erased = await harness.broker.eraser.forget(question("-"))
 
     assert erased == Erased(dead_letters=1)
     assert await words_left(harness) == []
-    assert await harness.broker.dead_letters() == []
+    assert await harness.broker.admin.list_dead_letters() == []
 
 
 async def test_a_dead_letter_of_another_conversation_stays(harness: BrokerHarness) -> None:
@@ -66,9 +65,9 @@ async def test_a_dead_letter_of_another_conversation_stays(harness: BrokerHarnes
     await harness.submit(question(conversation="c1x"), frame=WORD)
     await harness.settle(await harness.take(), Bury("failed", "no"))
 
-    await harness.broker.forget(question("-"))
+    await harness.broker.eraser.forget(question("-"))
 
-    (letter,) = await harness.broker.dead_letters()
+    (letter,) = await harness.broker.admin.list_dead_letters()
     assert letter.question == question(conversation="c1x")
     assert letter.frame == WORD
 
@@ -78,7 +77,7 @@ async def test_no_more_dead_letters_are_kept_than_there_may_be(harness: BrokerHa
     for number in range(5):
         await buried(harness, f"m{number}")
 
-    letters = await harness.broker.dead_letters()
+    letters = await harness.broker.admin.list_dead_letters()
 
     assert [letter.question.message_id for letter in letters if letter.question] == [
         "m4", "m3", "m2",
@@ -98,18 +97,18 @@ async def test_old_dead_letters_are_dropped_by_whoever_sweeps_and_new_ones_stay(
     harness: BrokerHarness,
 ) -> None:
     broker = harness.make(dead_letter_ttl_seconds=DAY, dead_letter_ttls={("acme", "desk"): 0.01})
-    await broker.sweep()
+    await broker.maintenance.rescuer.sweep()
     await harness.submit(question(tenant="other"), frame=WORD)
     await harness.settle(await harness.take(), Bury("failed", "no"))
     await buried(harness)
 
     async def dropped() -> bool:
-        await broker.tidy()
-        return len(await broker.dead_letters()) == 1
+        await broker.maintenance.upkeep.tidy()
+        return len(await broker.admin.list_dead_letters()) == 1
 
     await eventually(dropped)
 
-    (letter,) = await broker.dead_letters()
+    (letter,) = await broker.admin.list_dead_letters()
     assert letter.question == question(tenant="other")
     assert await harness.client.hlen("rd:{0}:letters") == 2
 
@@ -121,7 +120,7 @@ async def test_what_is_under_way_is_ended_and_nothing_of_it_travels_on(
     held = await harness.take()
     await harness.submit(question("m2"), frame=WORD)
 
-    erased = await harness.broker.forget(question("-"))
+    erased = await harness.broker.eraser.forget(question("-"))
 
     assert (erased.messages, erased.ended, erased.entries) == (2, 2, 1)
     assert await words_left(harness) == []
@@ -130,7 +129,7 @@ async def test_what_is_under_way_is_ended_and_nothing_of_it_travels_on(
     assert await harness.take_all() == []
     assert await words_left(harness) == []
     for name in ("m1", "m2"):
-        reply = await harness.broker.outcome(question(name))
+        reply = await harness.broker.replies.await_reply(question(name))
         assert reply is not None
         assert (reply["outcome"], reply["termination_reason"]) == ("superseded", "forgotten")
 
@@ -139,7 +138,7 @@ async def test_what_waits_for_a_retry_is_forgotten(harness: BrokerHarness) -> No
     await harness.submit(frame=WORD)
     await harness.settle(await harness.take(), Retry(WORD, "away", seconds=60.0))
 
-    erased = await harness.broker.forget(question("-"))
+    erased = await harness.broker.eraser.forget(question("-"))
 
     assert erased.entries == 1
     assert await words_left(harness) == []
@@ -150,10 +149,10 @@ async def test_what_was_cancelled_before_and_travels_still_is_forgotten(
     harness: BrokerHarness,
 ) -> None:
     await harness.submit(frame=WORD)
-    await harness.broker.cancel(question())
+    await harness.broker.producer.cancel(question())
     assert await words_left(harness)
 
-    await harness.broker.forget(question("-"))
+    await harness.broker.eraser.forget(question("-"))
 
     assert await words_left(harness) == []
     assert await harness.take_all() == []
@@ -165,7 +164,7 @@ async def test_messages_that_joined_another_are_forgotten_with_it(harness: Broke
             question(name), frame=WORD, not_before_seconds=60.0, result_list="chat"
         )
 
-    await harness.broker.forget(question("-"))
+    await harness.broker.eraser.forget(question("-"))
 
     assert await words_left(harness) == []
     assert await harness.results() == []
@@ -175,7 +174,7 @@ async def test_a_command_that_forgets_takes_what_travels_still_along(
     harness: BrokerHarness,
 ) -> None:
     await harness.submit(question("m1"), frame=WORD)
-    await harness.broker.cancel(question("m1"))
+    await harness.broker.producer.cancel(question("m1"))
     await harness.submit(question("m2"))
     _, command = await harness.take_all()
 
@@ -189,7 +188,7 @@ async def test_what_is_forgotten_with_thousands_before_it_leaves_no_journal(
 ) -> None:
     for number in range(1_050):
         await harness.submit(question(f"m{number}"), not_before_seconds=60.0, frame=b"")
-        await harness.broker.cancel(question(f"m{number}"))
+        await harness.broker.producer.cancel(question(f"m{number}"))
     await harness.submit(question("last"))
 
     await harness.settle(await harness.take(), finish(forget="all"))
@@ -220,7 +219,7 @@ async def test_a_question_may_be_kept_for_another_time_than_all(harness: BrokerH
         last_resort=LAST_RESORT,
         keep_seconds=100.0,
     )
-    await harness.broker.submit(submission)
+    await harness.broker.producer.submit(submission)
     names = question_keys(question(), 0)
     assert 95 < await harness.client.ttl(names.record) <= 105
 
@@ -235,8 +234,8 @@ async def test_forgetting_twice_or_at_once_is_no_error(harness: BrokerHarness) -
     await harness.submit(frame=WORD)
 
     async with asyncio.TaskGroup() as tasks:
-        both = [tasks.create_task(harness.broker.forget(question("-"))) for _ in range(2)]
-    third = await harness.broker.forget(question("-"))
+        both = [tasks.create_task(harness.broker.eraser.forget(question("-"))) for _ in range(2)]
+    third = await harness.broker.eraser.forget(question("-"))
 
     assert sum(task.result().ended for task in both) == 1
     assert third == Erased()
@@ -248,7 +247,9 @@ async def test_a_memory_write_of_what_was_accepted_before_is_refused(
 ) -> None:
     await harness.client.set("rd:{0}:mem:words", WORD)
 
-    erased = await harness.broker.forget(question("-"), ["rd:{0}:mem:words", "rd:{0}:mem:none"])
+    erased = await harness.broker.eraser.forget(
+        question("-"), ["rd:{0}:mem:words", "rd:{0}:mem:none"]
+    )
 
     assert erased.memories == 1
     assert await harness.client.exists(question_keys(question(), 0).tombstone)
@@ -264,17 +265,17 @@ async def test_the_file_is_written_anew_after_an_erasure_and_not_again(
     await harness.client.config_set("appendonly", "yes")
     try:
         broker = harness.make(rewriting=Rewriting(0.01, 0.0))
-        await broker.sweep()
-        await broker.forget(question("-"))
+        await broker.maintenance.rescuer.sweep()
+        await broker.eraser.forget(question("-"))
 
         async def written() -> bool:
-            await broker.tidy()
+            await broker.maintenance.upkeep.tidy()
             known = await harness.client.hgetall("rd:{0}:files")
             return b"first" not in known and b"written" in known and b"began" not in known
 
         await eventually(written)
         before = await harness.client.hget("rd:{0}:files", "written")
-        await broker.tidy()
+        await broker.maintenance.upkeep.tidy()
 
         assert await harness.client.hget("rd:{0}:files", "written") == before
     finally:
@@ -288,13 +289,13 @@ async def test_a_rewriting_of_another_run_of_the_server_does_not_count(
     if not (await _persistence(harness)):
         pytest.skip("a played Redis has no file")
     broker = harness.make(rewriting=Rewriting(3600.0, 0.0))
-    await broker.sweep()
-    await broker.forget(question("-"))
+    await broker.maintenance.rescuer.sweep()
+    await broker.eraser.forget(question("-"))
     await harness.client.hset(
         "rd:{0}:files", mapping={"began": "1", "run": "of another server", "covers": "1"}
     )
 
-    await broker.tidy()
+    await broker.maintenance.upkeep.tidy()
 
     known = await harness.client.hgetall("rd:{0}:files")
     assert b"began" not in known
@@ -311,8 +312,8 @@ async def test_a_server_that_refuses_to_write_its_file_is_told_of_and_keeps_its_
     await harness.client.execute_command("ACL", "SETUSER", "default", "-bgrewriteaof")
     try:
         broker = harness.make(rewriting=Rewriting(0.001, 0.0))
-        await broker.sweep()
-        await broker.forget(question("-"))
+        await broker.maintenance.rescuer.sweep()
+        await broker.eraser.forget(question("-"))
         await eventually(lambda: _told(broker, capsys))
 
         assert await harness.client.hexists("rd:{0}:files", "first")
@@ -322,7 +323,7 @@ async def test_a_server_that_refuses_to_write_its_file_is_told_of_and_keeps_its_
 
 
 async def _told(broker: RedisBroker, capsys: pytest.CaptureFixture[str]) -> bool:
-    await broker.tidy()
+    await broker.maintenance.upkeep.tidy()
     return "aof_rewrite_failed" in capsys.readouterr().out
 
 

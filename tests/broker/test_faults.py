@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from broker.port import Submission
 from broker.transport.connect import connect
+from broker.values import Submission
 from envelope.question import Question
 from tests.broker import killable_worker
 from tests.support.broker_harness import LAST_RESORT, question
@@ -69,7 +69,7 @@ async def test_no_question_is_lost_or_worked_twice_while_workers_are_killed(
             assert time.monotonic() < until, "some questions have no outcome"
             if kills < KILLS and open_now < ALWAYS_OPEN:
                 asked.append(question(conversation=f"c{len(asked)}"))
-                await broker.submit(
+                await broker.producer.submit(
                     Submission(asked[-1], b"1", "manager", 300.0, LAST_RESORT, "chat")
                 )
             progress = int(await client.get(killable_worker.PROGRESS) or 0)
@@ -80,11 +80,11 @@ async def test_no_question_is_lost_or_worked_twice_while_workers_are_killed(
     finally:
         await asyncio.to_thread(staff.dismiss)
 
-    replies = [await broker.reply(each) for each in asked]
+    replies = [await broker.replies.read_reply(each) for each in asked]
     answered = [
         each for each, reply in zip(asked, replies, strict=True) if reply == {"outcome": "answered"}
     ]
-    buried = await broker.dead_letters()
+    buried = await broker.admin.list_dead_letters()
     results = [fields[b"q"] for _, fields in await client.xrange("rd:{0}:results:chat")]
     assert None not in replies
     # Only what three killed workers had held may be given up, and its user was told.
@@ -92,8 +92,13 @@ async def test_no_question_is_lost_or_worked_twice_while_workers_are_killed(
     assert len(results) == len(set(results)) == len(asked)
     assert float(await client.hget(killable_worker.ANSWERED, "answers")) == len(answered)
     for each in answered:
-        hops = [entry.fields for entry in await broker.journal(each) if entry.kind == "hop"]
+        hops = [
+            entry.fields for entry in await broker.replies.read_journal(each) if entry.kind == "hop"
+        ]
         assert hops == [{"number": number + 1} for number in range(killable_worker.HOPS)]
-    assert [status.depth for status in await broker.status(["manager", "search"])] == [0, 0]
+    assert [status.depth for status in await broker.admin.read_status(["manager", "search"])] == [
+        0,
+        0,
+    ]
     await client.aclose()
     await broker.close()

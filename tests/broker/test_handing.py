@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.port import Accepted, Duplicate
+from broker.values import Accepted, Duplicate
 from envelope.memory_read import MemoryRead
 from tests.support.broker_harness import BrokerHarness, finish, question
 from tests.support.local_consumer import RecordingConsumer, submission
@@ -11,22 +11,22 @@ from tests.support.local_consumer import RecordingConsumer, submission
 async def test_what_is_submitted_is_handed_to_a_worker_with_room(harness: BrokerHarness) -> None:
     hands, sent = RecordingConsumer(), submission(result_list="chat")
 
-    with harness.broker.local_consumers([RecordingConsumer(role="search"), hands]):
-        assert await harness.broker.submit(sent) == Accepted()
+    with harness.broker.producer.local_consumers([RecordingConsumer(role="search"), hands]):
+        assert await harness.broker.producer.submit(sent) == Accepted()
 
     [delivery] = hands.held
     assert delivery.decoded is sent.decoded
     assert (delivery.whole(), delivery.question) == (sent.frame, sent.question)
     assert (delivery.count, delivery.starts, delivery.result_list) == (1, 1, "chat")
     assert 59 < delivery.remaining_seconds <= 60
-    assert await harness.broker.renew([delivery]) == []
+    assert await harness.broker.consumer.renew([delivery]) == []
     assert await harness.settle(delivery, finish())
 
 
 async def test_what_was_handed_over_is_taken_over_like_any_other(harness: BrokerHarness) -> None:
     hands, sent = RecordingConsumer(), submission()
-    with harness.broker.local_consumers([hands]):
-        await harness.broker.submit(sent)
+    with harness.broker.producer.local_consumers([hands]):
+        await harness.broker.producer.submit(sent)
 
     again = await harness.reclaimed()
 
@@ -41,8 +41,8 @@ async def test_what_was_handed_over_is_taken_over_like_any_other(harness: Broker
 async def test_where_nobody_has_room_it_waits_for_others(
     harness: BrokerHarness, hands: RecordingConsumer
 ) -> None:
-    with harness.broker.local_consumers([hands]):
-        await harness.broker.submit(submission())
+    with harness.broker.producer.local_consumers([hands]):
+        await harness.broker.producer.submit(submission())
 
     assert hands.held == []
     assert (await harness.take(consumer="w2")).question == question()
@@ -50,10 +50,10 @@ async def test_where_nobody_has_room_it_waits_for_others(
 
 async def test_nobody_is_handed_anything_once_he_has_gone(harness: BrokerHarness) -> None:
     hands = RecordingConsumer()
-    with harness.broker.local_consumers([hands]):
+    with harness.broker.producer.local_consumers([hands]):
         pass
 
-    await harness.broker.submit(submission())
+    await harness.broker.producer.submit(submission())
 
     assert hands.held == []
 
@@ -62,8 +62,8 @@ async def test_who_came_first_goes_first(harness: BrokerHarness) -> None:
     hands, first = RecordingConsumer(), question(conversation="c1")
     await harness.submit(first)
 
-    with harness.broker.local_consumers([hands]):
-        await harness.broker.submit(submission(question(conversation="c2")))
+    with harness.broker.producer.local_consumers([hands]):
+        await harness.broker.producer.submit(submission(question(conversation="c2")))
 
     [delivery] = hands.held
     assert (delivery.question, delivery.frame, delivery.decoded) == (first, b"frame", None)
@@ -74,11 +74,15 @@ async def test_what_waits_behind_another_or_is_known_is_not_handed_over(
     harness: BrokerHarness,
 ) -> None:
     hands = RecordingConsumer(free_slots=9)
-    with harness.broker.local_consumers([hands]):
-        await harness.broker.submit(submission(question("m1")))
-        assert await harness.broker.submit(submission(question("m2"))) == Accepted(waiting=1)
-        assert await harness.broker.submit(submission(question("m1"))) == Duplicate()
-        await harness.broker.submit(submission(question(conversation="c2"), not_before_seconds=60))
+    with harness.broker.producer.local_consumers([hands]):
+        await harness.broker.producer.submit(submission(question("m1")))
+        assert await harness.broker.producer.submit(submission(question("m2"))) == Accepted(
+            waiting=1
+        )
+        assert await harness.broker.producer.submit(submission(question("m1"))) == Duplicate()
+        await harness.broker.producer.submit(
+            submission(question(conversation="c2"), not_before_seconds=60)
+        )
 
     assert [delivery.question for delivery in hands.held] == [question("m1")]
 
@@ -89,8 +93,8 @@ async def test_a_group_that_is_gone_hands_nothing_over_and_loses_nothing(
     hands = RecordingConsumer()
     await harness.client.delete("rd:{0}:stream:manager")
 
-    with harness.broker.local_consumers([hands]):
-        assert await harness.broker.submit(submission()) == Accepted()
+    with harness.broker.producer.local_consumers([hands]):
+        assert await harness.broker.producer.submit(submission()) == Accepted()
 
     assert hands.held == []
     assert (await harness.take(consumer="w2")).question == question()
@@ -106,8 +110,8 @@ async def test_what_its_handler_wants_to_know_is_read_in_the_same_trip(
     await harness.client.rpush(READ.list, "one", "two", "three")
     await harness.client.hset(READ.hashes[0], "text", "so far")
 
-    with harness.broker.local_consumers([hands]):
-        await harness.broker.submit(submission())
+    with harness.broker.producer.local_consumers([hands]):
+        await harness.broker.producer.submit(submission())
 
     assert hands.held[0].prefetched == [[b"two", b"three"], 3, [b"text", b"so far"]]
 
@@ -116,8 +120,8 @@ async def test_what_cannot_be_read_along_stops_no_submission(harness: BrokerHarn
     hands = RecordingConsumer(reads=READ)
     await harness.client.set(READ.list, "no list")
 
-    with harness.broker.local_consumers([hands]):
-        await harness.broker.submit(submission())
+    with harness.broker.producer.local_consumers([hands]):
+        await harness.broker.producer.submit(submission())
 
     assert hands.held[0].prefetched is None
     assert await harness.settle(hands.held[0], finish())

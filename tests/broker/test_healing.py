@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from broker.errors import BrokerUnavailableError, UnsuitableServerError
-from broker.port import Accepted
 from broker.redis_broker import RedisBroker
 from broker.transport.connect import connect
+from broker.values import Accepted
 from tests.support.broker_harness import BrokerHarness, finish, forward, question
 
 
@@ -25,7 +25,7 @@ async def test_taking_goes_on_after_everything_was_flushed(harness: BrokerHarnes
 async def test_a_waiting_take_outlives_a_flush(harness: BrokerHarness) -> None:
     async def patient() -> Any:
         while True:
-            taken = await harness.broker.take("manager", "w1", slots=1, block_seconds=0.2)
+            taken = await harness.broker.consumer.take("manager", "w1", slots=1, block_seconds=0.2)
             if taken:
                 return taken
 
@@ -56,11 +56,11 @@ async def test_every_operation_survives_the_loss_of_the_group(harness: BrokerHar
     held = await harness.take()
     await harness.client.delete("rd:{0}:stream:manager")
 
-    assert len(await harness.broker.renew([held])) == 1
-    assert await harness.broker.sweep() > 0
-    await harness.broker.give_back([held])
-    await harness.broker.leave("manager", "w1")
-    (status,) = await harness.broker.status(["manager"])
+    assert len(await harness.broker.consumer.renew([held])) == 1
+    assert await harness.broker.maintenance.rescuer.sweep() > 0
+    await harness.broker.consumer.give_back([held])
+    await harness.broker.consumer.leave("manager", "w1")
+    (status,) = await harness.broker.admin.read_status(["manager"])
 
     assert (status.depth, status.in_flight, status.consumers) == (0, 0, 0)
 
@@ -74,7 +74,7 @@ async def test_scripts_are_loaded_again_when_the_server_forgot_them(harness: Bro
     await harness.client.script_flush()
     assert await harness.submit(question("m2")) == Accepted()
     await harness.client.script_flush()
-    assert await harness.broker.renew([await harness.take()]) == []
+    assert await harness.broker.consumer.renew([await harness.take()]) == []
 
 
 async def test_a_server_that_is_away_is_told_by_one_error(tmp_path: Path) -> None:
@@ -84,13 +84,13 @@ async def test_a_server_that_is_away_is_told_by_one_error(tmp_path: Path) -> Non
     for attempt in (
         harness.submit(),
         harness.take_all(),
-        broker.due(),
-        broker.reply(question()),
-        broker.journal(question()),
-        broker.status(["manager"]),
-        broker.find("m1"),
-        broker.dead_letters(),
-        broker.cancel(question()),
+        broker.maintenance.scheduler.send_due(),
+        broker.replies.read_reply(question()),
+        broker.replies.read_journal(question()),
+        broker.admin.read_status(["manager"]),
+        broker.admin.find_questions("m1"),
+        broker.admin.list_dead_letters(),
+        broker.producer.cancel(question()),
         broker.prepare(["manager"]),
     ):
         with pytest.raises(BrokerUnavailableError, match="does not answer"):

@@ -104,7 +104,7 @@ async def test_a_journal_of_version_1_in_redis_is_read_by_every_reader(
         },
     )
 
-    journal = await harness.broker.journal(question())
+    journal = await harness.broker.replies.read_journal(question())
 
     assert [entry.kind for entry in journal] == ["accepted", "agent_run", "routed"]
     assert journal[1].fields["status"] == "completed"

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker import keys
-from broker.port import Bury, ConsumerDemand, Forward, FrameSend, Retry
+from broker.values import Bury, ConsumerDemand, Forward, FrameSend, Retry
 from envelope.question import Question, in_key
 from tests.support.broker_harness import BrokerHarness, carrying, finish, forward, question
 
@@ -44,7 +44,7 @@ async def test_every_key_that_is_written_stands_in_the_table_with_its_type(
     ]
     batch = list(zip(await harness.take_all(), ends, strict=True))
     await harness.broker.settle_and_take(batch, [ConsumerDemand("search", "w1", 2)])
-    await harness.broker.sweep()
+    await harness.broker.maintenance.rescuer.sweep()
 
     found = [
         (key.decode(), (await harness.client.type(key)).decode())

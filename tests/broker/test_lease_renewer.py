@@ -1,14 +1,16 @@
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 from fakeredis import FakeAsyncRedis, FakeServer
 
 from broker.errors import BrokerUnavailableError
 from broker.maintenance.lease_renewer import LeaseRenewal
-from broker.port import Delivery, LeaseLost
+from broker.ports import Consumer
 from broker.redis_broker import RedisBroker
+from broker.values import Delivery, LeaseLost
 from tests.support.broker_harness import (
     LAST_RESORT,
     ROLES,
@@ -22,28 +24,40 @@ from tests.support.broker_harness import (
 PATIENCE_SECONDS = 10.0
 
 
-class CountingBroker(RedisBroker):
+class CountingConsumer:
     """Counts renewals, and is unavailable for the first `failures` of them."""
 
-    def __init__(
-        self, server: FakeServer, *, failures: int = 0, enough: int = 10, lease: float = SHORT_LEASE
-    ) -> None:
-        client = FakeAsyncRedis(server=server, protocol=2)
-        super().__init__(client, lease_seconds=lease)
-        self.lease = lease
+    def __init__(self, consumer: Consumer, *, failures: int, enough: int) -> None:
         self.enough = threading.Event()
+        self._consumer = consumer
         self._failures = failures
         self._renewals_left = enough
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._consumer, name)
 
     async def renew(self, held: Sequence[Delivery]) -> Sequence[LeaseLost]:
         if self._failures:
             self._failures -= 1
             raise BrokerUnavailableError("Redis does not answer: it is away")
-        lost = await super().renew(held)
+        lost = await self._consumer.renew(held)
         self._renewals_left -= 1
         if self._renewals_left <= 0:
             self.enough.set()
         return lost
+
+
+class CountingBroker(RedisBroker):
+    """A broker whose consumer counts."""
+
+    def __init__(
+        self, server: FakeServer, *, failures: int = 0, enough: int = 10, lease: float = SHORT_LEASE
+    ) -> None:
+        super().__init__(FakeAsyncRedis(server=server, protocol=2), lease_seconds=lease)
+        consumer: Any = CountingConsumer(self.consumer, failures=failures, enough=enough)
+        self.consumer = consumer
+        self.lease = lease
+        self.enough = consumer.enough
 
 
 @pytest.fixture
@@ -132,7 +146,7 @@ async def test_one_renewal_anywhere_is_enough_for_deadlines(
     with renewing(CountingBroker(server), []):
 
         async def ended() -> object:
-            return await harness.broker.reply(question())
+            return await harness.broker.replies.read_reply(question())
 
         assert await eventually(ended) == LAST_RESORT
 

@@ -1,4 +1,4 @@
-from broker.port import Bury, Delivery, FrameSend, LeaseLost
+from broker.values import Bury, Delivery, FrameSend, LeaseLost
 from tests.support.broker_harness import (
     LAST_RESORT,
     BrokerHarness,
@@ -13,7 +13,7 @@ async def test_no_more_is_taken_than_there_are_places(harness: BrokerHarness) ->
     for number in range(5):
         await harness.submit(question(conversation=f"c{number}"))
 
-    taken = await harness.broker.take("manager", "w1", slots=3, block_seconds=0.0)
+    taken = await harness.broker.consumer.take("manager", "w1", slots=3, block_seconds=0.0)
 
     assert len(taken) == 3
 
@@ -30,23 +30,25 @@ async def test_several_shards_together_give_no_more_than_there_are_places(
     seen: set[str] = set()
 
     async def all_seen() -> bool:
-        for delivery in await harness.broker.take("manager", "w1", slots=2, block_seconds=0.0):
+        for delivery in await harness.broker.consumer.take(
+            "manager", "w1", slots=2, block_seconds=0.0
+        ):
             seen.add(delivery.question.conversation_id)
             await harness.settle(delivery, finish())
         return len(seen) == 20
 
-    first = await harness.broker.take("manager", "w1", slots=2, block_seconds=0.0)
-    await harness.broker.give_back(first)
+    first = await harness.broker.consumer.take("manager", "w1", slots=2, block_seconds=0.0)
+    await harness.broker.consumer.give_back(first)
     await eventually(all_seen)
 
     assert len(first) == 2
     assert {delivery.shard for delivery in first} <= {0, 1, 2, 3}
     for each in asked:
-        assert await harness.broker.reply(each) is not None
+        assert await harness.broker.replies.read_reply(each) is not None
 
 
 async def test_an_idle_take_waits_and_returns_nothing(harness: BrokerHarness) -> None:
-    assert await harness.broker.take("manager", "w1", slots=1, block_seconds=0.03) == []
+    assert await harness.broker.consumer.take("manager", "w1", slots=1, block_seconds=0.03) == []
 
 
 async def test_the_entry_of_a_silent_worker_is_taken_over_once(harness: BrokerHarness) -> None:
@@ -65,7 +67,7 @@ async def test_an_entry_within_its_lease_is_left_alone(harness: BrokerHarness) -
     await harness.submit()
     await harness.take(consumer="w1")
 
-    assert 50 < await harness.broker.sweep() <= 60
+    assert 50 < await harness.broker.maintenance.rescuer.sweep() <= 60
     assert await harness.take_all(consumer="w2") == []
 
 
@@ -85,8 +87,8 @@ async def test_renewing_keeps_the_lease_without_counting_a_delivery(harness: Bro
     held = await harness.take(consumer="w1")
     for _ in range(3):
         await grow_older(harness, held, 400)
-        assert await harness.broker.renew([held]) == []
-        await harness.broker.sweep()
+        assert await harness.broker.consumer.renew([held]) == []
+        await harness.broker.maintenance.rescuer.sweep()
         assert await harness.take_all(consumer="w2") == []
 
     assert await harness.settle(held, finish())
@@ -98,7 +100,7 @@ async def test_a_lease_that_nobody_renews_ends(harness: BrokerHarness) -> None:
     held = await harness.take(consumer="w1")
     for _ in range(2):
         await grow_older(harness, held, 400)
-        await harness.broker.sweep()
+        await harness.broker.maintenance.rescuer.sweep()
 
     assert (await harness.take(consumer="w2")).starts == 2
     assert not await harness.settle(held, finish())
@@ -111,7 +113,7 @@ async def test_renewing_tells_what_was_lost_and_does_not_steal_it_back(
     held = await harness.take(consumer="w1")
     present = await harness.reclaimed(consumer="w2")
 
-    lost = await harness.broker.renew([held, present])
+    lost = await harness.broker.consumer.renew([held, present])
 
     assert lost == [LeaseLost("manager", 0, held.entry_id, 1)]
     assert await harness.settle(present, finish())
@@ -122,7 +124,7 @@ async def test_renewing_tells_a_loss_to_the_same_consumer(harness: BrokerHarness
     held = await harness.take(consumer="w1")
     await harness.reclaimed(consumer="w1")
 
-    assert len(await harness.broker.renew([held])) == 1
+    assert len(await harness.broker.consumer.renew([held])) == 1
 
 
 async def test_an_entry_that_kills_its_workers_is_started_exactly_three_times(
@@ -134,9 +136,9 @@ async def test_an_entry_that_kills_its_workers_is_started_exactly_three_times(
     starts.append((await harness.reclaimed(consumer="w3")).starts)
 
     async def buried() -> object:
-        await harness.broker.sweep()
+        await harness.broker.maintenance.rescuer.sweep()
         assert await harness.take_all(consumer="w4") == []
-        return await harness.broker.dead_letters()
+        return await harness.broker.admin.list_dead_letters()
 
     (letter,) = await eventually(buried)
 
@@ -145,7 +147,7 @@ async def test_an_entry_that_kills_its_workers_is_started_exactly_three_times(
     assert letter.worker == "w3"
     assert letter.accepted_at <= letter.queued_at <= letter.at
     assert (letter.reason, letter.attempts, letter.frame) == ("poison", 3, b"frame")
-    assert await harness.broker.reply(question()) == LAST_RESORT
+    assert await harness.broker.replies.read_reply(question()) == LAST_RESORT
     assert await harness.take_all() == []
 
 
@@ -163,13 +165,13 @@ async def test_the_manager_is_told_of_poison_when_the_broker_knows_how(
     await harness.reclaimed("search", "w3")
 
     async def told() -> object:
-        await harness.broker.sweep()
+        await harness.broker.maintenance.rescuer.sweep()
         return await harness.take_all()
 
     (delivery,) = await eventually(told)
 
     assert delivery.frame.startswith(b"poison its worker died")
-    assert await harness.broker.reply(question()) is None
+    assert await harness.broker.replies.read_reply(question()) is None
 
 
 async def test_an_entry_that_is_given_back_is_there_at_once_and_spent_nothing(
@@ -179,7 +181,7 @@ async def test_an_entry_that_is_given_back_is_there_at_once_and_spent_nothing(
     await harness.submit()
     held = await harness.take(consumer="w1")
 
-    await harness.broker.give_back([held])
+    await harness.broker.consumer.give_back([held])
 
     again = await harness.take(consumer="w2")
     assert (again.count, again.frame) == (1, b"frame")
@@ -191,7 +193,7 @@ async def test_a_suspect_that_is_given_back_stays_a_suspect(harness: BrokerHarne
     await harness.take(consumer="w1")
     suspect = await harness.reclaimed(consumer="w2")
 
-    await harness.broker.give_back([suspect])
+    await harness.broker.consumer.give_back([suspect])
 
     assert (await harness.take(consumer="w3")).starts == 2
 
@@ -201,7 +203,7 @@ async def test_giving_back_what_was_lost_does_nothing(harness: BrokerHarness) ->
     held = await harness.take(consumer="w1")
     present = await harness.reclaimed(consumer="w2")
 
-    await harness.broker.give_back([held])
+    await harness.broker.consumer.give_back([held])
 
     assert await harness.take_all() == []
     assert await harness.settle(present, finish())
@@ -212,9 +214,9 @@ async def test_a_consumer_that_leaves_hands_back_what_it_owns(harness: BrokerHar
     await harness.submit()
     held = await harness.take(consumer="w1")
 
-    await harness.broker.leave("manager", "w1")
+    await harness.broker.consumer.leave("manager", "w1")
 
-    (status,) = await harness.broker.status(["manager"])
+    (status,) = await harness.broker.admin.read_status(["manager"])
     assert status.consumers == 0
     assert (await harness.take(consumer="w2")).frame == b"frame"
     assert not await harness.settle(held, finish())
@@ -225,11 +227,11 @@ async def test_a_consumer_that_leaves_hands_back_however_much_it_owns(
 ) -> None:
     for number in range(450):
         await harness.submit(question(conversation=f"c{number}"))
-    await harness.broker.take("manager", "w1", slots=450, block_seconds=0.0)
+    await harness.broker.consumer.take("manager", "w1", slots=450, block_seconds=0.0)
 
-    await harness.broker.leave("manager", "w1")
+    await harness.broker.consumer.leave("manager", "w1")
 
-    again = await harness.broker.take("manager", "w2", slots=1000, block_seconds=0.0)
+    again = await harness.broker.consumer.take("manager", "w2", slots=1000, block_seconds=0.0)
     assert len(again) == 450
     assert {one.starts for one in again} == {1}
     consumers = await harness.client.xinfo_consumers("rd:{0}:stream:manager", "workers")
@@ -241,7 +243,7 @@ async def test_a_suspect_of_a_consumer_that_leaves_is_not_lost(harness: BrokerHa
     await harness.take(consumer="w1")
     await harness.reclaimed(consumer="w2")
 
-    await harness.broker.leave("manager", "w2")
+    await harness.broker.consumer.leave("manager", "w2")
 
     assert (await harness.take(consumer="w3")).starts == 2
 
@@ -251,7 +253,7 @@ async def test_silent_consumers_that_own_nothing_are_removed(harness: BrokerHarn
     await harness.take_all(consumer="dead")
 
     async def removed() -> bool:
-        await harness.broker.sweep()
+        await harness.broker.maintenance.rescuer.sweep()
         names = await harness.client.xinfo_consumers("rd:{0}:stream:manager", "workers")
         return b"dead" not in {found["name"] for found in names}
 
@@ -267,7 +269,7 @@ async def test_an_entry_that_is_no_frame_is_buried_on_first_sight(harness: Broke
 
     delivery = await harness.take()
 
-    letters = await harness.broker.dead_letters()
+    letters = await harness.broker.admin.list_dead_letters()
     assert delivery.frame == b"frame"
     assert [letter.reason for letter in letters] == ["malformed"] * 3
     assert {letter.frame for letter in letters} == {b"", b"x", b"\xff"}
@@ -285,7 +287,7 @@ async def test_a_malformed_entry_of_a_known_question_still_gives_an_outcome(
     await harness.client.xadd(stream, {"q": "acme/desk/c1/m1", "f": "cut off"})
 
     assert await harness.take_all() == []
-    assert await harness.broker.reply(question()) == LAST_RESORT
+    assert await harness.broker.replies.read_reply(question()) == LAST_RESORT
     assert len(await harness.results()) == 1
 
 
@@ -296,4 +298,4 @@ async def test_a_frame_that_cannot_be_decoded_gives_an_outcome_when_it_is_buried
 
     await harness.settle(await harness.take(), Bury("undecodable", "expected an envelope in JSON"))
 
-    assert await harness.broker.reply(question()) == LAST_RESORT
+    assert await harness.broker.replies.read_reply(question()) == LAST_RESORT

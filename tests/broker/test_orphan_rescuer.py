@@ -30,7 +30,8 @@ async def test_one_process_sweeps_at_a_time_and_the_others_stand_by(harness: Bro
     other = harness.make(lease_seconds=160)
 
     first, stands_by, again = [
-        await broker.sweep() for broker in (harness.broker, other, harness.broker)
+        await broker.maintenance.rescuer.sweep()
+        for broker in (harness.broker, other, harness.broker)
     ]
 
     # Whoever stands by asks again a sixteenth of a lease or two after the sweeper's next sweep.
@@ -40,12 +41,12 @@ async def test_one_process_sweeps_at_a_time_and_the_others_stand_by(harness: Bro
 
 async def test_who_stands_by_sweeps_when_the_sweeper_does_not(harness: BrokerHarness) -> None:
     harness.broker, other = harness.make(lease_seconds=0.3), harness.make(lease_seconds=0.3)
-    await harness.broker.sweep()
+    await harness.broker.maintenance.rescuer.sweep()
     await harness.submit()
     held = await harness.take()
 
     async def taken_over() -> Any:
-        await asyncio.sleep(min(await other.sweep(), 0.05))
+        await asyncio.sleep(min(await other.maintenance.rescuer.sweep(), 0.05))
         return await harness.take_all(consumer="w2")
 
     (again,) = await eventually(taken_over)
@@ -60,7 +61,7 @@ async def test_the_next_sweep_is_due_when_the_next_lease_ends(harness: BrokerHar
     held = await harness.take()
     await harness.client.xclaim(STREAM, GROUP, "w1", 0, [held.entry_id], idle=40_000, justid=True)
 
-    assert 50 < await harness.broker.sweep() <= 61
+    assert 50 < await harness.broker.maintenance.rescuer.sweep() <= 61
 
 
 @pytest.mark.slow
@@ -74,9 +75,9 @@ async def test_a_sweep_looks_at_a_bounded_number_of_entries_and_goes_on_next_tim
     # The answer that delivered it was lost: its consumer lives, and does not know of it.
     await harness.client.xclaim(STREAM, GROUP, "w1", 0, [last], idle=90_000, justid=True)
 
-    waits = [await harness.broker.sweep() for _ in range(2)]
+    waits = [await harness.broker.maintenance.rescuer.sweep() for _ in range(2)]
     overlooked = await harness.take_all(consumer="w2")
-    await harness.broker.sweep()
+    await harness.broker.maintenance.rescuer.sweep()
 
     assert all(wait <= 60 / 16 for wait in waits)  # it goes on soon
     assert overlooked == []
@@ -94,9 +95,9 @@ async def test_a_sweep_gives_back_a_bounded_number_and_the_rest_at_once(
         return bool(await harness.client.xpending_range(STREAM, GROUP, "-", "+", 1, idle=60))
 
     await eventually(dead)
-    wait = await harness.broker.sweep()
+    wait = await harness.broker.maintenance.rescuer.sweep()
     first = (await harness.client.xpending(STREAM, GROUP))["pending"]
-    await harness.broker.sweep()
+    await harness.broker.maintenance.rescuer.sweep()
 
     assert (wait < 0.01, first) == (True, 5)
     assert (await harness.client.xpending(STREAM, GROUP))["pending"] == 0
@@ -125,8 +126,8 @@ async def test_what_hangs_its_process_again_and_again_is_buried_all_the_same(
         await harness.reclaimed(consumer="only-0")
 
     async def buried() -> Any:
-        await harness.broker.sweep()
-        return await harness.broker.dead_letters()
+        await harness.broker.maintenance.rescuer.sweep()
+        return await harness.broker.admin.list_dead_letters()
 
     (letter,) = await eventually(buried)
 
@@ -157,8 +158,8 @@ async def test_a_sweeper_that_dies_before_burying_leaves_the_last_worker_named(
         return False
 
     async def buried() -> Any:
-        await harness.broker.sweep()
-        return await harness.broker.dead_letters()
+        await harness.broker.maintenance.rescuer.sweep()
+        return await harness.broker.admin.list_dead_letters()
 
     await eventually(dead)
     (letter,) = await eventually(buried)
@@ -172,9 +173,9 @@ async def test_an_entry_that_is_none_of_ours_stops_no_sweep(harness: BrokerHarne
     await harness.client.xreadgroup(GROUP, "w1", {STREAM: ">"}, count=1)
 
     async def buried() -> Any:
-        await harness.broker.sweep()
+        await harness.broker.maintenance.rescuer.sweep()
         assert await harness.take_all() == []
-        return await harness.broker.dead_letters()
+        return await harness.broker.admin.list_dead_letters()
 
     (letter,) = await eventually(buried)
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from broker.keys import question_keys, stream_key
-from broker.port import Bury, ConsumerDemand, Delivery, Forward, FrameSend, JournalEntry
+from broker.values import Bury, ConsumerDemand, Delivery, Forward, FrameSend, JournalEntry
 from envelope.envelope import Envelope, decode
 from tests.support.broker_harness import (
     LAST_RESORT,
@@ -62,8 +62,8 @@ async def test_a_long_frame_that_is_taken_at_the_door_is_kept_as_it_came(
     harness: BrokerHarness,
 ) -> None:
     hands, sent_in = RecordingConsumer(), submission()
-    with harness.broker.local_consumers([hands]):
-        await harness.broker.submit(sent_in)
+    with harness.broker.producer.local_consumers([hands]):
+        await harness.broker.producer.submit(sent_in)
     [delivery] = hands.held
     on = carrying().replace(process_count=1)
 
@@ -146,9 +146,9 @@ async def test_what_was_handed_back_is_whole_for_the_next(harness: BrokerHarness
     delivery, carried = await two_hops(harness)
 
     if way == "given back":
-        await harness.broker.give_back([delivery])
+        await harness.broker.consumer.give_back([delivery])
     else:
-        await harness.broker.leave("search", "w7")
+        await harness.broker.consumer.leave("search", "w7")
 
     again = await harness.take("search", "w8")
     assert (again.starts, decode(again.frame)) == (1, carried)
@@ -162,8 +162,8 @@ async def test_the_dead_letter_of_what_killed_its_workers_has_the_whole_frame(
     await harness.reclaimed("search", "w9")
 
     async def buried() -> Any:
-        await harness.broker.sweep()
-        return await harness.broker.dead_letters()
+        await harness.broker.maintenance.rescuer.sweep()
+        return await harness.broker.admin.list_dead_letters()
 
     [letter] = await eventually(buried)
 
@@ -176,7 +176,7 @@ async def test_the_dead_letter_of_a_failure_has_the_whole_frame(harness: BrokerH
 
     await harness.settle(delivery, Bury("failed", "no"))
 
-    [letter] = await harness.broker.dead_letters()
+    [letter] = await harness.broker.admin.list_dead_letters()
     assert decode(letter.frame) == carried
 
 
@@ -193,7 +193,7 @@ async def test_nothing_is_kept_of_a_question_that_ended(harness: BrokerHarness, 
         case "bury":
             await harness.settle(delivery, Bury("failed", "no"))
         case "cancel":
-            await harness.broker.cancel(question())
+            await harness.broker.producer.cancel(question())
         case _:
             await harness.due_reply(question())
 
@@ -210,13 +210,13 @@ async def test_who_takes_a_part_of_a_question_that_ended_lets_go_of_it(
     harness: BrokerHarness,
 ) -> None:
     delivery, _ = await two_hops(harness)
-    await harness.broker.give_back([delivery])
-    await harness.broker.cancel(question())
+    await harness.broker.consumer.give_back([delivery])
+    await harness.broker.producer.cancel(question())
 
     assert await harness.take_all("search", "w8") == []
 
     assert await harness.client.xlen(stream_key("search", 0)) == 0
-    assert await harness.broker.dead_letters() == []
+    assert await harness.broker.admin.list_dead_letters() == []
 
 
 @pytest.mark.parametrize("harm", ["base gone", "base no frame", "part no frame"])
@@ -235,11 +235,11 @@ async def test_a_part_that_nobody_can_complete_ends_its_question_with_the_last_r
         await harness.settle(delivery, Forward(()))
         await harness.client.xadd(stream_key("search", 0), {**fields, b"p": b"\xff"})
     else:
-        await harness.broker.give_back([delivery])
+        await harness.broker.consumer.give_back([delivery])
 
     assert await harness.take_all("search", "w8") == []
 
-    [letter] = await harness.broker.dead_letters()
+    [letter] = await harness.broker.admin.list_dead_letters()
     assert letter.reason == "malformed"
     assert letter.error.startswith("expected")
-    assert await harness.broker.reply(question()) == LAST_RESORT
+    assert await harness.broker.replies.read_reply(question()) == LAST_RESORT

@@ -3,18 +3,18 @@ import asyncio
 import pytest
 
 from broker.keys import message_id_key, question_keys
-from broker.port import Bury, Finish, JournalEntry
-from broker.replies.queries import FOLLOWERS
+from broker.replies.journal_reader import FOLLOWERS
+from broker.values import Bury, Finish, JournalEntry
 from envelope.outcome import Outcome
 from tests.support.broker_harness import BrokerHarness, eventually, finish, forward, question
 
 
 async def test_the_journal_is_read_from_where_one_stopped(harness: BrokerHarness) -> None:
     await harness.submit()
-    first = await harness.broker.journal(question())
+    first = await harness.broker.replies.read_journal(question())
     await harness.settle(await harness.take(), forward())
 
-    later = await harness.broker.journal(question(), after=first[-1].id)
+    later = await harness.broker.replies.read_journal(question(), after=first[-1].id)
 
     assert [entry.kind for entry in first] == ["accepted"]
     assert [(entry.kind, entry.fields) for entry in later] == [("routed", {"target": "search"})]
@@ -29,17 +29,17 @@ async def test_the_journal_keeps_json_of_any_shape(harness: BrokerHarness) -> No
     finished = Finish(Outcome.REFUSED, {"outcome": "refused", "text": "no"}, journal=(entry,))
     await harness.settle(await harness.take(), finished)
 
-    assert (await harness.broker.journal(question()))[1].fields == fields
+    assert (await harness.broker.replies.read_journal(question()))[1].fields == fields
 
 
 async def test_a_follower_wakes_when_something_happens(harness: BrokerHarness) -> None:
     await harness.submit()
-    (accepted,) = await harness.broker.journal(question())
+    (accepted,) = await harness.broker.replies.read_journal(question())
     delivery = await harness.take()
 
     async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
         following = tasks.create_task(
-            harness.broker.journal(question(), after=accepted.id, block_seconds=5)
+            harness.broker.replies.read_journal(question(), after=accepted.id, block_seconds=5)
         )
         await harness.client.ping()
         await harness.settle(delivery, finish())
@@ -48,16 +48,16 @@ async def test_a_follower_wakes_when_something_happens(harness: BrokerHarness) -
 
 
 async def test_a_follower_of_a_quiet_question_returns_in_time(harness: BrokerHarness) -> None:
-    assert await harness.broker.journal(question(), block_seconds=0.02) == []
+    assert await harness.broker.replies.read_journal(question(), block_seconds=0.02) == []
 
 
 async def test_there_is_no_reply_before_the_outcome(harness: BrokerHarness) -> None:
-    assert await harness.broker.reply(question()) is None
+    assert await harness.broker.replies.read_reply(question()) is None
 
     await harness.submit()
     await harness.settle(await harness.take(), forward())
 
-    assert await harness.broker.reply(question()) is None
+    assert await harness.broker.replies.read_reply(question()) is None
 
 
 async def next_millisecond(harness: BrokerHarness) -> None:
@@ -85,10 +85,10 @@ async def test_questions_are_found_by_their_message_id_newest_first(
         await harness.submit(each)
         await next_millisecond(harness)
 
-    found = await harness.broker.find("m:1")
+    found = await harness.broker.admin.find_questions("m:1")
 
     assert found == asked[::-1]
-    assert await harness.broker.find("m:2") == []
+    assert await harness.broker.admin.find_questions("m:2") == []
 
 
 async def test_an_id_that_every_conversation_uses_is_kept_for_the_newest_alone(
@@ -102,15 +102,15 @@ async def test_an_id_that_every_conversation_uses_is_kept_for_the_newest_alone(
     await harness.submit()
 
     assert await harness.client.zcard(named) == 1000
-    assert (await harness.broker.find("m1"))[0] == question()
+    assert (await harness.broker.admin.find_questions("m1"))[0] == question()
 
 
 async def test_the_status_tells_what_waits_and_what_runs(harness: BrokerHarness) -> None:
     for number in range(3):
         await harness.submit(question(conversation=f"c{number}"))
-    await harness.broker.take("manager", "w1", slots=1, block_seconds=0.0)
+    await harness.broker.consumer.take("manager", "w1", slots=1, block_seconds=0.0)
 
-    manager, unknown = await harness.broker.status(["manager", "nobody"])
+    manager, unknown = await harness.broker.admin.read_status(["manager", "nobody"])
 
     assert (manager.depth, manager.in_flight, manager.consumers) == (3, 1, 1)
     assert 0 <= manager.oldest_seconds < 60
@@ -120,33 +120,33 @@ async def test_the_status_tells_what_waits_and_what_runs(harness: BrokerHarness)
 async def test_a_dead_letter_is_shown_and_dropped_by_its_id(harness: BrokerHarness) -> None:
     await harness.submit()
     await harness.settle(await harness.take(), Bury("failed", "no"))
-    (letter,) = await harness.broker.dead_letters()
-    (status,) = await harness.broker.status(["manager"])
+    (letter,) = await harness.broker.admin.list_dead_letters()
+    (status,) = await harness.broker.admin.read_status(["manager"])
 
-    found = await harness.broker.dead_letter(letter.id)
-    dropped = [await harness.broker.drop_dead_letter(letter.id) for _ in range(2)]
+    found = await harness.broker.admin.read_dead_letter(letter.id)
+    dropped = [await harness.broker.admin.drop_dead_letter(letter.id) for _ in range(2)]
 
     assert status.dead == 1
     assert found == letter
     assert dropped == [True, False]
-    assert await harness.broker.dead_letters() == []
+    assert await harness.broker.admin.list_dead_letters() == []
 
 
 @pytest.mark.parametrize("name", ["", "0", "0-1", "x-1-1", "0-1-x", "9-1-1", "0-1-1-1"])
 async def test_a_dead_letter_of_a_wrong_id_is_none(harness: BrokerHarness, name: str) -> None:
-    assert await harness.broker.dead_letter(name) is None
-    assert not await harness.broker.drop_dead_letter(name)
+    assert await harness.broker.admin.read_dead_letter(name) is None
+    assert not await harness.broker.admin.drop_dead_letter(name)
 
 
 @pytest.mark.slow
 async def test_more_followers_than_connections_all_see_the_end(harness: BrokerHarness) -> None:
     await harness.submit()
-    (accepted,) = await harness.broker.journal(question())
+    (accepted,) = await harness.broker.replies.read_journal(question())
     delivery = await harness.take()
 
     async def followed() -> str:
         while True:
-            for entry in await harness.broker.journal(
+            for entry in await harness.broker.replies.read_journal(
                 question(), after=accepted.id, block_seconds=5
             ):
                 return entry.kind

@@ -3,7 +3,7 @@ from tests.support.broker_harness import BrokerHarness, eventually, finish, ques
 
 async def _recovered(harness: BrokerHarness, *known: tuple[int, str]) -> None:
     async def look() -> bool:
-        return await harness.broker.recover("manager", "w1", known)
+        return await harness.broker.consumer.recover("manager", "w1", known)
 
     await eventually(look)
 
@@ -27,7 +27,7 @@ async def test_what_was_delivered_just_now_may_still_arrive(harness: BrokerHarne
     await harness.submit()
     held = await harness.take()
 
-    assert not await harness.broker.recover("manager", "w1", [])
+    assert not await harness.broker.consumer.recover("manager", "w1", [])
 
     assert await harness.settle(held, finish())
 
@@ -36,7 +36,7 @@ async def test_nobody_loses_what_another_holds(harness: BrokerHarness) -> None:
     await harness.submit()
     held = await harness.take(consumer="w2")
 
-    assert await harness.broker.recover("manager", "w1", [])
+    assert await harness.broker.consumer.recover("manager", "w1", [])
 
     assert await harness.settle(held, finish())
 
@@ -44,4 +44,4 @@ async def test_nobody_loses_what_another_holds(harness: BrokerHarness) -> None:
 async def test_recovering_without_a_group_finds_nothing(harness: BrokerHarness) -> None:
     await harness.client.delete("rd:{0}:stream:manager")
 
-    assert await harness.broker.recover("manager", "w1", [])
+    assert await harness.broker.consumer.recover("manager", "w1", [])

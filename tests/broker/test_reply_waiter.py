@@ -7,10 +7,9 @@ import pytest
 
 from broker.context import BrokerContext
 from broker.errors import BrokerUnavailableError
-from broker.port import Fields
-from broker.replies.queries import Views
 from broker.replies.reply_waiter import ReplyWaiter
 from broker.settle.batch import BrokerLimits
+from broker.values import Fields
 from envelope.question import Question
 from tests.support.broker_harness import LAST_RESORT, BrokerHarness, finish, question
 
@@ -19,7 +18,10 @@ async def test_the_outcome_of_an_answered_question_is_there_at_once(harness: Bro
     await harness.submit()
     await harness.settle(await harness.take(), finish("known"))
 
-    assert await harness.broker.outcome(question()) == {"outcome": "answered", "text": "known"}
+    assert await harness.broker.replies.await_reply(question()) == {
+        "outcome": "answered",
+        "text": "known",
+    }
 
 
 async def test_waiting_for_an_open_question_ends_in_time_with_nothing(
@@ -27,29 +29,32 @@ async def test_waiting_for_an_open_question_ends_in_time_with_nothing(
 ) -> None:
     await harness.submit()
 
-    assert await harness.broker.outcome(question(), block_seconds=0.03) is None
+    assert await harness.broker.replies.await_reply(question(), block_seconds=0.03) is None
 
 
 async def test_who_waits_while_another_reads_ends_in_time_or_when_called_off(
     harness: BrokerHarness,
 ) -> None:
-    views, outcomes = looking(harness)
+    replies = watched_waiter(harness)
     first, second = await two_open(harness)
 
     async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
-        reader = tasks.create_task(outcomes.outcome(first, 15.0))
-        await views.looked.wait()
-        assert await outcomes.outcome(second, 0.03) is None
-        cancelled = tasks.create_task(outcomes.outcome(second, 15.0))
-        views.looked.clear()
-        await views.looked.wait()
+        reader = tasks.create_task(replies.await_reply(first, block_seconds=15.0))
+        await replies.looked.wait()
+        assert await replies.await_reply(second, block_seconds=0.03) is None
+        cancelled = tasks.create_task(replies.await_reply(second, block_seconds=15.0))
+        replies.looked.clear()
+        await replies.looked.wait()
         cancelled.cancel()
         for delivery in await harness.take_all():
             await harness.settle(delivery, finish(str(delivery.question.conversation_id)))
 
     assert cancelled.cancelled()
     assert reader.result() == {"outcome": "answered", "text": "c1"}
-    assert await outcomes.outcome(second, 0.0) == {"outcome": "answered", "text": "c2"}
+    assert await replies.await_reply(second, block_seconds=0.0) == {
+        "outcome": "answered",
+        "text": "c2",
+    }
 
 
 async def test_whoever_waits_for_a_question_that_redis_lost_is_told_so(
@@ -58,7 +63,7 @@ async def test_whoever_waits_for_a_question_that_redis_lost_is_told_so(
     await harness.submit()
     await harness.client.flushall()
 
-    reply = await harness.broker.outcome(question(), block_seconds=30.0)
+    reply = await harness.broker.replies.await_reply(question(), block_seconds=30.0)
 
     assert reply is not None
     assert (reply["outcome"], reply["termination_reason"]) == ("failed", "lost")
@@ -71,11 +76,16 @@ async def test_who_waits_for_a_message_that_is_forgotten_hears_how_it_ended(
     await harness.submit()
 
     async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
-        waiting = tasks.create_task(harness.broker.outcome(question(), block_seconds=9.0))
-        late = tasks.create_task(harness.broker.cancel(question(), forget=True))
+        waiting = tasks.create_task(
+            harness.broker.replies.await_reply(question(), block_seconds=9.0)
+        )
+        late = tasks.create_task(harness.broker.producer.cancel(question(), forget=True))
 
     assert late.result()
-    for reply in (waiting.result(), await harness.broker.outcome(question(), block_seconds=9.0)):
+    for reply in (
+        waiting.result(),
+        await harness.broker.replies.await_reply(question(), block_seconds=9.0),
+    ):
         assert reply is not None
         assert (reply["outcome"], reply["text"]) == ("superseded", "")
 
@@ -84,7 +94,7 @@ async def _waited(harness: BrokerHarness, conversation: str) -> Any:
     """Wait for an outcome as a door does: again and again."""
     while True:
         asked = question(conversation=conversation)
-        reply = await harness.broker.outcome(asked, block_seconds=0.2)
+        reply = await harness.broker.replies.await_reply(asked, block_seconds=0.2)
         if reply is not None:
             return reply["text"]
 
@@ -110,9 +120,9 @@ async def test_who_stops_waiting_hands_the_reading_on(harness: BrokerHarness) ->
 
     async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
         first = tasks.create_task(_waited(harness, "c1"))
-        await harness.broker.outcome(question(conversation="c2"), block_seconds=0.01)
+        await harness.broker.replies.await_reply(question(conversation="c2"), block_seconds=0.01)
         others = [tasks.create_task(_waited(harness, name)) for name in ("c2", "c3")]
-        await harness.broker.outcome(question(conversation="c2"), block_seconds=0.01)
+        await harness.broker.replies.await_reply(question(conversation="c2"), block_seconds=0.01)
         first.cancel()
         for delivery in await harness.take_all():
             await harness.settle(delivery, finish(delivery.question.conversation_id))
@@ -127,46 +137,44 @@ async def test_an_outcome_by_deadline_or_cancel_wakes_who_waits(harness: BrokerH
     async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
         late = tasks.create_task(_waited(harness, "c1"))
         cancelled = tasks.create_task(_waited(harness, "c2"))
-        await harness.broker.cancel(question(conversation="c2"))
+        await harness.broker.producer.cancel(question(conversation="c2"))
         await harness.due_reply(question(conversation="c1"))
 
     assert late.result() == LAST_RESORT["text"]
     assert cancelled.result() == ""
 
 
-class Looks(Views):
-    """Tells when somebody has looked and waits for notices, and what was looked up after those."""
+class WatchedWaiter(ReplyWaiter):
+    """Shows when somebody has looked and waits for notices, and what was looked up after those.
+
+    It ends `ends_next` once somebody was given the turn to read, and has not woken up yet.
+    """
+
+    ends_next: Question | None = None
 
     def __init__(self, space: BrokerContext) -> None:
         super().__init__(space)
         self.looked = asyncio.Event()
         self.asked: list[Question] = []
 
-    async def end(self, question: Question) -> Fields | None:
-        found = await super().end(question)
+    async def find_end(self, question: Question) -> Fields | None:
+        found = await super().find_end(question)
         self.looked.set()
         return found
 
-    async def ends(self, questions: Sequence[Question]) -> list[Fields | None]:
+    async def find_ends(self, questions: Sequence[Question]) -> list[Fields | None]:
         self.asked += questions
-        return await super().ends(questions)
-
-
-class EndsMeanwhile(ReplyWaiter):
-    """Ends what `ends` names once somebody was given the turn to read, and has not woken up yet."""
-
-    ends: Question | None = None
+        return await super().find_ends(questions)
 
     def _hand_on(self) -> None:
         super()._hand_on()
-        if self.ends is not None:
-            self.publish_local(self.ends, {"outcome": "answered"})
+        if self.ends_next is not None:
+            self.publish_local(self.ends_next, {"outcome": "answered"})
 
 
-def looking(harness: BrokerHarness) -> tuple[Looks, EndsMeanwhile]:
+def watched_waiter(harness: BrokerHarness) -> WatchedWaiter:
     space = BrokerContext(harness.client, 1, BrokerLimits(1000, 10, 3, 10, 10), 1000)
-    views = Looks(space)
-    return views, EndsMeanwhile(space, views)
+    return WatchedWaiter(space)
 
 
 async def two_open(harness: BrokerHarness) -> tuple[Question, Question]:
@@ -180,16 +188,16 @@ async def two_open(harness: BrokerHarness) -> tuple[Question, Question]:
 async def test_who_is_just_given_the_turn_to_read_still_hears_of_its_own_question(
     harness: BrokerHarness,
 ) -> None:
-    views, outcomes = looking(harness)
+    replies = watched_waiter(harness)
     first, second = await two_open(harness)
 
     async with asyncio.timeout(8), asyncio.TaskGroup() as tasks:
-        tasks.create_task(outcomes.outcome(first, 9.0))
-        await views.looked.wait()
-        views.looked.clear()
-        waiting = tasks.create_task(outcomes.outcome(second, 9.0))
-        await views.looked.wait()
-        outcomes.ends = second
+        tasks.create_task(replies.await_reply(first, block_seconds=9.0))
+        await replies.looked.wait()
+        replies.looked.clear()
+        waiting = tasks.create_task(replies.await_reply(second, block_seconds=9.0))
+        await replies.looked.wait()
+        replies.ends_next = second
         for delivery in await harness.take_all():
             if delivery.question == first:
                 await harness.settle(delivery, finish())
@@ -201,25 +209,25 @@ async def test_who_is_just_given_the_turn_to_read_still_hears_of_its_own_questio
 async def test_what_this_process_ends_itself_is_looked_up_only_where_its_settlement_does_not_tell(
     harness: BrokerHarness, answer: str
 ) -> None:
-    views, outcomes = looking(harness)
+    replies = watched_waiter(harness)
     mine, other = await two_open(harness)
 
     async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
-        waiting = tasks.create_task(outcomes.outcome(mine, 60.0))
-        await views.looked.wait()
-        views.looked.clear()
-        following = tasks.create_task(outcomes.outcome(other, 60.0))
-        await views.looked.wait()
+        waiting = tasks.create_task(replies.await_reply(mine, block_seconds=60.0))
+        await replies.looked.wait()
+        replies.looked.clear()
+        following = tasks.create_task(replies.await_reply(other, block_seconds=60.0))
+        await replies.looked.wait()
         held = {delivery.question: delivery for delivery in await harness.take_all()}
         with suppress(BrokerUnavailableError):
-            async with outcomes.ending([mine]):
+            async with replies.ending([mine]):
                 await harness.settle(held[mine], finish("of Redis"))
                 await harness.settle(held[other], finish())
                 # Notices come in their order: the one of `mine` was read by then.
                 await following
                 assert not waiting.done()
                 if answer == "arrives":
-                    outcomes.publish_local(mine, {"text": "of the settlement"})
+                    replies.publish_local(mine, {"text": "of the settlement"})
                 if answer == "was lost":
                     raise BrokerUnavailableError("no answer")
         reply = await waiting
@@ -227,4 +235,4 @@ async def test_what_this_process_ends_itself_is_looked_up_only_where_its_settlem
     told = answer == "arrives"
     assert reply is not None
     assert reply["text"] == ("of the settlement" if told else "of Redis")
-    assert views.asked == ([other] if told else [other, mine])
+    assert replies.asked == ([other] if told else [other, mine])

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from broker.port import Bury, Duplicate, FrameSend, Retry
 from broker.redis_broker import RedisBroker
 from broker.transport.scripts import CANCEL
+from broker.values import Bury, Duplicate, FrameSend, Retry
 from envelope.memory_write import Append
 from tests.support.broker_harness import (
     LAST_RESORT,
@@ -37,7 +37,7 @@ async def test_the_deadline_ends_a_question_that_a_worker_holds(harness: BrokerH
     settled = await harness.settle(held, finish("too late", remember=[WRITE]))
 
     assert not settled
-    assert await harness.broker.reply(question()) == LAST_RESORT
+    assert await harness.broker.replies.read_reply(question()) == LAST_RESORT
     assert await harness.client.exists(HISTORY) == 0
     assert len(await harness.results()) == 1
     assert await harness.client.xlen("rd:{0}:stream:manager") == 0
@@ -50,8 +50,8 @@ async def test_many_that_look_at_once_end_a_question_once(harness: BrokerHarness
     others = [harness.make() for _ in range(4)]
 
     async def all_ended() -> bool:
-        await asyncio.gather(*(other.due() for other in others))
-        return None not in [await harness.broker.reply(each) for each in asked]
+        await asyncio.gather(*(other.maintenance.scheduler.send_due() for other in others))
+        return None not in [await harness.broker.replies.read_reply(each) for each in asked]
 
     await eventually(all_ended)
 
@@ -96,7 +96,7 @@ async def test_a_retry_that_is_due_after_the_deadline_is_dropped(harness: Broker
     await harness.due_reply(question())
 
     async def nothing_parked() -> bool:
-        await harness.broker.due()
+        await harness.broker.maintenance.scheduler.send_due()
         return not await harness.client.exists("rd:{0}:parked", "rd:{0}:delayed")
 
     assert await eventually(nothing_parked)
@@ -104,21 +104,21 @@ async def test_a_retry_that_is_due_after_the_deadline_is_dropped(harness: Broker
 
 
 async def test_the_time_to_the_next_due_thing_is_told(harness: BrokerHarness) -> None:
-    assert await harness.broker.due() >= 30
+    assert await harness.broker.maintenance.scheduler.send_due() >= 30
 
     await harness.submit(deadline_seconds=0.5)
 
-    assert 0 < await harness.broker.due() <= 0.5
+    assert 0 < await harness.broker.maintenance.scheduler.send_due() <= 0.5
 
 
 async def test_who_becomes_due_first_wakes_the_sleepers(harness: BrokerHarness) -> None:
-    await harness.broker.due()
+    await harness.broker.maintenance.scheduler.send_due()
     await harness.submit(question("m1"), deadline_seconds=50)
-    first = await harness.broker.wait_for_wakeup(block_seconds=1.0)
+    first = await harness.broker.maintenance.scheduler.wait_for_wakeup(block_seconds=1.0)
     await harness.submit(question("m1", conversation="c2"), deadline_seconds=60)
-    later = await harness.broker.wait_for_wakeup(block_seconds=0.01)
+    later = await harness.broker.maintenance.scheduler.wait_for_wakeup(block_seconds=0.01)
     await harness.settle((await harness.take_all())[0], Retry(b"again", "away", seconds=5))
-    retry = await harness.broker.wait_for_wakeup(block_seconds=1.0)
+    retry = await harness.broker.maintenance.scheduler.wait_for_wakeup(block_seconds=1.0)
 
     assert first is not None
     assert 49 < first <= 50
@@ -134,7 +134,10 @@ async def test_who_did_not_send_what_was_due_last_stands_by(harness: BrokerHarne
     await harness.submit(question("m2"), deadline_seconds=20)
 
     async def later() -> bool:
-        timer, stand_by = await harness.broker.due(), await other.due()
+        timer, stand_by = (
+            await harness.broker.maintenance.scheduler.send_due(),
+            await other.maintenance.scheduler.send_due(),
+        )
         return timer < stand_by < 20.2
 
     assert await eventually(later)
@@ -145,7 +148,7 @@ async def test_a_record_that_is_gone_does_not_keep_its_place(harness: BrokerHarn
     await harness.client.delete("rd:{0}:record:acme/desk/c1/m1")
 
     async def gone() -> bool:
-        await harness.broker.due()
+        await harness.broker.maintenance.scheduler.send_due()
         return not await harness.client.exists("rd:{0}:deadlines")
 
     assert await eventually(gone)
@@ -156,9 +159,9 @@ async def test_a_cancelled_message_ends_as_superseded(harness: BrokerHarness) ->
     await harness.submit(result_list="chat")
     held = await harness.take()
 
-    cancelled = await harness.broker.cancel(question())
+    cancelled = await harness.broker.producer.cancel(question())
 
-    reply = await harness.broker.reply(question())
+    reply = await harness.broker.replies.read_reply(question())
     assert cancelled
     assert reply is not None
     assert reply["outcome"] == "superseded"
@@ -171,16 +174,19 @@ async def test_cancelling_what_has_its_outcome_does_nothing(harness: BrokerHarne
     await harness.submit()
     await harness.settle(await harness.take(), finish("kept"))
 
-    assert not await harness.broker.cancel(question())
-    assert not await harness.broker.cancel(question("unknown"))
-    assert await harness.broker.reply(question()) == {"outcome": "answered", "text": "kept"}
+    assert not await harness.broker.producer.cancel(question())
+    assert not await harness.broker.producer.cancel(question("unknown"))
+    assert await harness.broker.replies.read_reply(question()) == {
+        "outcome": "answered",
+        "text": "kept",
+    }
 
 
 async def test_cancelling_a_waiting_message_lets_the_others_go_on(harness: BrokerHarness) -> None:
     for message in ("m1", "m2", "m3"):
         await harness.submit(question(message))
 
-    await harness.broker.cancel(question("m2"))
+    await harness.broker.producer.cancel(question("m2"))
     await harness.settle(await harness.take(), finish())
 
     assert (await harness.take()).question == question("m3")
@@ -192,7 +198,7 @@ async def test_cancelling_a_message_that_was_to_start_later_starts_nothing(
     await harness.submit(question("m1"), not_before_seconds=0.02)
     await harness.submit(question("m2"))
 
-    await harness.broker.cancel(question("m1"))
+    await harness.broker.producer.cancel(question("m1"))
 
     assert (await harness.take()).question == question("m2")
     assert await harness.client.exists("rd:{0}:delayed") == 0
@@ -220,7 +226,7 @@ async def test_a_message_that_comes_in_while_it_is_cancelled_is_left_as_it_is(
 ) -> None:
     client: Any = Meanwhile(harness.client, lambda: harness.submit(result_list="chat"))
 
-    cancelled = await RedisBroker(client).cancel(question(), forget=forget)
+    cancelled = await RedisBroker(client).producer.cancel(question(), forget=forget)
 
     assert not cancelled
     assert await harness.settle(await harness.take(), finish())
@@ -231,10 +237,10 @@ async def test_a_forgotten_message_leaves_no_word_and_stays_closed(harness: Brok
     await harness.submit(result_list="chat")
     held = await harness.take()
 
-    await harness.broker.cancel(question(), forget=True)
+    await harness.broker.producer.cancel(question(), forget=True)
 
-    assert await harness.broker.reply(question()) is None
-    assert await harness.broker.journal(question()) == []
+    assert await harness.broker.replies.read_reply(question()) is None
+    assert await harness.broker.replies.read_journal(question()) == []
     assert not await harness.settle(held, finish("late", remember=[WRITE]))
     assert await harness.submit() == Duplicate(None)
     assert await harness.kinds() == []
@@ -244,10 +250,10 @@ async def test_a_finished_message_can_be_forgotten(harness: BrokerHarness) -> No
     await harness.submit(result_list="chat")
     await harness.settle(await harness.take(), finish("a secret"))
 
-    was_open = await harness.broker.cancel(question(), forget=True)
+    was_open = await harness.broker.producer.cancel(question(), forget=True)
 
     assert not was_open
-    assert await harness.broker.reply(question()) is None
+    assert await harness.broker.replies.read_reply(question()) is None
     assert await harness.results() == []
 
 
@@ -263,21 +269,24 @@ async def test_forgetting_a_conversation_covers_journals_and_results(
 
     await harness.settle(await harness.take(), finish("forgotten", forget="all"))
 
-    assert await harness.broker.journal(question("m1")) == []
-    assert await harness.broker.reply(question("m1")) is None
+    assert await harness.broker.replies.read_journal(question("m1")) == []
+    assert await harness.broker.replies.read_reply(question("m1")) is None
     assert await harness.results() == []
-    assert await harness.broker.reply(question("m2")) == {
+    assert await harness.broker.replies.read_reply(question("m2")) == {
         "outcome": "answered",
         "text": "forgotten",
     }
-    assert await harness.broker.reply(other) == {"outcome": "answered", "text": "another's"}
+    assert await harness.broker.replies.read_reply(other) == {
+        "outcome": "answered",
+        "text": "another's",
+    }
 
 
 async def test_forgetting_a_merged_message_covers_its_result(harness: BrokerHarness) -> None:
     await harness.submit(question("m1"), not_before_seconds=30)
     await harness.submit(question("m2"), not_before_seconds=30, result_list="chat")
 
-    await harness.broker.cancel(question("m2"), forget=True)
+    await harness.broker.producer.cancel(question("m2"), forget=True)
 
     assert await harness.results() == []
 
@@ -290,11 +299,11 @@ async def test_forgetting_covers_dead_letters(harness: BrokerHarness) -> None:
     await harness.submit(question("m1", conversation="c2"))
     await harness.settle(await harness.take(), Bury("failed", "another's"))
     await harness.submit(question("m2"))
-    before = len(await harness.broker.dead_letters())
+    before = len(await harness.broker.admin.list_dead_letters())
 
     await harness.settle(await harness.take(), finish(forget="all"))
 
-    (letter,) = await harness.broker.dead_letters()
+    (letter,) = await harness.broker.admin.list_dead_letters()
     assert before == 3
     assert letter.error == "another's"
 
@@ -313,7 +322,10 @@ async def test_a_message_accepted_before_the_tombstone_writes_no_memory(
     await harness.settle(await harness.take(), finish("after", remember=[WRITE]))
 
     assert settled
-    assert await harness.broker.reply(question("m2")) == {"outcome": "answered", "text": "before"}
+    assert await harness.broker.replies.read_reply(question("m2")) == {
+        "outcome": "answered",
+        "text": "before",
+    }
     assert written_before == 0
     assert await harness.client.lrange(HISTORY, 0, -1) == [b"said"]
 
@@ -329,7 +341,7 @@ async def test_the_forgetting_message_makes_its_own_writes(harness: BrokerHarnes
 async def test_a_cancelled_question_is_gone_from_where_it_travelled(harness: BrokerHarness) -> None:
     await harness.submit()
     await harness.settle(await harness.take(), forward())
-    await harness.broker.cancel(question())
+    await harness.broker.producer.cancel(question())
 
     for delivery in await harness.take_all("search"):
         assert not await harness.settle(delivery, forward(role="manager"))

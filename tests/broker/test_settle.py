@@ -2,8 +2,8 @@ import pytest
 from redis.exceptions import ResponseError
 
 from broker.keys import question_keys
-from broker.port import Bury, Finish, Forward, FrameSend, JournalEntry, Retry
 from broker.settle.batch import BrokerLimits, SettleBatch
+from broker.values import Bury, Finish, Forward, FrameSend, JournalEntry, Retry
 from envelope.memory_write import Append, Delete, Increment, SetFields
 from envelope.outcome import Outcome
 from tests.support.broker_harness import (
@@ -28,7 +28,7 @@ async def test_a_forwarded_entry_is_gone_here_and_waits_there(harness: BrokerHar
 
     settled = await harness.settle(await harness.take(), forward(b"onward"))
 
-    manager, search = await harness.broker.status(["manager", "search"])
+    manager, search = await harness.broker.admin.read_status(["manager", "search"])
     assert settled
     assert (manager.depth, manager.in_flight) == (0, 0)
     assert (search.depth, search.in_flight) == (1, 0)
@@ -62,7 +62,10 @@ async def test_many_entries_are_settled_together_each_on_its_own(harness: Broker
 
     assert settled == [True, True, False, True]
     assert len(await harness.take_all("search")) == 2
-    assert await harness.broker.reply(two.question) == {"outcome": "answered", "text": "two"}
+    assert await harness.broker.replies.read_reply(two.question) == {
+        "outcome": "answered",
+        "text": "two",
+    }
 
 
 async def test_an_entry_is_settled_once(harness: BrokerHarness) -> None:
@@ -93,7 +96,7 @@ async def test_another_consumer_cannot_settle(harness: BrokerHarness) -> None:
     )
 
     assert not await harness.settle(forged, finish("forged"))
-    assert await harness.broker.reply(question()) is None
+    assert await harness.broker.replies.read_reply(question()) is None
 
 
 async def test_a_late_finisher_changes_nothing_not_even_memory(harness: BrokerHarness) -> None:
@@ -106,7 +109,10 @@ async def test_a_late_finisher_changes_nothing_not_even_memory(harness: BrokerHa
 
     assert not settled
     assert await harness.client.lrange(HISTORY, 0, -1) == [b"present"]
-    assert await harness.broker.reply(question()) == {"outcome": "answered", "text": "present"}
+    assert await harness.broker.replies.read_reply(question()) == {
+        "outcome": "answered",
+        "text": "present",
+    }
     assert await harness.kinds() == ["accepted", "finished"]
     assert len(await harness.results()) == 1
 
@@ -139,7 +145,7 @@ async def test_a_pull_door_reads_the_reply_from_the_journal(harness: BrokerHarne
     await harness.submit()
     await harness.settle(await harness.take(), finish("here"))
 
-    entries = await harness.broker.journal(question())
+    entries = await harness.broker.replies.read_journal(question())
 
     assert [entry.kind for entry in entries] == ["accepted", "finished"]
     assert entries[-1].fields == {"outcome": "answered", "text": "here"}
@@ -187,7 +193,7 @@ async def test_a_retry_comes_back_after_its_wait_and_counts_as_failure(
     at_once = await harness.take_all()
 
     async def back() -> object:
-        await harness.broker.due()
+        await harness.broker.maintenance.scheduler.send_due()
         return await harness.take_all()
 
     (delivery,) = await eventually(back)
@@ -201,7 +207,7 @@ async def test_a_wait_that_was_asked_for_is_kept_and_is_no_failure(harness: Brok
     await harness.submit()
     await harness.settle(await harness.take(), Retry(b"again", "limited", seconds=30))
 
-    due_in = await harness.broker.due()
+    due_in = await harness.broker.maintenance.scheduler.send_due()
 
     (score,) = [
         score for _, score in await harness.client.zrange("rd:{0}:delayed", 0, -1, withscores=True)
@@ -220,14 +226,14 @@ async def test_retries_are_bounded_and_the_user_still_gets_an_outcome(
 
     async def failing() -> object:
         nonlocal starts
-        await harness.broker.due()
+        await harness.broker.maintenance.scheduler.send_due()
         for delivery in await harness.take_all():
             starts += 1
             await harness.settle(delivery, Retry(b"again", "always fails"))
-        return await harness.broker.reply(question())
+        return await harness.broker.replies.read_reply(question())
 
     reply = await eventually(failing)
-    (letter,) = await harness.broker.dead_letters()
+    (letter,) = await harness.broker.admin.list_dead_letters()
 
     assert starts == 3
     assert reply == LAST_RESORT
@@ -262,11 +268,11 @@ async def test_a_buried_entry_keeps_its_frame_and_says_why(harness: BrokerHarnes
 
     await harness.settle(await harness.take(), Bury("failed", "ValueError: no"))
 
-    (letter,) = await harness.broker.dead_letters()
+    (letter,) = await harness.broker.admin.list_dead_letters()
     assert (letter.role, letter.reason, letter.error) == ("manager", "failed", "ValueError: no")
     assert (letter.worker, letter.attempts, letter.question) == ("w1", 1, question())
     assert letter.frame == b"frame"
-    assert await harness.broker.reply(question()) == LAST_RESORT
+    assert await harness.broker.replies.read_reply(question()) == LAST_RESORT
     assert await harness.kinds() == ["accepted", "dead_lettered", "finished"]
     assert len(await harness.results()) == 1
 
@@ -283,8 +289,8 @@ async def test_a_buried_entry_that_tells_the_manager_leaves_the_question_open(
     )
 
     assert (await harness.take()).frame == b"told"
-    assert await harness.broker.reply(question()) is None
-    assert len(await harness.broker.dead_letters()) == 1
+    assert await harness.broker.replies.read_reply(question()) is None
+    assert len(await harness.broker.admin.list_dead_letters()) == 1
 
 
 async def test_dead_letters_are_capped(harness: BrokerHarness) -> None:
@@ -294,7 +300,7 @@ async def test_dead_letters_are_capped(harness: BrokerHarness) -> None:
     for delivery in await harness.take_all():
         await harness.settle(delivery, Bury("failed", "no"))
 
-    assert len(await harness.broker.dead_letters()) == 3
+    assert len(await harness.broker.admin.list_dead_letters()) == 3
 
 
 async def test_the_last_resort_is_the_one_of_the_last_manager_hop(harness: BrokerHarness) -> None:
@@ -305,7 +311,7 @@ async def test_the_last_resort_is_the_one_of_the_last_manager_hop(harness: Broke
 
     await harness.settle(await harness.take("search"), Bury("failed", "no"))
 
-    assert await harness.broker.reply(question()) == better
+    assert await harness.broker.replies.read_reply(question()) == better
     assert (await harness.record(question()))[b"o"] == b"answered"
 
 
@@ -349,7 +355,7 @@ async def test_a_memory_key_of_another_type_is_noted_and_stops_nothing(
     assert settled == [True, True]
     assert await harness.kinds() == ["accepted", "memory_failed", "finished"]
     assert await harness.client.lrange("rd:{0}:mem:after", 0, -1) == [b"said"]
-    assert await harness.broker.reply(second.question) is not None
+    assert await harness.broker.replies.read_reply(second.question) is not None
 
 
 @pytest.mark.parametrize("number", [3, 600])
@@ -363,12 +369,14 @@ async def test_what_a_settlement_tells_stands_in_its_order(
         await harness.take(), Finish(Outcome.ANSWERED, {"text": "so"}, journal=notes)
     )
 
-    accepted, *told, finished = await harness.broker.journal(question())
+    accepted, *told, finished = await harness.broker.replies.read_journal(question())
     assert (accepted.kind, finished.kind) == ("accepted", "finished")
     assert [(note.kind, note.fields) for note in told] == [
         ("model_called", {"call": call}) for call in range(number)
     ]
-    assert list(await harness.broker.journal(question(), after=told[-1].id)) == [finished]
+    assert list(await harness.broker.replies.read_journal(question(), after=told[-1].id)) == [
+        finished
+    ]
 
 
 async def test_what_cannot_be_settled_keeps_nothing_else_of_its_batch_from_it(
@@ -384,6 +392,12 @@ async def test_what_cannot_be_settled_keeps_nothing_else_of_its_batch_from_it(
     with pytest.raises(ResponseError, match="WRONGTYPE"):
         await harness.broker.settle([(one, finish("1")), (two, finish("2")), (three, finish("3"))])
 
-    assert await harness.broker.reply(one.question) == {"outcome": "answered", "text": "1"}
-    assert await harness.broker.reply(three.question) == {"outcome": "answered", "text": "3"}
-    assert (await harness.broker.status(["manager"]))[0].depth == 0
+    assert await harness.broker.replies.read_reply(one.question) == {
+        "outcome": "answered",
+        "text": "1",
+    }
+    assert await harness.broker.replies.read_reply(three.question) == {
+        "outcome": "answered",
+        "text": "3",
+    }
+    assert (await harness.broker.admin.read_status(["manager"]))[0].depth == 0

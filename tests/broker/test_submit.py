@@ -1,7 +1,7 @@
 import pytest
 
 from broker.keys import question_keys
-from broker.port import Accepted, Busy, Duplicate
+from broker.values import Accepted, Busy, Duplicate
 from tests.support.broker_harness import BrokerHarness, eventually, finish, forward, question
 
 
@@ -33,7 +33,7 @@ async def test_ids_may_hold_any_character(
     await harness.settle(delivery, finish("yes"))
 
     assert delivery.question == asked
-    assert await harness.broker.reply(asked) == {"outcome": "answered", "text": "yes"}
+    assert await harness.broker.replies.read_reply(asked) == {"outcome": "answered", "text": "yes"}
 
 
 async def test_ids_that_look_alike_when_joined_stay_apart(harness: BrokerHarness) -> None:
@@ -131,7 +131,7 @@ async def test_a_message_that_may_start_later_starts_later(harness: BrokerHarnes
     at_once = await harness.take_all()
 
     async def started() -> object:
-        await harness.broker.due()
+        await harness.broker.maintenance.scheduler.send_due()
         return await harness.take_all()
 
     (delivery,) = await eventually(started)
@@ -146,7 +146,7 @@ async def test_a_message_merges_into_one_that_has_not_started(harness: BrokerHar
     merged = await harness.submit(second, frame=b"the library?", not_before_seconds=0.05)
 
     async def started() -> object:
-        await harness.broker.due()
+        await harness.broker.maintenance.scheduler.send_due()
         return await harness.take_all()
 
     (delivery,) = await eventually(started)
@@ -154,7 +154,7 @@ async def test_a_message_merges_into_one_that_has_not_started(harness: BrokerHar
 
     assert merged == Accepted(merged_into="é/m1")
     assert (delivery.frame, delivery.merged) == (b"where is", (b"the library?",))
-    reply = await harness.broker.reply(second)
+    reply = await harness.broker.replies.read_reply(second)
     assert reply is not None
     assert reply["outcome"] == "superseded"
     assert reply["message_id"] == "m2"
@@ -172,7 +172,7 @@ async def test_no_more_messages_join_one_than_a_script_can_start_at_once(
     ]
 
     async def started() -> object:
-        await harness.broker.due()
+        await harness.broker.maintenance.scheduler.send_due()
         return await harness.take_all()
 
     (delivery,) = await eventually(started)
@@ -181,7 +181,7 @@ async def test_no_more_messages_join_one_than_a_script_can_start_at_once(
     assert isinstance(joined[100], Busy)
     assert joined[100].reason == "conversation_full"
     assert len(delivery.merged) == 100
-    assert await harness.broker.reply(question("m100")) is None
+    assert await harness.broker.replies.read_reply(question("m100")) is None
 
 
 async def test_a_message_does_not_merge_into_one_that_has_started(harness: BrokerHarness) -> None:

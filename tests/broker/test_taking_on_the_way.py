@@ -1,6 +1,6 @@
 """A settlement takes what it sent, in the same round trip."""
 
-from broker.port import ConsumerDemand
+from broker.values import ConsumerDemand
 from tests.support.broker_harness import BrokerHarness, finish, forward, question
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from broker.port import Bury, Delivery, Finish, Forward, FrameSend, JournalEntry, Retry
+from broker.values import Bury, Delivery, Finish, Forward, FrameSend, JournalEntry, Retry
 from envelope.memory_write import Append, Increment, MemoryWrite, SetFields
 from tests.support.broker_harness import (
     LAST_RESORT,
@@ -49,7 +49,7 @@ async def test_what_cannot_be_written_ends_with_its_last_resort_and_harms_nobody
 
     settled = await harness.broker.settle([(one, forward()), (bad, settlement), (three, finish())])
 
-    (letter,) = await harness.broker.dead_letters()
+    (letter,) = await harness.broker.admin.list_dead_letters()
     assert settled == [True, True, True]
     assert (letter.reason, letter.question, letter.frame) == (
         "unencodable",
@@ -57,8 +57,11 @@ async def test_what_cannot_be_written_ends_with_its_last_resort_and_harms_nobody
         b"frame",
     )
     assert letter.error.startswith("expected what JSON can say: ")
-    assert await harness.broker.reply(bad.question) == LAST_RESORT
-    assert await harness.broker.outcome(three.question, block_seconds=0.0) == finish().reply
+    assert await harness.broker.replies.read_reply(bad.question) == LAST_RESORT
+    assert (
+        await harness.broker.replies.await_reply(three.question, block_seconds=0.0)
+        == finish().reply
+    )
     assert len(await harness.take_all("search")) == 1
     assert await harness.client.exists(KEY) == 0
 
@@ -73,7 +76,7 @@ async def test_what_a_run_did_before_it_said_the_unwritable_stays_in_the_journal
         await harness.take(), Forward((), (paid, JournalEntry("routed", {"target": HALF})))
     )
 
-    journal = await harness.broker.journal(question())
+    journal = await harness.broker.replies.read_journal(question())
     assert [entry.kind for entry in journal] == [
         "accepted",
         "model_call",
@@ -92,13 +95,13 @@ async def test_the_manager_hears_of_it_where_somebody_can_tell(harness: BrokerHa
     await broker.settle([(await harness.take(), finish(HALF))])
 
     assert (await harness.take("search")).frame.startswith(b"manager: expected what JSON can say")
-    assert await harness.broker.reply(question()) is None
+    assert await harness.broker.replies.read_reply(question()) is None
 
 
 async def test_whoever_waits_here_hears_what_was_written_instead(harness: BrokerHarness) -> None:
     asked = question()
-    async with harness.broker.subscribe(asked) as expected:
+    async with harness.broker.replies.subscribe(asked) as expected:
         await harness.submit(asked)
         await harness.settle(await harness.take(), finish(HALF))
 
-        assert await expected.outcome(block_seconds=5.0) == LAST_RESORT
+        assert await expected.await_reply(block_seconds=5.0) == LAST_RESORT

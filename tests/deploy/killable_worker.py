@@ -14,9 +14,9 @@ from typing import Any
 
 from broker.keys import record_of
 from broker.maintenance.lease_renewer import LeaseRenewal
-from broker.port import Delivery, Settlement
 from broker.redis_broker import RedisBroker
 from broker.transport.connect import connect
+from broker.values import Delivery, Settlement
 from deploy.assembly.agent_factory import make_worker_specs
 from deploy.assembly.knowledge import open_knowledge
 from deploy.assembly.runtime import KNOWING, connect_runtime

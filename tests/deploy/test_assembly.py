@@ -54,7 +54,7 @@ async def _waiting(settings: Settings) -> None:
     """Wait until documents were handed over."""
     async with connect_broker(settings) as broker:
         for _ in range(1000):
-            (role,) = await broker.status([INGESTION])
+            (role,) = await broker.admin.read_status([INGESTION])
             if role.depth:
                 return
             await asyncio.sleep(0.01)

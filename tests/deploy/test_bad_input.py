@@ -15,7 +15,7 @@ from qdrant_client import AsyncQdrantClient
 
 from broker.embedded.endpoint import Endpoint
 from broker.keys import stream_key
-from broker.port import Accepted, Submission
+from broker.values import Accepted, Submission
 from deploy.assembly.ingestion import ingest_here
 from deploy.assembly.knowledge import Knowledge, make_searcher
 from envelope.envelope import SCHEMA_VERSION
@@ -79,7 +79,7 @@ def closed_port() -> int:
 async def is_unharmed(harness: AppHarness) -> bool:
     """Whether the desk still answers, and has given nothing up."""
     reply = await harness.driver().say(CLEAR)
-    return reply["outcome"] == "answered" and not await harness.broker.dead_letters()
+    return reply["outcome"] == "answered" and not await harness.broker.admin.list_dead_letters()
 
 
 @pytest.mark.parametrize(
@@ -210,9 +210,9 @@ async def test_a_frame_that_cannot_be_read_is_kept_aside_and_its_owner_told(
     async with open_house() as harness:
         driver = harness.driver()
         sent = submission(driver, frame)
-        assert isinstance(await harness.broker.submit(sent), Accepted)
-        reply = await harness.broker.outcome(sent.question, block_seconds=20.0)
-        [letter] = await harness.broker.dead_letters()
+        assert isinstance(await harness.broker.producer.submit(sent), Accepted)
+        reply = await harness.broker.replies.await_reply(sent.question, block_seconds=20.0)
+        [letter] = await harness.broker.admin.list_dead_letters()
         again = await harness.driver().say(CLEAR)
 
     assert reply is not None
@@ -350,7 +350,7 @@ async def test_a_qdrant_that_goes_away_is_declined_politely_and_answers_when_it_
         during = await driver.say(CLEAR)
         line.end = server
         after = await driver.say(CLEAR)
-        letters = await harness.broker.dead_letters()
+        letters = await harness.broker.admin.list_dead_letters()
     await away.close()
 
     outcomes = [reply["outcome"] for reply in (before, during, after)]

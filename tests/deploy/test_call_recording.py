@@ -4,7 +4,7 @@ from decimal import Decimal
 import pytest
 from prometheus_client import generate_latest
 
-from broker.port import Fields, Forward
+from broker.values import Fields, Forward
 from deploy.assembly.call_recording import HopCalls, encode_model_call, fallbacks_of
 from envelope.envelope import Envelope
 from llm.call_log import record

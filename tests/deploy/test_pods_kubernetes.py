@@ -13,8 +13,8 @@ import yaml
 
 from broker.embedded.endpoint import Endpoint
 from broker.keys import stream_key
-from broker.port import Finish, Submission
 from broker.redis_broker import RedisBroker
+from broker.values import Finish, Submission
 from config.settings import Settings, load_settings
 from deploy.assembly.runtime import INGESTION, ROLES
 from deploy.chat_channels import CHAT_CHANNELS
@@ -289,8 +289,10 @@ async def test_the_length_of_a_stream_is_what_waits_and_what_runs(
         asked = Question(
             tenant="t", assistant="a", conversation_id=f"c{number}", message_id=f"m{number}"
         )
-        await broker.submit(Submission(asked, b"frame", "lang", 60.0, {"outcome": "failed"}))
-    taken = await broker.take("lang", "w", slots=3, block_seconds=0)
+        await broker.producer.submit(
+            Submission(asked, b"frame", "lang", 60.0, {"outcome": "failed"})
+        )
+    taken = await broker.consumer.take("lang", "w", slots=3, block_seconds=0)
     await broker.settle([(taken[0], Finish(Outcome.ANSWERED, {"outcome": "answered"}))])
 
     [trigger] = [
@@ -301,6 +303,6 @@ async def test_the_length_of_a_stream_is_what_waits_and_what_runs(
     ]
     length = await client.xlen(trigger["metadata"]["stream"])
 
-    [status] = await broker.status(["lang"])
+    [status] = await broker.admin.read_status(["lang"])
     assert (length, status.depth, status.in_flight) == (4, 4, 2)
     await client.aclose()

@@ -9,9 +9,9 @@ from typing import Any
 
 from broker.errors import BrokerUnavailableError
 from broker.maintenance.lease_renewer import LeaseRenewal
-from broker.port import Delivery, Fields, Finish, Forward, FrameSend, JournalEntry, Settlement
 from broker.redis_broker import RedisBroker
 from broker.transport.connect import ServerLinks, connect
+from broker.values import Delivery, Fields, Finish, Forward, FrameSend, JournalEntry, Settlement
 from envelope.envelope import Envelope
 from envelope.outcome import Outcome
 from envelope.role import Role
@@ -75,7 +75,8 @@ class ClusterHarness:
         self.client: Any = connect(self._url, self._lines[0])
         self.broker = RedisBroker(self.client, shards=SHARDS)
         self.desk = Desk(
-            self.broker, tenant="acme", assistant="desk", channel="test",
+            self.broker.producer, self.broker.replies,
+            tenant="acme", assistant="desk", channel="test",
             deadline_seconds=DEADLINE_SECONDS, apology=lambda _language: "sorry",
             result_list="told",
         )  # fmt: skip
@@ -160,7 +161,7 @@ async def judged(harness: ClusterHarness) -> Counter[str]:
         asked = harness.desk.question(Message("?", name.replace("m", "c"), name))
         kinds = [
             (entry.kind, entry.fields.get("number"))
-            for entry in await harness.broker.journal(asked)
+            for entry in await harness.broker.replies.read_journal(asked)
         ]
         if reply["outcome"] == "answered" and kinds:
             hops = [("hop", number + 1) for number in range(HOPS)]

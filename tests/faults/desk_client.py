@@ -4,12 +4,13 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from broker.errors import BrokerUnavailableError
-from broker.port import Accepted, Busy, Duplicate, Fields, Submission
+from broker.ports import Producer
 from broker.redis_broker import RedisBroker
 from broker.transport.connect import connect
+from broker.values import Accepted, Busy, Duplicate, Fields, Submission
 from envelope.question import Question
 from gateway.desk import Desk, Message
 from tests.faults.in_process_gateway import through
@@ -21,19 +22,32 @@ AGAIN_SECONDS = 0.05
 T = TypeVar("T")
 
 
-class NotingBroker(RedisBroker):
+class NotingProducer:
     """Notes each message that is in, also when that was told only to a second try."""
 
-    ledger: Ledger
-    not_before_seconds = 0.0
-    known: set[str]
-    front: Callable[[], Path | None]
+    def __init__(
+        self,
+        producer: Producer,
+        ledger: Ledger,
+        front: Callable[[], Path | None],
+        not_before_seconds: float,
+    ) -> None:
+        self.ledger = ledger
+        self.not_before_seconds = not_before_seconds
+        self.known: set[str] = set()
+        self.front = front
+        self._producer = producer
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._producer, name)
 
     async def submit(self, submission: Submission) -> Accepted | Duplicate | Busy:
         submission = replace(submission, not_before_seconds=self.not_before_seconds)
         # What is to wait is handed to nobody.
         place = None if self.not_before_seconds else self.front()
-        result = await (super().submit(submission) if place is None else through(place, submission))
+        result = await (
+            self._producer.submit(submission) if place is None else through(place, submission)
+        )
         name = submission.question.message_id
         if not isinstance(result, Busy) and name not in self.known:
             self.known.add(name)
@@ -63,13 +77,12 @@ class DeskClient:
     ) -> None:
         """Make a door; where `front` names a worker's own door, a message is let in there."""
         self._ledger = ledger
-        self._broker = NotingBroker(connect(url))
-        self._broker.ledger = ledger
-        self._broker.known = set()
-        self._broker.front = front
-        self._broker.not_before_seconds = not_before_seconds
+        self._broker = broker = RedisBroker(connect(url))
+        producer: Any = NotingProducer(broker.producer, ledger, front, not_before_seconds)
+        broker.producer = producer
         self._desk = Desk(
-            self._broker,
+            self._broker.producer,
+            self._broker.replies,
             tenant="acme",
             assistant="desk",
             channel="test",
@@ -92,7 +105,7 @@ class DeskClient:
     async def cancel(self, text: str, *, conversation: str, forget: bool = False) -> bool:
         """Cancel a message; True when it was still open."""
         question = self.question(text, conversation)
-        ended = await answered(lambda: self._broker.cancel(question, forget=forget))
+        ended = await answered(lambda: self._broker.producer.cancel(question, forget=forget))
         self._ledger.note(
             "cancelled_at_the_door",
             name=question.message_id,

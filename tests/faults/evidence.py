@@ -17,7 +17,7 @@ from broker.keys import (
     shard_keys,
     stream_key,
 )
-from broker.port import JournalEntry
+from broker.values import JournalEntry
 from envelope.question import Question
 from memory.key_names import conversation_keys
 from tests.faults.finding import Evidence

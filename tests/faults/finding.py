@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from broker.port import JournalEntry
+from broker.values import JournalEntry
 from tests.faults.ledger import Noted
 
 Part = Literal["told", "ends", "steps", "late", "starts", "bills", "memory", "left"]

@@ -11,7 +11,8 @@ from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 
 from broker.errors import BrokerUnavailableError
-from broker.port import Accepted, Broker, Busy, Duplicate, Submission
+from broker.ports import Broker
+from broker.values import Accepted, Busy, Duplicate, Submission
 
 ANSWER_SECONDS = 1.0
 """A process that was stopped is waited for so long; what it was told it submits when it goes on."""
@@ -33,7 +34,7 @@ async def front(broker: Broker, path: Path) -> AsyncIterator[None]:
             with suppress(BrokerUnavailableError):
                 if asked:
                     submission: Submission = pickle.loads(asked)  # noqa: S301 - of our own door
-                    writer.write(pickle.dumps(await broker.submit(submission)))
+                    writer.write(pickle.dumps(await broker.producer.submit(submission)))
 
     async with asyncio.TaskGroup() as under_way:
         server = await asyncio.start_unix_server(

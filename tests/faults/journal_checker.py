@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from broker.port import Fields, JournalEntry
+from broker.values import Fields, JournalEntry
 from envelope.outcome import Outcome
 from envelope.role import Role
 from manager.flow import ASSISTANT, Final, Flow, FlowError, Row, Stage, StageEvent

@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from broker.port import JournalEntry
+from broker.values import JournalEntry
 from tests.faults.finding import Evidence, Finding
 from tests.faults.journal_checker import problems
 from tests.faults.ledger import Noted

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict
 
 from agents.agent import Agent
 from broker.maintenance.lease_renewer import LeaseRenewal
-from broker.port import Delivery, LeaseLost, Retry, Settlement
+from broker.values import Delivery, LeaseLost, Retry, Settlement
 from envelope.envelope import Envelope
 from envelope.memory_read import MemoryRead
 from envelope.outcome import RetryAfter, Wrote

@@ -10,11 +10,11 @@ from broker.consume.blocking_read import next_entries
 from broker.context import BrokerContext
 from broker.errors import BrokerUnavailableError, UnsuitableServerError
 from broker.keys import question_keys, shard_for
-from broker.port import Bury, Retry
 from broker.redis_broker import RedisBroker
 from broker.settle.batch import BrokerLimits
 from broker.transport.cluster import key_of
 from broker.transport.connect import connect
+from broker.values import Bury, Retry
 from envelope.memory_write import Append
 from envelope.question import Question
 from memory.conversation import RedisMemory
@@ -74,10 +74,12 @@ async def test_a_question_of_every_shard_goes_its_way(harness: BrokerHarness) ->
         await harness.submit(each, result_list="chat")
 
     async def all_ended() -> bool:
-        for delivery in await harness.broker.take("manager", "m", slots=99, block_seconds=0.2):
+        for delivery in await harness.broker.consumer.take(
+            "manager", "m", slots=99, block_seconds=0.2
+        ):
             assert await harness.settle(delivery, forward())
-        held = await harness.broker.take("search", "s", slots=99, block_seconds=0.2)
-        assert await harness.broker.renew(held) == []
+        held = await harness.broker.consumer.take("search", "s", slots=99, block_seconds=0.2)
+        assert await harness.broker.consumer.renew(held) == []
         write = [
             Append(key=f"rd:{{{each.shard}}}:mem:x", values=("x",), keep=1, ttl_seconds=9)
             for each in held
@@ -87,15 +89,15 @@ async def test_a_question_of_every_shard_goes_its_way(harness: BrokerHarness) ->
             for each, memory in zip(held, write, strict=True)
         ]
         assert all(await harness.broker.settle(settled))
-        return None not in [await harness.broker.reply(each) for each in asked]
+        return None not in [await harness.broker.replies.read_reply(each) for each in asked]
 
     assert await eventually(all_ended)
     for each in asked:
-        reply = await harness.broker.outcome(each)
+        reply = await harness.broker.replies.await_reply(each)
         assert reply is not None
         assert reply["text"] == each.conversation_id
-    assert len(await harness.broker.find("m1")) == SHARDS
-    (status,) = await harness.broker.status(["search"])
+    assert len(await harness.broker.admin.find_questions("m1")) == SHARDS
+    (status,) = await harness.broker.admin.read_status(["search"])
     assert (status.depth, status.in_flight) == (0, 0)
     chat = harness.broker.result_list("chat", "w1")
     results = await chat.take(slots=9, block_seconds=1.0)
@@ -108,21 +110,21 @@ async def test_what_ends_otherwise_ends_on_every_shard(harness: BrokerHarness) -
     for each in asked:
         await harness.submit(each, deadline_seconds=20.0)
         await harness.submit(each.model_copy(update={"message_id": "m2"}), deadline_seconds=0.05)
-    for held in await harness.broker.take("manager", "w1", slots=99, block_seconds=1.0):
+    for held in await harness.broker.consumer.take("manager", "w1", slots=99, block_seconds=1.0):
         assert await harness.settle(held, Retry(b"again", "away"))
 
     async def back() -> bool:
-        await harness.broker.due()
-        found = await harness.broker.take("manager", "w1", slots=99, block_seconds=0.1)
+        await harness.broker.maintenance.scheduler.send_due()
+        found = await harness.broker.consumer.take("manager", "w1", slots=99, block_seconds=0.1)
         await harness.broker.settle([(delivery, Bury("failed", "no")) for delivery in found])
-        return None not in [await harness.broker.reply(each) for each in asked]
+        return None not in [await harness.broker.replies.read_reply(each) for each in asked]
 
     assert await eventually(back)
-    assert len(await harness.broker.dead_letters()) == SHARDS
+    assert len(await harness.broker.admin.list_dead_letters()) == SHARDS
     for each in asked:
         late = each.model_copy(update={"message_id": "m2"})
         assert await harness.due_reply(late) == LAST_RESORT
-        assert not await harness.broker.cancel(late, forget=True)
+        assert not await harness.broker.producer.cancel(late, forget=True)
 
 
 @pytest.mark.timeout(240)
@@ -132,7 +134,7 @@ async def test_waiting_wakes_whichever_node_has_something(harness: BrokerHarness
             waiting = tasks.create_task(_taken(harness))
             await eventually(lambda: _blocked(harness))
             await harness.submit(each)
-            answer = tasks.create_task(harness.broker.outcome(each, block_seconds=50.0))
+            answer = tasks.create_task(harness.broker.replies.await_reply(each, block_seconds=50.0))
             (found,) = await waiting
             assert await harness.settle(found, finish())
 
@@ -142,7 +144,7 @@ async def test_waiting_wakes_whichever_node_has_something(harness: BrokerHarness
 
 async def _taken(harness: BrokerHarness) -> Any:
     return await eventually(
-        lambda: harness.broker.take("manager", "w1", slots=9, block_seconds=8.0)
+        lambda: harness.broker.consumer.take("manager", "w1", slots=9, block_seconds=8.0)
     )
 
 
@@ -154,9 +156,9 @@ async def _blocked(harness: BrokerHarness) -> bool:
 async def test_who_never_prepared_the_server_hears_alarms_of_all_its_slots(
     harness: BrokerHarness,
 ) -> None:
-    assert (
-        await RedisBroker(harness.client, shards=SHARDS).wait_for_wakeup(block_seconds=0.05) is None
-    )
+    scheduler = RedisBroker(harness.client, shards=SHARDS).maintenance.scheduler
+
+    assert await scheduler.wait_for_wakeup(block_seconds=0.05) is None
 
 
 async def test_one_node_that_is_away_keeps_no_other_shard_from_working(
@@ -164,7 +166,7 @@ async def test_one_node_that_is_away_keeps_no_other_shard_from_working(
 ) -> None:
     for each in on_every_shard():
         await harness.submit(each)
-    held = await harness.broker.take("manager", "w1", slots=99, block_seconds=2.0)
+    held = await harness.broker.consumer.take("manager", "w1", slots=99, block_seconds=2.0)
     killed = await cluster.master_of("rd:{0}:open")
     killed.kill()
     settled = await harness.broker.settle_and_take([(each, finish()) for each in held], ())
@@ -184,7 +186,10 @@ async def test_scripts_are_known_to_every_node(harness: BrokerHarness) -> None:
         await harness.client.script_flush()
         await harness.submit(each)
 
-    assert len(await harness.broker.take("manager", "w1", slots=99, block_seconds=2.0)) == SHARDS
+    assert (
+        len(await harness.broker.consumer.take("manager", "w1", slots=99, block_seconds=2.0))
+        == SHARDS
+    )
 
 
 async def test_a_group_that_is_gone_on_one_node_is_made_again(harness: BrokerHarness) -> None:
@@ -195,9 +200,11 @@ async def test_a_group_that_is_gone_on_one_node_is_made_again(harness: BrokerHar
         await harness.client.xgroup_destroy(f"rd:{{{shard}}}:stream:manager", "workers")
 
     async def all_taken() -> bool:
-        for delivery in await harness.broker.take("manager", "w1", slots=99, block_seconds=0.2):
+        for delivery in await harness.broker.consumer.take(
+            "manager", "w1", slots=99, block_seconds=0.2
+        ):
             await harness.settle(delivery, finish())
-        return None not in [await harness.broker.reply(each) for each in asked]
+        return None not in [await harness.broker.replies.read_reply(each) for each in asked]
 
     assert await eventually(all_taken)
 
@@ -237,7 +244,11 @@ async def test_another_number_of_shards_is_refused(harness: BrokerHarness) -> No
 async def test_a_cluster_that_is_away_is_told_by_one_error() -> None:
     broker = RedisBroker(connect("redis+cluster://127.0.0.1:1"), shards=3)
 
-    for attempt in (broker.prepare(ROLES), broker.due(), broker.reply(question())):
+    for attempt in (
+        broker.prepare(ROLES),
+        broker.maintenance.scheduler.send_due(),
+        broker.replies.read_reply(question()),
+    ):
         with pytest.raises(BrokerUnavailableError, match="does not answer"):
             await attempt
     await broker.close()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from broker.port import JournalEntry
+from broker.values import JournalEntry
 from tests.faults.finding import Evidence
 from tests.faults.ledger import Ledger, Noted
 from tests.faults.ledger import noted as read

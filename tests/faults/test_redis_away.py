@@ -67,8 +67,9 @@ NUMBERS = count(1)
 
 async def answered(client: Any) -> float:
     """Ask something, and return how many seconds the answer took."""
+    broker = RedisBroker(client)
     desk = Desk(
-        RedisBroker(client), tenant="default", assistant="default", channel="test",
+        broker.producer, broker.replies, tenant="default", assistant="default", channel="test",
         deadline_seconds=30.0, apology=lambda _language: "sorry",
     )  # fmt: skip
     number = next(NUMBERS)

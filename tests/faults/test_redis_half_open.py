@@ -49,7 +49,7 @@ async def test_a_blocking_read_on_a_dead_line_is_given_up_soon_after_its_time(
     harness: BrokerHarness, proxy: Proxy
 ) -> None:
     async def read() -> None:
-        await harness.broker.take("manager", "w1", slots=1, block_seconds=BLOCK_SECONDS)
+        await harness.broker.consumer.take("manager", "w1", slots=1, block_seconds=BLOCK_SECONDS)
 
     await read()
     assert proxy.freeze() == 1
@@ -62,7 +62,7 @@ async def test_what_one_line_missed_all_others_know(harness: BrokerHarness, prox
     held = await harness.take()
     proxy.freeze()
     with pytest.raises(BrokerUnavailableError):
-        await harness.broker.take("manager", "w1", slots=1, block_seconds=BLOCK_SECONDS)
+        await harness.broker.consumer.take("manager", "w1", slots=1, block_seconds=BLOCK_SECONDS)
 
     # On another line that is as dead, and was not used since.
     assert await harness.settle(held, finish())
@@ -73,7 +73,7 @@ async def test_nobody_who_greets_back_is_noticed_even_sooner(
 ) -> None:
     proxy.part()
     with pytest.raises(BrokerUnavailableError):
-        await harness.broker.take("manager", "w1", slots=1, block_seconds=BLOCK_SECONDS)
+        await harness.broker.consumer.take("manager", "w1", slots=1, block_seconds=BLOCK_SECONDS)
 
     seconds = await _seconds_until_noticed(harness.submit())
 
@@ -95,9 +95,9 @@ async def test_a_dead_line_is_noticed_long_before_a_read_on_it_is_over(
 
     async def read() -> None:
         if reader == "a worker":
-            await reads.take("manager", "w1", slots=1, block_seconds=LONG_SECONDS)
+            await reads.consumer.take("manager", "w1", slots=1, block_seconds=LONG_SECONDS)
         else:
-            await reads.outcome(question(), block_seconds=LONG_SECONDS)
+            await reads.replies.await_reply(question(), block_seconds=LONG_SECONDS)
 
     async with renewal.running(lambda _lost: None), asyncio.TaskGroup() as tasks:
         noticed = tasks.create_task(_seconds_until_noticed(read()))
@@ -117,7 +117,7 @@ async def test_a_read_outlives_a_server_that_hangs_for_a_moment(tmp_path: Path) 
         renewal = LeaseRenewal(lambda: RedisBroker(connect(server.url, lines)))
         async with renewal.running(lambda _lost: None), asyncio.TaskGroup() as tasks:
             taking = tasks.create_task(
-                broker.take("manager", "w1", slots=1, block_seconds=LONG_SECONDS)
+                broker.consumer.take("manager", "w1", slots=1, block_seconds=LONG_SECONDS)
             )
             await eventually(_waits(harness.client, "xreadgroup"))
             server.stop()

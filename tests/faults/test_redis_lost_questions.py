@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from broker.port import Accepted
 from broker.redis_broker import RedisBroker
 from broker.transport.connect import connect
+from broker.values import Accepted
 from gateway.desk import Desk, Message
 from tests.faults.servers import Server
 from tests.support.broker_harness import ROLES, BrokerHarness, eventually, finish, forward
@@ -39,7 +39,8 @@ async def harness(server: Server) -> AsyncIterator[BrokerHarness]:
 @pytest.fixture
 def desk(harness: BrokerHarness) -> Desk:
     return Desk(
-        harness.broker, tenant="acme", assistant="desk", channel="test",
+        harness.broker.producer, harness.broker.replies,
+        tenant="acme", assistant="desk", channel="test",
         deadline_seconds=DEADLINE_SECONDS, apology=lambda language: f"sorry/{language}",
     )  # fmt: skip
 
@@ -140,4 +141,6 @@ async def _open(harness: BrokerHarness, number: int) -> bool:
 
 
 async def _taken(harness: BrokerHarness, role: str = "manager", consumer: str = "w1") -> Any:
-    return await eventually(lambda: harness.broker.take(role, consumer, slots=9, block_seconds=0.2))
+    return await eventually(
+        lambda: harness.broker.consumer.take(role, consumer, slots=9, block_seconds=0.2)
+    )

@@ -10,11 +10,11 @@ from redis.asyncio.retry import Retry as Retries
 from redis.backoff import NoBackoff
 
 from broker.errors import BrokerUnavailableError
-from broker.port import Bury, Duplicate, FrameSend, Retry
 from broker.redis_broker import RedisBroker
 from broker.settle.script import SETTLE
 from broker.transport.connect import connect
 from broker.transport.scripts import CANCEL, DISCARD, DUE, LEAVE, RENEW, RETURN, SUBMIT
+from broker.values import Bury, Duplicate, FrameSend, Retry
 from envelope.memory_write import Increment
 from tests.faults.proxy import Proxy
 from tests.support.broker_harness import (
@@ -101,7 +101,7 @@ async def test_a_message_that_joins_another_joins_once(harness: BrokerHarness, l
     assert again.reply["outcome"] == "superseded"
 
     async def started() -> Any:
-        await harness.broker.due()
+        await harness.broker.maintenance.scheduler.send_due()
         return await harness.take_all()
 
     (delivery,) = await eventually(started)
@@ -120,14 +120,14 @@ async def test_the_asker_who_tries_again_is_told_that_it_was_accepted(
     proxy.lose_replies(SCRIPT)
 
     hands = RecordingConsumer()
-    with harness.broker.local_consumers([hands]), pytest.raises(BrokerUnavailableError):
+    with harness.broker.producer.local_consumers([hands]), pytest.raises(BrokerUnavailableError):
         await harness.submit()
 
     assert await harness.submit() == Duplicate()
 
     async def back() -> Any:
         if hands.doubts:
-            await harness.broker.recover("manager", hands.consumer, [])
+            await harness.broker.consumer.recover("manager", hands.consumer, [])
         return await harness.take_all()
 
     assert len(await eventually(back)) == 1
@@ -151,7 +151,10 @@ async def test_a_question_ends_once(harness: BrokerHarness, losing: Any) -> None
 
     await losing(harness.settle(await harness.take(), finish(remember=[COUNT])))
 
-    assert await harness.broker.reply(question()) == {"outcome": "answered", "text": "found it"}
+    assert await harness.broker.replies.read_reply(question()) == {
+        "outcome": "answered",
+        "text": "found it",
+    }
     assert await harness.kinds() == ["accepted", "finished"]
     assert len(await harness.results()) == 1
     assert await harness.client.hget(COUNT.key, "answers") == b"1"
@@ -167,7 +170,7 @@ async def test_an_entry_is_retried_once(harness: BrokerHarness, losing: Any) -> 
     assert await harness.client.hlen("rd:{0}:parked") == 1
 
     async def back() -> Any:
-        await harness.broker.due()
+        await harness.broker.maintenance.scheduler.send_due()
         return await harness.take_all()
 
     (again,) = await eventually(back)
@@ -180,7 +183,7 @@ async def test_an_entry_is_buried_once(harness: BrokerHarness, losing: Any) -> N
 
     await losing(harness.settle(await harness.take(), Bury("failed", "no", tell)))
 
-    assert len(await harness.broker.dead_letters()) == 1
+    assert len(await harness.broker.admin.list_dead_letters()) == 1
     assert len(await harness.take_all("search")) == 1
 
 
@@ -189,14 +192,14 @@ async def test_what_is_no_frame_of_ours_is_buried_once(harness: BrokerHarness, l
 
     assert await losing(harness.take_all()) == []
 
-    (letter,) = await harness.broker.dead_letters()
+    (letter,) = await harness.broker.admin.list_dead_letters()
     assert letter.reason == "malformed"
 
 
 async def test_an_entry_is_given_back_once(harness: BrokerHarness, losing: Any) -> None:
     await harness.submit()
 
-    await losing(harness.broker.give_back([await harness.take()]))
+    await losing(harness.broker.consumer.give_back([await harness.take()]))
 
     again = await harness.take(consumer="w2")
     assert again.count == 1
@@ -209,7 +212,7 @@ async def test_a_lease_is_kept_though_its_renewal_is_told_twice(
     await harness.submit()
     held = await harness.take()
 
-    assert await losing(harness.broker.renew([held])) == []
+    assert await losing(harness.broker.consumer.renew([held])) == []
 
     assert await harness.settle(held, finish())
 
@@ -217,9 +220,9 @@ async def test_a_lease_is_kept_though_its_renewal_is_told_twice(
 async def test_a_question_is_cancelled_once(harness: BrokerHarness, losing: Any) -> None:
     await harness.submit(result_list="chat")
 
-    await losing(harness.broker.cancel(question()))
+    await losing(harness.broker.producer.cancel(question()))
 
-    reply = await harness.broker.reply(question())
+    reply = await harness.broker.replies.read_reply(question())
     assert reply is not None
     assert reply["outcome"] == "superseded"
     assert await harness.kinds() == ["accepted", "finished"]
@@ -240,7 +243,7 @@ async def test_a_worker_leaves_once_and_loses_nothing(harness: BrokerHarness, lo
     await harness.submit()
     await harness.take(consumer="w1")
 
-    await losing(harness.broker.leave("manager", "w1"))
+    await losing(harness.broker.consumer.leave("manager", "w1"))
 
     assert (await harness.take(consumer="w2")).count == 1
     assert await harness.take_all(consumer="w3") == []

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from broker.keys import name_of
-from broker.port import (
+from broker.redis_broker import RedisBroker
+from broker.values import (
     Accepted,
     Bury,
     Busy,
@@ -22,7 +23,6 @@ from broker.port import (
     Settlement,
     Submission,
 )
-from broker.redis_broker import RedisBroker
 from envelope.question import Question
 from tests.simulation.clock import SimulatedClock
 from tests.simulation.expected_state import MANAGER, ROLES, STARTS, Entry, Rules
@@ -72,7 +72,7 @@ class Trial:
         self._names: dict[str, str] = {}
         self._before = (_NEVER, _NEVER, 0)
         for process in PROCESSES:
-            self._whole(lambda broker: broker.due(), process)
+            self._whole(lambda broker: broker.maintenance.scheduler.send_due(), process)
 
     def saved(self) -> tuple[bytes, bytes]:
         """Return everything, on both sides."""
@@ -95,8 +95,8 @@ class Trial:
         """Submit; return the answer. A taker with room is handed what is next for its role."""
 
         async def handing(broker: RedisBroker) -> Any:
-            with broker.local_consumers([] if taker is None else [taker]):
-                return await broker.submit(submission)
+            with broker.producer.local_consumers([] if taker is None else [taker]):
+                return await broker.producer.submit(submission)
 
         found = self._whole(handing)
         if isinstance(found, Busy):
@@ -118,7 +118,7 @@ class Trial:
     def take(self, role: str, consumer: str, places: int) -> list[Delivery]:
         """Take new entries."""
         found = self._whole(
-            lambda broker: broker.take(role, consumer, slots=places, block_seconds=0.0)
+            lambda broker: broker.consumer.take(role, consumer, slots=places, block_seconds=0.0)
         )
         self._delivered(role, found, self.model.take(role, consumer, places))
         self.check()
@@ -145,7 +145,7 @@ class Trial:
 
     def renew(self, held: Sequence[Delivery]) -> list[str]:
         """Renew leases; return the ids of what was lost."""
-        found = self._whole(lambda broker: broker.renew(held)) if held else ()
+        found = self._whole(lambda broker: broker.consumer.renew(held)) if held else ()
         lost = self.model.renew(held)
         self._same("renew", [each.entry_id for each in found], lost)
         return lost
@@ -153,13 +153,13 @@ class Trial:
     def give_back(self, held: Sequence[Delivery]) -> None:
         """Hand entries back."""
         if held:
-            self._whole(lambda broker: broker.give_back(held))
+            self._whole(lambda broker: broker.consumer.give_back(held))
         self.model.give_back(held)
         self.check()
 
     def leave(self, role: str, consumer: str) -> None:
         """Remove a consumer."""
-        self._whole(lambda broker: broker.leave(role, consumer))
+        self._whole(lambda broker: broker.consumer.leave(role, consumer))
         self.model.leave(role, consumer)
         self.check()
 
@@ -167,18 +167,20 @@ class Trial:
         """Hand back what a consumer owns without knowing."""
         ids = [delivery.entry_id for delivery in known]
         arrived = [(0, entry_id) for entry_id in ids]
-        found = self._whole(lambda broker: broker.recover(role, consumer, arrived))
+        found = self._whole(lambda broker: broker.consumer.recover(role, consumer, arrived))
         self._same("recover", found, self.model.recover(role, consumer, ids))
 
     def cancel(self, question: Question, *, forget: bool) -> bool:
         """Cancel, and forget when told."""
-        found = self._whole(lambda broker: broker.cancel(question, forget=forget))
+        found = self._whole(lambda broker: broker.producer.cancel(question, forget=forget))
         done: bool = self._same("cancel", found, self.model.cancel(question, forget=forget))
         return done
 
     def sweep(self, sweeper: str) -> Half | None:
         """Give back what lost its lease; where poison is found, its burial is the other half."""
-        standing = self._step(lambda broker: broker.sweep(), Standing(), sweeper)
+        standing = self._step(
+            lambda broker: broker.maintenance.rescuer.sweep(), Standing(), sweeper
+        )
         may = self.model.may_sweep(sweeper)
         wait_ms, swept, spent = standing.replies[0][0]
         assert bool(swept) is may, f"expected {sweeper} to sweep: {may}"
@@ -201,7 +203,9 @@ class Trial:
 
     def bury_poison(self, half: Half) -> Half | None:
         """Carry a sweep on by one burial."""
-        standing = self._step(lambda broker: broker.sweep(), half.standing, half.process)
+        standing = self._step(
+            lambda broker: broker.maintenance.rescuer.sweep(), half.standing, half.process
+        )
         first, *others = half.seen
         self.model.settle(first, Bury("poison", POISON, poison_notice=tell(first, POISON)))
         self.check()
@@ -210,14 +214,18 @@ class Trial:
 
     def look(self, process: str) -> Half | None:
         """Let a timer see what is due; what it sends is the other half."""
-        standing = self._step(lambda broker: broker.due(), Standing(), process)
+        standing = self._step(
+            lambda broker: broker.maintenance.scheduler.send_due(), Standing(), process
+        )
         seen = self.model.look()
         self._same("look", standing.ended, not (seen[0] or seen[1]))
         return None if standing.ended else Half("due", process, standing, seen)
 
     def send_due(self, half: Half) -> None:
         """Let the timer send what it saw."""
-        standing = self._step(lambda broker: broker.due(), half.standing, half.process)
+        standing = self._step(
+            lambda broker: broker.maintenance.scheduler.send_due(), half.standing, half.process
+        )
         assert standing.ended
         before = len(self.model.open_names())
         self.model.send_due(*half.seen)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from broker.port import Fields
+from broker.values import Fields
 from envelope.question import Question
 
 MANAGER = "manager"

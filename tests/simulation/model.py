@@ -10,7 +10,7 @@ from itertools import chain
 
 from broker.encodable import LONG_FRAME
 from broker.keys import name_of
-from broker.port import (
+from broker.values import (
     Accepted,
     Bury,
     Busy,

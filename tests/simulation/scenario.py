@@ -12,7 +12,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from broker.encodable import LONG_FRAME
-from broker.port import (
+from broker.values import (
     Bury,
     ConsumerDemand,
     Delivery,

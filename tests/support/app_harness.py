@@ -14,7 +14,7 @@ from typing import Any
 from uuid import uuid4
 
 from broker.embedded.endpoint import Endpoint
-from broker.port import JournalEntry
+from broker.values import JournalEntry
 from config.settings import Settings, load_settings
 from deploy.assembly.knowledge import Knowledge
 from deploy.assembly.runtime import ROLES, connect_runtime, desk, run_workers
@@ -121,7 +121,7 @@ class ConversationDriver:
         """What happened to a message, or to the message of a reply."""
         name = message["message_id"] if isinstance(message, dict) else message.message_id
         question = self.desk.question(Message("-", self.conversation_id, name))
-        return list(await self.broker.journal(question))
+        return list(await self.broker.replies.read_journal(question))
 
     async def roles(self, reply: Fields) -> list[str]:
         """The roles that worked on the message of a reply, in order."""

@@ -9,7 +9,8 @@ from typing import Any
 from pydantic import JsonValue
 
 from broker.keys import question_keys
-from broker.port import (
+from broker.redis_broker import RedisBroker
+from broker.values import (
     Accepted,
     Busy,
     Delivery,
@@ -21,7 +22,6 @@ from broker.port import (
     JournalEntry,
     Submission,
 )
-from broker.redis_broker import RedisBroker
 from envelope.envelope import Envelope
 from envelope.memory_write import MemoryWrite
 from envelope.outcome import Outcome
@@ -99,7 +99,7 @@ class BrokerHarness:
         not_before_seconds: float = 0.0,
         role: str = "manager",
     ) -> Accepted | Duplicate | Busy:
-        return await self.broker.submit(
+        return await self.broker.producer.submit(
             Submission(
                 question=asked if asked is not None else question(),
                 frame=frame,
@@ -118,7 +118,7 @@ class BrokerHarness:
         return taken[0]
 
     async def take_all(self, role: str = "manager", consumer: str = "w1") -> Sequence[Delivery]:
-        return await self.broker.take(role, consumer, slots=10, block_seconds=0.0)
+        return await self.broker.consumer.take(role, consumer, slots=10, block_seconds=0.0)
 
     async def settle(self, delivery: Delivery, settlement: Any) -> bool:
         (settled,) = await self.broker.settle([(delivery, settlement)])
@@ -128,7 +128,7 @@ class BrokerHarness:
         """Take over one entry as soon as its lease ran out."""
 
         async def look() -> Sequence[Delivery]:
-            await self.broker.sweep()
+            await self.broker.maintenance.rescuer.sweep()
             return await self.take_all(role, consumer)
 
         found = await eventually(look)
@@ -140,14 +140,14 @@ class BrokerHarness:
         """Run what is due until the question has its reply."""
 
         async def look() -> Fields | None:
-            await self.broker.due()
-            return await self.broker.reply(asked)
+            await self.broker.maintenance.scheduler.send_due()
+            return await self.broker.replies.read_reply(asked)
 
         reply: Fields = await eventually(look)
         return reply
 
     async def kinds(self, asked: Question | None = None) -> list[str]:
-        entries = await self.broker.journal(asked if asked is not None else question())
+        entries = await self.broker.replies.read_journal(asked if asked is not None else question())
         return [entry.kind for entry in entries]
 
     async def results(self, name: str = "chat", shard: int = 0) -> list[Any]:

@@ -42,7 +42,8 @@ async def push_door_of(
     """Deliver for a channel while inside."""
     broker = harness.make_broker(**broker_options) if broker is None else broker
     desk = Desk(
-        broker,
+        broker.producer,
+        broker.replies,
         tenant="acme",
         assistant="docs",
         channel=channel.name,
@@ -79,25 +80,25 @@ def memory_of(harness: WorkerHarness, channel: str) -> RedisPushMemory:
     return RedisPushMemory(harness.client, channel, question_seconds=600, conversation_seconds=600)
 
 
-class FlakyBroker:
-    """A broker that cannot be reached the next `times` that something is submitted."""
+class FlakyProducer:
+    """A producer that cannot reach Redis the next `times` that something is submitted."""
 
-    def __init__(self, broker: Any, times: int) -> None:
-        self._broker = broker
+    def __init__(self, producer: Any, times: int) -> None:
+        self._producer = producer
         self.times = times
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._broker, name)
+        return getattr(self._producer, name)
 
     async def submit(self, submission: Any) -> Any:
         self.times -= 1
         if self.times >= 0:
             raise BrokerUnavailableError("Redis does not answer")
-        return await self._broker.submit(submission)
+        return await self._producer.submit(submission)
 
 
 class Holding:
-    """A broker or a memory that holds the first call of a method until it is told to go on."""
+    """A producer or a memory that holds the first call of a method until it is told to go on."""
 
     def __init__(self, held: Any, method: str) -> None:
         self._held = held

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from broker.port import Fields
+from broker.values import Fields
 from envelope.question import Question
 from gateway.chat.errors import GoneError
 from gateway.chat.ports import Incoming, Shown

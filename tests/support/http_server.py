@@ -11,7 +11,7 @@ import httpx
 from fastapi import APIRouter
 from starlette.routing import BaseRoute
 
-from broker.port import Fields
+from broker.values import Fields
 from deploy.assembly.gateways.http_gateway import StoredConversations, StoredKeys, StoredRates
 from gateway.api_keys import make_key
 from gateway.desk import Desk
@@ -148,10 +148,12 @@ async def open_booth(
     keys, stopping, meter = StoredKeys(harness.client), asyncio.Event(), DoorMeter()
     broker = harness.make_broker(**broker_options)
     door = HttpChannel(
-        broker=broker,
+        replies=broker.replies,
+        eraser=broker.eraser,
         desks={
             (tenant, assistant): Desk(
-                broker,
+                broker.producer,
+                broker.replies,
                 tenant=tenant,
                 assistant=assistant,
                 channel="http",

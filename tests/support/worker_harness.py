@@ -133,7 +133,8 @@ class WorkerHarness:
 
     def desk(self, *, deadline_seconds: float = 20.0, result_list: str = "") -> Desk:
         return Desk(
-            self.broker,
+            self.broker.producer,
+            self.broker.replies,
             tenant="acme",
             assistant="docs",
             channel="http",

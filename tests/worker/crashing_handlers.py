@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
-from broker.port import Delivery, Fields, Finish, JournalEntry, Settlement
+from broker.values import Delivery, Fields, Finish, JournalEntry, Settlement
 from envelope.envelope import Envelope
 from envelope.outcome import Outcome
 from envelope.role import Role

@@ -7,15 +7,16 @@ from contextlib import asynccontextmanager
 from prometheus_client import CollectorRegistry
 
 from broker.errors import BrokerUnavailableError
-from broker.port import Broker, RoleStatus
+from broker.ports import Admin
+from broker.values import RoleStatus
 from tests.support.broker_harness import eventually
 from tests.support.worker_harness import WorkerHarness
 from worker.monitoring import depths
 from worker.monitoring.depths import Depths
 
 
-class ToldBroker:
-    """Answers `status` as it is told, and counts how often it is asked."""
+class ScriptedAdmin:
+    """Answers `read_status` as the test sets it, and counts how often it is asked."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -24,7 +25,7 @@ class ToldBroker:
         self.answering.set()
         self.error: Exception | None = None
 
-    async def status(self, roles: Sequence[str]) -> Sequence[RoleStatus]:
+    async def read_status(self, roles: Sequence[str]) -> Sequence[RoleStatus]:
         self.asked += 1
         self.was_asked.set()
         await self.answering.wait()
@@ -34,10 +35,10 @@ class ToldBroker:
 
 
 @asynccontextmanager
-async def shown(broker: Broker | ToldBroker) -> AsyncIterator[CollectorRegistry]:
+async def shown(admin: Admin | ScriptedAdmin) -> AsyncIterator[CollectorRegistry]:
     """A registry that shows the depths of one role while inside."""
     registry = CollectorRegistry()
-    collector = Depths(broker, ["lang"])  # type: ignore[arg-type] # it asks for the status alone
+    collector = Depths(admin, ["lang"])  # type: ignore[arg-type] # it asks for the status alone
     registry.register(collector)
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(collector.run())
@@ -58,7 +59,7 @@ async def scrape(registry: CollectorRegistry) -> dict[str, float]:
 
 
 async def test_a_scrape_shows_what_redis_says() -> None:
-    async with shown(ToldBroker()) as registry:
+    async with shown(ScriptedAdmin()) as registry:
         assert await scrape(registry) == {
             "refdesk_broker_up": 1.0,
             "refdesk_depth": 3.0,
@@ -73,12 +74,12 @@ async def test_the_depths_that_metrics_show_are_those_of_redis(harness: WorkerHa
     await harness.broker.prepare(["lang"])
     await harness.client.xadd("rd:{0}:stream:lang", {"f": "frame"})
 
-    async with shown(harness.broker) as registry:
+    async with shown(harness.broker.admin) as registry:
         assert (await scrape(registry))["refdesk_depth"] == 1
 
 
 async def test_nobody_who_does_not_ask_costs_redis_a_read() -> None:
-    broker = ToldBroker()
+    broker = ScriptedAdmin()
 
     async with shown(broker):
         await asyncio.sleep(0)
@@ -87,7 +88,7 @@ async def test_nobody_who_does_not_ask_costs_redis_a_read() -> None:
 
 
 async def test_many_who_scrape_at_once_cost_one_read() -> None:
-    broker = ToldBroker()
+    broker = ScriptedAdmin()
     broker.answering.clear()
 
     async with shown(broker) as registry, asyncio.TaskGroup() as tasks:
@@ -101,7 +102,7 @@ async def test_many_who_scrape_at_once_cost_one_read() -> None:
 
 
 async def test_what_redis_does_not_tell_is_left_out_and_said() -> None:
-    broker = ToldBroker()
+    broker = ScriptedAdmin()
     broker.error = BrokerUnavailableError("Redis does not answer")
 
     async with shown(broker) as registry:
@@ -109,7 +110,7 @@ async def test_what_redis_does_not_tell_is_left_out_and_said() -> None:
 
 
 async def test_a_redis_that_hangs_does_not_hang_a_scrape_and_is_asked_again() -> None:
-    broker = ToldBroker()
+    broker = ScriptedAdmin()
     broker.answering.clear()
 
     async with asyncio.timeout(5 * depths.PATIENCE_SECONDS), shown(broker) as registry:
@@ -124,7 +125,7 @@ async def test_a_redis_that_hangs_does_not_hang_a_scrape_and_is_asked_again() ->
 
 
 async def test_a_process_that_has_ended_keeps_no_scrape_waiting() -> None:
-    async with shown(ToldBroker()) as registry:
+    async with shown(ScriptedAdmin()) as registry:
         pass
 
     assert await scrape(registry) == {"refdesk_broker_up": 0.0}

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from broker.port import Delivery, LeaseLost
+from broker.values import Delivery, LeaseLost
 from envelope.question import Question
 from tests.support.broker_harness import eventually
 from worker.executor import Execution, Executor

@@ -20,7 +20,7 @@ def message(
 async def test_a_question_passes_every_agent_and_is_answered(harness: WorkerHarness) -> None:
     async with harness.open() as desk:
         reply = await desk.ask(message())
-        journal = await harness.broker.journal(desk.question(message()))
+        journal = await harness.broker.replies.read_journal(desk.question(message()))
 
     assert reply["outcome"] == "answered"
     assert reply["text"] == "Open Routing [1]."
@@ -38,7 +38,7 @@ async def test_an_agent_that_writes_what_is_not_its_own_has_failed(
 
     async with harness.open() as desk:
         reply = await desk.ask(message())
-        letters = await harness.broker.dead_letters()
+        letters = await harness.broker.admin.list_dead_letters()
 
     assert reply["outcome"] == "failed"
     assert f"lang wrote what is not its own: {foreign}" in letters[0].error
@@ -83,7 +83,7 @@ async def test_a_failing_agent_is_tried_again_and_its_failure_journaled(
 
     async with harness.open() as desk:
         reply = await desk.ask(message())
-        journal = await harness.broker.journal(desk.question(message()))
+        journal = await harness.broker.replies.read_journal(desk.question(message()))
 
     assert reply["outcome"] == "answered"
     retried = [entry for entry in journal if entry.kind == "retried"]
@@ -98,7 +98,7 @@ async def test_an_agent_that_always_fails_is_buried_and_the_user_gets_an_apology
 
     async with harness.open() as desk:
         reply = await desk.ask(message())
-        letters = await harness.broker.dead_letters()
+        letters = await harness.broker.admin.list_dead_letters()
 
     assert (reply["outcome"], reply["text"]) == ("failed", "apology/en")
     assert [(letter.role, letter.reason) for letter in letters] == [("search", "failed")]
@@ -201,7 +201,7 @@ async def test_a_reply_for_a_push_channel_is_delivered_once(harness: WorkerHarne
 async def test_nothing_is_left_over_when_a_question_has_ended(harness: WorkerHarness) -> None:
     async with harness.open() as desk:
         await desk.ask(message())
-        status = await harness.broker.status([role.value for role in WRITTEN])
+        status = await harness.broker.admin.read_status([role.value for role in WRITTEN])
 
     assert [(role.depth, role.in_flight) for role in status] == [(0, 0)] * len(WRITTEN)
 

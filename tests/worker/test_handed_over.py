@@ -5,7 +5,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from broker.keys import stream_key
-from broker.port import Submission
+from broker.values import Submission
 from envelope.role import Role
 from gateway.desk import Desk, Message
 from tests.support.broker_harness import eventually
@@ -63,7 +63,7 @@ async def test_a_worker_in_doubt_finds_what_it_owns_without_knowing(harness: Wor
             manager.schedule_recovery()
             # Another question ends the read that it may wait in.
             other = harness.make_broker()
-            await other.submit(_other(desk))
+            await other.producer.submit(_other(desk))
             await other.close()
             assert (await reply)["outcome"] == "answered"
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from broker.journal_events import JournalEvent
-from broker.port import Delivery, Finish, Forward
+from broker.values import Delivery, Finish, Forward
 from envelope.envelope import Envelope
 from envelope.role import Role
 from gateway.desk import Message
@@ -58,7 +58,7 @@ async def journal_of(harness: WorkerHarness, process: WorkerProcess) -> list[Any
         desk = harness.desk()
         reply = await desk.ask(MESSAGE)
         assert reply["outcome"] == "answered"
-        return list(await harness.broker.journal(desk.question(MESSAGE)))
+        return list(await harness.broker.replies.read_journal(desk.question(MESSAGE)))
 
 
 @pytest.mark.parametrize("on_the_spot", [True, False])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.port import Bury, Death, Delivery, Finish, FrameSend, Settlement
+from broker.values import Bury, Death, Delivery, Finish, FrameSend, Settlement
 from envelope.envelope import Envelope
 from memory.errors import MemoryUnavailableError
 from tests.support.broker_harness import eventually, question

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from broker.port import ConsumerDemand, Delivery, LeaseLost, Settled, Settlement
 from broker.redis_broker import RedisBroker
+from broker.values import ConsumerDemand, Delivery, LeaseLost, Settled, Settlement
 from envelope.envelope import Envelope
 from envelope.role import Role
 from gateway.desk import Message
@@ -61,7 +61,9 @@ async def test_an_agent_whose_memory_is_away_runs_again_without_spending_an_atte
         message = Message("How?", "c1", "m1")
         reply = await desk.ask(message)
 
-        kinds = [each.kind for each in await harness.broker.journal(desk.question(message))]
+        kinds = [
+            each.kind for each in await harness.broker.replies.read_journal(desk.question(message))
+        ]
     assert reply["outcome"] == "answered"
     assert len(harness.script.seen[Role.SEARCH]) == 5
     assert "retried" not in kinds
@@ -74,7 +76,7 @@ async def test_an_agent_that_hears_of_its_questions_end_has_not_failed(
     question = harness.desk().question(message)
 
     async def ended(_reads: object) -> Exception:
-        await harness.broker.cancel(question)
+        await harness.broker.producer.cancel(question)
         return QuestionEndedError("ended")
 
     harness.script.next(Role.SEARCH, ended)
@@ -108,12 +110,12 @@ async def test_what_its_worker_left_is_not_run_again_once_the_question_has_ended
     dead = harness.make_broker(lease_seconds=0.1)
     await desk.submit(message)
     await dead.prepare(["manager"])
-    [held] = await dead.take("manager", "dead-0", slots=1, block_seconds=1.0)
-    assert await harness.broker.cancel(question)
+    [held] = await dead.consumer.take("manager", "dead-0", slots=1, block_seconds=1.0)
+    assert await harness.broker.producer.cancel(question)
 
     async def swept() -> bool:
-        await dead.sweep()
-        return (await harness.broker.status(["manager"]))[0].in_flight == 0
+        await dead.maintenance.rescuer.sweep()
+        return (await harness.broker.admin.read_status(["manager"]))[0].in_flight == 0
 
     await eventually(swept)
     await dead.close()
@@ -124,7 +126,7 @@ async def test_what_its_worker_left_is_not_run_again_once_the_question_has_ended
     assert held.starts == 1
     assert isinstance(manager, CountingManager)
     assert manager.asked == 0
-    kinds = [each.kind for each in await harness.broker.journal(question)]
+    kinds = [each.kind for each in await harness.broker.replies.read_journal(question)]
     assert kinds == ["accepted", "finished"]
 
 
@@ -139,5 +141,5 @@ class CountingManager(Manager):
 
 
 async def _nothing_waits(harness: WorkerHarness, role: str = "manager") -> bool:
-    [status] = await harness.broker.status([role])
+    [status] = await harness.broker.admin.read_status([role])
     return status.depth == 0

@@ -10,7 +10,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from broker.errors import BrokerUnavailableError
-from broker.port import Broker, JournalEntry
+from broker.ports import Consumer
+from broker.values import JournalEntry
 from envelope.role import Role
 from gateway.desk import Desk, Message
 from tests.support.broker_harness import eventually
@@ -68,7 +69,7 @@ async def hold(desk: Desk, held: HeldAgent) -> None:
 
 
 async def journal_of(harness: WorkerHarness, desk: Desk) -> list[JournalEntry]:
-    return list(await harness.broker.journal(desk.question(QUESTION)))
+    return list(await harness.broker.replies.read_journal(desk.question(QUESTION)))
 
 
 def runs_of(journal: list[JournalEntry]) -> list[object]:
@@ -76,7 +77,7 @@ def runs_of(journal: list[JournalEntry]) -> list[object]:
 
 
 async def left_in_streams(harness: WorkerHarness) -> int:
-    status = await harness.broker.status([role.value for role in Role])
+    status = await harness.broker.admin.read_status([role.value for role in Role])
     return sum(role.depth for role in status)
 
 
@@ -166,7 +167,7 @@ async def test_a_consumer_that_cannot_be_removed_is_named_and_keeps_no_other() -
     workers = [NamedWorker(role) for role in ("manager", "lang", "search")]
 
     with capture_logs() as logged:
-        await leave(cast("Broker", broker), cast("list[Worker]", workers))
+        await leave(cast("Consumer", broker), cast("list[Worker]", workers))
 
     assert broker.left == ["manager", "search"]
     assert [(line["event"], line["role"]) for line in logged] == [("consumer_not_removed", "lang")]

@@ -1,7 +1,7 @@
 """What is sent to a role that nobody is ends on first sight, instead of at its deadline."""
 
 from broker.maintenance.lease_renewer import InLoopRenewal, LeaseRenewal
-from broker.port import Delivery, Forward, FrameSend, Settlement
+from broker.values import Delivery, Forward, FrameSend, Settlement
 from envelope.envelope import Envelope
 from envelope.role import Role
 from gateway.desk import Message
@@ -37,11 +37,11 @@ async def test_an_envelope_for_an_unknown_role_is_a_dead_letter_on_first_sight(
         await desk.submit(message)
 
         async def ended() -> object:
-            return await harness.broker.reply(desk.question(message))
+            return await harness.broker.replies.read_reply(desk.question(message))
 
         reply = await eventually(ended)
 
-    (letter,) = await harness.broker.dead_letters()
+    (letter,) = await harness.broker.admin.list_dead_letters()
     assert reply["text"] == "apology/en"
     assert (letter.reason, letter.attempts) == ("unknown_role", 1)
     assert "'nobody'" in letter.error

@@ -33,7 +33,9 @@ async def test_half_a_surrogate_from_an_agent_harms_nobody(
     async with harness.open(on_the_spot=on_the_spot) as desk:
         replies = await asyncio.gather(*(desk.ask(message) for message in messages))
 
-    journals = [await harness.broker.journal(desk.question(message)) for message in messages]
+    journals = [
+        await harness.broker.replies.read_journal(desk.question(message)) for message in messages
+    ]
     told = [
         entry.kind
         for entry in (*journals[0], *journals[1])
@@ -41,7 +43,7 @@ async def test_half_a_surrogate_from_an_agent_harms_nobody(
     ]
     assert [reply["outcome"] for reply in replies] == ["answered", "answered"]
     assert set(told) - {"agent_run"} == {kind}
-    assert await harness.broker.dead_letters() == []
+    assert await harness.broker.admin.list_dead_letters() == []
 
 
 async def test_half_a_surrogate_in_the_argument_of_a_command_is_told_with_escapes(

@@ -23,7 +23,8 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from broker.errors import BrokerError
-from broker.port import Broker, RoleStatus
+from broker.ports import Admin
+from broker.values import RoleStatus
 
 FRESH_SECONDS = 1.0
 """For so long what was read is told again: many who scrape cost Redis one read."""
@@ -45,8 +46,8 @@ Status = Sequence[RoleStatus]
 class Depths(Collector):
     """Collects in the thread of whoever scrapes; `run` reads in the loop of the broker."""
 
-    def __init__(self, broker: Broker, roles: Sequence[str]) -> None:
-        self._broker = broker
+    def __init__(self, admin: Admin, roles: Sequence[str]) -> None:
+        self._admin = admin
         self._roles = roles
         self._lock = threading.Lock()
         self._asked = asyncio.Event()
@@ -103,7 +104,7 @@ class Depths(Collector):
     async def _status(self) -> Status | None:
         try:
             async with asyncio.timeout(PATIENCE_SECONDS):
-                status = await self._broker.status(self._roles)
+                status = await self._admin.read_status(self._roles)
         except (BrokerError, TimeoutError) as error:
             if self._known:
                 log.warning(

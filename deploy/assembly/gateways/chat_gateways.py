@@ -50,7 +50,7 @@ async def push_door(
     client = runtime.endpoint.client()
     keep_seconds = settings.memory_seconds_of(settings.tenant, settings.assistant)
     result_seconds = settings.result_seconds_of(settings.tenant, settings.assistant)
-    broker: PushBroker = runtime.broker  # type: ignore[assignment] # `posted` makes no other
+    broker: PushBroker = runtime.broker  # type: ignore[assignment] # `connect_runtime` makes no other
     try:
         door = ChatChannel(
             channel,

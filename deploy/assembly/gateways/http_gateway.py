@@ -216,7 +216,8 @@ async def http_door(
             empty_seconds=int(settings.empty_conversation_minutes * MINUTE_SECONDS),
         )
         door = HttpChannel(
-            broker=runtime.broker,
+            replies=runtime.broker.replies,
+            eraser=runtime.broker.eraser,
             desks=desks(runtime, "http"),
             guard=guard,
             conversations=conversations,

@@ -128,7 +128,7 @@ class Watch:
     async def _look(self) -> str:
         try:
             async with asyncio.timeout(LOOK_SECONDS):
-                await self._broker.reply(NOBODY)
+                await self._broker.replies.read_reply(NOBODY)
         except (BrokerUnavailableError, TimeoutError):
             return "Redis does not answer"
         return ""

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from uuid import uuid4
 
-from broker.port import Broker, Busy, DeadLetter, Fields, Submission
+from broker.ports import Broker
+from broker.values import Busy, DeadLetter, Fields, Submission
 from config.settings import Settings, load_settings
 from config.texts import load_texts
 from deploy.assembly.runtime import connect_broker
@@ -51,14 +52,16 @@ async def _act(chosen: argparse.Namespace) -> int:
     settings = load_settings()
     async with connect_broker(settings) as broker:
         if chosen.action == "list":
-            return _list(await broker.dead_letters(limit=chosen.limit), as_json=chosen.json)
-        letter = await broker.dead_letter(chosen.id)
+            return _list(
+                await broker.admin.list_dead_letters(limit=chosen.limit), as_json=chosen.json
+            )
+        letter = await broker.admin.read_dead_letter(chosen.id)
         if letter is None:
             raise CommandError(f"there is no dead letter {chosen.id!r}; see: dead list")
         if chosen.action == "show":
             return _show(letter, as_json=chosen.json)
         if chosen.action == "drop":
-            await broker.drop_dead_letter(letter.id)
+            await broker.admin.drop_dead_letter(letter.id)
             print_line(f"dropped {letter.id}")
             return 0
         message_id = await _retry(broker, letter, settings, deliver=chosen.deliver)
@@ -75,7 +78,7 @@ async def _retry(broker: Broker, letter: DeadLetter, settings: Settings, *, deli
     except DecodeError as error:
         raise CommandError(f"this frame cannot run again: {error}") from error
     again = _again(envelope, settings, deliver=deliver)
-    result = await broker.submit(again)
+    result = await broker.producer.submit(again)
     if isinstance(result, Busy):
         raise CommandError(
             f"the desk is busy ({result.reason}): "

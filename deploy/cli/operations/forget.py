@@ -4,7 +4,7 @@ import argparse
 import asyncio
 from dataclasses import asdict
 
-from broker.erasure import Erased
+from broker.values import Erased
 from config.settings import Settings, load_settings
 from deploy.assembly.gateways.http_gateway import StoredConversations
 from deploy.assembly.runtime import Runtime, connect_runtime
@@ -57,7 +57,7 @@ async def _erase(runtime: Runtime, question: Question) -> Erased:
     client = runtime.endpoint.client()
     try:
         conversations = StoredConversations(client, shards=runtime.settings.shards, ttl_seconds=1)
-        return await erase(runtime.broker, conversations, question)
+        return await erase(runtime.broker.eraser, conversations, question)
     finally:
         await client.aclose()
 
@@ -69,7 +69,7 @@ async def _question(chosen: argparse.Namespace, runtime: Runtime) -> Question:
     if chosen.message is not None:
         found = [
             question
-            for question in await runtime.broker.find(chosen.message)
+            for question in await runtime.broker.admin.find_questions(chosen.message)
             if (question.tenant, question.assistant) == (tenant, assistant)
         ]
         named = sorted({question.conversation_id for question in found})

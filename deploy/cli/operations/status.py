@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
-from broker.port import RoleStatus
 from broker.transport.cluster import ClusterClient
+from broker.values import RoleStatus
 from config.settings import load_settings
 from deploy.assembly.runtime import ROLES, Runtime, connect_runtime
 from deploy.cli.printing import WIDTH, print_line, say_json
@@ -84,7 +84,7 @@ def _moment(seconds: float) -> str:
 async def _status() -> DeskStatus:
     async with connect_runtime(load_settings()) as runtime:
         server = await _describe_server(runtime)
-        roles = await runtime.broker.status(ROLES)
+        roles = await runtime.broker.admin.read_status(ROLES)
         client = runtime.endpoint.client()
         try:
             workers = await RedisPresence(client).living()

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from broker.journal_events import JOURNAL_SCHEMA_VERSION, read_schema_version
 from broker.maintenance.forgetting_scope import FORGOTTEN
-from broker.port import Fields, JournalEntry
+from broker.values import Fields, JournalEntry
 from config.settings import load_settings
 from deploy.assembly.runtime import connect_broker
 from deploy.cli.printing import WIDTH, print_line, say_json
@@ -50,9 +50,9 @@ async def _journal(
 ) -> tuple[Question, Sequence[JournalEntry], Fields | None]:
     """Return the question, its journal, and how it ended where the journal is gone."""
     async with connect_broker(load_settings()) as broker:
-        question = _sole(message_id, conversation_id, await broker.find(message_id))
-        entries = await broker.journal(question)
-        ended = None if entries else await broker.outcome(question, block_seconds=0)
+        question = _sole(message_id, conversation_id, await broker.admin.find_questions(message_id))
+        entries = await broker.replies.read_journal(question)
+        ended = None if entries else await broker.replies.await_reply(question, block_seconds=0)
         return question, entries, ended
 
 

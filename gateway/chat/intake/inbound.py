@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 
-from broker.port import Accepted, Duplicate
+from broker.values import Accepted, Duplicate
 from envelope.question import Question
 from gateway.chat.intake.coalescing import BURST, VERSION, BurstMessage, Bursts, first_version
 from gateway.chat.intake.declining import Declining, Reason

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from broker.port import Fields
 from broker.replies.result_list import Result
+from broker.values import Fields
 from envelope.outcome import Outcome
 from envelope.question import Question
 from gateway.answer import FORGOTTEN

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Coroutine
 
-from broker.port import Accepted, Broker, Duplicate
+from broker.values import Accepted, Duplicate
 from envelope.question import Question
 from gateway.chat.errors import NeverError
 from gateway.chat.intake.coalescing import BURST, digest
@@ -23,7 +23,6 @@ class MessageSubmitter:
     def __init__(
         self,
         desk: Desk,
-        broker: Broker,
         memory: PushMemory,
         channel: Channel,
         texts: ChannelTexts,
@@ -34,7 +33,6 @@ class MessageSubmitter:
         spawn: Spawn,
     ) -> None:
         self._desk = desk
-        self._broker = broker
         self._memory = memory
         self._channel = channel
         self._texts = texts
@@ -74,7 +72,7 @@ class MessageSubmitter:
     async def cancel(self, question: Question) -> None:
         """Cancel a question as if it had not been asked."""
         await self._memory.note(question, withdrawn="1")
-        await self._broker.cancel(question)
+        await self._desk.cancel(question)
 
     def _message(self, incoming: Incoming, language: str) -> Message:
         alone = incoming.alone or incoming.command is not None
@@ -103,7 +101,7 @@ class MessageSubmitter:
         for message_id, order in (await self._memory.open_messages(incoming.question)).items():
             if order < incoming.order and message_id != incoming.question.message_id:
                 older = incoming.question.model_copy(update={"message_id": message_id})
-                await self._broker.cancel(older)
+                await self._desk.cancel(older)
 
     async def _begin(self, incoming: Incoming, text: str, language: str) -> None:
         """Show that somebody works; the outcome comes also when nothing of this succeeds."""

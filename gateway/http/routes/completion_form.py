@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, JsonValue
 
-from broker.port import Fields, JournalEntry
+from broker.values import Fields, JournalEntry
 from gateway.answer import Answer
 from gateway.http.context import ID
 

@@ -12,8 +12,7 @@ from uuid import uuid4
 from fastapi import APIRouter, Depends, Path, Request, Response
 from starlette.responses import JSONResponse, StreamingResponse
 
-from broker.errors import BrokerUnavailableError
-from broker.port import Duplicate, Fields
+from broker.values import Fields
 from envelope.conversation import Pause
 from envelope.outcome import Outcome
 from envelope.question import Question
@@ -22,10 +21,10 @@ from gateway.api_keys import Scope
 from gateway.desk import Desk, Message
 from gateway.events import Event, EventCursor
 from gateway.http.access import Principal
-from gateway.http.admission_queue import AdmissionQueue
 from gateway.http.context import HttpChannel, admits, check_no_chat
 from gateway.http.errors import ForbiddenError, InvalidRequestError
 from gateway.http.language import choose_language
+from gateway.http.question_sender import QuestionSender
 from gateway.http.routes.completion_form import (
     Completion,
     CompletionRequest,
@@ -36,7 +35,7 @@ from gateway.http.routes.completion_form import (
     extensions_of,
     usage_of,
 )
-from gateway.http.routes.messages import IdempotencyKey, check_same, party_of, submit_for_stream
+from gateway.http.routes.messages import IdempotencyKey
 from gateway.http.routes.request_history import RequestHistory, clean_turn, history_of
 from gateway.http.sse import HEADERS, Admission, EventStream
 from gateway.text import clean_text
@@ -45,18 +44,22 @@ ModelName = Annotated[str, Path(max_length=64)]
 
 
 @dataclass(frozen=True, slots=True)
-class SubmittedCompletion:
-    """One request for a completion, submitted."""
+class AdmittedCompletion:
+    """One request for a completion, counted against its limits."""
 
     request: CompletionRequest
     desk: Desk
+    message: Message
     question: Question
     history: RequestHistory
-    key_id: str
+    caller: Principal
     created: int
-    admission: Admission | None
     shows: Shows
-    language: str
+
+    @property
+    def language(self) -> str:
+        """The language of an apology."""
+        return self.message.language
 
     @property
     def head(self) -> Fields:
@@ -72,11 +75,11 @@ class Completions:
     """Answers like OpenAI; `turns` of a request's history are read."""
 
     def __init__(
-        self, door: HttpChannel, stopping: asyncio.Event, patience: AdmissionQueue, *, turns: int
+        self, door: HttpChannel, stopping: asyncio.Event, sender: QuestionSender, *, turns: int
     ) -> None:
         self._door = door
         self._stopping = stopping
-        self._patience = patience
+        self._sender = sender
         self._turns = turns
 
     def router(self) -> APIRouter:
@@ -92,7 +95,7 @@ class Completions:
             idempotency_key: IdempotencyKey = None,
         ) -> Response:
             """Answer the last message; the history is the request's `messages`."""
-            asked = await self._submit(caller, request, wanted, idempotency_key)
+            asked = await self._admit(caller, request, wanted, idempotency_key)
             return await (self._stream(asked) if wanted.stream else self._whole(asked))
 
         @router.get("/v1/models", summary="List the assistants")
@@ -108,13 +111,13 @@ class Completions:
 
         return router
 
-    async def _submit(
+    async def _admit(
         self,
         caller: Principal,
         request: Request,
         wanted: CompletionRequest,
         idempotency_key: str | None,
-    ) -> SubmittedCompletion:
+    ) -> AdmittedCompletion:
         if caller.public:
             raise ForbiddenError("completions need a secret key", code="secret_key_required")
         desk = self._desk(caller, wanted.model)
@@ -135,20 +138,10 @@ class Completions:
         )
         question = desk.question(message)
         await check_no_chat(self._door, question)
-        once = "\x1f".join((*question.conversation, question.message_id))
-        await self._door.guard.admit_question(caller, once=once)
-        admission = None
-        if wanted.stream:
-            admission = await submit_for_stream(
-                self._door, self._patience, desk, message, caller=caller
-            )
-        elif isinstance(await self._patience.submit(desk, message, party_of(caller)), Duplicate):
-            await check_same(self._door, caller, question, message)
+        await self._sender.admit(caller, question)
         shows = self._door.shows(caller, question)
-        created, language = int(time.time()), message.language
-        return SubmittedCompletion(
-            wanted, desk, question, history, key_id, created, admission, shows, language
-        )
+        created = int(time.time())
+        return AdmittedCompletion(wanted, desk, message, question, history, caller, created, shows)
 
     def _desk(self, caller: Principal, model: str) -> Desk:
         if model not in self._door.assistants(caller):
@@ -170,14 +163,8 @@ class Completions:
             return None
         return await self._door.conversations.pause(desk.name_question(conversation_id, "-"))
 
-    async def _whole(self, asked: SubmittedCompletion) -> Response:
-        try:
-            reply = await asked.desk.outcome(
-                asked.question, language=asked.language, stopping=self._stopping
-            )
-        except BrokerUnavailableError:
-            # Past its deadline, and Redis still away: the apology is all that is left.
-            reply = asked.desk.last_resort(asked.question, asked.language)
+    async def _whole(self, asked: AdmittedCompletion) -> Response:
+        reply = await self._sender.ask(asked.caller, asked.desk, asked.message)
         answer = asked.shows(reply, asked.language)
         self._door.meter.count_outcome(answer.outcome.value)
         await self._keep_thread(asked, answer)
@@ -188,7 +175,7 @@ class Completions:
             "annotations": annotations_of(answer),
         }
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
-        usage = usage_of(await self._door.broker.journal(asked.question))
+        usage = usage_of(await self._door.replies.read_journal(asked.question))
         return JSONResponse(
             {
                 **asked.head,
@@ -199,12 +186,15 @@ class Completions:
             }
         )
 
-    async def _stream(self, asked: SubmittedCompletion) -> Response:
+    async def _stream(self, asked: AdmittedCompletion) -> Response:
+        admission = await self._sender.start_stream(asked.caller, asked.desk, asked.message)
         return StreamingResponse(
-            self._lines(asked), headers=HEADERS, media_type="text/event-stream"
+            self._lines(asked, admission), headers=HEADERS, media_type="text/event-stream"
         )
 
-    async def _lines(self, asked: SubmittedCompletion) -> AsyncIterator[str]:
+    async def _lines(
+        self, asked: AdmittedCompletion, admission: Admission | None
+    ) -> AsyncIterator[str]:
         stream = EventStream(
             asked.desk,
             asked.question,
@@ -212,7 +202,7 @@ class Completions:
             stopping=self._stopping,
             meter=self._door.meter,
             after=EventCursor(),
-            admission=asked.admission,
+            admission=admission,
             language=asked.language,
         )
         yield _chunk(asked, {"role": "assistant", "content": "", "refusal": None})
@@ -223,7 +213,7 @@ class Completions:
                 yield "".join(lines) or ": still here\n\n"
                 said = time.monotonic()
 
-    async def _chunks(self, asked: SubmittedCompletion, event: Event) -> Sequence[str]:
+    async def _chunks(self, asked: AdmittedCompletion, event: Event) -> Sequence[str]:
         if event.name == "text":
             return [_chunk(asked, {"content": event.data["text"]})]
         if event.name != "done":
@@ -236,16 +226,16 @@ class Completions:
         lines.append(_chunk(asked, last, finish_reason="stop", **extensions_of(answer)))
         wanted = asked.request.stream_options
         if wanted is not None and wanted.include_usage:
-            usage = usage_of(await self._door.broker.journal(asked.question)).model_dump()
+            usage = usage_of(await self._door.replies.read_journal(asked.question)).model_dump()
             lines.append(_line({**asked.head, "object": CHUNK, "choices": [], "usage": usage}))
         return [*lines, "data: [DONE]\n\n"]
 
-    async def _keep_thread(self, asked: SubmittedCompletion, answer: Answer) -> None:
+    async def _keep_thread(self, asked: AdmittedCompletion, answer: Answer) -> None:
         """Remember what a client was shown with a question back, so that its reply is known."""
         if answer.outcome is not Outcome.CLARIFICATION:
             return
         said = (("user", asked.history.text), ("assistant", clean_turn(content_of(answer))))
-        digest = asked.history.digest(asked.key_id, *said)
+        digest = asked.history.digest(asked.caller.key_id, *said)
         await self._door.conversations.put_thread(asked.question, digest)
 
 
@@ -253,7 +243,7 @@ CHUNK = "chat.completion.chunk"
 
 
 def _chunk(
-    asked: SubmittedCompletion,
+    asked: AdmittedCompletion,
     delta: Fields,
     *,
     finish_reason: str | None = None,

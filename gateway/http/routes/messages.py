@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+from functools import partial
 from typing import Annotated
 from uuid import uuid4
 
@@ -10,16 +11,11 @@ from fastapi import APIRouter, Depends, Header, Request, Response
 from pydantic import BaseModel, Field
 from starlette.responses import JSONResponse
 
-from broker.errors import BrokerUnavailableError
-from broker.port import Duplicate, Fields
 from envelope.question import Question
 from gateway.answer import STOPPED, Answer
 from gateway.api_keys import Scope
-from gateway.desk import Desk, Message, parse_command
-from gateway.errors import BusyError
+from gateway.desk import Message, parse_command
 from gateway.events import EventCursor, place_of
-from gateway.http.access import Principal
-from gateway.http.admission_queue import AdmissionQueue, Party
 from gateway.http.context import (
     ID,
     ConversationAccess,
@@ -31,6 +27,7 @@ from gateway.http.context import (
 )
 from gateway.http.errors import InvalidRequestError, unknown
 from gateway.http.language import choose_language
+from gateway.http.question_sender import QuestionSender
 from gateway.http.sse import Admission, EventStream
 from gateway.text import LONGEST_CHARACTERS, clean_text
 
@@ -44,8 +41,6 @@ event: stage
 data: {"stage":"search","attempt":0}
 
 """
-STREAMS_WAIT_LONGER = 3.0
-"""A reader who is told that the message waits has more patience than one who hears nothing."""
 IdempotencyKey = Annotated[
     str | None,
     Header(
@@ -78,12 +73,10 @@ class NewMessage(BaseModel, frozen=True, extra="forbid"):
 class Messages:
     """Sends and follows messages."""
 
-    def __init__(
-        self, door: HttpChannel, stopping: asyncio.Event, patience: AdmissionQueue
-    ) -> None:
+    def __init__(self, door: HttpChannel, stopping: asyncio.Event, sender: QuestionSender) -> None:
         self._door = door
         self._stopping = stopping
-        self._patience = patience
+        self._sender = sender
 
     def router(self) -> APIRouter:
         """Return the routes."""
@@ -139,38 +132,28 @@ class Messages:
     ) -> Response:
         message = _message(place, request, sent, idempotency_key)
         question = place.desk.question(message)
-        # Sent again under its id it is counted once.
-        once = "\x1f".join((*question.conversation, question.message_id))
-        await self._door.guard.admit_question(place.caller, once=once)
+        await self._sender.admit(place.caller, question)
         if EVENT_STREAM in request.headers.get("accept", ""):
             return await self._stream(place, question, message)
-        party = party_of(place.caller)
-        if isinstance(await self._patience.submit(place.desk, message, party), Duplicate):
-            await check_same(self._door, place.caller, question, message)
-        await use_visit(self._door, place)
-        reply = await self._outcome(place, question, message.language)
+        reply = await self._sender.ask(
+            place.caller,
+            place.desk,
+            message,
+            on_accepted=partial(use_visit, self._door, place),
+        )
         answer = place.shows(reply, message.language)
         self._door.meter.count_outcome(answer.outcome.value)
         return _make_response(answer, question.message_id)
 
-    async def _outcome(
-        self, place: ConversationAccess, question: Question, language: str
-    ) -> Fields:
-        try:
-            return await place.desk.outcome(question, language=language, stopping=self._stopping)
-        except BrokerUnavailableError:
-            # Past its deadline, and Redis still away: the apology is all that is left.
-            return place.desk.last_resort(question, language)
-
     async def _cancel(self, place: ConversationAccess, message_id: str, language: str) -> Response:
         question = place.question(message_id)
         if Scope.READ not in place.caller.scopes:
-            journal = await self._door.broker.journal(question)
+            journal = await self._door.replies.read_journal(question)
             if not journal or not may_follow(place.caller, journal[0]):
                 raise unknown("message")
-        if await self._door.broker.cancel(question, reason=STOPPED):
+        if await place.desk.cancel(question, reason=STOPPED):
             log.info("message_stopped", message_id=message_id)
-        reply = await self._door.broker.reply(question)
+        reply = await self._door.replies.read_reply(question)
         if reply is None:
             raise unknown("message")
         return _make_response(place.shows(reply, language), message_id)
@@ -180,7 +163,7 @@ class Messages:
     ) -> Response:
         after = place_of(last_event_id) if last_event_id else EventCursor()
         question = place.question(message_id)
-        journal = await self._door.broker.journal(question)
+        journal = await self._door.replies.read_journal(question)
         if not journal or not may_follow(place.caller, journal[0]):
             raise unknown("message")
         if after.is_past(journal[-1].id):
@@ -197,9 +180,7 @@ class Messages:
     async def _stream(
         self, place: ConversationAccess, question: Question, message: Message
     ) -> Response:
-        admission = await submit_for_stream(
-            self._door, self._patience, place.desk, message, caller=place.caller
-        )
+        admission = await self._sender.start_stream(place.caller, place.desk, message)
         await use_visit(self._door, place)
         stream = self._events(place, question, EventCursor(), message.language, admission)
         return stream.response(message_id=question.message_id)
@@ -222,53 +203,6 @@ class Messages:
             language=language,
             admission=admission,
             heartbeat_seconds=self._door.heartbeat_seconds,
-        )
-
-
-async def submit_for_stream(
-    door: HttpChannel, patience: AdmissionQueue, desk: Desk, message: Message, *, caller: Principal
-) -> Admission | None:
-    """Hand in a message that is to be streamed; return what waits, where the desk is full."""
-    party = party_of(caller)
-    try:
-        if isinstance(await patience.once(desk, message), Duplicate):
-            await check_same(door, caller, desk.question(message), message)
-    except BusyError as busy:
-        if not patience.may_wait(desk, message, busy, party):
-            raise
-        return patience.tries(desk, message, busy, party, longer=STREAMS_WAIT_LONGER)
-    return None
-
-
-def party_of(caller: Principal) -> Party:
-    """Return as whom a caller waits before a full desk."""
-    if caller.key is None:
-        return Party()
-    return Party(caller.key.id, caller.visitor.owner if caller.public else "")
-
-
-async def check_same(
-    door: HttpChannel, caller: Principal, question: Question, message: Message
-) -> None:
-    """Refuse another text under the id of a message that was accepted before.
-
-    Whoever may not follow that message is refused alike, and so learns nothing of its text. A
-    message of which no key is known was accepted before keys were noted; it may be sent again.
-    """
-    journal = await door.broker.journal(question)
-    if not journal:
-        raise InvalidRequestError(
-            "this message was forgotten: send it under another id",
-            code="message_forgotten",
-            status=410,
-        )
-    accepted = journal[0]
-    is_theirs = "key" not in accepted.fields or may_follow(caller, accepted)
-    if accepted.fields.get("text") != message.text or not is_theirs:
-        raise InvalidRequestError(
-            "this message id was used before for another message: send it under another id",
-            code="message_id_reused",
-            status=409,
         )
 
 

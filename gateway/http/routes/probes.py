@@ -56,7 +56,7 @@ def health_router(
 async def _away(door: HttpChannel) -> str:
     try:
         async with asyncio.timeout(PROBE_SECONDS):
-            await door.broker.reply(NOBODY)
+            await door.replies.read_reply(NOBODY)
     except (BrokerUnavailableError, TimeoutError):
         return "redis_unavailable"
     return ""

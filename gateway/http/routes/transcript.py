@@ -112,14 +112,14 @@ class Reading:
     async def _forget(self, place: ConversationAccess) -> None:
         """Erase the conversation, and with it the visitor's right to go on with it."""
         question = place.question()
-        await erase(self._door.broker, self._door.conversations, question)
+        await erase(self._door.eraser, self._door.conversations, question)
         await self._door.conversations.end_visit(question)
 
     async def _rate(self, place: ConversationAccess, message_id: str, given: NewFeedback) -> None:
         question = place.question(message_id)
-        reply = await self._door.broker.reply(question)
+        reply = await self._door.replies.read_reply(question)
         if reply is None:
-            if await self._door.broker.journal(question):
+            if await self._door.replies.read_journal(question):
                 raise InvalidRequestError(
                     "this message has no answer yet", code="message_not_finished", status=409
                 )

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from broker.encodable import LONG_FRAME, BaseFrame
-from broker.port import (
+from broker.settle.batch import BrokerLimits, ScriptCall, SettleBatch
+from broker.values import (
     Bury,
     ConsumerDemand,
     Death,
@@ -16,7 +17,6 @@ from broker.port import (
     Retry,
     Settlement,
 )
-from broker.settle.batch import BrokerLimits, ScriptCall, SettleBatch
 from envelope.memory_write import Append, Delete, Increment, SetFields
 from envelope.outcome import Outcome
 from envelope.question import Question

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from broker.errors import BrokerUnavailableError
-from broker.port import ConsumerDemand, Delivery, Forward, FrameSend, Settled, Settlement
 from broker.settle.pipeline import LANES, SettlementPipeline
+from broker.values import ConsumerDemand, Delivery, Forward, FrameSend, Settled, Settlement
 from tests.broker.settle.settlement_examples import delivery
 from tests.support.broker_harness import eventually
 from tests.support.local_consumer import RecordingConsumer

@@ -67,7 +67,7 @@ async def test_the_desk_reaches_redis_over_tls_with_the_authority_that_its_addre
     async with serve_tls(redis_url.removeprefix("unix://"), made, "localhost") as port:
         url = f"rediss://localhost:{port}/0?ssl_ca_certs={path}"
         async with connect_broker(settings_of(tmp_path, redis_url=url)) as broker:
-            assert len(await broker.status(ROLES)) == len(ROLES)
+            assert len(await broker.admin.read_status(ROLES)) == len(ROLES)
 
 
 @pytest.mark.parametrize("host", ["localhost", "redis.other.example"])

@@ -107,9 +107,9 @@ async def test_a_question_is_answered_by_users_who_may_do_no_harm(
         answer = await asking.ask(Message(CLEAR, "c", "m1"))
         vague = await asking.ask(Message("How do I set it up?", "d", "m2"))
         question = asking.question(Message(CLEAR, "c", "m1"))
-        await operating.broker.status(ROLES)
-        found = await operating.broker.find("m1")
-        journal = await operating.broker.journal(question)
+        await operating.broker.admin.read_status(ROLES)
+        found = await operating.broker.admin.find_questions("m1")
+        journal = await operating.broker.replies.read_journal(question)
 
     assert (answer["outcome"], vague["outcome"]) == ("answered", "clarification")
     assert (found, journal[-1].kind) == ([question], "finished")

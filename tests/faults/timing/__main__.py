@@ -126,9 +126,9 @@ async def _latencies(url: str, kind: str) -> list[float]:
             if kind == "beside a kill without" and number == 200:
                 os.kill(next(iter(system.members)), signal.SIGKILL)
         ends = [await system.end(one) for one in asked]
-        starts = [(await system.broker.journal(one))[0].at for one in asked]
+        starts = [(await system.broker.replies.read_journal(one))[0].at for one in asked]
         figures = [end.at - start for end, start in zip(ends, starts, strict=True)]
-        letters = await system.broker.dead_letters()
+        letters = await system.broker.admin.list_dead_letters()
         replacing.cancel()
         again = sum(seconds > LEASE_SECONDS / 2 for seconds in figures)
         say(f"{kind} poison: {again} took half a lease or more, buried {_told(letters)}")
@@ -174,7 +174,7 @@ async def _sweeps(broker: RedisBroker, client: Any, number: int = 200) -> list[f
     figures = []
     for _ in range(number):
         await client.config_resetstat()
-        await broker.sweep()
+        await broker.maintenance.rescuer.sweep()
         stats = await client.info("commandstats")
         scripts = [stats.get(f"cmdstat_{name}", {}).get("usec", 0) for name in ("evalsha", "eval")]
         figures.append(sum(scripts) / 1e6)

@@ -11,8 +11,8 @@ from itertools import count
 from typing import Any
 
 from broker.keys import question_keys
-from broker.port import Accepted, JournalEntry, Submission
 from broker.transport.connect import connect
+from broker.values import Accepted, JournalEntry, Submission
 from envelope.envelope import Envelope
 from envelope.question import Question
 from tests.faults.timing import scripted_process
@@ -76,7 +76,7 @@ class ProcessGroup:
             payload={"text": text},
         )
         asked = envelope.question
-        accepted = await self.broker.submit(
+        accepted = await self.broker.producer.submit(
             Submission(
                 asked,
                 envelope.encode(),
@@ -108,7 +108,7 @@ class ProcessGroup:
         """Return how a question ended, once it did; it ends once."""
 
         async def finished() -> list[JournalEntry]:
-            journal = await self.broker.journal(asked)
+            journal = await self.broker.replies.read_journal(asked)
             return [entry for entry in journal if entry.kind == "finished"]
 
         (ended,) = await eventually(finished)

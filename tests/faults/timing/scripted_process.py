@@ -14,9 +14,9 @@ from multiprocessing import connection
 from typing import Any
 
 from broker.maintenance.lease_renewer import LeaseRenewal
-from broker.port import Delivery, Finish, FrameSend, Retry, Settlement
 from broker.redis_broker import RedisBroker
 from broker.transport.connect import connect
+from broker.values import Delivery, Finish, FrameSend, Retry, Settlement
 from envelope.envelope import Envelope
 from envelope.outcome import Outcome
 from envelope.role import Role

@@ -45,7 +45,7 @@ async def test_a_process_that_only_keeps_time_gives_back_what_dead_workers_held(
         await system.kill(started["pid"])
 
         async def given_back() -> bool:
-            (status,) = await system.broker.status(["search"])
+            (status,) = await system.broker.admin.read_status(["search"])
             return (status.depth, status.in_flight) == (1, 0)
 
         await eventually(given_back)
@@ -133,7 +133,7 @@ async def test_poison_kills_one_process_and_is_buried_after_three_starts(redis_u
         replaced = await system.replace_the_dead()
 
         ended = await system.end(poison)
-        (letter,) = await system.broker.dead_letters()
+        (letter,) = await system.broker.admin.list_dead_letters()
 
         assert ends == ["answered"] * 20
         assert replaced == 1

@@ -14,7 +14,7 @@ from gateway.chat.connector import ChatChannel
 from gateway.chat.ports import ChatPolicy
 from tests.support.chat_harness import (
     ANSWER,
-    FlakyBroker,
+    FlakyProducer,
     Holding,
     acknowledged,
     memory_of,
@@ -211,11 +211,12 @@ async def test_the_deletion_that_is_told_again_does_not_stop_a_newer_edit(
 async def test_an_edit_that_died_on_its_way_is_taken_up_where_it_stopped(
     harness: WorkerHarness,
 ) -> None:
-    broker = FlakyBroker(harness.make_broker(), 0)
+    broker = harness.make_broker()
+    broker.producer = producer = FlakyProducer(broker.producer, 0)
     async with driver(harness, broker=broker) as at:
         await at.say("1", "one")
         await at.say("2", "two")
-        broker.times = 1
+        producer.times = 1
         with pytest.raises(BrokerUnavailableError):
             await at.edit("2", "three", at=10)
         await at.edit("2", "three", at=10)
@@ -272,12 +273,13 @@ async def test_a_message_that_is_edited_while_it_is_taken_in_is_asked_once(
 async def test_a_message_that_its_edit_overtakes_is_not_asked_beside_it(
     harness: WorkerHarness,
 ) -> None:
-    broker = Holding(harness.make_broker(), "submit")
+    broker = harness.make_broker()
+    broker.producer = producer = Holding(broker.producer, "submit")
     async with driver(harness, EACH, broker=broker) as at, asyncio.TaskGroup() as tasks:
         tasks.create_task(at.say("1", "one"))
-        await broker.holds.wait()
+        await producer.holds.wait()
         await at.edit("1", "eins")
-        broker.goes_on.set()
+        producer.goes_on.set()
 
         async with harness.open():
             await at.outcomes("eins")

@@ -152,7 +152,7 @@ async def test_a_question_that_another_door_forgets_ends_in_its_placeholder(
         await door.intake.accept(said(question, "How?", 1.0))
         await until(lambda: fake_channel.posts)
 
-        await harness.broker.cancel(question, forget=True)
+        await harness.broker.producer.cancel(question, forget=True)
 
         await until(lambda: list(fake_channel.posts.values()) == [TEXTS.text("superseded", "en")])
 

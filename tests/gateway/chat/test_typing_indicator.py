@@ -16,10 +16,11 @@ async def test_a_sign_that_was_left_to_an_edit_goes_when_that_is_not_accepted(
     harness: WorkerHarness,
 ) -> None:
     fake_channel = FakeChannel()
-    full = Holding(harness.make_broker(quota=0), "submit")
+    broker = harness.make_broker(quota=0)
+    broker.producer = full = Holding(broker.producer, "submit")
     async with (
         push_door_of(harness, fake_channel, manners=EACH) as door,
-        push_door_of(harness, fake_channel, manners=EACH, broker=full) as other,
+        push_door_of(harness, fake_channel, manners=EACH, broker=broker) as other,
         asyncio.TaskGroup() as tasks,
     ):
         await door.intake.accept(said(door.name_question("c", "1"), "one", 1.0))

@@ -105,7 +105,7 @@ async def test_an_operator_forgets_a_chat_with_all_that_its_door_keeps(
         await reached.wait()
 
         stored = StoredConversations(harness.client, shards=1, ttl_seconds=60)
-        erased = await erase(harness.broker, stored, door.name_question("c", "-"))
+        erased = await erase(harness.broker.eraser, stored, door.name_question("c", "-"))
         goes_on.set()
 
         assert (erased.messages, erased.ended) == (2, 1)

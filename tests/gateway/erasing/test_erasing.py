@@ -56,7 +56,7 @@ class ErasureDriver:
         assert (await self.ask(f"And {word}?", "m2")).json()["outcome"] == "clarification"
         script.next(Role.SEARCH, *[ValueError(f"broken by {word}")] * 3)
         assert (await self.ask(f"Again {word}?", "m3")).json()["outcome"] == "failed"
-        assert len(await self.harness.broker.dead_letters()) > 0
+        assert len(await self.harness.broker.admin.list_dead_letters()) > 0
 
     async def under_way(self, tasks: asyncio.TaskGroup) -> None:
         """Have a question worked on, with a paid answer that others share, and one behind it."""
@@ -104,7 +104,7 @@ async def by_http(driver: ErasureDriver) -> None:
 
 async def by_operator(driver: ErasureDriver) -> None:
     stored = StoredConversations(driver.harness.client, shards=1, ttl_seconds=60)
-    assert (await erase(driver.harness.broker, stored, named("-"))).found
+    assert (await erase(driver.harness.broker.eraser, stored, named("-"))).found
 
 
 async def by_command(driver: ErasureDriver) -> None:
@@ -116,7 +116,7 @@ async def by_command(driver: ErasureDriver) -> None:
 
 async def by_operator_of(harness: RewritingHarness) -> None:
     stored = StoredConversations(harness.client, shards=1, ttl_seconds=60)
-    assert (await erase(harness.broker, stored, named("-"))).messages == 2_300
+    assert (await erase(harness.broker.eraser, stored, named("-"))).messages == 2_300
 
 
 async def _submitted(desk: Desk, message: Message) -> Question:
@@ -216,7 +216,7 @@ async def test_a_conversation_of_thousands_of_messages_leaves_no_journal(
         desk = harness.desk(deadline_seconds=60.0)
         for number in range(2_300):
             message = Message(f"Number {number} of {word}?", "c1", f"m{number}")
-            tasks.create_task(harness.broker.cancel(await _submitted(desk, message)))
+            tasks.create_task(harness.broker.producer.cancel(await _submitted(desk, message)))
 
     await by_operator_of(harness)
 

@@ -6,7 +6,8 @@ from functools import partial
 
 import pytest
 
-from broker.port import Broker, Duplicate
+from broker.ports import Broker
+from broker.values import Duplicate
 from gateway.desk import Desk, Message
 from gateway.errors import BusyError
 from gateway.http.admission_queue import ANYBODY, AdmissionQueue, Party, Room
@@ -43,7 +44,7 @@ class Front:
         return go
 
     async def end(self, name: str) -> None:
-        assert await self.broker.cancel(self.desk.question(asked(name)))
+        assert await self.broker.producer.cancel(self.desk.question(asked(name)))
 
     def has_told_more_than(self, count: int) -> bool:
         return len(self.told) > count
@@ -58,7 +59,8 @@ async def full_desk(harness: WorkerHarness, *, most: int = 100) -> AsyncIterator
     """Stand before a desk that a question fills."""
     broker = harness.make_broker(quota=1, retry_after_seconds=0.05)
     desk = Desk(
-        broker,
+        broker.producer,
+        broker.replies,
         tenant="acme",
         assistant="docs",
         channel="http",
@@ -158,7 +160,8 @@ async def test_a_tenant_with_a_thousand_waiters_leaves_room_for_another(
 ) -> None:
     async with full_desk(harness, most=1_000) as front:
         other = Desk(
-            front.broker,
+            front.broker.producer,
+            front.broker.replies,
             tenant="other",
             assistant="docs",
             channel="http",

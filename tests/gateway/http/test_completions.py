@@ -6,7 +6,7 @@ from typing import Any
 import openai
 import pytest
 
-from broker.port import JournalEntry
+from broker.values import JournalEntry
 from envelope.role import Role
 from gateway.http.routes.completion_form import usage_of
 from tests.support.http_server import WEBSITE, HttpServerFixture, open_booth

@@ -137,7 +137,7 @@ async def test_a_key_reaches_only_its_own_assistants(http_server: HttpServerFixt
 
     assert own.status_code == 200
     assert (other.status_code, elsewhere.status_code) == (404, 404)
-    [question] = await http_server.harness.broker.find("m1")
+    [question] = await http_server.harness.broker.admin.find_questions("m1")
     assert (question.tenant, question.assistant) == ("acme", "api")
 
 
@@ -371,8 +371,8 @@ async def test_the_journal_names_the_request(http_server: HttpServerFixture) -> 
     client = http_server.client(**{"X-Request-Id": "abc-1"})
     await client.post(MESSAGES, json={**QUESTION, "message_id": "m1"})
 
-    [question] = await http_server.harness.broker.find("m1")
-    [first, *_] = await http_server.harness.broker.journal(question)
+    [question] = await http_server.harness.broker.admin.find_questions("m1")
+    [first, *_] = await http_server.harness.broker.replies.read_journal(question)
 
     assert first.fields["request_id"] == "abc-1"
 

@@ -300,11 +300,11 @@ async def after(gate: asyncio.Event) -> dict[str, object]:
 
 
 async def is_at(harness: WorkerHarness, role: Role) -> bool:
-    return (await harness.broker.status([role.value]))[0].depth > 0
+    return (await harness.broker.admin.read_status([role.value]))[0].depth > 0
 
 
 async def both_wait(harness: WorkerHarness) -> bool:
-    return (await harness.broker.status([Role.MANAGER.value]))[0].depth == 2
+    return (await harness.broker.admin.read_status([Role.MANAGER.value]))[0].depth == 2
 
 
 async def test_a_message_that_is_stopped_ends_once_for_everybody(
@@ -321,7 +321,7 @@ async def test_a_message_that_is_stopped_ends_once_for_everybody(
     sent = {"text": "How do I add a rule?", "message_id": "m1"}
     async with asyncio.TaskGroup() as tasks:
         reader = tasks.create_task(events(client, "POST", MESSAGES, json=sent))
-        await eventually(lambda: http_server.harness.broker.find("m1"))
+        await eventually(lambda: http_server.harness.broker.admin.find_questions("m1"))
         told = {"Accept-Language": "de"}
         first = await client.post(f"{MESSAGES}/m1/cancel", headers=told)
         second = await client.post(f"{MESSAGES}/m1/cancel", headers=told)
@@ -366,7 +366,7 @@ async def test_nobody_stops_what_is_anothers(http_server: HttpServerFixture) -> 
     sent = {"text": "How do I add a rule?", "message_id": "m1"}
     async with asyncio.TaskGroup() as tasks:
         reader = tasks.create_task(events(ann.client, "POST", path, json=sent))
-        await eventually(lambda: http_server.harness.broker.find("m1"))
+        await eventually(lambda: http_server.harness.broker.admin.find_questions("m1"))
         refused = [(await one.post(f"{path}/m1/cancel")).status_code for one in strangers]
         gate.set()
 

@@ -137,4 +137,4 @@ async def test_a_busy_desk_says_when_to_come_back(harness: WorkerHarness) -> Non
         assert refused is not None
         assert refused.status_code == 429
         assert int(refused.headers["retry-after"]) >= 1
-        assert (await harness.broker.status([Role.MANAGER.value]))[0].depth == 1
+        assert (await harness.broker.admin.read_status([Role.MANAGER.value]))[0].depth == 1

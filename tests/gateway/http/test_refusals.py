@@ -132,7 +132,7 @@ async def test_a_body_that_breaks_off_is_no_message(http_server: HttpServerFixtu
     line.close()
     assert (await http_server.client().post(MESSAGES, json={"text": "How?"})).status_code == 200
 
-    assert await http_server.harness.broker.find("broken") == []
+    assert await http_server.harness.broker.admin.find_questions("broken") == []
 
 
 async def test_a_website_may_ask_beforehand_while_redis_is_away() -> None:

@@ -80,7 +80,11 @@ async def test_a_killed_door_loses_and_doubles_nothing(redis_url: str) -> None:
         assert (done["outcome"], done["text"]) == ("answered", "Open Routing [1].")
         assert told.text == done["text"]
         assert told.stages == list(dict.fromkeys(told.stages))
-        [question] = await broker.find(told.message_id)
-        ends = [entry for entry in await broker.journal(question) if entry.kind == "finished"]
+        [question] = await broker.admin.find_questions(told.message_id)
+        ends = [
+            entry
+            for entry in await broker.replies.read_journal(question)
+            if entry.kind == "finished"
+        ]
         assert len(ends) == 1
     await broker.close()

@@ -5,7 +5,7 @@ import pytest
 from deploy.assembly.gateways.http_gateway import StoredConversations
 from envelope.role import Role
 from gateway.chat.ports import ChatPolicy
-from tests.support.chat_harness import ANSWER, TEXTS, WORKING, FlakyBroker, until
+from tests.support.chat_harness import ANSWER, TEXTS, WORKING, FlakyProducer, until
 from tests.support.fake_slack import BOT, RefusedError, SlackApi
 from tests.support.slack_harness import SlackHarness, settled, slack_desk
 from tests.support.worker_harness import WorkerHarness
@@ -212,7 +212,8 @@ async def test_a_newer_message_supersedes_or_waits_and_says_so(
 async def test_an_event_that_cannot_be_taken_in_is_not_acknowledged(
     harness: WorkerHarness, api: SlackApi
 ) -> None:
-    faltering = FlakyBroker(harness.make_broker(), 1)
+    faltering = harness.make_broker()
+    faltering.producer = FlakyProducer(faltering.producer, 1)
     async with harness.open(), slack_desk(harness, api, broker=faltering) as desk:
         event = desk.message(f"{MENTION} How?")
 

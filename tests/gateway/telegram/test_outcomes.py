@@ -7,7 +7,7 @@ import pytest
 from envelope.role import Role
 from gateway.chat.ports import ChatPolicy
 from tests.support.broker_harness import eventually
-from tests.support.chat_harness import ANSWER, TEXTS, WORKING, FlakyBroker, acknowledged, until
+from tests.support.chat_harness import ANSWER, TEXTS, WORKING, FlakyProducer, acknowledged, until
 from tests.support.fake_telegram import BotApi, RefusedError
 from tests.support.telegram_harness import PERSON, TelegramHarness, settled, telegram_desk
 from tests.support.worker_harness import WorkerHarness
@@ -283,7 +283,8 @@ async def test_a_newer_message_to_the_bot_supersedes_or_waits_and_says_so(
 async def test_an_update_that_cannot_be_taken_in_is_to_be_sent_again(
     harness: WorkerHarness, api: BotApi
 ) -> None:
-    faltering = FlakyBroker(harness.make_broker(), 1)
+    faltering = harness.make_broker()
+    faltering.producer = FlakyProducer(faltering.producer, 1)
     async with harness.open(), telegram_desk(harness, api, broker=faltering) as desk:
         update = desk.message("How?")
 

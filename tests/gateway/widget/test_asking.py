@@ -360,4 +360,6 @@ async def test_who_waits_before_a_full_desk_is_told_so_in_the_own_language(
 
 
 async def is_open(http_server: HttpServerFixture) -> bool:
-    return (await http_server.harness.broker.status([Role.ESSENCE.value]))[0].in_flight > 0
+    return (await http_server.harness.broker.admin.read_status([Role.ESSENCE.value]))[
+        0
+    ].in_flight > 0

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from broker.keys import question_keys
-from broker.port import Bury
 from broker.redis_broker import RedisBroker
+from broker.values import Bury
 from config.settings import load_settings
 from deploy.assembly.runtime import connect_broker, connect_runtime
 from deploy.cli.main import VERBS
@@ -364,7 +364,7 @@ def _delivered(data: Path, name: str) -> list[str]:
 def _record_of(data: Path, message_id: str) -> dict[bytes, bytes]:
     async def read() -> dict[bytes, bytes]:
         async with connect_runtime(load_settings(refdesk_data=data)) as post:
-            (question,) = await post.broker.find(message_id)
+            (question,) = await post.broker.admin.find_questions(message_id)
             client: Any = post.endpoint.client()
             found: dict[bytes, bytes] = await client.hgetall(question_keys(question, 0).record)
             await client.aclose()
@@ -381,7 +381,8 @@ def _bury(data: Path, text: str, *, result_list: str = "") -> str:
         settings = load_settings(refdesk_data=data)
         async with connect_broker(settings) as broker:
             desk = Desk(
-                broker,
+                broker.producer,
+                broker.replies,
                 tenant=settings.tenant,
                 assistant=settings.assistant,
                 channel="cli",
@@ -390,7 +391,8 @@ def _bury(data: Path, text: str, *, result_list: str = "") -> str:
                 result_list=result_list,
             )
             await desk.submit(Message(text, "c-dead", name))
-            taken = await broker.take(Role.MANAGER.value, "w-1", slots=1, block_seconds=1.0)
+            role = Role.MANAGER.value
+            taken = await broker.consumer.take(role, "w-1", slots=1, block_seconds=1.0)
             settled = await broker.settle([(taken[0], Bury("failed", "ValueError: no rule"))])
             assert list(settled) == [True]
         return name

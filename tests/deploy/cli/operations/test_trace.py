@@ -1,7 +1,7 @@
 """`refdesk trace` shows sentences for people, and says when a newer release wrote the journal."""
 
 from broker.journal_events import JOURNAL_SCHEMA_VERSION
-from broker.port import Fields, JournalEntry
+from broker.values import Fields, JournalEntry
 from deploy.cli.operations.trace import trace_lines
 from tests.support.broker_harness import question
 

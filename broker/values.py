@@ -1,27 +1,24 @@
-"""The broker's port: every operation is one atomic step and one round trip.
+"""The values that the broker takes and returns.
 
-An *entry* is one delivery of a frame on a role's stream. Who holds an entry is told by its
-consumer *and* its delivery count together; a settle by anybody else changes nothing and returns
-False. Times are told as remaining seconds, counted by the clock of Redis.
+An *entry* is one delivery of a frame on a role's stream. A consumer and its delivery count together
+identify the holder of an entry. Times are remaining seconds, counted by the clock of Redis.
 
-Nobody changes these values. Those that every hop makes are not frozen all the same: to freeze them
+No code changes these values. Those that every hop makes are not frozen all the same: to freeze them
 cost 6 % of a question's processor time.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal
 
 from pydantic import JsonValue
 
 from broker.encodable import BaseFrame, Encodable, FrameHolder
-from broker.erasure import Eraser
 from broker.errors import BrokerUnavailableError
 from broker.journal_events import JournalEvent
 from broker.keys import QuestionKeys
 from envelope.encoding import to_json
-from envelope.memory_read import MemoryFound, MemoryRead
+from envelope.memory_read import MemoryFound
 from envelope.memory_write import MemoryWrite
 from envelope.outcome import Outcome
 from envelope.question import Question
@@ -257,144 +254,30 @@ class RoleStatus:
     consumers: int
 
 
-class LocalConsumer(Protocol):
-    """A worker that entries may be handed to."""
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """Counts what was erased of one conversation.
 
-    role: str
-    consumer: str
+    `messages` had words still; `ended` of them were open; `entries` travelled or waited for a
+    retry; `memories` are keys of its memory.
+    """
+
+    messages: int = 0
+    ended: int = 0
+    entries: int = 0
+    dead_letters: int = 0
+    memories: int = 0
 
     @property
-    def free_slots(self) -> int:
-        """How many more entries it can work on."""
-        ...
+    def found(self) -> bool:
+        """Whether there was anything."""
+        return bool(self.messages or self.entries or self.dead_letters or self.memories)
 
-    def deliver(self, delivery: Delivery) -> None:
-        """Work on an entry that was taken for it."""
-        ...
-
-    def prefetch_memory(self, question: Question) -> MemoryRead | None:
-        """Return what is to be read in the trip that starts a question, where that can be."""
-        ...
-
-    def schedule_recovery(self) -> None:
-        """Look for what it may own without knowing: an answer got lost."""
-        ...
-
-
-class Expected(Protocol):
-    """The outcome of a question that is to be submitted."""
-
-    async def outcome(self, *, block_seconds: float) -> Fields | None:
-        """Return the final reply, waiting up to `block_seconds`; ask once."""
-        ...
-
-
-class Broker(Eraser, Protocol):
-    """Moves frames between roles; see the module's docstring for who holds an entry."""
-
-    shards: int
-
-    async def submit(self, submission: Submission) -> Accepted | Duplicate | Busy: ...
-
-    def local_consumers(self, takers: Sequence[LocalConsumer]) -> AbstractContextManager[None]:
-        """While inside, hand what is submitted here to whom of these has room, in the same trip."""
-        ...
-
-    async def take(
-        self, role: str, consumer: str, *, slots: int, block_seconds: float
-    ) -> Sequence[Delivery]:
-        """Take up to `slots` entries over all shards; empty after `block_seconds`."""
-        ...
-
-    async def settle(self, settlements: Sequence[tuple[Delivery, Settlement]]) -> Sequence[bool]:
-        """Settle what finished together, each atomically; False where the entry was lost."""
-        ...
-
-    async def settle_and_take(
-        self, settlements: Sequence[tuple[Delivery, Settlement]], wants: Sequence[ConsumerDemand]
-    ) -> Settled:
-        """Settle, and take in the same round trip what those shards have for whom has room."""
-        ...
-
-    async def renew(self, held: Sequence[Delivery]) -> Sequence[LeaseLost]:
-        """Keep the leases of entries that wait or run here; return those that were lost."""
-        ...
-
-    async def sweep(self) -> float:
-        """Give entries whose lease ran out back to their streams; bury what was started too often.
-
-        One process sweeps at a time. Return seconds until it is worth sweeping again.
-        """
-        ...
-
-    async def due(self) -> float:
-        """Send what is due: delays, deadlines. Return seconds until it is worth looking again."""
-        ...
-
-    async def wait_for_wakeup(self, *, block_seconds: float) -> float | None:
-        """Wait until something is due before all that was; return in how many seconds it is."""
-        ...
-
-    async def pulse(self) -> None:
-        """Hear from Redis for ever; raises once nothing comes, and dead lines are broken then."""
-        ...
-
-    async def give_back(self, held: Sequence[Delivery]) -> None:
-        """Return unstarted entries at once, without spending an attempt."""
-        ...
-
-    async def recover(self, role: str, consumer: str, known: Collection[tuple[int, str]]) -> bool:
-        """Return at once what was delivered to a consumer and never arrived.
-
-        `known` are shard and entry id of what did. False: ask again, some of it may still arrive.
-        """
-        ...
-
-    async def leave(self, role: str, consumer: str) -> None:
-        """Remove a consumer that holds nothing."""
-        ...
-
-    async def cancel(
-        self, question: Question, *, forget: bool = False, reason: str | None = None
-    ) -> bool:
-        """End a message as superseded, or forget it; False when it has its outcome already.
-
-        A `reason` is the reply's `termination_reason`.
-        """
-        ...
-
-    async def reply(self, question: Question) -> Fields | None:
-        """Return the final reply of a question, once there is one."""
-        ...
-
-    async def outcome(self, question: Question, *, block_seconds: float) -> Fields | None:
-        """Return the final reply, waiting up to `block_seconds`; one read serves all who wait."""
-        ...
-
-    def subscribe(self, question: Question) -> AbstractAsyncContextManager[Expected]:
-        """Be there before a question is submitted: its outcome then needs no read of its own."""
-        ...
-
-    async def journal(
-        self, question: Question, *, after: str = "0", block_seconds: float = 0.0
-    ) -> Sequence[JournalEntry]:
-        """Return what happened after the entry `after`, waiting up to `block_seconds`."""
-        ...
-
-    async def find(self, message_id: str) -> Sequence[Question]:
-        """Return the questions that carry this `message_id`, newest first."""
-        ...
-
-    async def status(self, roles: Sequence[str]) -> Sequence[RoleStatus]: ...
-
-    async def dead_letters(self, *, limit: int = 100) -> Sequence[DeadLetter]: ...
-
-    async def dead_letter(self, letter_id: str) -> DeadLetter | None: ...
-
-    async def drop_dead_letter(self, letter_id: str) -> bool: ...
-
-    async def prepare(self, roles: Sequence[str]) -> None:
-        """Check the server and make the streams and groups of these roles."""
-        ...
-
-    async def close(self) -> None: ...
+    def __add__(self, other: "Erased") -> "Erased":
+        return Erased(
+            messages=self.messages + other.messages,
+            ended=self.ended + other.ended,
+            entries=self.entries + other.entries,
+            dead_letters=self.dead_letters + other.dead_letters,
+            memories=self.memories + other.memories,
+        )

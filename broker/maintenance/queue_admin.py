@@ -1,4 +1,4 @@
-"""Reads what stands in Redis, and changes nothing: journals, replies, status, dead letters."""
+"""Shows what the queues hold, and acts on dead letters."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,24 +7,12 @@ from typing import Any
 from redis.exceptions import ResponseError
 
 from broker.context import BrokerContext
-from broker.entry_codec import (
-    dead_letter_of,
-    fields_of,
-    journal_entries_of,
-    json_fields,
-    seconds_of,
-)
+from broker.entry_codec import dead_letter_of, seconds_of
 from broker.keys import GROUP, message_id_key, question_of, shard_keys, stream_key
-from broker.port import DeadLetter, Fields, JournalEntry, RoleStatus
-from broker.replies.journal_tailer import TailedJournal
-from broker.transport.connect import LONGEST_BLOCK_SECONDS, reachable
-from broker.transport.scripts import DEAD, ENDED
+from broker.transport.connect import reachable
+from broker.transport.scripts import DEAD
+from broker.values import DeadLetter, RoleStatus
 from envelope.question import Question
-
-LOST = "lost"
-"""Why a question ended that Redis knows nothing of any more."""
-FOLLOWERS = 8
-"""How many may block a connection each, following a journal; more of them share one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,72 +26,13 @@ class _StreamBacklog:
     consumers: int
 
 
-class Views:
-    """What can be seen of questions and roles."""
+class QueueAdmin:
+    """Reads the status of roles, finds questions, and shows dead letters."""
 
     def __init__(self, space: BrokerContext) -> None:
         self._space = space
-        self._followers = 0
-        self._following = TailedJournal(space)
 
-    async def reply(self, question: Question) -> Fields | None:
-        """Return the reply in the journal's last entry, once it is the finished one."""
-        _, names = self._space.locate(question)
-        with reachable():
-            return _reply_of(await self._command("XREVRANGE", names.journal, "+", "-", "COUNT", 1))
-
-    async def end(self, question: Question) -> Fields | None:
-        """Return how a question ended, as `ends` does; those who ask at once share the trip."""
-        _, names = self._space.locate(question)
-        entries, record = await self._space.run(ENDED, [names.journal, names.record], [])
-        return _reply_of(entries) if entries else _wordless(question, *record)
-
-    async def ends(self, questions: Sequence[Question]) -> list[Fields | None]:
-        """Return how many questions ended, in one round trip; those that did not are None.
-
-        Of one that was forgotten only its outcome is left: whoever waits for it need not any more.
-        Nor for one that Redis knows nothing of: it was lost with what Redis had not kept.
-        """
-        with reachable():
-            pipeline: Any = self._space.client.pipeline(transaction=False)
-            for question in questions:
-                _, names = self._space.locate(question)
-                pipeline.execute_command("XREVRANGE", names.journal, "+", "-", "COUNT", 1)
-                pipeline.hmget(names.record, "at", "o")
-            found = await pipeline.execute()
-        return [
-            _reply_of(entries) if entries else _wordless(question, *record)
-            for question, entries, record in zip(questions, found[::2], found[1::2], strict=True)
-        ]
-
-    async def journal(
-        self, question: Question, *, after: str, block_seconds: float
-    ) -> Sequence[JournalEntry]:
-        """Return what stands in the journal after an entry."""
-        if block_seconds <= 0:
-            return await self._journal(question, after)
-        if self._followers >= FOLLOWERS:
-            shard, names = self._space.locate(question)
-            found = await self._following.entries(
-                shard, names.journal, after, block_seconds=block_seconds
-            )
-            return journal_entries_of(found)
-        self._followers += 1
-        try:
-            milliseconds = int(min(block_seconds, LONGEST_BLOCK_SECONDS) * 1000)
-            return await self._journal(question, after, "BLOCK", max(1, milliseconds))
-        finally:
-            self._followers -= 1
-
-    async def _journal(
-        self, question: Question, after: str, *block: str | int
-    ) -> Sequence[JournalEntry]:
-        _, names = self._space.locate(question)
-        with reachable():
-            read: Any = await self._command("XREAD", *block, "STREAMS", names.journal, after)
-        return journal_entries_of(entries_of(read))
-
-    async def find(self, message_id: str) -> Sequence[Question]:
+    async def find_questions(self, message_id: str) -> Sequence[Question]:
         """Return the questions of this message id, newest first."""
         with reachable():
             pipeline = self._space.client.pipeline(transaction=False)
@@ -113,7 +42,7 @@ class Views:
         found.sort(key=lambda pair: -float(pair[1]))
         return [question_of(name.decode()) for name, _ in found]
 
-    async def status(self, roles: Sequence[str]) -> Sequence[RoleStatus]:
+    async def read_status(self, roles: Sequence[str]) -> Sequence[RoleStatus]:
         """Return depth and age of each role, read from Redis itself."""
         dead = await self._dead_by_role()
         places = await self._places(roles)
@@ -122,7 +51,7 @@ class Views:
             for role in roles
         ]
 
-    async def dead_letters(self, limit: int) -> Sequence[DeadLetter]:
+    async def list_dead_letters(self, *, limit: int = 100) -> Sequence[DeadLetter]:
         """Return the newest dead letters of all shards."""
         letters: list[DeadLetter] = []
         with reachable():
@@ -133,7 +62,7 @@ class Views:
         letters.sort(key=lambda letter: -letter.at)
         return letters[:limit]
 
-    async def dead_letter(self, letter_id: str) -> DeadLetter | None:
+    async def read_dead_letter(self, letter_id: str) -> DeadLetter | None:
         """Return one dead letter."""
         place = letter_place(letter_id)
         if place is None:
@@ -234,26 +163,6 @@ def _status(role: str, places: Sequence[_StreamBacklog], dead: int) -> RoleStatu
     )
 
 
-def _reply_of(entries: Sequence[Any]) -> Fields | None:
-    for _, raw in entries:
-        fields = fields_of(raw)
-        if fields[b"k"] == b"finished":
-            return json_fields(fields[b"j"])
-    return None
-
-
-def _wordless(question: Question, at: bytes | None, outcome: bytes | None) -> Fields | None:
-    if outcome is None and at is not None:
-        return None
-    return {
-        "outcome": "failed" if outcome is None else outcome.decode(),
-        "text": "",
-        "termination_reason": LOST if outcome is None else "forgotten",
-        "conversation_id": question.conversation_id,
-        "message_id": question.message_id,
-    }
-
-
 def words_of(entry_id: str) -> tuple[str, str]:
     """Return the fields in which the frame and the error of a dead letter stand."""
     return entry_id, f"{entry_id}:error"
@@ -266,12 +175,3 @@ def letter_place(letter_id: str) -> tuple[int, str] | None:
     if not (shard.isdecimal() and first.isdecimal() and second.isdecimal()):
         return None
     return int(shard), entry_id
-
-
-def entries_of(read: Any) -> list[Any]:
-    """Return the entries of a read of one stream, in whichever form this client gives them."""
-    if not read:
-        return []
-    if isinstance(read, dict):
-        return [entry for batches in read.values() for batch in batches for entry in batch]
-    return [entry for _, entries in read for entry in entries]

@@ -1,0 +1,1 @@
+"""How messages enter the queues."""

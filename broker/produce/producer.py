@@ -1,0 +1,171 @@
+"""Submits messages and cancels them; a local worker with a free slot receives a new one at once."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from broker.consume.delivery_loader import DeliveryLoader
+from broker.context import BrokerContext
+from broker.entry_codec import base_frame_name, encode_accepted, read_delivered, submission_result
+from broker.keys import QuestionKeys, message_id_key, pace_key, results_key
+from broker.maintenance.forgetting_scope import ConversationEraser
+from broker.maintenance.scheduler import encode_superseded_reply, make_superseded_reply
+from broker.ports import LocalConsumer
+from broker.settle.admission import NO_PACE, AdmissionPolicy
+from broker.settle.batch import ScriptCall, outcome_of
+from broker.transport.scripts import CANCEL, SUBMIT
+from broker.values import Accepted, Busy, Duplicate, Submission
+from envelope.encoding import to_json
+from envelope.question import Question
+
+RECOVERY_SECONDS = 1.0
+"""After this time it is known whether a call whose answer got lost was carried out."""
+
+
+@dataclass(frozen=True, slots=True)
+class SubmissionLimits:
+    """The bounds of what is accepted; see `RedisBroker` for each."""
+
+    quota: int = 10_000
+    longest_queue: int = 20
+    retry_after_seconds: float = 2.0
+    pace: AdmissionPolicy = NO_PACE
+
+
+class RedisProducer:
+    """Submits messages to one Redis, and cancels them."""
+
+    def __init__(
+        self,
+        space: BrokerContext,
+        loader: DeliveryLoader,
+        eraser: ConversationEraser,
+        limits: SubmissionLimits,
+    ) -> None:
+        self.shards = space.shards
+        self._space = space
+        self._loader = loader
+        self._eraser = eraser
+        self._limits = limits
+        self._local_consumers: list[Sequence[LocalConsumer]] = []
+
+    async def submit(self, submission: Submission) -> Accepted | Duplicate | Busy:
+        """Submit a message; a local consumer with a free slot receives it in the same trip."""
+        shard, names = self._space.locate(submission.question)
+        receiver = self._find_receiver(submission.role)
+        call = self._make_submit_call(submission, shard, names, receiver)
+        try:
+            kind, value, *more = await self._space.run(SUBMIT, call.keys, call.fold())
+            if receiver is not None and kind == b"accepted" and more and more[0]:
+                await self._deliver(receiver, submission, shard, more[0])
+        except (Exception, asyncio.CancelledError):
+            _schedule_recovery(receiver)
+            raise
+        return submission_result(kind, value, *more)
+
+    async def cancel(
+        self, question: Question, *, forget: bool = False, reason: str | None = None
+    ) -> bool:
+        """End a message as superseded, or forget it; see the port."""
+        if forget:
+            await self._eraser.mark(question)
+        was_open = await self._cancel(question, forget=forget, reason=reason)
+        if forget:
+            await self._eraser.after(question, alone=True)
+        return was_open
+
+    @contextmanager
+    def local_consumers(self, consumers: Sequence[LocalConsumer]) -> Iterator[None]:
+        """While inside, deliver new submissions to those of these that have a free slot."""
+        self._local_consumers.append(consumers)
+        try:
+            yield
+        finally:
+            self._local_consumers.remove(consumers)
+
+    async def _cancel(self, question: Question, *, forget: bool, reason: str | None) -> bool:
+        shard, names = self._space.locate(question)
+        results = await self._space.result_lists(shard, [names.record])
+        call = self._space.call(shard)
+        more = {} if reason is None else {"termination_reason": reason}
+        reply = to_json({**make_superseded_reply(question), **more})
+        args = [*call.args, names.name, reply, "1" if forget else ""]
+        keys = [*call.keys, *names.closing, *results]
+        return bool(await self._space.run(CANCEL, keys, args))
+
+    def _find_receiver(self, role: str) -> LocalConsumer | None:
+        for group in self._local_consumers:
+            for consumer in group:
+                if consumer.role == role and consumer.free_slots > 0:
+                    return consumer
+        return None
+
+    async def _deliver(
+        self, receiver: LocalConsumer, submission: Submission, shard: int, taken: Sequence[Any]
+    ) -> None:
+        """Deliver what the submission's trip took: the message, or one that waited before it."""
+        found = read_delivered(
+            taken, submission=submission, shard=shard, consumer=receiver.consumer
+        )
+        for delivery in await self._loader.select_workable([found]):
+            receiver.deliver(delivery)
+
+    def _make_submit_call(
+        self,
+        submission: Submission,
+        shard: int,
+        names: QuestionKeys,
+        receiver: LocalConsumer | None,
+    ) -> ScriptCall:
+        call, limits = self._space.call(shard, [submission.role]), self._limits
+        results = submission.result_list
+        call.keys.extend([
+            *names.closing,
+            names.messages,
+            message_id_key(submission.question.message_id, shard),
+            results_key(results, shard) if results else names.record,
+            pace_key(shard),
+        ])  # fmt: skip
+        call.args.extend([
+            names.name,
+            submission.question.tenant,
+            submission.role,
+            submission.frame,
+            int(submission.deadline_seconds * 1000),
+            to_json(submission.last_resort),
+            outcome_of(submission.last_resort),
+            results,
+            int(submission.not_before_seconds * 1000),
+            encode_accepted(submission.accepted),
+            limits.quota,
+            limits.longest_queue,
+            encode_superseded_reply(submission),
+            submission.retry_of,
+            "" if submission.keep_seconds is None else int(submission.keep_seconds * 1000),
+            "" if receiver is None else receiver.consumer,
+            "" if receiver is None else base_frame_name(submission),
+            limits.pace.share,
+            max(1, limits.pace.at_least),
+            int(limits.retry_after_seconds * 1000),
+            len(limits.pace.lanes),
+            *limits.pace.lanes,
+        ])  # fmt: skip
+        _add_prefetch(call, receiver, submission.question)
+        return call
+
+
+def _schedule_recovery(receiver: LocalConsumer | None) -> None:
+    """Let a worker look for what it may own without knowing; the call may be under way still."""
+    if receiver is not None:
+        asyncio.get_running_loop().call_later(RECOVERY_SECONDS, receiver.schedule_recovery)
+
+
+def _add_prefetch(call: ScriptCall, receiver: LocalConsumer | None, question: Question) -> None:
+    wanted = None if receiver is None else receiver.prefetch_memory(question)
+    if wanted is None:
+        call.args.extend(["", "", ""])
+        return
+    call.keys.extend([wanted.list, *wanted.hashes])
+    call.args.extend([len(wanted.hashes), wanted.first, wanted.last])

@@ -1,0 +1,115 @@
+"""Reads the journals of questions and the replies in them; changes nothing."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from broker.context import BrokerContext
+from broker.entry_codec import fields_of, journal_entries_of, json_fields
+from broker.replies.journal_tailer import TailedJournal
+from broker.transport.connect import LONGEST_BLOCK_SECONDS, reachable
+from broker.transport.scripts import ENDED
+from broker.values import Fields, JournalEntry
+from envelope.question import Question
+
+LOST = "lost"
+"""Why a question ended that Redis knows nothing of any more."""
+FOLLOWERS = 8
+"""How many may block a connection each, following a journal; more of them share one."""
+
+
+class JournalReader:
+    """Reads journals, one for each question."""
+
+    def __init__(self, space: BrokerContext) -> None:
+        self._space = space
+        self._followers = 0
+        self._following = TailedJournal(space)
+
+    async def read_reply(self, question: Question) -> Fields | None:
+        """Return the reply in the journal's last entry, once it is the finished one."""
+        _, names = self._space.locate(question)
+        with reachable():
+            client: Any = self._space.client
+            found = await client.execute_command("XREVRANGE", names.journal, "+", "-", "COUNT", 1)
+        return _reply_of(found)
+
+    async def find_end(self, question: Question) -> Fields | None:
+        """Return how a question ended, as `find_ends` does; calls at one time share the trip."""
+        _, names = self._space.locate(question)
+        entries, record = await self._space.run(ENDED, [names.journal, names.record], [])
+        return _reply_of(entries) if entries else _wordless(question, *record)
+
+    async def find_ends(self, questions: Sequence[Question]) -> list[Fields | None]:
+        """Return how many questions ended, in one round trip; those that did not are None.
+
+        Of one that was forgotten only its outcome is left: whoever waits for it need not any more.
+        Nor for one that Redis knows nothing of: it was lost with what Redis had not kept.
+        """
+        with reachable():
+            pipeline: Any = self._space.client.pipeline(transaction=False)
+            for question in questions:
+                _, names = self._space.locate(question)
+                pipeline.execute_command("XREVRANGE", names.journal, "+", "-", "COUNT", 1)
+                pipeline.hmget(names.record, "at", "o")
+            found = await pipeline.execute()
+        return [
+            _reply_of(entries) if entries else _wordless(question, *record)
+            for question, entries, record in zip(questions, found[::2], found[1::2], strict=True)
+        ]
+
+    async def read_journal(
+        self, question: Question, *, after: str = "0", block_seconds: float = 0.0
+    ) -> Sequence[JournalEntry]:
+        """Return what stands in the journal after an entry."""
+        if block_seconds <= 0:
+            return await self._read(question, after)
+        if self._followers >= FOLLOWERS:
+            shard, names = self._space.locate(question)
+            found = await self._following.entries(
+                shard, names.journal, after, block_seconds=block_seconds
+            )
+            return journal_entries_of(found)
+        self._followers += 1
+        try:
+            milliseconds = int(min(block_seconds, LONGEST_BLOCK_SECONDS) * 1000)
+            return await self._read(question, after, "BLOCK", max(1, milliseconds))
+        finally:
+            self._followers -= 1
+
+    async def _read(
+        self, question: Question, after: str, *block: str | int
+    ) -> Sequence[JournalEntry]:
+        _, names = self._space.locate(question)
+        with reachable():
+            client: Any = self._space.client
+            read = await client.execute_command("XREAD", *block, "STREAMS", names.journal, after)
+        return journal_entries_of(entries_of(read))
+
+
+def _reply_of(entries: Sequence[Any]) -> Fields | None:
+    for _, raw in entries:
+        fields = fields_of(raw)
+        if fields[b"k"] == b"finished":
+            return json_fields(fields[b"j"])
+    return None
+
+
+def _wordless(question: Question, at: bytes | None, outcome: bytes | None) -> Fields | None:
+    if outcome is None and at is not None:
+        return None
+    return {
+        "outcome": "failed" if outcome is None else outcome.decode(),
+        "text": "",
+        "termination_reason": LOST if outcome is None else "forgotten",
+        "conversation_id": question.conversation_id,
+        "message_id": question.message_id,
+    }
+
+
+def entries_of(read: Any) -> list[Any]:
+    """Return the entries of a read of one stream, in whichever form this client gives them."""
+    if not read:
+        return []
+    if isinstance(read, dict):
+        return [entry for batches in read.values() for batch in batches for entry in batch]
+    return [entry for _, entries in read for entry in entries]

@@ -1,0 +1,102 @@
+"""Submits the messages of HTTP routes; completions and conversations send theirs alike."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+from broker.errors import BrokerUnavailableError
+from broker.values import Duplicate, Fields
+from envelope.question import Question
+from gateway.desk import Desk, Message
+from gateway.errors import BusyError
+from gateway.http.access import Principal
+from gateway.http.admission_queue import AdmissionQueue, Party
+from gateway.http.context import HttpChannel, may_follow
+from gateway.http.errors import InvalidRequestError
+from gateway.http.sse import Admission
+
+STREAMS_WAIT_LONGER = 3.0
+"""A reader who is told that the message waits has more patience than one who hears nothing."""
+
+
+class QuestionSender:
+    """Counts a message against its limits, submits it in turn, and returns its reply.
+
+    `stopping` is set when the process ends; who waits here then is sent elsewhere.
+    """
+
+    def __init__(
+        self, door: HttpChannel, stopping: asyncio.Event, patience: AdmissionQueue
+    ) -> None:
+        self._door = door
+        self._stopping = stopping
+        self._patience = patience
+
+    async def admit(self, caller: Principal, question: Question) -> None:
+        """Count a question; one that is sent again under its id is counted once."""
+        once = "\x1f".join((*question.conversation, question.message_id))
+        await self._door.guard.admit_question(caller, once=once)
+
+    async def ask(
+        self,
+        caller: Principal,
+        desk: Desk,
+        message: Message,
+        *,
+        on_accepted: Callable[[], Awaitable[None]] | None = None,
+    ) -> Fields:
+        """Submit a message and return its reply; `on_accepted` runs before the wait."""
+        submit = partial(self._patience.submit, desk, message, party_of(caller))
+        async with desk.submitting(message, submit) as submitted:
+            if isinstance(submitted.result, Duplicate):
+                await self._check_same(caller, submitted.question, message)
+            if on_accepted is not None:
+                await on_accepted()
+            try:
+                return await desk.await_reply(submitted, stopping=self._stopping)
+            except BrokerUnavailableError:
+                # Past its deadline, and Redis still away: the apology is all that is left.
+                return desk.last_resort(submitted.question, message.language)
+
+    async def start_stream(
+        self, caller: Principal, desk: Desk, message: Message
+    ) -> Admission | None:
+        """Submit a message that is to be streamed; return what waits, where the desk is full."""
+        party = party_of(caller)
+        try:
+            if isinstance(await self._patience.once(desk, message), Duplicate):
+                await self._check_same(caller, desk.question(message), message)
+        except BusyError as busy:
+            if not self._patience.may_wait(desk, message, busy, party):
+                raise
+            return self._patience.tries(desk, message, busy, party, longer=STREAMS_WAIT_LONGER)
+        return None
+
+    async def _check_same(self, caller: Principal, question: Question, message: Message) -> None:
+        """Refuse another text under the id of a message that was accepted before.
+
+        Whoever may not follow that message is refused alike, and so learns nothing of its text. A
+        message of which no key is known was accepted before keys were noted; it may be sent again.
+        """
+        journal = await self._door.replies.read_journal(question)
+        if not journal:
+            raise InvalidRequestError(
+                "this message was forgotten: send it under another id",
+                code="message_forgotten",
+                status=410,
+            )
+        accepted = journal[0]
+        is_theirs = "key" not in accepted.fields or may_follow(caller, accepted)
+        if accepted.fields.get("text") != message.text or not is_theirs:
+            raise InvalidRequestError(
+                "this message id was used before for another message: send it under another id",
+                code="message_id_reused",
+                status=409,
+            )
+
+
+def party_of(caller: Principal) -> Party:
+    """Return as whom a caller waits before a full desk."""
+    if caller.key is None:
+        return Party()
+    return Party(caller.key.id, caller.visitor.owner if caller.public else "")
