@@ -11,7 +11,7 @@ from config.settings import Settings
 from knowledge.errors import EmbeddingFailed
 from llm.errors import ModelError
 from llm.port import Model, Task, VectorModel
-from llm.prompts import OWN_PROMPTS
+from llm.prompts import OWN_PROMPTS, Prompts
 from llm.registry import Registry, Vendor, parse
 from llm.stored_calls.replay import StoredModel
 from llm.stored_calls.shared_cache import CachedModel
@@ -36,14 +36,17 @@ TASK_OF_ROLE = {
 TASKS = ("translate", "essence", "scope", "respond", "judge", "clarify", "describe")
 
 
-def make_registry(settings: Settings, client: "Redis | None" = None) -> Registry:
+def make_registry(
+    settings: Settings, client: "Redis | None" = None, *, prompts: Prompts | None = None
+) -> Registry:
     """Return the registry of this process's models; vendors' libraries load when first used.
 
-    With a client of Redis the limits hold over all processes; without one there are none.
+    With a client of Redis the limits hold over all processes; without one there are none. Without
+    `prompts`, those of the product are rendered.
     """
     limits = settings.model_limits
     return Registry(
-        prompts=load_prompts(),
+        prompts=load_prompts() if prompts is None else prompts,
         openai=Vendor(
             api_key=_secret(settings.openai_api_key),
             base_url=settings.openai_base_url,
