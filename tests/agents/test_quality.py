@@ -30,6 +30,8 @@ APPROVAL = Output(
 class Frame:
     """Texts that show what they were asked for."""
 
+    languages = ("en",)
+
     def text(self, key: str, language: str, **values: str) -> str:
         return f"<{key} in {language}> {', '.join(values.values())}".strip()
 
