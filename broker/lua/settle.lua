@@ -139,8 +139,7 @@ end
 -- Of an entry that is held: write its journal entry, and do what its kind says.
 local function settle_one(one)
   local kind = one[HEADER.kind]
-  local question = read_keys[kind]()
-  question.name = one[HEADER.question]
+  local question = read_keys[kind](one[HEADER.question])
   local record = redis.call('HMGET', question.record, unpack(RECORD_FIELDS[kind]))
   if record[RECORD.outcome] or not record[RECORD.deadline] then -- rule: closed-question-stays-closed
     return 0

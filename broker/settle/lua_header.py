@@ -29,7 +29,7 @@ def render_header() -> str:
         f"local RECORD = {_places(RECORD_FIELDS)}",
         _table("RECORD_FIELDS", ((kind.name, _texts(kind.record_fields)) for kind in kinds)),
         _table("CLOSES", ((kind.name, "true") for kind in kinds if kind.closes)),
-        _table("read_keys", ((kind.name, _reader(keys=kind.keys)) for kind in kinds)),
+        _table("read_keys", ((kind.name, _question_reader(kind.keys)) for kind in kinds)),
         _table("read_arguments", ((kind.name, _reader(kind.arguments)) for kind in kinds)),
         _function("read_demand", _values(pack_demand)),
         _function("read_memory_write", _values(pack_memory_write, pack_memory_key)),
@@ -71,8 +71,17 @@ def _values(arguments: Group | None = None, keys: Group | None = None) -> str:
     return f"{{ {', '.join(read)} }}"
 
 
-def _reader(arguments: Group | None = None, keys: Group | None = None) -> str:
-    return f"function() return {_values(arguments, keys)} end"
+def _reader(arguments: Group) -> str:
+    return f"function() return {_values(arguments)} end"
+
+
+def _question_reader(keys: Group) -> str:
+    """Return the reader of a question's keys, with room for the values that the script adds.
+
+    A Lua table that grows is allocated again, which shows in `INFO commandstats` of Redis.
+    """
+    read = ", ".join(f"{name} = key()" for name in names_of(keys))
+    return f"function(name) return {{ name = name, keep = false, {read} }} end"
 
 
 def _table(name: str, rows: Iterable[tuple[str, str]]) -> str:

@@ -34,7 +34,8 @@ end
 for place, one in ipairs(lists) do
   local key_end = next_key + one[HEADER.key_count]
   local kind, journal_end = one[HEADER.kind], HEADER_LENGTH + one[HEADER.journal_fields]
-  local found = { keys = read_keys[kind](), header = {}, sends = {}, writes = {} }
+  local keys = read_keys[kind](one[HEADER.question])
+  local found = { keys = keys, header = {}, sends = {}, writes = {} }
   for name, at in pairs(HEADER) do
     found.header[name] = one[at]
   end
