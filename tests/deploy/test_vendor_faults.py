@@ -93,3 +93,23 @@ async def test_a_vendor_that_hangs_costs_its_own_call_and_not_the_question(
 
     assert (reply["outcome"], reply["model"]) == ("answered", "offline")
     assert len(server.received) == 1
+
+
+async def test_a_reply_tells_what_the_models_took_for_it(
+    server: ModelServer, open_house: OpenHouse
+) -> None:
+    # The translation is answered by the vendor; everything after it by the rules.
+    translated = VENDOR.answer('{"text_eng": "How do I create a routing rule?", "confidence": 1.0}')
+    server.will_send(translated, translated)
+    names = ("gen_model", "translation_model")
+    models = dict(zip(names, ("offline", MODEL), strict=True))
+
+    async with open_house(**settings_for(server, **models)) as house:
+        reply = await house.driver().say(QUESTION)
+        again = await house.driver().say(QUESTION)
+
+    assert len(server.received) == 1
+    usage, hit = reply["model_usage"], again["model_usage"]
+    assert (usage["calls"], usage["input_tokens"], usage["output_tokens"]) == (1, 100, 20)
+    assert usage["cost_usd"] is None
+    assert (hit["calls"], hit["input_tokens"], hit["cache_hits"]) == (0, 0, 1)
