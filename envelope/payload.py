@@ -59,6 +59,8 @@ CATALOGUE: tuple[Attribute, ...] = (
     Attribute("stage", str, "the stage the envelope is in", MANAGER, (Role.CLARIFICATION, Role.MANAGER)),
     Attribute("attempt", int, "research and regenerate loops so far, 0 first", MANAGER,
               (Role.SEARCH, Role.RESPONSE, Role.QUALITY)),
+    Attribute("model_usage", dict[str, JsonValue], "calls, tokens and cost of the models so far; added up by the worker, not by agents",
+              NOBODY, MANAGER),
     Attribute("counters", dict[str, int], "how often each counted row was taken", MANAGER, MANAGER),
     Attribute("best_answer", dict[str, JsonValue] | None, "the best scored grounded answer so far", MANAGER, MANAGER),
     Attribute("termination_reason", str, "why the question ended before an approval", MANAGER, NOBODY),

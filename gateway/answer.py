@@ -66,6 +66,18 @@ class Action(BaseModel, frozen=True, extra="ignore"):
     url: str | None = Field(None, description="of a page, where `kind` is `source`")
 
 
+class ModelUsage(BaseModel, frozen=True, extra="ignore"):
+    """What the models of vendors took for one message."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_input_tokens: int = Field(0, description="part of the input tokens")
+    cost_usd: float | None = Field(None, description="unset where a price is unknown")
+    cache_hits: int = Field(0, description="answers that another message had paid")
+    saved_usd: float | None = Field(None, description="what those had cost")
+
+
 class Answer(BaseModel, frozen=True, extra="ignore"):
     """The one outcome of a message."""
 
@@ -86,6 +98,7 @@ class Answer(BaseModel, frozen=True, extra="ignore"):
     termination_reason: str | None = Field(None, description="the limit that ended it early")
     merged_into: str | None = Field(None, description="the message that this one joined")
     processing_seconds: float | None = None
+    model_usage: ModelUsage | None = Field(None, description="unset where no vendor was asked")
 
 
 def answer_of(

@@ -1,17 +1,20 @@
 """Builds the pipeline of a setting such as `gpt-5-mini@openai,offline`, and keeps its clients."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from time import monotonic
 from types import MappingProxyType
 
 from llm.errors import MissingKey, UnknownProvider
-from llm.fallback.chain import FallbackChain
+from llm.fallback.chain import PATIENCE_SECONDS, ChainLink, FallbackChain
+from llm.fallback.circuit_breaker import CircuitBreaker
 from llm.offline.model import OfflineModel
 from llm.port import Model, VectorModel
 from llm.prices import PriceSource
 from llm.prompts import Prompts
 from llm.quotas import Limiter
 from llm.stored_calls.stored_model import CallStore, SharedCache, StoredModel
+from llm.vendors.capabilities import Capabilities
 from llm.vendors.catalogue import (
     Vendor,
     VendorAccess,
@@ -46,56 +49,64 @@ class Registry:
         prompts: Prompts | None = None,
         access: Mapping[str, VendorAccess] = MappingProxyType({}),
         timeout_seconds: float = 30.0,
+        patience_seconds: float = PATIENCE_SECONDS,
         retries: RetryRules = RetryRules(),  # noqa: B008 - frozen
         embedding_retries: RetryRules = EMBEDDING_RETRIES,
         limiter: Limiter | None = None,
         scripted: Model | None = None,
+        clock: Callable[[], float] = monotonic,
     ) -> None:
         self._vendors = vendors_by_name(access)
         self._prompts = prompts
         self._access = access
         self._timeout_seconds = timeout_seconds
+        self._patience_seconds = patience_seconds
         self._retries = retries
         self._embedding_retries = embedding_retries
         self._limiter = limiter
+        self._clock = clock
         self._local: dict[str, Model | None] = {"offline": OfflineModel(), "scripted": scripted}
-        self._models: dict[ModelName, Model] = {}
+        self._links: dict[ModelName, ChainLink] = {}
         self._embedders: dict[ModelName, VendorEmbedder] = {}
 
-    def model(self, setting: str, stores: AnswerStores | None = None) -> Model:
+    def model(
+        self, setting: str, stores: AnswerStores | None = None, *, last_resort: str = ""
+    ) -> Model:
         """Return the pipeline of a setting, built from the vendor's client outwards.
 
             StoredModel      the answer that was paid before, for this hop or another question
-            FallbackChain    the models of the setting, one after the other
+            FallbackChain    the models of the setting, and when to ask the next of them
+            CircuitBreaker   keeps questions off a model that fails
             VendorModel      renders the prompt, reads the answer, repairs it, records the cost
             Transport        quota, time limit, and the repetition of a failed request
             Wire             the vendor's own client: one request
 
+        `last_resort` is a local model that answers when every model of the setting has failed.
         Raises `UnknownProvider` and `MissingKey`: at start, before anything is asked.
         """
-        links: list[Model] = []
-        for name in parse_models(setting, self._vendors):
-            if name not in self._models and name.is_local:
-                self._models[name] = self._find_local(name)
-            if name not in self._models:
-                vendor, access = self._find_access(name)
-                wire = load_client(vendor).make_chat(name.model, vendor, access)
-                transport = Transport(
-                    str(name), self._timeout_seconds, self._retries, self._limiter
-                )
-                self._models[name] = VendorModel(
-                    transport=transport,
-                    wire=wire,
-                    prompts=self._find_prompts(name),
-                    prices=PriceSource(vendor.price_name, access.base_url),
-                    capabilities=(
-                        replace(vendor.capabilities, structure="object")
-                        if access.json_object
-                        else vendor.capabilities
-                    ),
-                )
-            links.append(self._models[name])
-        chain = FallbackChain(links)
+        names = parse_models(setting, self._vendors)
+        if last_resort and not any(name.is_local for name in names):
+            names += parse_models(last_resort, self._vendors)
+        for name in names:
+            if name in self._links:
+                continue
+            if name.is_local:
+                self._links[name] = ChainLink(self._find_local(name))
+                continue
+            vendor, access = self._find_access(name)
+            wire = load_client(vendor).make_chat(name.model, vendor, access)
+            transport = Transport(str(name), self._timeout_seconds, self._retries, self._limiter)
+            model = VendorModel(
+                transport=transport,
+                wire=wire,
+                prompts=self._find_prompts(name),
+                prices=PriceSource(vendor.price_name, access.base_url),
+                capabilities=choose_capabilities(vendor, access),
+            )
+            self._links[name] = ChainLink(model, CircuitBreaker(str(name), clock=self._clock))
+        chain = FallbackChain(
+            [self._links[name] for name in names], patience_seconds=self._patience_seconds
+        )
         if stores is None:
             return chain
         return StoredModel(chain, stores.calls, prompts=self._prompts, cache=stores.cache)
@@ -125,9 +136,9 @@ class Registry:
 
     async def close(self) -> None:
         """Close the connections of every vendor."""
-        for model in self._models.values():
-            if isinstance(model, VendorModel):
-                await model.close()
+        for link in self._links.values():
+            if isinstance(link.model, VendorModel):
+                await link.model.close()
         for embedder in self._embedders.values():
             await embedder.close()
 
@@ -152,6 +163,12 @@ class Registry:
                 f"expected the address of '{name}' in {vendor.url_variable}, found none"
             )
         return vendor, access
+
+
+def choose_capabilities(vendor: Vendor, access: VendorAccess) -> Capabilities:
+    """Return what is assumed of a vendor's models at first."""
+    known = vendor.capabilities
+    return replace(known, structure="object") if access.json_object else known
 
 
 def providers_of(settings: Iterable[str], vendors: Mapping[str, Vendor]) -> set[str]:

@@ -165,7 +165,14 @@ def _with_system(reply: Reply, envelope: Envelope, termination_reason: str) -> R
         "message_id": envelope.message_id,
         "hops": envelope.process_count,
         "processing_seconds": round(envelope.total_processing_time, 4),
+        **_model_usage(envelope.payload),
     }
+
+
+def _model_usage(payload: "Mapping[str, JsonValue]") -> Reply:
+    """Return what the models took; nothing where none was asked."""
+    usage = payload.get("model_usage")
+    return {"model_usage": usage} if isinstance(usage, dict) else {}
 
 
 def _language(payload: "Mapping[str, JsonValue]") -> str:

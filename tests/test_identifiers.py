@@ -150,7 +150,11 @@ FINDERS: dict[Finder, str] = {
 """Each finder with a name that it finds in the product: one that finds nothing checks nothing."""
 
 
-@pytest.mark.parametrize(("find", "known"), FINDERS.items(), ids=lambda one: getattr(one, "__name__", one))
+@pytest.mark.parametrize(
+    ("find", "known"), FINDERS.items(), ids=lambda one: getattr(one, "__name__", one)
+)
+    ("find", "known"), FINDERS.items(), ids=lambda one: getattr(one, "__name__", one)
+)
 def test_what_a_process_shows_has_names_of_standard_words(find: Finder, known: str) -> None:
     found = {name: str(path.relative_to(ROOT)) for path, call in calls() for name in find(call)}
 

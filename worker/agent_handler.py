@@ -23,6 +23,7 @@ from envelope.question import Question
 from memory.errors import MemoryUnavailableError, QuestionEndedError
 from worker.errors import HandlerTimeoutError, RunFailedError
 from worker.inline_manager import MANAGER, InlineManager, to_manager
+from worker.model_usage import add_model_usage
 from worker.timeouts import run_with_timeout
 
 RESERVE_SECONDS = 0.5
@@ -115,8 +116,10 @@ class AgentHandler:
             return Retry(frame.encode(), brief(outcome.reason), outcome.seconds, calls())
         writes, hop = self._judge(outcome)
         self._on_written(self._name, writes)
-        handed = reply_to_manager(delivery, envelope, hop, writes, seconds)
-        journal = (*calls(), self._encode_run(hop, writes, seconds))
+        made = calls()
+        journal = (*made, self._encode_run(hop, writes, seconds))
+        written = {**writes, **add_model_usage(envelope.payload, made)} if made else writes
+        handed = reply_to_manager(delivery, envelope, hop, written, seconds)
         if self._manager is None:
             return to_manager(handed, journal)
         return await self._manager.decide(delivery, handed, journal, seconds)

@@ -1,5 +1,7 @@
 """Settings of the models: which are asked for what, and with which limits."""
 
+from typing import Literal
+
 from pydantic import BaseModel, Field
 
 
@@ -35,6 +37,17 @@ class ModelSettings(BaseModel):
         600, ge=0, description="how long questions share answers of models; 0: not at all"
     )
     model_timeout_seconds: float = Field(30.0, gt=0, description="of one model call")
+    model_patience_seconds: float = Field(
+        5.0,
+        gt=0,
+        description="after which the next vendor's model of a chain is asked as well; the first "
+        "answer counts",
+    )
+    model_last_resort: Literal["offline", ""] = Field(
+        "offline",
+        description="answers where every model of a setting has failed: the offline rules; empty: "
+        "the question ends with an apology and the reason",
+    )
 
     def model_of(self, task: str) -> str:
         """Return the model, or fallback chain, that is asked for a task."""

@@ -5,6 +5,8 @@ from contextlib import contextmanager
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from pydantic import JsonValue
+
 from broker.values import Fields, JournalEntry, Settlement
 from envelope.encoding import escape_surrogates
 from envelope.envelope import Envelope
@@ -27,7 +29,7 @@ class HopCalls:
     def __call__(
         self, envelope: Envelope, stage: str, attempt: int, seconds: float
     ) -> Iterator[Calls]:
-        """Record what is asked inside the block, on behalf of this hop."""
+        """Record the model calls inside the block, on behalf of this hop."""
         scope = call_scope(
             envelope.question, stage=stage, attempt=attempt, remaining_seconds=seconds
         )
@@ -48,16 +50,19 @@ class HopCalls:
         if self._meter is None:
             return
         for entry in settlement.journal:
-            # Notes of other kinds are said already.
+            # Entries of other kinds are counted elsewhere.
             if not isinstance(entry, JournalEntry) or entry.kind != "model_call":
                 continue
-            if not entry.fields.get("from_store"):
-                cost = entry.fields["cost_usd"]
+            model = str(entry.fields["model"])
+            if entry.fields.get("from_cache"):
+                saved = _read_price(entry.fields.get("saved_usd"))
+                self._meter.count_cache_hit(role, model, saved_usd=saved)
+            elif not entry.fields.get("from_store"):
                 self._meter.count_model_call(
                     role,
-                    str(entry.fields["model"]),
+                    model,
                     failed="error" in entry.fields,
-                    cost_usd=None if cost is None else Decimal(str(cost)),
+                    cost_usd=_read_price(entry.fields["cost_usd"]),
                 )
 
     def _count(self, role: str, calls: Sequence[ModelCall]) -> None:
@@ -67,10 +72,16 @@ class HopCalls:
             failed = call.error is not None
             if failed:
                 self._meter.count_fallback(role, "model_failed")
-            if not call.from_store:
+            if call.from_cache:
+                self._meter.count_cache_hit(role, call.model, saved_usd=call.saved_usd)
+            elif not call.from_store:
                 self._meter.count_model_call(
                     role, call.model, failed=failed, cost_usd=call.cost_usd
                 )
+
+
+def _read_price(value: JsonValue) -> Decimal | None:
+    return None if value is None else Decimal(str(value))
 
 
 def fallbacks_of(writes: Fields) -> list[str]:
@@ -98,4 +109,7 @@ def encode_model_call(call: ModelCall) -> JournalEntry:
         fields["error"] = escape_surrogates(call.error)
     if call.from_store:
         fields["from_store"] = True
+    if call.from_cache:
+        fields["from_cache"] = True
+        fields["saved_usd"] = None if call.saved_usd is None else str(call.saved_usd)
     return JournalEntry("model_call", dict(fields))

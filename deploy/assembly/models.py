@@ -11,6 +11,7 @@ from config.prompts import PromptFiles
 from config.settings import Settings
 from knowledge.errors import EmbeddingFailed
 from llm.errors import ModelError
+from llm.offline.model import RULES
 from llm.port import Model, Task, VectorModel
 from llm.prompts import OWN_PROMPTS, Prompts
 from llm.registry import AnswerStores, Registry, providers_of
@@ -42,6 +43,7 @@ def make_registry(
         prompts=load_prompts() if prompts is None else prompts,
         access=settings.vendor_access(),
         timeout_seconds=settings.model_timeout_seconds,
+        patience_seconds=settings.model_patience_seconds,
         limiter=RedisLimiter(client, limits) if client is not None and limits else None,
     )
 
@@ -75,7 +77,12 @@ def make_stored_models(
         if settings.model_cache_seconds
         else None,
     )
-    return lambda task: registry.model(settings.model_of(task), stores)
+
+    def model(task: str) -> Model:
+        last_resort = settings.model_last_resort if task in RULES else ""
+        return registry.model(settings.model_of(task), stores, last_resort=last_resort)
+
+    return model
 
 
 def load_prompts() -> PromptFiles:

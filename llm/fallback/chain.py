@@ -1,51 +1,75 @@
-"""A fallback chain: asks the next model when one is unavailable, and says so."""
+"""A fallback chain: asks the next model when one fails, is too slow, or is left alone."""
 
-from collections import Counter
+import asyncio
+from collections import deque
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Generic
 
+from llm.call_log import record
+from llm.call_scope import CallAllowance, allow, remaining_seconds
 from llm.errors import (
     ChainExhausted,
     MissingKey,
     ModelError,
+    ModelTimeout,
     ModelUnavailable,
     RateLimited,
+    Refused,
     RejectedRequest,
     UnknownModel,
     UnreadableOutput,
 )
-from llm.port import I, Model, ModelAnswer, O, StreamingModel, Task
+from llm.fallback.circuit_breaker import CircuitBreaker
+from llm.port import I, Model, ModelAnswer, ModelCall, O, StreamingModel, Task, Usage
 
-FALLBACK_ON = (ModelUnavailable, UnknownModel, MissingKey, RejectedRequest, UnreadableOutput)
-"""A refusal is an answer, and what is wrong in the program is wrong for every model."""
+FALLBACK_ON = (
+    ModelUnavailable, UnknownModel, MissingKey, RejectedRequest, UnreadableOutput, Refused,
+)  # fmt: skip
+"""Faults of the program are left out: they are the same for every model."""
+PATIENCE_SECONDS = 5.0
+RESERVE_SECONDS = 1.0
+"""Of the time of a hop, this much is left for the models that follow."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChainLink:
+    """One model of a chain; `breaker` is None for a model that asks no vendor."""
+
+    model: Model
+    breaker: CircuitBreaker | None = None
+
+    def may_be_asked(self) -> bool:
+        """Return whether this is a vendor's model that is not left alone."""
+        return self.breaker is not None and not self.breaker.is_open()
 
 
 class FallbackChain:
-    """Models asked one after the other, until one answers.
+    """Models that are asked one after the other, until one answers.
 
-    Every model records its own failure (`llm.call_log`), so that a fallback is in the journal;
-    `fallbacks` counts them by the two models and the error, for the metrics.
+    A model that fails is followed by the next at once. One that has not answered after
+    `patience_seconds` keeps running, and the next model of a vendor is asked as well: the first
+    answer counts. A model without a vendor, such as `offline`, is asked only when nothing else
+    runs. A failing model is left alone for a while: see `CircuitBreaker`. Every model records
+    its failures (`llm.call_log`), so that a fallback is in the journal.
     """
 
-    def __init__(self, models: Sequence[Model]) -> None:
-        if not models:
+    def __init__(
+        self, links: Sequence[ChainLink], *, patience_seconds: float = PATIENCE_SECONDS
+    ) -> None:
+        if not links:
             raise ValueError("expected at least one model in a chain, found none")
-        self._models = tuple(models)
-        self.name = ",".join(model.name for model in models)
-        self.fallbacks: Counter[tuple[str, str, str]] = Counter()
+        self._links = tuple(links)
+        self._patience_seconds = patience_seconds
+        vendors = sum(link.breaker is not None for link in links)
+        self._last_start = (vendors or len(self._links)) - 1
+        self.name = ",".join(link.model.name for link in links)
 
     async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> ModelAnswer[O]:
-        models = self._models[min(skip, len(self._models) - 1) :]
-        errors: list[ModelError] = []
-        for position, model in enumerate(models):
-            try:
-                return await model.ask(task, inputs)
-            except FALLBACK_ON as error:
-                errors.append(error)
-                if position + 1 < len(models):
-                    following = models[position + 1].name
-                    self.fallbacks[model.name, following, type(error).__name__] += 1
-        raise _make_exhausted_error(models, errors)
+        links = self._links[min(skip, self._last_start) :]
+        return await _Race(links, task, inputs, self._patience_seconds).run()
 
     async def stream(self, task: Task[I, O], inputs: I) -> AsyncGenerator[str, None]:
         """Yield the pieces of an answer's text as they come.
@@ -53,10 +77,12 @@ class FallbackChain:
         The next model is asked only while no piece was yielded: none can be taken back.
         """
         errors: list[ModelError] = []
-        for model in self._models:
+        for link in self._links:
             is_shown = False
             try:
-                async with aclosing(_read_pieces(model, task, inputs)) as pieces:
+                if link.breaker is not None:
+                    link.breaker.enter()
+                async with aclosing(_read_pieces(link, task, inputs)) as pieces:
                     async for piece in pieces:
                         is_shown = True
                         yield piece
@@ -65,26 +91,166 @@ class FallbackChain:
                 if is_shown:
                     raise
                 errors.append(error)
-        raise _make_exhausted_error(self._models, errors)
+        raise _make_exhausted_error(self._links, errors)
 
     def __repr__(self) -> str:
         return f"FallbackChain({self.name!r})"
 
 
-async def _read_pieces(model: Model, task: Task[I, O], inputs: I) -> AsyncGenerator[str, None]:
-    if not isinstance(model, StreamingModel):
-        yield (await model.ask(task, inputs)).output.model_dump_json()
-        return
-    async with aclosing(model.stream(task, inputs)) as pieces:
-        async for piece in pieces:
-            yield piece
+class _Race(Generic[I, O]):
+    """The models of a chain on one question."""
+
+    def __init__(
+        self, links: Sequence[ChainLink], task: Task[I, O], inputs: I, patience_seconds: float
+    ) -> None:
+        self._links = links
+        self._task = task
+        self._inputs = inputs
+        self._patience_seconds = patience_seconds
+        self._waiting = deque(links)
+        self._running: dict[asyncio.Task[ModelAnswer[O] | Exception], tuple[ChainLink, float]] = {}
+        self._errors: list[ModelError] = []
+        self._fault: Exception | None = None
+
+    async def run(self) -> ModelAnswer[O]:
+        """Return the first answer; raises what the models raised when there is none."""
+        answer: ModelAnswer[O] | None = None
+        async with asyncio.TaskGroup() as group:
+            try:
+                self._start_next(group)
+                while self._running and answer is None and self._fault is None:
+                    answer = await self._wait(group)
+            finally:
+                self._stop_running(answer)
+        if self._fault is not None:
+            raise self._fault
+        if answer is None:
+            raise _make_exhausted_error(self._links, self._errors)
+        return answer
+
+    async def _wait(self, group: asyncio.TaskGroup) -> ModelAnswer[O] | None:
+        """Return an answer, or None after something else happened."""
+        has_next = bool(self._waiting) and self._waiting[0].may_be_asked()
+        patience = min(self._patience_seconds, remaining_seconds(2 * self._patience_seconds) / 2)
+        ended, _ = await asyncio.wait(
+            self._running,
+            timeout=patience if has_next else None,
+            return_when=asyncio.FIRST_COMPLETED,
+        )
+        answers = [self._finish(task) for task in ended]
+        answer = next((found for found in answers if found is not None), None)
+        if answer is None and (has_next or not self._running):
+            self._start_next(group)
+        return answer
+
+    def _start_next(self, group: asyncio.TaskGroup) -> None:
+        """Start the next model that may be asked; those that are left alone count as failed."""
+        while self._waiting:
+            link = self._waiting.popleft()
+            try:
+                if link.breaker is not None:
+                    link.breaker.enter()
+            except ModelError as error:
+                self._errors.append(error)
+                _record_omission(self._task.name, link, error)
+                continue
+            allowance = CallAllowance(
+                reserve_seconds=RESERVE_SECONDS if self._waiting else 0.0,
+                retries=not any(later.may_be_asked() for later in self._waiting),
+            )
+            task = group.create_task(_ask(link, self._task, self._inputs, allowance))
+            self._running[task] = (link, asyncio.get_running_loop().time())
+            return
+
+    def _finish(self, task: asyncio.Task[ModelAnswer[O] | Exception]) -> ModelAnswer[O] | None:
+        link, started = self._running.pop(task)
+        outcome = task.result()
+        if isinstance(outcome, ModelAnswer):
+            if link.breaker is not None:
+                link.breaker.note_success()
+            return outcome
+        if isinstance(outcome, FALLBACK_ON):
+            self._errors.append(outcome)
+            self._blame(link, started, outcome)
+        else:
+            self._fault = outcome
+            if link.breaker is not None:
+                link.breaker.abandon()
+        return None
+
+    def _blame(self, link: ChainLink, started: float, error: ModelError) -> None:
+        """Open the breaker, unless there was no time to answer in."""
+        if link.breaker is None:
+            return
+        taken = asyncio.get_running_loop().time() - started
+        if isinstance(error, ModelTimeout) and taken < self._patience_seconds:
+            link.breaker.abandon()
+        else:
+            link.breaker.note_failure(error)
+
+    def _stop_running(self, answer: ModelAnswer[O] | None) -> None:
+        for task, (link, started) in self._running.items():
+            task.cancel()
+            if link.breaker is None:
+                continue
+            if answer is None:
+                link.breaker.abandon()
+                continue
+            slow = ModelTimeout(
+                f"expected an answer of {link.model.name!r} before {answer.model!r} gave one, "
+                "found none"
+            )
+            self._blame(link, started, slow)
 
 
-def _make_exhausted_error(models: Sequence[Model], errors: Sequence[ModelError]) -> ModelError:
+async def _ask(
+    link: ChainLink, task: Task[I, O], inputs: I, allowance: CallAllowance
+) -> ModelAnswer[O] | Exception:
+    """Return the answer, or the error: an error that leaves would end the other models' tasks."""
+    with allow(allowance):
+        try:
+            return await link.model.ask(task, inputs)
+        except Exception as error:  # noqa: BLE001 - raised again outside of the group
+            return error
+
+
+def _record_omission(task_name: str, link: ChainLink, error: ModelError) -> None:
+    record(
+        ModelCall(
+            task=task_name,
+            model=link.model.name,
+            usage=Usage(),
+            cost_usd=Decimal(0),
+            milliseconds=0.0,
+            error=f"{type(error).__name__}: {error}",
+        )
+    )
+
+
+async def _read_pieces(link: ChainLink, task: Task[I, O], inputs: I) -> AsyncGenerator[str, None]:
+    """Yield the pieces of one model's answer, and report to its breaker how it ended."""
+    breaker = link.breaker or CircuitBreaker(link.model.name)
+    try:
+        if isinstance(link.model, StreamingModel):
+            async with aclosing(link.model.stream(task, inputs)) as pieces:
+                async for piece in pieces:
+                    yield piece
+        else:
+            yield (await link.model.ask(task, inputs)).output.model_dump_json()
+    except ModelError as error:
+        breaker.note_failure(error)
+        raise
+    except BaseException:
+        breaker.abandon()
+        raise
+    breaker.note_success()
+
+
+def _make_exhausted_error(links: Sequence[ChainLink], errors: Sequence[ModelError]) -> ModelError:
     if len(errors) == 1:
         return errors[0]
-    why = "; ".join(f"{model.name}: {error}" for model, error in zip(models, errors, strict=True))
-    message = f"expected an answer from one of {len(models)} models, all failed: {why}"
+    why = "; ".join(str(error) for error in errors)
+    message = f"expected an answer from one of {len(links)} models, all failed: {why}"
     limited = [error for error in errors if isinstance(error, RateLimited)]
     if len(limited) == len(errors):
         known = [

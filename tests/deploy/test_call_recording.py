@@ -96,3 +96,26 @@ async def test_calls_of_a_hop_that_ran_in_another_process_are_counted_from_its_j
         labels = f'model="gpt@openai",outcome="{outcome}",role="response"'
         assert f"refdesk_model_calls_total{{{labels}}} 1.0" in shown
     assert 'refdesk_model_cost_usd_total{model="gpt@openai",role="response"} 0.02' in shown
+
+
+@pytest.mark.parametrize("saved", [Decimal("0.25"), None])
+async def test_a_hit_of_the_cache_is_journaled_and_counted_with_the_money_it_saved(
+    saved: Decimal | None,
+) -> None:
+    meter, beside = PrometheusMeter(), PrometheusMeter()
+    hit = replace(call(cost=Decimal(0)), from_store=True, from_cache=True, saved_usd=saved)
+
+    with HopCalls(meter)(ENVELOPE, "response", 0, 5.0) as calls:
+        record(hit)
+        [entry] = calls()
+    journal = (encode_model_call(hit),)
+    HopCalls(beside).count_isolated_calls("response", Forward(sends=(), journal=journal))
+
+    told = b'"saved_usd":null' if saved is None else b'"saved_usd":"0.25"'
+    assert told in entry.encode()
+    for one in (meter, beside):
+        shown = generate_latest(one.registry).decode()
+        labels = 'model="gpt@openai",role="response"'
+        assert f"refdesk_model_cache_hits_total{{{labels}}} 1.0" in shown
+        assert (f"refdesk_model_saved_usd_total{{{labels}}} 0.25" in shown) is (saved is not None)
+        assert "refdesk_model_calls_total{" not in shown

@@ -35,7 +35,8 @@ class ModelList(BaseHTTPRequestHandler):
     server: VendorServer
 
     def do_GET(self) -> None:
-        key = self.headers.get("Authorization") or self.headers.get("x-goog-api-key") or ""
+        names = ("Authorization", "x-goog-api-key", "x-api-key", "api-key")
+        key = next((self.headers[name] for name in names if name in self.headers), "")
         self.server.asked.append((self.path, key))
         self.send_response(self.server.status)
         self.end_headers()
@@ -64,6 +65,9 @@ INVALID = '{"error": {"details": [{"reason": "API_KEY_INVALID"}]}}'
     [
         ((401, "{}"), "openai", "/models"),
         ((401, "{}"), "google", "/v1beta/models?pageSize=1"),
+        ((401, "{}"), "anthropic", "/models"),
+        ((401, "{}"), "azure", "/models"),
+        ((401, "{}"), "deepinfra", "/models"),
         ((400, INVALID), "google", "/v1beta/models?pageSize=1"),
     ],
     indirect=["vendor"],
@@ -100,3 +104,11 @@ async def test_a_vendor_that_is_away_is_a_warning() -> None:
 
 async def test_without_a_key_nobody_is_asked() -> None:
     await check_key(VENDORS["openai"], VendorAccess(None, "http://127.0.0.1:9"))
+
+
+@pytest.mark.parametrize("vendor", [(401, "{}")], indirect=True)
+async def test_a_refused_key_of_a_named_server_is_told_by_its_name(vendor: VendorServer) -> None:
+    [server] = [one for one in vendors_by_name(["local"]).values() if one.is_configured]
+
+    with pytest.raises(MissingKey, match="that local accepts in COMPATIBLE_SERVERS"):
+        await check_key(server, VendorAccess(KEY, vendor.url))

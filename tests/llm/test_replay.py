@@ -7,7 +7,7 @@ from envelope.question import Question as Message
 from llm.call_log import record_calls
 from llm.call_scope import call_scope
 from llm.errors import ModelUnavailable
-from llm.fallback.chain import FallbackChain
+from llm.fallback.chain import ChainLink, FallbackChain
 from llm.port import Model, Usage
 from llm.scripted import Scripted, ScriptedModel
 from llm.stored_calls.stored_model import CallKey, StoredModel
@@ -66,7 +66,12 @@ async def test_a_redelivered_hop_finds_the_answer_that_was_paid(
 async def test_the_calls_behind_a_found_answer_are_recorded_again_and_marked(
     fake_documents: FakeCallStore,
 ) -> None:
-    chain = FallbackChain([paid(ModelUnavailable("down"), name="a"), paid(BLUE, name="b")])
+    chain = FallbackChain(
+        [
+            ChainLink(paid(ModelUnavailable("down"), name="a")),
+            ChainLink(paid(BLUE, name="b")),
+        ]
+    )
 
     with call_scope(message(), stage="essence", attempt=0):
         await stored(chain, fake_documents).ask(COLOUR, SKY)

@@ -7,9 +7,10 @@ from envelope.question import Question as Message
 from llm.call_log import record_calls
 from llm.call_scope import call_scope
 from llm.errors import ModelUnavailable
+from llm.fallback.chain import ChainLink, FallbackChain
 from llm.port import ModelAnswer, Usage
 from llm.scripted import Scripted, ScriptedModel, gate
-from llm.stored_calls.stored_model import CacheKey, SharedCache, StoredModel
+from llm.stored_calls.stored_model import CacheKey, CallKey, SharedCache, StoredModel
 from tests.llm.sample_task import BLUE, COLOUR, SKY, Colour, PlainPrompts, Question
 
 GREY = Colour(name="grey")
@@ -72,6 +73,7 @@ async def test_the_same_thing_asked_in_another_conversation_is_a_hit_that_costs_
     assert [(call.from_store, call.usage, call.cost_usd) for call in calls] == [
         (True, Usage(), Decimal(0))
     ]
+    assert [(call.from_cache, call.saved_usd) for call in calls] == [(True, Decimal("0.25"))]
     assert (cache.counts.hits, cache.counts.misses) == (1, 1)
     assert cache.counts.saved_usd == Decimal("0.25")
     assert fake_documents.ttl_seconds == [60]
@@ -174,3 +176,44 @@ async def test_a_further_attempt_wants_another_answer_than_the_one_turned_down(
         second = await model.ask(COLOUR, SKY)
 
     assert (first.output, second.output) == (BLUE, GREY)
+
+
+async def test_what_the_rules_answered_while_vendors_were_away_is_not_shared(
+    fake_documents: FakeStore,
+) -> None:
+    links = [
+        ChainLink(ScriptedModel([ModelUnavailable("down"), GREY], name="m@openai")),
+        ChainLink(ScriptedModel([BLUE], name="offline")),
+    ]
+    cache = SharedCache(fake_documents, ttl_seconds=60)
+    model = StoredModel(FallbackChain(links), prompts=PlainPrompts(), cache=cache)
+
+    answers = [(await ask(model, message_id=name)).output for name in ("m", "n", "o")]
+
+    assert answers == [BLUE, GREY, GREY]
+
+
+async def test_a_redelivered_hop_that_hit_the_cache_saves_nothing_more(
+    fake_documents: FakeStore,
+) -> None:
+    class FakeCalls:
+        kept: bytes | None = None
+
+        async def get(self, key: CallKey) -> bytes | None:
+            return self.kept
+
+        async def put(self, key: CallKey, answer: bytes) -> None:
+            self.kept = answer
+
+    first, cache, _ = cached(fake_documents, BLUE)
+    await ask(first)
+    model = StoredModel(ScriptedModel([]), FakeCalls(), prompts=PlainPrompts(), cache=cache)
+    model.name = first.name
+
+    with record_calls() as hit:
+        await ask(model, message_id="other")
+    with record_calls() as replayed:
+        await ask(model, message_id="other")
+
+    assert [call.from_cache for call in (*hit, *replayed)] == [True, False]
+    assert cache.counts.hits == 1

@@ -13,6 +13,8 @@
 | refdesk_model_calls_total    | role, model, outcome | stored answers left out               |
 | refdesk_model_cost_usd_total | role, model          | where the price is known              |
 | refdesk_model_unpriced_total | role, model          | calls whose price is unknown          |
+| refdesk_model_cache_hits_total | role, model        | answers that another question had paid |
+| refdesk_model_saved_usd_total | role, model         | what those had cost, where known      |
 """
 
 from collections.abc import Callable
@@ -54,6 +56,8 @@ class PrometheusMeter:
         self._calls = counter("model_calls", "Model calls.", "model", "outcome")
         self._cost = counter("model_cost_usd", "Cost of model calls in USD.", "model")
         self._unpriced = counter("model_unpriced", "Calls of unknown price.", "model")
+        self._cache_hits = counter("model_cache_hits", "Answers another question paid.", "model")
+        self._saved = counter("model_saved_usd", "Cost in USD that hits saved.", "model")
 
     def register_role(self, role: str, *, slots: int, running: Callable[[], int]) -> None:
         """Register the gauges of a role: its slots, and the entries that it works on."""
@@ -93,3 +97,9 @@ class PrometheusMeter:
             self._cost.labels(role, model).inc(float(cost_usd))
         elif not failed:
             self._unpriced.labels(role, model).inc()
+
+    def count_cache_hit(self, role: str, model: str, *, saved_usd: Decimal | None) -> None:
+        """Count an answer that another question had paid; `saved_usd` is None when unknown."""
+        self._cache_hits.labels(role, model).inc()
+        if saved_usd is not None:
+            self._saved.labels(role, model).inc(float(saved_usd))

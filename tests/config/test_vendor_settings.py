@@ -1,0 +1,67 @@
+"""The settings of vendors derive from the table of vendors."""
+
+import pytest
+
+from config.errors import SettingsError
+from config.settings import Settings, load_settings
+from deploy.assembly.models import make_registry
+from deploy.logging_setup import secrets_of
+from llm.errors import MissingKey
+from llm.vendors.catalogue import VENDORS, Vendor
+
+LOCAL = "http://127.0.0.1:9/v1"
+
+
+def settings(**changes: object) -> Settings:
+    return load_settings(_env_file=None, **changes)
+
+
+@pytest.mark.parametrize("vendor", VENDORS, ids=lambda vendor: vendor.name)
+def test_a_vendor_of_the_table_is_reached_by_its_own_settings(vendor: Vendor) -> None:
+    named = {vendor.key_variable.lower(): "sk-1", vendor.url_variable.lower(): LOCAL}
+
+    chosen = settings(**named)
+
+    registry = make_registry(chosen)
+    assert registry.model(f"some@{vendor.name}").name == f"some@{vendor.name}"
+    assert chosen.vendor_access()[vendor.name].api_key == "sk-1"
+    assert secrets_of(chosen) == {"sk-1"}
+
+
+@pytest.mark.parametrize("vendor", VENDORS, ids=lambda vendor: vendor.name)
+def test_a_vendor_without_a_key_is_told_by_the_name_of_its_variable(vendor: Vendor) -> None:
+    with pytest.raises(MissingKey, match=f"{vendor.name.upper()}_API_KEY"):
+        make_registry(settings()).model(f"some@{vendor.name}")
+
+
+@pytest.mark.parametrize("vendor", VENDORS, ids=lambda vendor: vendor.name)
+def test_an_empty_address_of_a_vendor_is_unset(vendor: Vendor) -> None:
+    chosen = settings(**{vendor.url_variable.lower(): ""})
+
+    assert chosen.vendor_access()[vendor.name].base_url is None
+
+
+def test_a_vendor_that_has_no_common_address_needs_one() -> None:
+    with pytest.raises(MissingKey, match="AZURE_BASE_URL"):
+        make_registry(settings(azure_api_key="k")).model("ours@azure")
+
+
+def test_servers_under_names_of_the_operator_stand_side_by_side() -> None:
+    chosen = settings(
+        compatible_servers={
+            "groq": {"base_url": LOCAL, "api_key": "sk-groq"},
+            "vllm": {"base_url": "http://127.0.0.1:8/v1"},
+        }
+    )
+
+    model = make_registry(chosen).model("llama@groq,qwen@vllm,gpt-oss@groq")
+
+    assert model.name == "llama@groq,qwen@vllm,gpt-oss@groq"
+    assert secrets_of(chosen) == {"sk-groq"}
+    assert "sk-groq" not in repr(chosen)
+
+
+@pytest.mark.parametrize("name", ["openai", "offline", "scripted", "a b", ""])
+def test_a_server_may_not_take_the_name_of_a_vendor(name: str) -> None:
+    with pytest.raises(SettingsError, match="COMPATIBLE_SERVERS: expected names other than"):
+        settings(compatible_servers={name: {"base_url": LOCAL}})

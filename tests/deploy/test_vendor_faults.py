@@ -1,0 +1,115 @@
+"""A desk whose vendor fails: what people get, and what it costs."""
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+
+import pytest
+
+from tests.llm.vendor_dialects import OpenAI
+from tests.support.app_harness import AppHarness
+from tests.support.model_server import ModelServer, Response, running_server
+
+VENDOR = OpenAI()
+QUESTION = "How do I create a routing rule?"
+MODEL = "gpt-4o-mini@openai"
+
+
+class OpenHouse(Protocol):
+    def __call__(self, **changes: object) -> AbstractAsyncContextManager[AppHarness]: ...
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ModelServer]:
+    async with running_server() as server:
+        yield server
+
+
+def settings_for(server: ModelServer, **changes: object) -> dict[str, object]:
+    return {
+        "gen_model": MODEL,
+        "openai_api_key": "sk-of-this-test",
+        "openai_base_url": f"{server.url}/v1",
+        "model_patience_seconds": 0.2,
+        **changes,
+    }
+
+
+@pytest.mark.parametrize("status", [429, 500])
+async def test_a_vendor_that_always_fails_costs_a_question_two_requests_and_the_rules_answer(
+    server: ModelServer, open_house: OpenHouse, status: int
+) -> None:
+    server.will_send(*[VENDOR.failure(status)] * 40)
+
+    async with open_house(**settings_for(server)) as house:
+        reply = await house.driver().say(QUESTION)
+
+    assert (reply["outcome"], reply["model"]) == ("answered", "offline")
+    assert len(server.received) == 2
+
+
+async def test_without_a_last_resort_a_failing_vendor_is_told_at_once_and_not_asked_again(
+    server: ModelServer, open_house: OpenHouse
+) -> None:
+    server.will_send(*[VENDOR.failure(500)] * 40)
+
+    async with open_house(**settings_for(server, model_last_resort="")) as house:
+        talk = house.driver()
+        reply = await talk.say(QUESTION)
+        journal = await talk.journal(reply)
+
+    assert reply["outcome"] == "failed"
+    assert len(server.received) == 2
+    told = [str(entry.fields.get("error")) for entry in journal if entry.kind == "model_call"]
+    assert told
+    assert all("status 500" in error for error in told)
+
+
+async def test_a_key_that_is_refused_later_is_named_in_the_journal_and_costs_one_request(
+    server: ModelServer, open_house: OpenHouse
+) -> None:
+    server.will_send(*[VENDOR.failure(401)] * 40)
+
+    async with open_house(**settings_for(server)) as house:
+        talk = house.driver()
+        reply = await talk.say(QUESTION)
+        journal = await talk.journal(reply)
+
+    assert (reply["outcome"], reply["model"]) == ("answered", "offline")
+    assert len(server.received) == 1
+    told = " ".join(str(entry.fields) for entry in journal if entry.kind == "model_call")
+    assert "MissingKey" in told
+    assert "OPENAI_API_KEY" in told
+    assert "sk-of-this-test" not in told
+
+
+async def test_a_vendor_that_hangs_costs_its_own_call_and_not_the_question(
+    server: ModelServer, open_house: OpenHouse
+) -> None:
+    server.will_send(*[Response(ends="never")] * 10)
+
+    async with open_house(**settings_for(server, model_timeout_seconds=0.5)) as house:
+        reply = await house.driver().say(QUESTION)
+
+    assert (reply["outcome"], reply["model"]) == ("answered", "offline")
+    assert len(server.received) == 1
+
+
+async def test_a_reply_tells_what_the_models_took_for_it(
+    server: ModelServer, open_house: OpenHouse
+) -> None:
+    # The translation is answered by the vendor; everything after it by the rules.
+    translated = VENDOR.answer('{"text_eng": "How do I create a routing rule?", "confidence": 1.0}')
+    server.will_send(translated, translated)
+    names = ("gen_model", "translation_model")
+    models = dict(zip(names, ("offline", MODEL), strict=True))
+
+    async with open_house(**settings_for(server, **models)) as house:
+        reply = await house.driver().say(QUESTION)
+        again = await house.driver().say(QUESTION)
+
+    assert len(server.received) == 1
+    usage, hit = reply["model_usage"], again["model_usage"]
+    assert (usage["calls"], usage["input_tokens"], usage["output_tokens"]) == (1, 100, 20)
+    assert usage["cost_usd"] is None
+    assert (hit["calls"], hit["input_tokens"], hit["cache_hits"]) == (0, 0, 1)

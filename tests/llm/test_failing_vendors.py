@@ -1,0 +1,361 @@
+"""Two servers that are compatible with OpenAI's, side by side: one fails, the other answers."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from time import monotonic
+
+import pytest
+import structlog
+
+from envelope.question import Question as Message
+from llm.call_log import record_calls
+from llm.call_scope import call_scope
+from llm.errors import ChainExhausted, MissingKey, ModelUnavailable, RateLimited
+from llm.port import Model, ModelAnswer
+from llm.registry import Registry
+from llm.scripted import ScriptedModel
+from llm.vendors.catalogue import VendorAccess
+from llm.vendors.model_transport import RetryRules
+from tests.llm.sample_task import BLUE, COLOUR, SKY, Colour, PlainPrompts
+from tests.llm.vendor_dialects import OpenAI
+from tests.support.model_server import ModelServer, Response, running_server
+
+MESSAGE = Message(tenant="t", assistant="a", conversation_id="c", message_id="m")
+VENDOR = OpenAI()
+ANSWER = VENDOR.answer(BLUE.model_dump_json())
+HANGS = Response(ends="never")
+CHAIN = "small@first,large@second"
+PATIENCE_SECONDS = 0.2
+
+
+class MovedClock:
+    """A clock that is moved by hand."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass
+class Vendors:
+    """Two servers under names of the operator's choice, and one registry over both."""
+
+    first: ModelServer
+    second: ModelServer
+    registry: Registry
+    clock: MovedClock = field(default_factory=MovedClock)
+
+    async def ask(self, setting: str = CHAIN) -> ModelAnswer[Colour]:
+        return await self.registry.model(setting).ask(COLOUR, SKY)
+
+    def counts(self) -> tuple[int, int]:
+        """How many requests each server has received."""
+        return len(self.first.received), len(self.second.received)
+
+
+@pytest.fixture
+async def vendors() -> AsyncIterator[Vendors]:
+    async with AsyncExitStack() as stack:
+        first, second = [await stack.enter_async_context(running_server()) for _ in range(2)]
+        clock = MovedClock()
+        registry = Registry(
+            prompts=PlainPrompts(),
+            access={
+                "first": VendorAccess("key-of-first", f"{first.url}/v1"),
+                "second": VendorAccess("key-of-second", f"{second.url}/v1"),
+            },
+            patience_seconds=PATIENCE_SECONDS,
+            retries=RetryRules(wait_initial_seconds=0.001, wait_max_seconds=0.002),
+            scripted=ScriptedModel([Colour(name="grey")] * 20, name="scripted"),
+            clock=clock,
+        )
+        stack.push_async_callback(registry.close)
+        yield Vendors(first, second, registry, clock)
+
+
+async def test_two_compatible_servers_have_their_own_addresses_and_keys(vendors: Vendors) -> None:
+    vendors.first.will_send(ANSWER)
+    vendors.second.will_send(ANSWER)
+
+    one = await vendors.ask("small@first")
+    other = await vendors.ask("large@second")
+
+    assert (one.model, other.model) == ("small@first", "large@second")
+    assert VENDOR.key(vendors.first.received[0]) == "key-of-first"
+    assert VENDOR.key(vendors.second.received[0]) == "key-of-second"
+
+
+async def test_a_model_that_hangs_is_overtaken_by_the_next(vendors: Vendors) -> None:
+    vendors.first.will_send(HANGS)
+    vendors.second.will_send(ANSWER)
+    started = monotonic()
+
+    with record_calls() as calls:
+        answer = await vendors.ask()
+
+    assert answer.model == "large@second"
+    assert monotonic() - started < 8
+    assert {call.model: call.error for call in calls} == {
+        "large@second": None,
+        "small@first": "cancelled before the answer came",
+    }
+
+
+async def test_later_questions_stay_off_a_model_that_hung_until_a_probe_succeeds(
+    vendors: Vendors,
+) -> None:
+    vendors.first.will_send(HANGS, ANSWER, ANSWER)
+    vendors.second.will_send(*[ANSWER] * 3)
+
+    await vendors.ask()
+    off = [(await vendors.ask()).model for _ in range(2)]
+    vendors.clock.now += 11
+    probe = await vendors.ask()
+    after = await vendors.ask()
+
+    assert off == ["large@second"] * 2
+    assert (probe.model, after.model) == ("small@first", "small@first")
+    assert vendors.counts() == (3, 3)
+
+
+async def test_a_probe_that_fails_doubles_the_pause(vendors: Vendors) -> None:
+    vendors.first.will_send(*[VENDOR.failure(500)] * 2)
+    vendors.second.will_send(*[ANSWER] * 3)
+
+    await vendors.ask()
+    vendors.clock.now += 11
+    await vendors.ask()
+    vendors.clock.now += 11
+    await vendors.ask()
+
+    assert vendors.counts() == (2, 3)
+
+
+async def test_one_question_at_a_time_is_the_probe(vendors: Vendors) -> None:
+    vendors.first.will_send(VENDOR.failure(500), HANGS)
+    vendors.second.will_send(*[ANSWER] * 3)
+    await vendors.ask()
+    vendors.clock.now += 11
+    vendors.first.was_asked.clear()
+
+    async with asyncio.TaskGroup() as group:
+        probe = group.create_task(vendors.ask())
+        await vendors.first.was_asked.wait()
+        beside = await vendors.ask()
+
+    assert (probe.result().model, beside.model) == ("large@second", "large@second")
+    assert vendors.counts() == (2, 3)
+
+
+async def test_a_cancelled_probe_leaves_room_for_the_next(vendors: Vendors) -> None:
+    vendors.first.will_send(VENDOR.failure(500), HANGS, ANSWER)
+    vendors.second.will_send(ANSWER)
+    await vendors.ask()
+    vendors.clock.now += 11
+    vendors.first.was_asked.clear()
+
+    async with asyncio.TaskGroup() as group:
+        probe = group.create_task(vendors.ask())
+        await vendors.first.was_asked.wait()
+        probe.cancel()
+
+    assert (await vendors.ask()).model == "small@first"
+
+
+async def test_the_rules_answer_when_every_vendor_has_failed(vendors: Vendors) -> None:
+    vendors.first.will_send(HANGS)
+    vendors.second.will_send(HANGS)
+    third = "scripted"
+
+    async with asyncio.TaskGroup() as group:
+        asking = group.create_task(vendors.ask(f"{CHAIN},{third}"))
+        await vendors.second.was_asked.wait()
+        # Both run beside each other; the rules wait until both have failed.
+        assert not asking.done()
+        await vendors.first.close()
+        await vendors.second.close()
+
+    assert asking.result().model == third
+
+
+async def test_a_limit_with_retry_after_is_left_alone_for_exactly_that_long(
+    vendors: Vendors,
+) -> None:
+    vendors.first.will_send(VENDOR.failure(429, retry_after="8"), ANSWER)
+    vendors.second.will_send(*[ANSWER] * 2)
+    started = monotonic()
+
+    at_once = await vendors.ask()
+    vendors.clock.now += 7.9
+    early = await vendors.ask()
+    vendors.clock.now += 0.2
+    later = await vendors.ask()
+
+    assert [at_once.model, early.model, later.model] == [
+        "large@second",
+        "large@second",
+        "small@first",
+    ]
+    assert vendors.counts() == (2, 2)
+    assert monotonic() - started < 8
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+async def test_without_another_vendor_a_failing_one_is_asked_twice_and_then_left_alone(
+    vendors: Vendors, status: int
+) -> None:
+    vendors.first.will_send(*[VENDOR.failure(status)] * 18)
+
+    answers = [await vendors.ask("small@first,scripted") for _ in range(5)]
+
+    assert [answer.model for answer in answers] == ["scripted"] * 5
+    assert vendors.counts() == (2, 0)
+
+
+async def test_without_any_other_model_the_failure_is_told_at_once_with_its_reason(
+    vendors: Vendors,
+) -> None:
+    vendors.first.will_send(*[VENDOR.failure(500)] * 18)
+
+    with pytest.raises(ModelUnavailable, match="status 500"):
+        await vendors.ask("small@first")
+    with record_calls() as calls, pytest.raises(ModelUnavailable, match="not asked again") as again:
+        await vendors.ask("small@first")
+
+    assert vendors.counts() == (2, 0)
+    assert again.value.retry_after_seconds == pytest.approx(10)
+    assert "status 500" in str(calls[0].error)
+
+
+async def test_with_another_vendor_a_failing_one_is_not_asked_twice(vendors: Vendors) -> None:
+    vendors.first.will_send(VENDOR.failure(500))
+    vendors.second.will_send(ANSWER)
+
+    assert (await vendors.ask()).model == "large@second"
+    assert vendors.counts() == (1, 1)
+
+
+def content_filter() -> Response:
+    return Response(body=VENDOR.answer("").body.replace(b'"stop"', b'"content_filter"'))
+
+
+def filtered_prompt() -> Response:
+    error = {"message": "m", "code": "content_filter", "param": None, "type": "t"}
+    return Response(400, json.dumps({"error": error}).encode())
+
+
+@pytest.mark.parametrize(
+    "response",
+    [VENDOR.refusal(), content_filter(), filtered_prompt()],
+    ids=["refusal", "filtered answer", "filtered prompt"],
+)
+async def test_what_one_model_refuses_the_next_is_asked(
+    vendors: Vendors, response: Response
+) -> None:
+    vendors.first.will_send(response, ANSWER)
+    vendors.second.will_send(ANSWER)
+
+    answer = await vendors.ask()
+    next_question = await vendors.ask()
+
+    assert answer.model == "large@second"
+    # A refusal is about one question: the model stays in use.
+    assert next_question.model == "small@first"
+
+
+async def test_a_wrong_key_is_told_once_and_costs_later_questions_nothing(
+    vendors: Vendors,
+) -> None:
+    vendors.first.will_send(*[VENDOR.failure(401)] * 5)
+    vendors.second.will_send(*[ANSWER] * 3)
+
+    with structlog.testing.capture_logs() as logs, record_calls() as calls:
+        answers = [await vendors.ask() for _ in range(3)]
+
+    assert [answer.model for answer in answers] == ["large@second"] * 3
+    assert vendors.counts() == (1, 3)
+    [line] = [log for log in logs if log["event"] == "model_left_alone"]
+    assert "COMPATIBLE_SERVERS" in line["reason"]
+    assert line["model"] == "small@first"
+    told = [call.error for call in calls if call.model == "small@first"]
+    assert len(told) == 3
+    assert all("MissingKey" in str(error) and "401" in str(error) for error in told)
+    assert "key-of-first" not in str(logs) + str(calls)
+
+
+async def test_a_wrong_key_without_another_model_is_told_at_once(vendors: Vendors) -> None:
+    vendors.first.will_send(*[VENDOR.failure(401)] * 5)
+
+    for _ in range(3):
+        with pytest.raises(MissingKey, match="COMPATIBLE_SERVERS"):
+            await vendors.ask("small@first")
+
+    assert vendors.counts() == (1, 0)
+
+
+async def test_a_chain_that_hangs_leaves_time_for_the_rules(vendors: Vendors) -> None:
+    vendors.first.will_send(HANGS)
+    vendors.second.will_send(HANGS)
+
+    with call_scope(MESSAGE, stage="essence", attempt=0, remaining_seconds=2.0):
+        async with asyncio.timeout(2.0):
+            answer = await vendors.ask(f"{CHAIN},scripted")
+
+    assert answer.model == "scripted"
+
+
+async def test_a_call_that_had_hardly_any_time_blames_nobody(vendors: Vendors) -> None:
+    vendors.first.will_send(HANGS)
+
+    with (
+        call_scope(MESSAGE, stage="essence", attempt=0, remaining_seconds=0.05),
+        pytest.raises(ModelUnavailable),
+    ):
+        await vendors.ask("small@first")
+    # The request may have been given up before it was sent.
+    vendors.first.responses.clear()
+    vendors.first.will_send(ANSWER)
+
+    assert (await vendors.ask("small@first")).model == "small@first"
+
+
+async def test_a_chain_that_fails_everywhere_names_every_reason(vendors: Vendors) -> None:
+    vendors.first.will_send(VENDOR.failure(401))
+    vendors.second.will_send(*[VENDOR.failure(503)] * 2)
+
+    with pytest.raises(ChainExhausted, match=r"401.*503"):
+        await vendors.ask()
+
+
+async def test_a_chain_that_is_limited_everywhere_says_when_to_come_back(vendors: Vendors) -> None:
+    vendors.first.will_send(VENDOR.failure(429, retry_after="30"))
+    vendors.second.will_send(VENDOR.failure(429, retry_after="20"))
+
+    with pytest.raises(RateLimited) as caught:
+        await vendors.ask()
+
+    assert caught.value.retry_after_seconds == 20
+
+
+def test_a_last_resort_is_added_to_vendors_alone(vendors: Vendors) -> None:
+    def name(setting: str) -> str:
+        model: Model = vendors.registry.model(setting, last_resort="offline")
+        return model.name
+
+    assert name("small@first") == "small@first,offline"
+    assert name("small@first,offline") == "small@first,offline"
+    assert name("offline") == "offline"
+
+
+async def test_another_attempt_stays_with_the_vendors(vendors: Vendors) -> None:
+    vendors.first.will_send(*[ANSWER] * 2)
+    model = vendors.registry.model("small@first", last_resort="scripted")
+
+    models = [(await model.ask(COLOUR, SKY, skip=skip)).model for skip in (0, 1)]
+
+    assert models == ["small@first"] * 2
