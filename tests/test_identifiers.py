@@ -153,8 +153,6 @@ FINDERS: dict[Finder, str] = {
 @pytest.mark.parametrize(
     ("find", "known"), FINDERS.items(), ids=lambda one: getattr(one, "__name__", one)
 )
-    ("find", "known"), FINDERS.items(), ids=lambda one: getattr(one, "__name__", one)
-)
 def test_what_a_process_shows_has_names_of_standard_words(find: Finder, known: str) -> None:
     found = {name: str(path.relative_to(ROOT)) for path, call in calls() for name in find(call)}
 
