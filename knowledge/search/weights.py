@@ -1,6 +1,6 @@
 """The few numbers that balance a search; the same for every index, language and question.
 
-How they were found, and what they reach, stands in `docs/scoreboard.md`.
+How they were found, and what they reach, stands in `docs/measurements/evaluation.md`.
 """
 
 from dataclasses import dataclass
