@@ -3,9 +3,12 @@
 import re
 from pathlib import Path
 
-from tests.test_house import ROOT, tracked
+from tests.test_house import PACKAGES, ROOT, tracked
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
+HISTORY = frozenset({"CHANGELOG.md", "upgrading.md"})
+"""These pages name files as they were."""
+FOLDERS = frozenset({*PACKAGES, "benchmarks", "docs", "tests"})
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -68,3 +71,16 @@ def test_the_pages_of_measurements_are_where_their_programs_write_them() -> None
 
     assert {page.parent for page in written} == {ROOT / "docs" / "measurements"}
     assert [page for page in written if not page.exists()] == []
+
+
+def test_every_file_that_a_page_names_exists() -> None:
+    named = {
+        (page.relative_to(ROOT), path)
+        for page in pages()
+        if page.name not in HISTORY and page.parent.name != "adr"
+        for path in re.findall(r"`([a-z]+/[\w./-]+\.[a-z]+)`", page.read_text("utf-8"))
+        if path.split("/")[0] in FOLDERS
+    }
+
+    assert len(named) > 50
+    assert sorted(f"{page}: {path}" for page, path in named if not (ROOT / path).exists()) == []
