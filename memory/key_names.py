@@ -34,10 +34,10 @@
 `gateway` includes the chat channels. `calls` has the paid model calls of the running message, so
 that a redelivered envelope finds them; the end of the message deletes it. `shared` has model
 answers that other conversations may reuse; they find it by `rd:cache`, which has no text. It is
-erased with the conversation that paid for the answers. `threads` has the digests of the conversation's keys
-`rd:thread`. `visit` is the session; it survives `clear_all`, because the visitor continues the
-conversation. `workers` has the live processes by the time of their last announcement (ms); it is in
-the first shard.
+erased with the conversation that paid for the answers. `threads` has the digests of the keys
+`rd:thread` of the conversation. `visit` is the session; it survives `clear_all`, because the
+visitor continues the conversation. `workers` has the live processes by the time of their last
+announcement (ms); it is in the first shard.
 """
 
 from functools import lru_cache
