@@ -10,7 +10,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from deploy.cli.main import main
 from gateway.slack import app, web_api
-from gateway.slack.events import EVENTS, EVENT_NAMES
+from gateway.slack.events import EVENT_NAMES, EVENTS
 from gateway.slack.manifest import manifest
 from gateway.slack.transport import PATH
 from gateway.slack.web_api import RATES, SCOPES
