@@ -53,10 +53,10 @@ audit: install  ## ask the package index for vulnerable and yanked releases of t
 sbom: install  ## write the bill of materials of the image into dist/
 	$(BIN)/python -m deploy.supply_chain.sbom
 
-bench: install  ## measure the broker beside others, in one run; writes docs/benchmarks.md
+bench: install  ## measure the broker beside others, in one run; writes docs/measurements/benchmarks.md
 	$(INSTALL) --require-hashes --requirement requirements/bench.txt
 	$(BIN)/python -m benchmarks --full --write
 
-faults: install  ## kill processes for half an hour and count what was lost, into docs/faults.md
+faults: install  ## kill processes for half an hour and count what was lost, into docs/measurements/faults.md
 	$(BIN)/pytest -m faults
 	$(BIN)/python -m tests.faults

@@ -2,7 +2,7 @@
 
 `python -m benchmarks` takes a minute or less: questions a second and one question alone, with one
 process. `--quick` measures everything in short, `--full` everything, with both payloads, and
-several times with one process and 4 kB. See `docs/benchmarks.md`, which `--write` writes.
+several times with one process and 4 kB. `--write` writes `docs/measurements/benchmarks.md`.
 """
 
 import argparse
@@ -45,7 +45,7 @@ def _parser() -> argparse.ArgumentParser:
         parser.add_argument(f"--{mode}", dest="mode", action="store_const", const=mode, help=told)
     parser.add_argument("--only", metavar="NAMES", help="of these systems, with commas between")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
-    parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md and plots")
+    parser.add_argument("--write", action="store_true", help="write the page and its plots")
     return parser
 
 

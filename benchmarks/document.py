@@ -1,4 +1,4 @@
-"""Writes `docs/benchmarks.md` and its plots from a report."""
+"""Writes `docs/measurements/benchmarks.md` and its plots from a report."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from benchmarks.payload import HOPS
 from benchmarks.plots import draw
 from benchmarks.systems.catalogue import SYSTEMS
 
-DOCS = Path(__file__).parent.parent / "docs"
+MEASUREMENTS = Path(__file__).parent.parent / "docs" / "measurements"
 COMMAND = "make bench"
 DISTURBED = 0.1
 """From so great a share of waiting on, wall times are not to be relied on."""
@@ -16,8 +16,8 @@ DISTURBED = 0.1
 
 def write(report: Report) -> None:
     """Write the document and the plots."""
-    plots = draw(report, DOCS)
-    (DOCS / "benchmarks.md").write_text(document(report, plots), "utf-8")
+    plots = draw(report, MEASUREMENTS)
+    (MEASUREMENTS / "benchmarks.md").write_text(document(report, plots), "utf-8")
 
 
 def document(report: Report, plots: dict[str, str]) -> str:

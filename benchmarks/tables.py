@@ -1,4 +1,4 @@
-"""Renders a report as Markdown tables, for the terminal and for `docs/benchmarks.md`."""
+"""Renders a report as Markdown tables, for the terminal and for the benchmark page."""
 
 from collections.abc import Callable, Sequence
 from statistics import median

@@ -1,1 +1,1 @@
-"""What changes without code: settings, prompts, fixed texts, models and their limits."""
+"""Settings, prompts and fixed texts: the parts that change without code. For `deploy` only."""

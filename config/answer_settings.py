@@ -1,4 +1,4 @@
-"""Settings of a question on its way: searches, judgements, rounds and time."""
+"""Settings of answers: search, quality checks, clarification rounds and time limits."""
 
 from typing import Self
 
@@ -6,22 +6,42 @@ from pydantic import BaseModel, Field, model_validator
 
 
 class AnswerSettings(BaseModel):
-    """What a question may take until it is answered; a part of `Settings`."""
+    """The limits of one question; a part of `Settings`."""
 
-    search_results_limit: int = Field(10, ge=1, le=100, description="chunks an answer may use")
-    search_confidence_threshold: float = Field(
-        0.3, ge=0, le=1, description="answerability below this is poor"
+    search_results_limit: int = Field(
+        10, ge=1, le=100, description="maximum number of chunks for an answer"
     )
-    max_context_length: int = Field(4000, ge=200, description="tokens of context for an answer")
-    history_turns: int = Field(6, ge=0, le=50, description="turns that agents see")
-    max_clarification_rounds: int = Field(3, ge=0, description="questions back for one question")
-    quality_score_threshold: float = Field(0.7, ge=0, le=1, description="approvals need this")
-    max_research: int = Field(2, ge=0, description="searches more that a judge may ask for")
-    max_regenerate: int = Field(1, ge=0, description="answers more that a judge may ask for")
-    max_process_count: int = Field(60, ge=10, description="hops after which a question ends")
-    deadline_seconds: float = Field(120.0, gt=1, description="of a question, from its acceptance")
-    agent_timeout_seconds: float = Field(60.0, gt=0, description="of one run of an agent")
-    agent_attempts: int = Field(3, ge=1, description="tries of a failing agent, the first included")
+    search_confidence_threshold: float = Field(
+        0.3, ge=0, le=1, description="search results with a lower answerability are poor"
+    )
+    max_context_length: int = Field(
+        4000, ge=200, description="maximum context of an answer in tokens"
+    )
+    history_turns: int = Field(
+        6, ge=0, le=50, description="number of previous turns that agents receive"
+    )
+    max_clarification_rounds: int = Field(
+        3, ge=0, description="maximum number of clarifications for one question"
+    )
+    quality_score_threshold: float = Field(
+        0.7, ge=0, le=1, description="minimum score of an approved answer"
+    )
+    max_research: int = Field(
+        2, ge=0, description="maximum number of repeated searches after the quality check"
+    )
+    max_regenerate: int = Field(
+        1, ge=0, description="maximum number of rewritten answers after the quality check"
+    )
+    max_process_count: int = Field(60, ge=10, description="maximum number of hops of a question")
+    deadline_seconds: float = Field(
+        120.0, gt=1, description="time limit of a question, from its acceptance"
+    )
+    agent_timeout_seconds: float = Field(
+        60.0, gt=0, description="time limit of one run of an agent"
+    )
+    agent_attempts: int = Field(
+        3, ge=1, description="maximum number of runs of a failing agent, including the first"
+    )
 
     @model_validator(mode="after")
     def _agents_end_before_the_deadline(self) -> Self:

@@ -6,45 +6,49 @@ from pydantic import BaseModel, Field, SecretStr, field_validator
 
 
 class ChatSettings(BaseModel):
-    """What the chat channels read; a part of `Settings`."""
+    """The chat channels; a part of `Settings`."""
 
     burst_seconds: float = Field(
         1.0,
         ge=0,
         le=30,
-        description="chats: messages that come within it are one question; 0: each is its own",
+        description="chats: messages within this time are merged into one question; 0: none are",
     )
     newer_message: Literal["supersedes", "waits"] = Field(
-        "supersedes", description="chats: what a message does while the one before is answered"
+        "supersedes",
+        description="chats: effect of a message that arrives before the previous one is answered",
     )
-    slack_bot_token: SecretStr | None = Field(None, description="of the Slack app, `xoxb-...`")
+    slack_bot_token: SecretStr | None = Field(
+        None, description="token of the Slack app, `xoxb-...`"
+    )
     slack_signing_secret: SecretStr | None = Field(
-        None, description="of the Slack app; proves that events come from Slack"
+        None, description="secret of the Slack app, which verifies that events come from Slack"
     )
-    slack_app_token: SecretStr | None = Field(None, description="`xapp-...`, for Socket Mode")
+    slack_app_token: SecretStr | None = Field(
+        None, description="app-level token for Socket Mode, `xapp-...`"
+    )
     slack_channels: tuple[str, ...] = Field(
-        (), description="ids of Slack channels where every message is a question (a JSON list)"
+        (), description="ids of Slack channels in which every message is a question (a JSON list)"
     )
     slack_allowed_channels: tuple[str, ...] = Field(
         (),
-        description="ids of the only Slack channels that are answered (a JSON list); `direct` "
-        "stands for direct messages; empty: everywhere",
+        description="ids of the Slack channels to answer in (a JSON list); `direct` means direct "
+        "messages; empty: all",
     )
     slack_allowed_users: tuple[str, ...] = Field(
-        (), description="ids of the only people who are answered on Slack (a JSON list); empty: all"
+        (), description="ids of the Slack users to answer (a JSON list); empty: all"
     )
     slack_allowed_teams: tuple[str, ...] = Field(
         (),
-        description="ids of further workspaces and organisations whose people are answered on "
-        "Slack, besides the app's own (a JSON list)",
+        description="ids of further Slack workspaces and organisations whose people to answer, in "
+        "addition to that of the app (a JSON list)",
     )
     slack_external_people: bool = Field(
         False,
-        description="people of every other organisation are answered on Slack, in channels that "
-        "are shared with them",
+        description="answer people of all other organisations, in Slack channels shared with them",
     )
-    slack_api_url: str | None = Field(None, description="of a proxy in front of Slack")
-    telegram_bot_token: SecretStr | None = Field(None, description="of the Telegram bot")
+    slack_api_url: str | None = Field(None, description="address of a proxy for Slack")
+    telegram_bot_token: SecretStr | None = Field(None, description="token of the Telegram bot")
     telegram_webhook_url: str | None = Field(
         None, description="public address of `refdesk telegram`; unset: long polling"
     )
@@ -53,14 +57,14 @@ class ChatSettings(BaseModel):
     )
     telegram_allowed_chats: tuple[int, ...] = Field(
         (),
-        description="ids of the only Telegram chats that are answered (a JSON list); the id of a "
-        "private chat is that of its person; empty: every chat",
+        description="ids of the Telegram chats to answer in (a JSON list); the id of a private "
+        "chat is the id of its person; empty: all",
     )
     telegram_allowed_users: tuple[int, ...] = Field(
         (),
-        description="ids of the only people who are answered on Telegram (a JSON list); empty: all",
+        description="ids of the Telegram users to answer (a JSON list); empty: all",
     )
-    telegram_api_url: str | None = Field(None, description="of a Bot API server of your own")
+    telegram_api_url: str | None = Field(None, description="address of another Bot API server")
 
     @field_validator("slack_api_url", "telegram_api_url", "telegram_webhook_url", mode="before")
     @classmethod

@@ -1,4 +1,4 @@
-"""Settings of what the desk is about: its domain, its assistants and their documents."""
+"""Settings of the domain: topic, assistants and their documents."""
 
 import re
 from typing import Literal
@@ -11,7 +11,7 @@ NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
 
 class AssistantSettings(BaseModel, frozen=True, extra="forbid"):
-    """A further assistant; an empty tenant is `TENANT`."""
+    """A further assistant; an empty tenant means `TENANT`."""
 
     assistant: str = Field(pattern=NAME)
     tenant: str = Field("", pattern=f"^$|{NAME}")
@@ -26,31 +26,34 @@ class AssistantSettings(BaseModel, frozen=True, extra="forbid"):
 
 
 class DomainSettings(BaseModel):
-    """What the desk is about; a part of `Settings`."""
+    """The topic and the assistants; a part of `Settings`."""
 
-    domain_name: str = Field("Documentation Assistant", description="how the desk names itself")
+    domain_name: str = Field(
+        "Documentation Assistant", description="name of the assistant in its answers"
+    )
     domain_scope: str = Field(
-        "product documentation and user guides", description="what the desk answers about"
+        "product documentation and user guides",
+        description="topics that the assistant answers questions about",
     )
     guardrails_strictness: Literal["low", "medium", "high"] = Field(
-        "medium", description="how sure the desk must be that a question is its business"
+        "medium", description="how certain it must be that a question is within the scope"
     )
     product_names: tuple[str, ...] = Field(
         (), description="names that are never translated or corrected (a JSON list)"
     )
-    default_language: str = Field("en", description="used when nothing tells the language")
-    tenant: str = Field("default", description="whose documents and conversations")
-    assistant: str = Field("default", description="which of the tenant's assistants")
+    default_language: str = Field("en", description="language if none can be detected")
+    tenant: str = Field("default", description="owner of the documents and conversations")
+    assistant: str = Field("default", description="name of the tenant's main assistant")
     assistants: tuple[AssistantSettings, ...] = Field(
         (),
-        description="further assistants that these processes serve, each with documents of its "
-        "own: a JSON list of `assistant`, `domain_name`, `domain_scope` and, if another, `tenant`",
+        description="further assistants of these processes, each with separate documents: a JSON "
+        "list of `assistant`, `domain_name`, `domain_scope` and, if it differs, `tenant`",
     )
     documentation_url: str | None = Field(
         None,
-        description="where the documents are published: sources without an address of their own "
-        "open there, below this address or by a template, `https://docs.acme.com/{page}#{anchor}` "
-        "(`{path}`: the file's path, `{page}`: without its ending); unset: at the HTTP door",
+        description="where the documents are published: sources without a URL open there, below "
+        "this address or by a template, `https://docs.acme.com/{page}#{anchor}` (`{path}`: the "
+        "file's path, `{page}`: without its suffix); unset: in the document reader",
     )
 
     @field_validator("documentation_url", mode="before")

@@ -1,7 +1,7 @@
-"""The file of settings: which one is read, whether it may be, and what in it is no setting.
+"""Finds the file of settings, checks who may have written it, and reports unknown names.
 
-`REFDESK_ENV_FILE` names the file; empty: none is read. Where it is unset, a `.env` in the working
-directory is read, but never one that somebody else may have put there.
+`REFDESK_ENV_FILE` names the file; if it is empty, no file is read. If it is unset, a `.env` in the
+working directory is read, unless another user may have written it.
 """
 
 import difflib
@@ -19,22 +19,22 @@ from config.errors import SettingsError
 VARIABLE = "REFDESK_ENV_FILE"
 SUGGESTED = ".env"
 FOREIGN_PREFIXES = ("COMPOSE_", "REFDESK_IMAGE", "REDIS_IMAGE", "REDIS_PASSWORD", "QDRANT_IMAGE")
-"""What deploy/compose.yaml reads from the same file."""
+"""The variables that deploy/compose.yaml reads from the same file."""
 SIMILARITY = 0.85
 SHORTEST = 6
-"""Shorter names of the environment resemble too much by chance."""
+"""Shorter variable names are not compared with settings: too many resemble one by chance."""
 
 
 @dataclass(frozen=True, slots=True)
 class EnvFile:
-    """A file of settings that is read; `is_named` where a person named it."""
+    """A file of settings; `is_named` is true if `REFDESK_ENV_FILE` names it."""
 
     path: Path
     is_named: bool
 
 
 def find_env_file(environment: Mapping[str, str] = os.environ) -> EnvFile | None:
-    """Return the file of settings; raises `SettingsError` when it must not or cannot be read."""
+    """Return the file of settings, or None; raises `SettingsError` if it is missing or unsafe."""
     named = environment.get(VARIABLE)
     if named is not None:
         return _read_named_file(Path(named)) if named else None
@@ -58,7 +58,7 @@ def _read_named_file(path: Path) -> EnvFile:
 
 
 def read_names(settings: type[BaseSettings], file: EnvFile) -> dict[str, str | None]:
-    """Return what a file of settings holds, by the name of the setting in capitals."""
+    """Return the values of a file of settings, by upper-case name."""
     source = DotEnvSettingsSource(settings, env_file=file.path, env_file_encoding="utf-8")
     return {name.upper(): value for name, value in source.env_vars.items()}
 
@@ -66,7 +66,7 @@ def read_names(settings: type[BaseSettings], file: EnvFile) -> dict[str, str | N
 def describe_env_file(
     settings: type[BaseSettings], file: EnvFile | None, environment: Mapping[str, str]
 ) -> list[str]:
-    """Return lines for the person who starts a command: what is read, and what is odd about it."""
+    """Return messages for the user: the file that is read, readable secrets, unknown names."""
     known = {name.upper() for name in settings.model_fields} | {VARIABLE}
     lines = []
     if file is not None:
@@ -101,14 +101,14 @@ def _nearest(name: str, known: Iterable[str], similarity: float = 0.6) -> str | 
 
 
 def _resembles(name: str, value: str, known: Iterable[str]) -> bool:
-    """Whether a variable of the environment is meant to be a setting, as far as one can tell."""
+    """Return whether an environment variable is probably a misspelt setting."""
     if not name.isupper() or len(name) < SHORTEST or _is_of_kubernetes(name, value):
         return False
     return name.startswith("REFDESK_") or _nearest(name, known, SIMILARITY) is not None
 
 
 def _is_of_kubernetes(name: str, value: str) -> bool:
-    """Whether Kubernetes told a pod by this name about a Service."""
+    """Return whether Kubernetes sets this variable in pods to describe a Service."""
     return "_SERVICE_" in name or value.startswith("tcp://") or "_PORT_" in name
 
 

@@ -1,22 +1,22 @@
 """Errors of the configuration.
 
 ConfigError
-├── SettingsError   a setting has a value it cannot have
-├── PromptError     a prompt file is missing, or asks for what its task does not have
+├── SettingsError   a setting has an invalid value
+├── PromptError     a prompt file is missing, or uses a variable that its task does not have
 └── TextsError      a fixed text is missing
 """
 
 
 class ConfigError(Exception):
-    """Something about the configuration is wrong."""
+    """The root of all errors of this package."""
 
 
 class SettingsError(ConfigError):
-    """A setting has a value it cannot have."""
+    """A setting has an invalid value."""
 
 
 class PromptError(ConfigError):
-    """A prompt file is missing, or asks for what its task does not have."""
+    """A prompt file is missing, or uses a variable that its task does not have."""
 
 
 class TextsError(ConfigError):

@@ -11,59 +11,57 @@ HOST_NAME = re.compile(r"(?:\*\.)?[A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\]")
 
 
 class HttpSettings(BaseModel):
-    """What the HTTP channel reads; a part of `Settings`."""
+    """The HTTP channel; a part of `Settings`."""
 
     source_links: bool = Field(
-        True, description="the HTTP door shows cited documents that are not published elsewhere"
+        True, description="show cited documents that are not published elsewhere over HTTP"
     )
     public_url: str | None = Field(
-        None, description="of the HTTP door, where people reach it under another address"
+        None, description="public address of the HTTP server if it differs from its own"
     )
     require_keys: bool = Field(
         False,
-        description="the HTTP door answers nobody without a key, also before the first one is made "
-        "or after Redis lost them all",
+        description="always require a key over HTTP, even before the first key is created or after "
+        "Redis has lost all keys",
     )
     allowed_hosts: tuple[str, ...] = Field(
         (),
-        description="host names under which the HTTP door answers (a JSON list; `*.acme.com`: any "
-        "below it), beside that of `PUBLIC_URL`; none: every name",
+        description="accepted host names in addition to that of `PUBLIC_URL` (a JSON list; "
+        "`*.acme.com`: all subdomains); empty: all",
     )
     trusted_proxies: tuple[str, ...] = Field(
         (),
-        description="addresses or networks of proxies in front of the HTTP door, whose "
-        "`X-Forwarded-For` and `X-Forwarded-Proto` are believed (a JSON list); none: nobody's",
+        description="addresses or networks of proxies whose `X-Forwarded-For` and "
+        "`X-Forwarded-Proto` are trusted (a JSON list); empty: none",
     )
 
     http_connections: int = Field(
         4096,
         ge=1,
-        description="connections that the HTTP door, or a webhook, has open at once; beyond it "
-        "those without a complete request give way, then new ones are refused",
+        description="maximum number of open connections of the HTTP server or a webhook; beyond it "
+        "connections without a complete request are closed, then new ones are refused",
     )
     http_connections_per_address: int = Field(
         256,
         ge=1,
-        description="the same, of one address (IPv6: of one /64); "
-        "trusted proxies have no such limit",
+        description="the same for one address (IPv6: one /64); trusted proxies are exempt",
     )
     http_header_seconds: float = Field(
-        10.0, gt=0, description="how long the headers of a request may take to arrive"
+        10.0, gt=0, description="time limit for the headers of a request"
     )
     http_idle_seconds: float = Field(
         75.0,
         gt=0,
-        description="how long a connection stays open without a request; "
-        "longer than a proxy keeps it",
+        description="time limit for a connection without a request; must exceed that of a proxy",
     )
     http_write_seconds: float = Field(
-        30.0, gt=0, description="how long a reader may take to make room for more of an answer"
+        30.0, gt=0, description="time limit for a client that does not read the response"
     )
     http_buffer_mb: int = Field(
-        16, ge=1, description="request bodies that one process holds at once, in all; then 503"
+        16, ge=1, description="memory for request bodies of one process; beyond it: status 503"
     )
     http_buffer_mb_per_address: int = Field(
-        4, ge=1, description="the same, of one address (IPv6: of one /64)"
+        4, ge=1, description="the same for one address (IPv6: one /64)"
     )
 
     @field_validator("public_url", mode="before")

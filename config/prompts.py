@@ -1,4 +1,4 @@
-"""Loads the prompts: files in a sandbox, checked at start against what their tasks have to say."""
+"""Loads the prompt files, compiles them in a sandbox, and checks them against their tasks."""
 
 import hashlib
 import json
@@ -28,7 +28,7 @@ _BLOCK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _-]*")
 
 @dataclass(frozen=True, slots=True)
 class RenderedPrompt:
-    """A prompt ready to be sent; `hash` tells its text from every other."""
+    """A rendered prompt; `hash` identifies its text."""
 
     system: str
     user: str
@@ -37,7 +37,7 @@ class RenderedPrompt:
 
 @dataclass(frozen=True, slots=True)
 class _Prompt:
-    """The compiled file of one task; `content_hash` is over the file."""
+    """The compiled file of one task; `content_hash` is the hash of the file."""
 
     system: Template
     user: Template
@@ -46,10 +46,10 @@ class _Prompt:
 
 
 class PromptFiles:
-    """The prompts of a folder, compiled once; `inputs` maps each prompt's name to its variables.
+    """The prompts of a folder, compiled once; `inputs` maps the name of a prompt to its variables.
 
-    Raises `PromptError` at once for a file that is missing, cannot be read or compiled, lacks its
-    separator, or asks for a variable that its inputs do not have.
+    The constructor raises `PromptError` for a file that is missing, cannot be read or compiled,
+    lacks its separator, or uses a variable that its inputs do not have.
     """
 
     def __init__(self, inputs: Mapping[str, type[BaseModel]], *, folder: Path = FOLDER) -> None:
@@ -60,7 +60,7 @@ class PromptFiles:
         }
 
     def render(self, task_name: str, inputs: BaseModel) -> RenderedPrompt:
-        """Return the prompt of a task; raises `PromptError` where file and inputs differ."""
+        """Return the rendered prompt of a task; raises `PromptError` for inputs of another task."""
         prompt = self._prompts.get(task_name)
         if prompt is None or not isinstance(inputs, prompt.inputs):
             raise PromptError(
@@ -76,18 +76,18 @@ class PromptFiles:
         return RenderedPrompt(system, user, _hash(system, user))
 
     def content_hash(self, task_name: str) -> str:
-        """Return the hash of a prompt's file: which version of it is in use."""
+        """Return the hash of a prompt's file, which identifies its version."""
         return self._prompts[task_name].content_hash
 
 
 def data(content: object, name: str) -> str:
-    """Return `content` inside a marked block that it cannot close, nor open another.
+    """Return `content` in a data block that the content can neither close nor imitate.
 
-    A string stands as it is, but for hidden characters and every `<` that could begin a `data` tag;
-    anything else is written as JSON.
+    A string is unchanged, except for hidden characters and every `<` that could begin a `data` tag;
+    any other value is encoded as JSON.
     """
     if isinstance(content, Undefined):
-        # Strict: to look at it raises.
+        # A strict undefined value raises an error when it is converted.
         content = str(content)
     if not _BLOCK_NAME.fullmatch(name):
         raise PromptError(f"expected a block's name of letters and digits, found {name!r}")
@@ -97,7 +97,7 @@ def data(content: object, name: str) -> str:
 
 
 def _environment() -> ImmutableSandboxedEnvironment:
-    # What is made is text for a model, not a page: escaping for HTML would change what it says.
+    # The result is text for a model, not HTML: escaping would change its meaning.
     environment = ImmutableSandboxedEnvironment(
         undefined=StrictUndefined,
         autoescape=False,

@@ -1,4 +1,4 @@
-"""Settings of what is kept, how long, and how it is erased."""
+"""Settings of retention and erasure."""
 
 import re
 
@@ -10,7 +10,7 @@ WHOSE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}(?:/[A-Za-z0-9][A-Za-z0-9._-
 
 
 class Retention(BaseModel, frozen=True, extra="forbid"):
-    """How long one tenant, or one of its assistants, keeps things; None: as long as all."""
+    """The retention of one tenant or assistant; None: the general setting applies."""
 
     memory_ttl_days: float | None = Field(None, gt=0)
     result_ttl_hours: float | None = Field(None, gt=0)
@@ -18,32 +18,30 @@ class Retention(BaseModel, frozen=True, extra="forbid"):
 
 
 class RetentionSettings(BaseModel):
-    """What decides how long things are kept; a part of `Settings`."""
+    """Retention and erasure; a part of `Settings`."""
 
     memory_ttl_days: float = Field(
-        30.0, gt=0, description="conversations are forgotten so long after their last message"
+        30.0, gt=0, description="retention of conversations after their last message"
     )
-    result_ttl_hours: float = Field(
-        24.0, gt=0, description="replies and journals are kept for so long"
-    )
-    dead_letter_ttl_days: float = Field(
-        7.0, gt=0, description="messages that were given up are kept for so long"
-    )
+    result_ttl_hours: float = Field(24.0, gt=0, description="retention of replies and journals")
+    dead_letter_ttl_days: float = Field(7.0, gt=0, description="retention of dead letters")
     retention: dict[str, Retention] = Field(
         {},
-        description="other times by `tenant` or `tenant/assistant`: a JSON object of objects with "
-        "`memory_ttl_days`, `result_ttl_hours`, `dead_letter_ttl_days`; the same for all processes",
+        description="different retention by `tenant` or `tenant/assistant`: a JSON object of "
+        "objects with `memory_ttl_days`, `result_ttl_hours`, `dead_letter_ttl_days`; must be equal "
+        "in all processes",
     )
     erasure_rewrite_seconds: float = Field(
         60.0,
         ge=0,
-        description="how long after an erasure Redis is told to write its append-only file anew, "
-        "in which the words stand until then; at most so often. 0: never, somebody else does",
+        description="time after an erasure until Redis rewrites its append-only file, which "
+        "contains the erased text until then; also the minimum interval. 0: never, because the "
+        "operator does it",
     )
     expiry_rewrite_hours: float = Field(
         24.0,
         ge=0,
-        description="how often that is done for what expired, where nothing was erased; 0: never",
+        description="interval of such rewrites for expired data without an erasure; 0: never",
     )
 
     @field_validator("retention")
@@ -55,16 +53,16 @@ class RetentionSettings(BaseModel):
         return value
 
     def memory_seconds_of(self, tenant: str, assistant: str) -> int:
-        """Return how long a conversation is remembered."""
+        """Return the retention of a conversation in seconds."""
         days = self._of(tenant, assistant, "memory_ttl_days")
         return max(1, int(days * DAY_SECONDS))
 
     def result_seconds_of(self, tenant: str, assistant: str) -> float:
-        """Return how long replies and journals are kept."""
+        """Return the retention of replies and journals in seconds."""
         return self._of(tenant, assistant, "result_ttl_hours") * HOUR_SECONDS
 
     def dead_letter_seconds_of(self, tenant: str, assistant: str) -> float:
-        """Return how long dead letters are kept."""
+        """Return the retention of dead letters in seconds."""
         return self._of(tenant, assistant, "dead_letter_ttl_days") * DAY_SECONDS
 
     def _of(self, tenant: str, assistant: str, name: str) -> float:

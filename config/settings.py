@@ -1,4 +1,4 @@
-"""Settings of the processes, and all the others; `docs/settings.md` lists them."""
+"""Settings of the processes, and all the others combined; `docs/settings.md` lists them."""
 
 from typing import Literal
 
@@ -21,10 +21,10 @@ from config.visitor_settings import VisitorSettings
 from manager.flow import ASSISTANT, Flow
 
 INSTANCES = {"manager": 1, **{spec.role.value: spec.instances for spec in AGENTS}}
-"""How many instances of each role `refdesk up` runs; the agents declare theirs."""
+"""The instances of each role in one `refdesk up`; the agents declare theirs."""
 
 CONCURRENCY = {"manager": 64, **{spec.role.value: spec.slots for spec in AGENTS}}
-"""On how many envelopes one instance of each role works at once; the agents declare theirs."""
+"""The number of envelopes that one instance processes concurrently; the agents declare theirs."""
 
 ALWAYS = ("manager", *(stage.value for stage in Flow(ASSISTANT).main_path[1:]))
 """Roles that every answered question passes."""
@@ -48,22 +48,26 @@ class Settings(
     model_config = SettingsConfigDict(env_file_encoding="utf-8", extra="ignore", frozen=True)
 
     shards: int = Field(1, ge=1, le=1024, description="fixed at the first start")
-    shard_quota: int = Field(10_000, ge=1, description="open questions that a shard holds at most")
+    shard_quota: int = Field(
+        10_000, ge=1, description="maximum number of open questions of a shard"
+    )
     queue_share: float = Field(
         0.12,
         ge=0,
         le=10,
         description="how long questions may wait for free workers under overload, as a share of "
-        "the work on them; what is more is refused at the door. 0: no such bound",
+        "their processing time; further questions are refused. 0: no such limit",
     )
-    lease_seconds: float = Field(15.0, ge=1, description="after which a dead worker's work moves")
+    lease_seconds: float = Field(
+        15.0, ge=1, description="time after which another worker takes a dead worker's entries"
+    )
     instances: dict[str, int] = Field({}, description="instances per role (JSON), else defaults")
     concurrency: dict[str, int] = Field({}, description="concurrency per role (JSON)")
     health_port: int = Field(
         0,
         ge=0,
         le=65535,
-        description="of a worker, and of doors of chat services; 0: none",
+        description="port of /healthz, /readyz and /metrics of workers and chat channels; 0: none",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field("warning", description="logs")
 
@@ -78,7 +82,7 @@ class Settings(
         return value
 
     def of_assistants(self) -> list["Settings"]:
-        """Return the settings of every assistant that is served, this one's first."""
+        """Return the settings of every served assistant, beginning with the main one."""
         further = [
             self.model_copy(
                 update={
@@ -96,21 +100,21 @@ class Settings(
         return [named.pop(own, self), *named.values()]
 
     def instances_of(self, role: str) -> int:
-        """Return how many instances of a role one `refdesk up` runs."""
+        """Return the number of instances of a role in one `refdesk up`."""
         return self.instances.get(role, INSTANCES[role])
 
     def concurrency_of(self, role: str) -> int:
-        """Return on how many envelopes one instance of a role works at once."""
+        """Return the number of envelopes that one instance of a role processes concurrently."""
         return self.concurrency.get(role, CONCURRENCY[role])
 
     @property
     def smallest_role(self) -> int:
-        """On how many questions the role with the fewest slots in one `refdesk up` works."""
+        """The number of slots of the role that has the fewest in one `refdesk up`."""
         return min(self.instances_of(role) * self.concurrency_of(role) for role in ALWAYS)
 
 
 def load_settings(**changes: object) -> Settings:
-    """Return the settings; raises `SettingsError` with one line for each that is wrong."""
+    """Return the settings; raises `SettingsError` with one line for each invalid setting."""
     if "_env_file" not in changes:
         file = find_env_file()
         changes = {**changes, "_env_file": None if file is None else file.path}

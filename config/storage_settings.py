@@ -1,4 +1,4 @@
-"""Settings of Redis, Qdrant and the data folder: where something is kept."""
+"""Settings of storage: Redis, Qdrant and the data folder."""
 
 from pathlib import Path
 
@@ -8,11 +8,11 @@ REDIS_SCHEMES = ("redis://", "rediss://", "unix://", "redis+cluster://", "rediss
 
 
 class StorageSettings(BaseModel):
-    """Where something is kept; a part of `Settings`."""
+    """The servers and the data folder; a part of `Settings`."""
 
     redis_url: str | None = Field(None, description="unset: the embedded broker")
     qdrant_url: str | None = Field(None, description="unset: the embedded index")
-    qdrant_api_key: SecretStr | None = Field(None, description="of the Qdrant server")
+    qdrant_api_key: SecretStr | None = Field(None, description="key of the Qdrant server")
     refdesk_data: Path = Field(Path(".refdesk"), description="folder of broker, index and models")
 
     @field_validator("redis_url", "qdrant_url", mode="before")

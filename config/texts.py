@@ -1,4 +1,4 @@
-"""Reads the fixed texts, one file per language, and fills in their names."""
+"""Reads the fixed texts, one file per language, and formats them."""
 
 import string
 import tomllib
@@ -13,7 +13,7 @@ FALLBACK = "en"
 
 
 class FixedTexts:
-    """The fixed texts of every language; each language has each text, with the same names."""
+    """The fixed texts of all languages; each language has the same keys and placeholders."""
 
     def __init__(
         self, texts: Mapping[str, Mapping[str, str]], defaults: Mapping[str, str] | None = None
@@ -23,13 +23,13 @@ class FixedTexts:
 
     @property
     def languages(self) -> tuple[str, ...]:
-        """The languages there are texts in, ISO 639-1."""
+        """The languages that have texts, as ISO 639-1 codes."""
         return tuple(self._texts)
 
     def text(self, key: str, language: str, **values: str) -> str:
-        """Return the text of `key` in `language`, in English where there is none.
+        """Return the text of `key` in `language`, or in English if the language has no texts.
 
-        Raises `TextsError` when no such text exists or a name in it has no value.
+        Raises `TextsError` if the key does not exist or a placeholder has no value.
         """
         of_language = self._texts.get(language, self._texts[FALLBACK])
         if key not in of_language:
@@ -41,16 +41,16 @@ class FixedTexts:
 
 
 def load_texts(folder: Path = FOLDER, **defaults: str) -> FixedTexts:
-    """Return the texts of all files of `folder`; `defaults` are values for every text.
+    """Return the texts of all files of `folder`; `defaults` are placeholder values for every text.
 
-    Raises `TextsError` when a file cannot be read, or languages differ in keys or names.
+    Raises `TextsError` if a file cannot be read, or languages differ in keys or placeholders.
     """
     return FixedTexts(_read_folder(folder), defaults)
 
 
 @cache
 def _read_folder(folder: Path) -> Mapping[str, Mapping[str, str]]:
-    """Read a folder once a process: every agent that speaks asks for its texts."""
+    """Read a folder once per process, because several agents load the same texts."""
     texts = {path.stem: _read(path) for path in sorted(folder.glob("*.toml"))}
     if FALLBACK not in texts:
         raise TextsError(f"expected {FALLBACK}.toml in {folder}, found {sorted(texts)}")
@@ -60,7 +60,7 @@ def _read_folder(folder: Path) -> Mapping[str, Mapping[str, str]]:
 
 
 def names_in(text: str) -> set[str]:
-    """Return the names in braces of a text."""
+    """Return the placeholders of a text."""
     return {name for _, name, _, _ in string.Formatter().parse(text) if name is not None}
 
 

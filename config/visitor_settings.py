@@ -1,22 +1,22 @@
-"""Settings of what single people may use: visitors of websites, and people in chats."""
+"""Settings of limits per person: visitors of websites, and people in chats."""
 
 from pydantic import BaseModel, Field
 
 
 class VisitorSettings(BaseModel):
-    """What limits single people; a part of `Settings`."""
+    """The limits of one person; a part of `Settings`."""
 
     visitor_requests_per_minute: int = Field(
-        120, ge=1, description="of one visitor (an address) with one public key"
+        120, ge=1, description="requests of one visitor (an address) with one public key"
     )
     visitor_questions_per_minute: int = Field(
-        30, ge=1, description="of one visitor with one public key"
+        30, ge=1, description="questions of one visitor with one public key"
     )
     visitor_questions_per_day: int = Field(
         500,
         ge=1,
-        description="of one visitor with one public key that names no number of its own; an "
-        "office behind one address is one visitor",
+        description="questions of one visitor with one public key, unless the key has another "
+        "limit; all people behind one address are one visitor",
     )
     visitor_openings_per_minute: int = Field(
         30, ge=1, description="conversations that one visitor opens"
@@ -25,10 +25,10 @@ class VisitorSettings(BaseModel):
         500, ge=1, description="conversations that one visitor opens"
     )
     visitor_failures_per_minute: int = Field(
-        30, ge=1, description="requests of one visitor with a key or a token that is not good"
+        30, ge=1, description="requests of one visitor with an invalid key or token"
     )
     visitor_share: float = Field(
-        0.25, gt=0, le=1, description="of a public key's own limits that one visitor may use"
+        0.25, gt=0, le=1, description="maximum share of a public key's limits for one visitor"
     )
     chat_questions_per_minute: int = Field(
         10, ge=0, description="chats: of one person in all their chats; 0: no limit"
@@ -37,5 +37,5 @@ class VisitorSettings(BaseModel):
         200, ge=0, description="chats: of one person in all their chats; 0: no limit"
     )
     empty_conversation_minutes: float = Field(
-        15.0, gt=0, description="visitors' conversations in which nothing is asked end after"
+        15.0, gt=0, description="lifetime of a visitor's conversation without a question"
     )

@@ -1,1 +1,1 @@
-"""The value that travels: pure, no I/O, no Redis, no clock of its own."""
+"""The message that agents exchange: immutable values, without I/O, Redis or clock."""

@@ -1,4 +1,4 @@
-"""Describes what the payload carries of a conversation."""
+"""The parts of a conversation that the payload contains."""
 
 from enum import StrEnum
 from typing import Literal
@@ -7,9 +7,9 @@ from pydantic import BaseModel, Field
 
 
 class Turn(BaseModel, frozen=True, extra="forbid"):
-    """One thing said in a conversation.
+    """One message or one answer of a conversation.
 
-    `meant` is the question that a mere "2" or "And 7?" stood for.
+    `meant` is the complete question if the text is a short reply such as "2" or "And 7?".
     """
 
     speaker: Literal["user", "assistant"]
@@ -20,14 +20,14 @@ class Turn(BaseModel, frozen=True, extra="forbid"):
 
 
 class Preferences(BaseModel, frozen=True, extra="forbid"):
-    """What a user chose or showed: `explicit` languages win over detected ones."""
+    """The user's language; an `explicit` choice takes precedence over a detected language."""
 
     language: str | None = None
     explicit: bool = False
 
 
 class ClarificationReason(StrEnum):
-    """Why an agent asks or declines."""
+    """The reason for which an agent asks back or refuses."""
 
     AMBIGUOUS_QUERY = "ambiguous_query"
     INSUFFICIENT_CONTEXT = "insufficient_context"
@@ -39,11 +39,11 @@ class ClarificationReason(StrEnum):
 
 
 REFUSALS = frozenset({ClarificationReason.OUT_OF_SCOPE, ClarificationReason.INSUFFICIENT_CONTEXT})
-"""Reasons that end a question as `refused`, without a pause and without a round."""
+"""Reasons that end a question as `refused`, without a pause and without another round."""
 
 
 class SuggestedAction(BaseModel, frozen=True, extra="forbid"):
-    """A button a channel can show: `value` is the text sent when it is pressed."""
+    """A button that a channel can show; pressing it sends `value` as the next message."""
 
     label: str
     value: str
@@ -52,7 +52,7 @@ class SuggestedAction(BaseModel, frozen=True, extra="forbid"):
 
 
 class Pause(BaseModel, frozen=True, extra="forbid"):
-    """An open question of the desk to the user; the next message may answer it."""
+    """A clarification that waits for the user's reply; the next message may answer it."""
 
     pause_id: str
     original_question: str

@@ -1,4 +1,4 @@
-"""The envelope: everything that happens to a question is one of these, moving from role to role."""
+"""The envelope: the immutable value that agents exchange for one message, and its encoding."""
 
 from dataclasses import fields
 from functools import lru_cache
@@ -20,7 +20,7 @@ STRICT = ConfigDict(extra="forbid")
 
 
 def _construct_unvalidated(kind: type[Kind], values: dict[str, object]) -> Kind:
-    """Return an object of these, all its fields, without validation: every hop needs three."""
+    """Return an object with these field values, without validation: each hop creates three."""
     made = object.__new__(kind)
     object.__setattr__(made, "__dict__", values)
     return made
@@ -28,7 +28,7 @@ def _construct_unvalidated(kind: type[Kind], values: dict[str, object]) -> Kind:
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Hop:
-    """What the last role did; the manager judges this and nothing an earlier hop left."""
+    """The result of the last role. The manager decides by it, never by results of earlier hops."""
 
     role: str
     status: Literal["wrote", "gave_up", "failed"]
@@ -38,7 +38,7 @@ class Hop:
     @staticmethod
     @lru_cache(256)
     def that_wrote(role: str, wrote: tuple[str, ...]) -> "Hop":
-        """Return the hop of a role that did its work; values are trusted, not validated."""
+        """Return the hop of a role that wrote these attributes; the values are not validated."""
         return _construct_unvalidated(
             Hop, {"role": role, "status": "wrote", "wrote": wrote, "reason": ""}
         )
@@ -46,9 +46,9 @@ class Hop:
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Envelope:
-    """System attributes kept by the framework, and one payload for the agents.
+    """System attributes, which the framework maintains, and one payload for the agents.
 
-    Times are Unix seconds, durations seconds. Change is a copy: `changed(...)`.
+    Times are Unix seconds, durations are seconds. `replace` returns a changed copy.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -74,7 +74,7 @@ class Envelope:
 
     @property
     def question(self) -> Question:
-        """The full name of the message that this envelope carries."""
+        """The full identity of the message of this envelope."""
         return Question(
             tenant=self.tenant,
             assistant=self.assistant,
@@ -83,7 +83,7 @@ class Envelope:
         )
 
     def replace(self, **changes: object) -> "Envelope":
-        """Return a copy with these attributes changed; values are trusted, not validated."""
+        """Return a copy with these attributes changed; the values are not validated."""
         return _construct_unvalidated(Envelope, self.__dict__ | changes)
 
     def encode(self) -> bytes:
@@ -91,9 +91,9 @@ class Envelope:
         return to_json(self.__dict__)
 
     def delta_from(self, base: "Envelope") -> bytes | None:
-        """Return the frame without what it shares with `base`, an earlier one of its question.
+        """Return the changes since `base`, an earlier envelope of the same message, as a frame.
 
-        `completed` makes it whole again. None when `base` has attributes that are gone.
+        `apply_delta` restores the complete frame. Returns None if an attribute was removed.
         """
         new = self.payload.copy()
         for name, value in base.payload.items():
@@ -111,7 +111,7 @@ _FIXED = frozenset({
     "schema_version", "flow", "tenant", "assistant", "channel", "conversation_id", "message_id",
     "create_ts", "deadline_ts", "result_list", "trace_parent",
 })  # fmt: skip
-"""What is said once of a question, at its door."""
+"""Attributes that stay constant from the acceptance of a message to its end."""
 _MOVING = tuple(each.name for each in fields(Envelope) if each.name not in _FIXED)
 _ENVELOPE = TypeAdapter(Envelope)
 
@@ -119,8 +119,8 @@ _ENVELOPE = TypeAdapter(Envelope)
 def decode(frame: bytes) -> Envelope:
     """Return the envelope in `frame`.
 
-    Raises `NewerVersionError` for a schema version above ours, `DecodeError` for anything else that
-    is no envelope; both keep the bytes.
+    Raises `NewerVersionError` for a higher schema version and `DecodeError` for any other invalid
+    frame; both errors contain the bytes.
     """
     try:
         return _ENVELOPE.validate_json(frame)
@@ -142,9 +142,9 @@ def decode(frame: bytes) -> Envelope:
 
 
 def apply_delta(base: bytes, part: bytes) -> bytes:
-    """Return the frame of which `part` tells what it changes in the frame `base`.
+    """Return the complete frame: the frame `base` with the changes of the delta `part`.
 
-    Raises `ValueError` for what is no such thing.
+    Raises `ValueError` if one of them is not a JSON object with an object as payload.
     """
     whole, changed = from_json(base), from_json(part)
     if not (isinstance(whole, dict) and isinstance(changed, dict)):

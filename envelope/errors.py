@@ -1,18 +1,18 @@
 """Errors of the envelope.
 
 EnvelopeError
-├── DecodeError          the bytes are no envelope (they are kept in `frame`)
-│   └── NewerVersionError  a newer Refdesk wrote it; update this one first
-└── ContractError        an agent's Reads or Writes do not fit the payload catalogue
+├── DecodeError            the bytes are not an envelope (`frame` contains them)
+│   └── NewerVersionError  a newer version of Refdesk wrote the envelope; update this one first
+└── ContractError          an agent's Reads or Writes do not match the payload catalogue
 """
 
 
 class EnvelopeError(Exception):
-    """Something about an envelope is wrong."""
+    """The root of all errors of this package."""
 
 
 class DecodeError(EnvelopeError):
-    """The bytes are no envelope; `frame` keeps them."""
+    """The bytes are not an envelope; `frame` contains them."""
 
     def __init__(self, reason: str, frame: bytes) -> None:
         super().__init__(reason)
@@ -20,8 +20,8 @@ class DecodeError(EnvelopeError):
 
 
 class NewerVersionError(DecodeError):
-    """A newer Refdesk wrote this envelope."""
+    """A newer version of Refdesk wrote this envelope."""
 
 
 class ContractError(EnvelopeError):
-    """What an agent reads or writes does not fit the payload catalogue."""
+    """The attributes of an agent's `Reads` or `Writes` do not match the payload catalogue."""

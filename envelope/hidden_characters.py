@@ -1,9 +1,9 @@
-"""Characters that make a text read differently from what it says, or say what nobody sees.
+"""Removes characters that change the displayed order of a text, or that hide text from a reader.
 
-- Bidirectional embeddings and overrides (U+202A to U+202E) reorder what is displayed: "Trojan
-  Source", CVE-2021-42574. Isolates and marks stay, since right-to-left texts need them.
+- Bidirectional embeddings and overrides (U+202A to U+202E) reorder the displayed text: "Trojan
+  Source", CVE-2021-42574. Isolates and marks remain, because right-to-left texts need them.
 - Tag characters (U+E0000 to U+E007F) repeat ASCII invisibly, and models read them.
-- Supplementary variation selectors (U+E0100 to U+E01EF) carry arbitrary bytes behind one letter.
+- Supplementary variation selectors (U+E0100 to U+E01EF) can hide arbitrary bytes after one letter.
 - Deprecated format controls (U+206A to U+206F), invisible operators (U+2061 to U+2064) and
   interlinear annotations (U+FFF9 to U+FFFB) have no place in plain text.
 """

@@ -1,4 +1,4 @@
-"""Describes as data what is read of a conversation when a question of it starts."""
+"""Memory reads as data: which keys the broker reads when it starts a message."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class MemoryRead:
-    """A part of a list (places as Redis counts them), how long it is, and whole hashes."""
+    """A range of a list (indexes as in `LRANGE`), its length, and complete hashes."""
 
     list: str
     first: int
@@ -16,4 +16,4 @@ class MemoryRead:
 
 
 MemoryFound = Sequence[Any]
-"""What was found: the part of the list, its length, then each hash as names and values in turn."""
+"""The result: the range of the list, its length, then each hash as alternating names and values."""

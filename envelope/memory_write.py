@@ -1,4 +1,4 @@
-"""Describes memory writes as data: decided by the manager, applied when a question ends."""
+"""Memory writes as data: the manager decides them, the broker applies them when a message ends."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -6,7 +6,7 @@ from typing import Literal
 
 @dataclass(slots=True, kw_only=True)
 class Append:
-    """Append to a list and keep its newest `keep` entries; 1 or more, as all of these numbers."""
+    """Append to a list and trim it to its newest `keep` entries; all numbers are at least 1."""
 
     key: str
     values: tuple[str, ...]

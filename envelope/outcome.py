@@ -1,4 +1,4 @@
-"""Says how a hop ended, and how a question ended."""
+"""The outcome of a hop, and the outcome of a message."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -11,14 +11,14 @@ W = TypeVar("W", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class Wrote(Generic[W]):
-    """The agent did its work; these are its writes."""
+    """The agent succeeded and wrote these attributes."""
 
     writes: W
 
 
 @dataclass(frozen=True, slots=True)
 class RetryAfter:
-    """The agent could not work yet: deliver the same envelope again after `seconds`."""
+    """The agent cannot succeed yet; the broker delivers the same envelope again after `seconds`."""
 
     seconds: float
     reason: str
@@ -26,7 +26,7 @@ class RetryAfter:
 
 @dataclass(frozen=True, slots=True)
 class GaveUp:
-    """The agent cannot do this work, and trying again would not help."""
+    """The agent cannot succeed, and a retry would not help."""
 
     reason: str
 
@@ -35,7 +35,7 @@ HopOutcome = Wrote[W] | RetryAfter | GaveUp
 
 
 class Outcome(StrEnum):
-    """What a person sees of a question; every accepted question ends in exactly one."""
+    """The end of a message for the person; every accepted message has exactly one outcome."""
 
     ANSWERED = "answered"
     CLARIFICATION = "clarification"

@@ -1,4 +1,4 @@
-"""Names one question, and the shard its conversation lives in."""
+"""The identity of a message, its form in Redis keys, and the shard of its conversation."""
 
 import hashlib
 import re
@@ -9,20 +9,20 @@ from pydantic import BaseModel, Field
 _UNRESERVED = re.compile(r"[A-Za-z0-9_.~-]*")
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 HTTP = "http"
-"""The channel whose conversation ids stand alone; clients choose them, always without a slash."""
+"""The channel whose conversation ids have no prefix; clients choose them, without a slash."""
 CHANNEL_MARK = "/"
-"""Ends the channel in the conversation ids of every other channel; no channel's name has one."""
+"""Separates the channel from the rest of a conversation id; no channel name contains it."""
 
 
 class Question(BaseModel, frozen=True, extra="forbid"):
-    """The full name of one message: unique over all tenants and assistants."""
+    """The full identity of one message, unique over all tenants and assistants."""
 
     tenant: str = Field(pattern=NAME)
     assistant: str = Field(pattern=NAME)
     conversation_id: str = Field(min_length=1, max_length=128)
     message_id: str = Field(min_length=1, max_length=128)
 
-    # Names are looked up in caches at every hop: these two cost a fifth of what pydantic makes.
+    # Every hop uses questions as cache keys; these two methods take a fifth of pydantic's time.
     def __hash__(self) -> int:
         return hash((self.conversation_id, self.message_id))
 
@@ -31,15 +31,15 @@ class Question(BaseModel, frozen=True, extra="forbid"):
 
     @property
     def conversation(self) -> tuple[str, str, str]:
-        """Tenant, assistant and conversation: what order and memory are kept for."""
+        """Tenant, assistant and conversation: the scope of message order and memory."""
         return (self.tenant, self.assistant, self.conversation_id)
 
 
 def qualify_conversation(channel: str, conversation_id: str) -> str:
-    """Return the conversation id under which a channel's own id is stored: `slack/T1:C1:17.1`.
+    """Return the stored conversation id for an id of a channel, such as `slack/T1:C1:17.1`.
 
-    A qualified id of this channel stays as it is. So do ids of `http`, which no other channel can
-    spell; raises ValueError for one of `http` with a slash: it would be another channel's.
+    An id that already has the channel's prefix is returned unchanged, and so is an id of `http`.
+    Raises ValueError for an id of `http` with a slash, because it would name another channel's.
     """
     if channel == HTTP:
         if CHANNEL_MARK in conversation_id:
@@ -49,14 +49,14 @@ def qualify_conversation(channel: str, conversation_id: str) -> str:
     return conversation_id if conversation_id.startswith(prefix) else prefix + conversation_id
 
 
-def names_conversation(told: str, conversation_id: str) -> bool:
-    """Whether `told` names a stored conversation id: in full, or as its channel calls it."""
+def names_conversation(given_id: str, conversation_id: str) -> bool:
+    """Whether `given_id` names a stored conversation id, with or without the channel's prefix."""
     _, mark, own = conversation_id.partition(CHANNEL_MARK)
-    return told == conversation_id or (bool(mark) and told == own)
+    return given_id == conversation_id or (bool(mark) and given_id == own)
 
 
 def shard_of(conversation: tuple[str, str, str], shards: int) -> int:
-    """Return the shard, 0 to `shards - 1`, that every key of the conversation lives in."""
+    """Return the shard, 0 to `shards - 1`, of all keys of the conversation."""
     digest = hashlib.blake2b("\x1f".join(conversation).encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") % shards
 
@@ -67,6 +67,6 @@ def shard_tag(shard: int) -> str:
 
 
 def in_key(part: str) -> str:
-    """Return a part of a name as it stands in a key: percent-encoded (RFC 3986), also slashes."""
-    # Most names are nothing but unreserved characters, which can be told without encoding them.
+    """Return a part of a key, percent-encoded (RFC 3986) including slashes."""
+    # Most parts have only unreserved characters; the check is faster than the encoding.
     return part if _UNRESERVED.fullmatch(part) else quote(part, safe="")

@@ -1,10 +1,10 @@
-"""Names the roles that envelopes are sent to."""
+"""The roles that envelopes are addressed to."""
 
 from enum import StrEnum
 
 
 class Role(StrEnum):
-    """A kind of worker; each role has one stream per shard and one consumer group."""
+    """The task of an agent or the manager; each role has one stream per shard, with one group."""
 
     MANAGER = "manager"
     LANG = "lang"

@@ -1,10 +1,10 @@
-"""Describes what the payload carries of the documents that were found."""
+"""The parts of found documents that the payload contains."""
 
 from pydantic import BaseModel, Field
 
 
 class SearchResult(BaseModel, frozen=True, extra="forbid"):
-    """One chunk that a search found, best first; its text stands in `search_context`."""
+    """One chunk that a search found; `search_context` contains its text."""
 
     chunk_id: str
     document_id: str
@@ -25,7 +25,7 @@ class SearchResult(BaseModel, frozen=True, extra="forbid"):
 
 
 class SearchStats(BaseModel, frozen=True, extra="forbid"):
-    """What a search did."""
+    """The statistics of a search."""
 
     total_results: int = Field(ge=0)
     used_results: int = Field(ge=0)
@@ -37,7 +37,7 @@ class SearchStats(BaseModel, frozen=True, extra="forbid"):
 
 
 class SourceReference(BaseModel, frozen=True, extra="forbid"):
-    """A place an answer may cite, under a number that starts at 1."""
+    """A source that an answer may cite by its number, which starts at 1."""
 
     number: int = Field(ge=1)
     chunk_id: str
@@ -52,7 +52,7 @@ class SourceReference(BaseModel, frozen=True, extra="forbid"):
 
 
 class SourceUsed(BaseModel, frozen=True, extra="forbid"):
-    """A source the answer really cites; `number` is the one in the answer's text."""
+    """A source that the answer cites; `number` is the number in the answer's text."""
 
     number: int = Field(ge=1)
     chunk_id: str
@@ -69,7 +69,7 @@ class SourceUsed(BaseModel, frozen=True, extra="forbid"):
 
 
 class ClaimCheck(BaseModel, frozen=True, extra="forbid"):
-    """What the judge found about one claim of an answer."""
+    """The judge's finding about one claim of an answer."""
 
     claim: str
     citations: tuple[int, ...]
@@ -79,7 +79,7 @@ class ClaimCheck(BaseModel, frozen=True, extra="forbid"):
 
 
 class ValidationResult(BaseModel, frozen=True, extra="forbid"):
-    """What the judge found about a whole answer."""
+    """The judge's findings about a complete answer."""
 
     claims: tuple[ClaimCheck, ...]
     citations_valid: bool

@@ -38,7 +38,7 @@ _DELIMITER_ROW = re.compile(r"[\s|:+=-]+\Z")
 
 @dataclass(slots=True)
 class _PageSection:
-    """What stands below one heading, or on one page of a PDF."""
+    """The content below one heading, or of one page of a PDF."""
 
     heading_path: tuple[str, ...]
     anchor: str | None
@@ -49,7 +49,7 @@ class _PageSection:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """The smallest thing a chunk is made of; `joint` stands before it inside a chunk."""
+    """The smallest part of a chunk; `joint` precedes it inside a chunk."""
 
     text: str
     words: int
@@ -59,7 +59,7 @@ class _Piece:
 
 @dataclass(frozen=True, slots=True)
 class ChunkText:
-    """The text of a chunk and where it stands; a chunk is named when its document is."""
+    """The text of a chunk and its position; the id follows from the document's id."""
 
     text: str
     heading_path: tuple[str, ...] = ()
@@ -96,7 +96,7 @@ def passages(page: Page) -> Iterator[ChunkText]:
 
 
 def text_to_embed(document: Document, chunk: Chunk) -> str:
-    """Return what is embedded for a chunk: where it stands, then its text."""
+    """Return the text that is embedded for a chunk: its heading path, then its text."""
     crumbs = document.crumbs or (document.title,)
     place = [crumb for crumb in (*crumbs, *chunk.heading_path) if crumb]
     once = [part for index, part in enumerate(place) if index == 0 or part != place[index - 1]]
@@ -187,9 +187,9 @@ def _pack(pieces: Iterable[_Piece]) -> Iterator[str]:
 
 
 def _tail(chunk: Sequence[_Piece], room: int) -> list[_Piece]:
-    """Return the last sentences that are worth about an overlap and leave room for what comes.
+    """Return the last sentences, about the size of an overlap, that leave room for the next part.
 
-    Before something larger than a chunk the last sentence stays: it often says what follows.
+    Before a part that is larger than a chunk the last sentence remains: it often introduces it.
     """
     kept: list[_Piece] = []
     words = 0

@@ -1,12 +1,12 @@
-"""Turns texts into vectors on this machine.
+"""Embeds texts on this machine.
 
-The default model ships with the project and is read from its own folder: nothing is downloaded,
-ever. It runs on `onnxruntime` and `tokenizers` directly: `fastembed`, built on the same two, gives
-the same vectors, but takes four times as long to import. Other models, named
-`MODEL@fastembed`, are run by `fastembed`, which keeps its own folder of downloaded models.
+The default model ships with the project; it is never downloaded. It runs on `onnxruntime` and
+`tokenizers` directly: `fastembed` uses both too and returns the same vectors, but takes four times
+as long to import. `fastembed` runs the other models, named `MODEL@fastembed`, and downloads them
+into a folder.
 
-The shipped model takes one text at a time, `THREADS` of them side by side. Nothing is padded, and
-a vector does not depend on its neighbours: in a batch of an int8 model, it would.
+The shipped model embeds one text per call, in `THREADS` threads. There is no padding, so a vector
+does not depend on other texts; in a batch of an int8 model it would.
 """
 
 import asyncio

@@ -9,7 +9,7 @@ KnowledgeError                  the root
 
 
 class KnowledgeError(Exception):
-    """The root of what can go wrong here."""
+    """The root of all errors of this package."""
 
 
 class IndexUnavailable(KnowledgeError):  # noqa: N818 - says what is so

@@ -1,8 +1,9 @@
-"""Brings documents into the index: reads, describes, cuts, embeds and writes them.
+"""Brings documents into the index: reads, describes, splits, embeds and writes them.
 
-Only what changed is read again: a document's content hash covers its bytes, where it stands, and
-the versions of everything that shapes it. Each document is written whole or not at all. What is
-gone from an ingested path is removed; what is there but cannot be read keeps its last version.
+Only changed documents are read again: the content hash of a document covers its bytes, its location
+and the versions of all steps that process it. Each document is written completely or not at all.
+Documents that disappeared from an ingested path are removed from the index; documents that cannot
+be read keep their last version.
 """
 
 import asyncio
@@ -30,13 +31,13 @@ from knowledge.rule_descriptions import Description
 READING_VERSION = "3"
 CHUNKS_PER_BATCH = 256
 MOST_FAILURES = 100
-"""Lines of one file that are named when they cannot be read; more are counted."""
+"""The most unreadable lines of one file that are reported; further ones are only counted."""
 
 _SAMPLE_CHARACTERS = 2000
 
 
 class WritableIndex(Protocol):
-    """What ingestion needs of an index; `knowledge.index.port` says what each method does."""
+    """The part of an index that ingestion uses; `knowledge.index.port` documents the methods."""
 
     async def hashes(self, root: str) -> dict[str, str]: ...
 
@@ -50,7 +51,7 @@ class WritableIndex(Protocol):
 
 
 class NamedEmbedder(Protocol):
-    """Turns texts into vectors; `name` names the model."""
+    """Embeds texts; `name` is the name of the model."""
 
     name: str
 
@@ -58,10 +59,10 @@ class NamedEmbedder(Protocol):
 
 
 class Describer(Protocol):
-    """Says what a page is about; `by_rules` is what the rules say about it.
+    """Describes a page; `by_rules` is the description by rules.
 
-    `name` names how, with its version: another name describes everything anew. A describer that
-    asks a model answers for its failures itself, by the rules of `knowledge.rule_descriptions`.
+    `name` is the name and version of the method; a new name causes new descriptions of all pages. A
+    describer that uses a model handles its failures by the rules of `knowledge.rule_descriptions`.
     """
 
     name: str
@@ -70,7 +71,7 @@ class Describer(Protocol):
 
 
 class DocumentReader(Protocol):
-    """Reads documents within limits; `knowledge.isolation.reader_process` says how."""
+    """Reads documents within limits, see `knowledge.isolation.reader_process`."""
 
     limits: ReadingLimits
 
@@ -92,10 +93,10 @@ async def ingest(
     language_of: Callable[[str], str],
     default_language: str = "en",
 ) -> IngestionResult:
-    """Bring files and folders into the index, and take out what is gone from them.
+    """Bring files and folders into the index, and remove documents that have disappeared.
 
-    `language_of` tells the ISO 639-1 code of a text, for pages that do not state theirs. Raises
-    what the index and the embedder raise; documents written until then stay.
+    `language_of` returns the ISO 639-1 code of a text, for pages that do not state their language.
+    Raises the errors of the index and the embedder; documents written before an error remain.
     """
     started = time.monotonic()
     ledger = Ledger(report, await index.versions())
@@ -110,7 +111,7 @@ async def ingest(
 
 
 class _Ingestion:
-    """Goes through paths one after the other."""
+    """Ingests paths one after the other."""
 
     def __init__(
         self,
@@ -269,7 +270,7 @@ class _Ingestion:
 
 
 class _Allowance:
-    """Counts the documents of one file and the seconds that they take to be read."""
+    """Counts the documents of one file and the seconds spent on reading them."""
 
     def __init__(self, limits: ReadingLimits, size: int) -> None:
         self.documents = 0
@@ -278,20 +279,20 @@ class _Allowance:
 
     @property
     def next_seconds(self) -> float:
-        """What the next document may take."""
+        """The seconds that reading the next document may take."""
         return min(self._each, self._left)
 
     @property
     def is_spent(self) -> bool:
-        """Whether there is no time left for another document."""
+        """Whether no time is left for another document."""
         return self._left <= 0
 
     def spend(self, seconds: float) -> None:
-        """Note that a document took some time."""
+        """Add the time that a document took."""
         self._left -= seconds
 
     def error(self) -> TooSlowError:
-        """Return what is told of the documents that there was no time for."""
+        """Return the error for the documents that were not read for lack of time."""
         return TooSlowError(f"took longer than {self._all:.3g} s to read; its rest was left out")
 
 
@@ -302,7 +303,7 @@ def _reason(error: Exception) -> str:
 
 
 def _find_stated_language(page: Page) -> str | None:
-    """Return the code a page states: `pt-BR` is `pt`; None when it states none."""
+    """Return the language code that a page states (`pt` for `pt-BR`), or None."""
     stated = (page.language or "").replace("_", "-").partition("-")[0].strip().lower()
     return stated if len(stated) in (2, 3) and stated.isascii() and stated.isalpha() else None
 

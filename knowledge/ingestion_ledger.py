@@ -1,4 +1,4 @@
-"""Keeps count of an ingestion: which documents were met, which are new, which are gone."""
+"""Counts the documents of an ingestion: found, new, changed, removed."""
 
 from collections.abc import Mapping
 
@@ -7,7 +7,7 @@ from knowledge.ingestion_report import IngestionResult, Report
 
 
 class Ledger:
-    """The books of one ingestion; `open` and `close` bracket each ingested path."""
+    """The counts of one ingestion; `open` and `close` enclose each ingested path."""
 
     def __init__(self, report: Report, present: Mapping[str, str]) -> None:
         self._report = report
@@ -24,7 +24,7 @@ class Ledger:
         self._root = ""
 
     def open(self, root: str, known: Mapping[str, str], files: int) -> None:
-        """Begin with a path; `known` are the content hashes of its documents, by id."""
+        """Begin a path; `known` has the content hashes of its indexed documents, by id."""
         self._root = root
         self._known = {content_hash: identity for identity, content_hash in known.items()}
         self._own = frozenset(known)
@@ -34,7 +34,7 @@ class Ledger:
         self._report.start(root, files)
 
     def is_unchanged(self, content_hash: str, source: str) -> bool:
-        """Note a document that is in the index as it is; return whether it is."""
+        """Count a document as unchanged if the index has it; return whether it has."""
         identity = self._known.get(content_hash)
         if identity is None:
             return False
@@ -43,7 +43,7 @@ class Ledger:
         return True
 
     def claim(self, identity: str, source: str) -> bool:
-        """Note a document that is going to be written; return False when its id was met before."""
+        """Register a document before it is written; return False if its id was found before."""
         if not self._is_first(identity, source):
             return False
         if identity in self._present and identity not in self._own:
@@ -51,7 +51,7 @@ class Ledger:
         return True
 
     def wrote(self, identity: str, chunks: int) -> None:
-        """Note that a document stands in the index."""
+        """Count a document that was written into the index."""
         if identity in self._present:
             self._changed += 1
         else:
@@ -62,32 +62,32 @@ class Ledger:
         self._chunks_here += chunks
 
     def advance(self) -> None:
-        """Note that one more file was read."""
+        """Count a file that was read."""
         self._files += 1
         self._report.advance(self._files, self._documents, self._chunks_here)
 
     def fail(self, source: str, reason: str) -> None:
-        """Note that something could not be read."""
+        """Record a source that could not be read."""
         source, reason = _one_line(source), _one_line(reason)
         self._failed.append((source, reason))
         self._report.record_failure(source, reason)
 
     def warn(self, source: str, reason: str) -> None:
-        """Note that something was odd and was read anyway."""
+        """Record a problem of a source that was read nevertheless."""
         source, reason = _one_line(source), _one_line(reason)
         self._warned.append((source, reason))
         self._report.record_warning(source, reason)
 
     def keep(self, name: str) -> None:
-        """Do not remove the versions of a page that is there but cannot be read."""
+        """Keep the indexed versions of a page that exists but cannot be read."""
         self._kept_names.add(name)
 
     def keep_all(self) -> None:
-        """Remove nothing from this path: part of it could not be seen."""
+        """Keep all documents of this path, because a part of it could not be listed."""
         self._keeps_all = True
 
     def gone(self) -> list[str]:
-        """Return the documents of this path that were not met."""
+        """Return the indexed documents of this path that were not found."""
         missing = sorted(self._own.difference(self._owners))
         missing = [identity for identity in missing if not self._is_kept(identity)]
         if missing and self._keeps_all:
@@ -96,12 +96,12 @@ class Ledger:
         return missing
 
     def close(self, removed: list[str]) -> None:
-        """End with a path; `removed` were taken out of the index."""
+        """End a path; `removed` are the documents that were removed from the index."""
         self._removed += len(removed)
         self._present.difference_update(removed)
 
     def result(self, seconds: float) -> IngestionResult:
-        """Return what came of all of it."""
+        """Return the result of the ingestion."""
         return IngestionResult(
             added=self._added,
             changed=self._changed,
@@ -125,5 +125,5 @@ class Ledger:
 
 
 def _one_line(text: str) -> str:
-    """Return what is told of a document on one line: it may repeat what somebody wrote there."""
+    """Return a text on one line without control characters, because it may quote a document."""
     return " ".join(clean_text(text).split())

@@ -1,4 +1,4 @@
-"""Tells how an ingestion goes, and what came of it."""
+"""Reports the progress and the result of an ingestion."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,9 +7,9 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class IngestionResult:
-    """What an ingestion did; `failed` and `warned` name sources with the reason.
+    """The result of an ingestion; `failed` and `warned` have sources with the reason.
 
-    `added`, `changed`, `unchanged` and `removed` count documents; `chunks` are those written.
+    `added`, `changed`, `unchanged` and `removed` count documents; `chunks` counts written chunks.
     """
 
     added: int = 0
@@ -23,45 +23,45 @@ class IngestionResult:
 
 
 class Report(Protocol):
-    """Somebody who is told; called from the event loop, so it must not take long."""
+    """Receives progress; its methods run in the event loop and must return quickly."""
 
     def start(self, root: str, files: int) -> None:
-        """Say that the files of a folder are going to be read."""
+        """Report the start of a folder with its number of files."""
         ...
 
     def advance(self, files: int, documents: int, chunks: int) -> None:
-        """Say how many files were read, documents and chunks written, of this folder so far."""
+        """Report the files read, and the documents and chunks written, in this folder so far."""
         ...
 
     def record_failure(self, source: str, reason: str) -> None:
-        """Say that something could not be read and was skipped."""
+        """Report a source that could not be read and was skipped."""
         ...
 
     def record_warning(self, source: str, reason: str) -> None:
-        """Say that something was read although it was odd."""
+        """Report a problem of a source that was read nevertheless."""
         ...
 
     def finish(self, result: IngestionResult) -> None:
-        """Say what came of all of it."""
+        """Report the result."""
         ...
 
 
 class PlainReport:
-    """Writes plain lines: for logs, pipes and terminals that show no bar."""
+    """Writes plain lines, for logs, pipes and terminals without a progress bar."""
 
     def __init__(self, write: Callable[[str], None], *, files_per_line: int = 100) -> None:
         self._write = write
         self._files_per_line = files_per_line
         self._total = 0
-        self._told = 0
+        self._reported_files = 0
 
     def start(self, root: str, files: int) -> None:
-        self._total, self._told = files, 0
+        self._total, self._reported_files = files, 0
         self._write(f"reading {_format_count(files, 'file')} from {root}")
 
     def advance(self, files: int, documents: int, chunks: int) -> None:
-        if files - self._told >= self._files_per_line:
-            self._told = files
+        if files - self._reported_files >= self._files_per_line:
+            self._reported_files = files
             self._write(
                 f"{files} of {self._total} files read, {_format_count(chunks, 'chunk')} written"
             )

@@ -1,4 +1,4 @@
-"""The search port: what a search is asked, and what it finds."""
+"""The search port: the query of a search and its result."""
 
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
@@ -8,11 +8,11 @@ Quality = Literal["excellent", "good", "poor"]
 
 @dataclass(frozen=True, slots=True)
 class SearchRequest:
-    """A question with what its conversation adds to it.
+    """A question with the relevant parts of its conversation.
 
-    `question` is the canonical question; `text` is what the user typed, in `language`; `related`
-    are earlier user turns it leans on, newest first; `exclude` names chunks that an earlier
-    attempt has already tried in vain; `turns` counts the user's turns before this one.
+    `question` is the canonical question; `text` is the user's text, in `language`; `related` are
+    the earlier user turns that it refers to, newest first; `exclude` has the ids of chunks that an
+    earlier attempt used without success; `turns` counts the user's earlier turns.
     """
 
     question: str
@@ -29,7 +29,7 @@ class SearchRequest:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A chunk that was found, with its place and the levels that found it."""
+    """A found chunk with its location and the levels that found it."""
 
     chunk_id: str
     document_id: str
@@ -48,7 +48,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class CandidatePlace:
-    """A part of the documents that competes to be what was meant."""
+    """A part of the documents that may be the subject of an ambiguous question."""
 
     label: str
     crumbs: tuple[str, ...]
@@ -59,11 +59,11 @@ class CandidatePlace:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What a search found, best first.
+    """The result of a search, best hits first.
 
     `answerability`, `coverage` and `ambiguity` are calibrated probabilities, 0 to 1: that the
-    documents hold an answer, that the question is about what they cover at all, and that it
-    leaves open what is meant. `fallbacks` names levels that failed and were done without.
+    documents contain an answer, that they cover the topic of the question, and that the question is
+    ambiguous. `fallbacks` names levels that failed; the search ran without them.
     """
 
     hits: tuple[Hit, ...]

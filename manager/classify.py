@@ -1,4 +1,4 @@
-"""Judges one hop by what it wrote."""
+"""Derives the event of a hop from the attributes that the agent wrote."""
 
 from collections.abc import Callable, Mapping
 
@@ -10,7 +10,7 @@ from manager.flow import Stage, StageEvent
 
 Writes = Mapping[str, JsonValue]
 
-# Every hop asks for these: a member by its name costs Python 3.11 four times what a variable does.
+# Every hop uses these: in Python 3.11 an enum member costs four times as much as a variable.
 _START, _QUALITY = Stage.START, Stage.QUALITY
 _DONE, _FAILED = StageEvent.DONE, StageEvent.FAILED
 
@@ -18,10 +18,10 @@ _DONE, _FAILED = StageEvent.DONE, StageEvent.FAILED
 def classify_result(
     stage: Stage, hop: Hop | None, payload: Writes, *, quality_threshold: float
 ) -> StageEvent:
-    """Return how this hop ended: failed, exit, needs clarification, then the stage's own.
+    """Return the event of this hop: failed, exit, needs clarification, or one of the stage.
 
-    Reads only the attributes that the hop itself wrote; an attribute that an earlier hop left
-    in the payload is never looked at. `start` has no hop and reads what came in at the door.
+    Reads only the attributes that this hop wrote and ignores attributes of earlier hops. The stage
+    `start` has no hop; it reads the payload as the gateway accepted it.
     """
     if stage is _START:
         return StageEvent.COMMAND if payload.get("command") is not None else StageEvent.QUESTION

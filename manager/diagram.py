@@ -1,4 +1,4 @@
-"""Draws the flow table: `docs/flow.md` is this drawing, checked for staleness by a test."""
+"""Renders the flow table as the page `docs/flow.md`; a test checks that the page is current."""
 
 from envelope.role import Role
 from manager.flow import Final, Flow, Row
@@ -7,9 +7,9 @@ HEADER = """# The flow of the assistant
 
 Generated from `manager/flow.py` by `python -m deploy.generate.pages`; do not edit.
 
-After a stage, with this outcome of the hop, the envelope goes there. A counted row leads to *at
-its limit* once it was taken as often as the settings allow; an answer that scored well enough to
-be sent is then preferred.
+Each row names a stage, the event of its hop, and the next role. A row with a counter leads to the
+target *at its limit* after the manager has taken it as often as the settings allow; if the message
+has a scored answer by then, Refdesk sends that answer instead.
 """
 
 
@@ -28,10 +28,7 @@ def _diagram(flow: Flow) -> list[str]:
 
 
 def _table(flow: Flow) -> list[str]:
-    head = [
-        "| after | outcome of this hop | in the journal | go to | counts | at its limit "
-        "| noted reason |"
-    ]
+    head = ["| stage | event of the hop | journal | next role | counter | at its limit | reason |"]
     return [*head, "|---|---|---|---|---|---|---|", *(_line(row) for row in flow.rows)]
 
 

@@ -1,6 +1,6 @@
-"""The flow of the assistant, as one table: after this stage, with this outcome, go there.
+"""The flow of the assistant as one table: stage, event of the hop, next role.
 
-The first row of each stage is the one by which an answered question goes on.
+The first row of each stage is the one of an answered question.
 """
 
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from envelope.role import Role
 
 
 class Stage(StrEnum):
-    """The step that a question has reached, named after the role that works on it."""
+    """The position of a message in the flow, named after the role that processes it."""
 
     START = "start"
     LANG = "lang"
@@ -28,7 +28,7 @@ class Stage(StrEnum):
 
 
 class StageEvent(StrEnum):
-    """How one hop ended, judged by what this hop wrote and by nothing else.
+    """The event of a hop, derived only from the attributes that this hop wrote.
 
     The value is the slug that the journal holds; `description` is the sentence for people.
     """
@@ -71,7 +71,7 @@ _DESCRIPTIONS = {
 
 
 class Counter(StrEnum):
-    """What is counted, so that every cycle ends."""
+    """A counter of rows; its limit ends every cycle of the flow."""
 
     RESEARCH = "research"
     REGENERATE = "regenerate"
@@ -80,7 +80,7 @@ class Counter(StrEnum):
 
 
 class Ending(StrEnum):
-    """How a question is ended, and with which text."""
+    """The kind of final reply."""
 
     ANSWER = "the answer"
     BEST = "the best scored answer, else an apology"
@@ -91,18 +91,18 @@ class Ending(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Final:
-    """The end of a question."""
+    """The end of a message."""
 
     ending: Ending
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the table.
+    """One row of the table.
 
-    `counts` is raised when the row is taken; once it stands at its limit the row leads to
-    `at_limit` instead. `reason` is what the manager notes for the clarification agent when the
-    hop itself gave none.
+    The manager increments `counts` when it takes the row; at the limit of the counter the row leads
+    to `at_limit` instead of `go_to`. `reason` is passed to the clarification agent if the hop gave
+    no reason.
     """
 
     after: Stage
@@ -125,7 +125,7 @@ REPLY, FIXED = F(Ending.REPLY), F(Ending.FIXED)
 
 # fmt: off
 ASSISTANT: tuple[Row, ...] = (
-    #   after            with                   go to            counts              at its limit     noted reason
+    #   stage            event                         next role        counter             at its limit     reason
     Row(S.START,         StageEvent.QUESTION,          R.LANG),
     Row(S.START,         StageEvent.COMMAND,           R.COMMAND),
     Row(S.START,         StageEvent.FAILED,            BEST),
@@ -167,11 +167,11 @@ ASSISTANT: tuple[Row, ...] = (
 
 
 class FlowError(Exception):
-    """The flow table does not answer a stage and an outcome, or answers it twice."""
+    """The flow table has no row, or two rows, for a stage and an event."""
 
 
 class Flow:
-    """A flow table that can be asked; refuses a table that answers something twice."""
+    """A flow table with lookup by stage and event; raises `FlowError` if two rows have both equal."""
 
     def __init__(self, rows: Iterable[Row]) -> None:
         self.rows = tuple(rows)
@@ -197,7 +197,7 @@ class Flow:
         return tuple(stages)
 
     def row(self, stage: Stage, did: StageEvent) -> Row:
-        """Return the row for this stage and outcome; raise `FlowError` when there is none."""
+        """Return the row for this stage and event; raise `FlowError` if there is none."""
         found = self._by_pair.get((stage, did))
         if found is None:
             raise FlowError(f"expected a row for {stage.value!r} with {did.value!r}, found none")

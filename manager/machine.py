@@ -1,4 +1,4 @@
-"""Decides what happens next: a pure function, without I/O and without a clock."""
+"""Decides the next step of a message: a pure function without I/O and clock."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -14,7 +14,7 @@ Limit = Literal["process_count_limit", "total_time_limit", "deadline"]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How far one question may go; times in seconds."""
+    """The limits of one message; times in seconds."""
 
     research: int = 2
     regenerate: int = 2
@@ -25,7 +25,7 @@ class Limits:
     deadline_reserve_seconds: float = 1.0
 
     def of(self, counter: Counter) -> int:
-        """Return how often a counted row may be taken."""
+        """Return how often rows with this counter may be taken."""
         match counter:
             case Counter.RESEARCH:
                 return self.research
@@ -39,7 +39,7 @@ class Limits:
 
 @dataclass(slots=True)
 class Context:
-    """What the machine is told besides stage and outcome; all of it was read by the manager."""
+    """The input of the machine besides stage and event; the manager collects it."""
 
     process_count: int = 0
     total_seconds: float = 0.0
@@ -57,7 +57,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """End the question; `outcome` None means: answered with the best answer, else failed."""
+    """End the message; `outcome` None: answered if there is a best answer, else failed."""
 
     ending: Ending
     outcome: Outcome | None
@@ -65,7 +65,7 @@ class End:
 
 @dataclass(slots=True)
 class Decision:
-    """What the engine performs: a list of actions, and what the manager notes."""
+    """The decision for one hop: the actions, and the attributes that the manager records."""
 
     row: str
     actions: tuple[Send | End, ...]
@@ -77,7 +77,7 @@ class Decision:
 def decide(
     flow: Flow, stage: Stage, did: StageEvent, counters: Counters, limits: Limits, facts: Context
 ) -> Decision:
-    """Return the decision for one hop; raises `FlowError` for a pair the table does not answer."""
+    """Return the decision for one hop; raises `FlowError` if the table has no row for it."""
     row = flow.row(stage, did)
     limit = _limit(limits, facts)
     if limit is not None and isinstance(row.go_to, Role):
@@ -88,7 +88,7 @@ def decide(
     taken = counters.get(row.counts, 0)
     refuses = row.counts is Counter.ROUND and facts.reason in REFUSALS
     if taken < limits.of(row.counts) or refuses:
-        # A round is counted when it ends: the pause that outlives this question carries it.
+        # A round is counted when it ends: the pause stores it beyond the end of this message.
         raised = counters if row.counts is Counter.ROUND else {**counters, row.counts: taken + 1}
         return _go(row, row.go_to, raised, facts)
     return _at_limit(row, counters, facts)
@@ -105,7 +105,7 @@ def _limit(limits: Limits, facts: Context) -> Limit | None:
 
 
 def _at_limit(row: Row, counters: Counters, facts: Context) -> Decision:
-    """The best scored answer where there is one, else what the row says, as a refusal."""
+    """Return the end with the best answer if there is one, else the row's limit, as a refusal."""
     reason = f"{row.counts}_limit"
     if facts.has_best_answer:
         end = End(Ending.BEST, Outcome.ANSWERED)

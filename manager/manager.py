@@ -1,4 +1,4 @@
-"""Decides where each envelope goes next, and ends questions: the only role that does."""
+"""Decides where each envelope goes next, and ends messages. No other role does either."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -24,11 +24,11 @@ from manager.port import ReplyTexts
 from memory.port import Ended, Memory
 
 READ_CHARACTERS = 200
-"""Longer values are not repeated in the journal: the hop that wrote them has them there."""
+"""The journal entry of a decision omits longer values; the hop that wrote them recorded them."""
 
 
 MANAGER = Role.MANAGER.value
-# Every hop asks for these: a member by its name costs Python 3.11 four times what a variable does.
+# Every hop uses these: in Python 3.11 an enum member costs four times as much as a variable.
 _START, _ESSENCE, _QUALITY, _ASKING = (
     Stage.START,
     Stage.ESSENCE,
@@ -44,7 +44,7 @@ _CHANGES_LAST_RESORT = frozenset({None, Stage.LANG, Stage.ESSENCE, Stage.QUALITY
 
 
 class Manager:
-    """Judges a hop, asks the flow's machine, and performs its decision as one settlement."""
+    """Classifies a hop, asks the state machine, and returns its decision as one settlement."""
 
     role = Role.MANAGER
 
@@ -64,11 +64,11 @@ class Manager:
         self._quality_threshold = quality_threshold
 
     def prefetch_memory(self, question: Question) -> MemoryRead | None:
-        """Return what is read in the trip that starts a question here."""
+        """Return the memory read that the broker does in the round trip that starts a message."""
         return self._memory.reads(question)
 
     async def handle(self, delivery: Delivery, envelope: Envelope) -> Settlement:
-        """Return what is to be done with this envelope."""
+        """Return the settlement of this envelope."""
         return await self.decide(delivery, envelope, delivery.remaining_seconds)
 
     async def decide(
@@ -78,7 +78,7 @@ class Manager:
         remaining_seconds: float,
         journal: Sequence[JournalEvent] = (),
     ) -> Forward | Finish:
-        """Return what is to be done; `journal` is what is told before the decision."""
+        """Return the settlement; its journal has the events of `journal` before the decision."""
         named = str(envelope.payload.get("stage") or Stage.START)
         stage = _STAGES.get(named) or Stage(named)
         if stage is _START:
@@ -90,16 +90,16 @@ class Manager:
         facts = _facts(envelope, remaining_seconds, did, stage)
         counters = _counters(envelope)
         decision = decide(self._flow, stage, did, counters, self._limits, facts)
-        told = (*journal, _encode_routing(envelope, stage, did, decision))
+        events = (*journal, _encode_routing(envelope, stage, did, decision))
         action = decision.actions[0]
         if isinstance(action, Send):
-            return self._forward(delivery, envelope, decision, action, told)
-        return await self._finish(delivery, envelope, decision, action, told)
+            return self._forward(delivery, envelope, decision, action, events)
+        return await self._finish(delivery, envelope, decision, action, events)
 
     async def _start(self, delivery: Delivery, envelope: Envelope) -> Envelope:
-        """Copy what the agents may need of the conversation, so that redelivery sees the same.
+        """Copy the conversation's memory into the payload, so that a redelivery reads the same.
 
-        A door whose client keeps the conversation gives history and pause itself: they stay.
+        If the client stores the conversation, the request has history and pause; they are kept.
         """
         found = delivery.prefetched
         if found is not None:
@@ -125,7 +125,7 @@ class Manager:
         envelope: Envelope,
         decision: Decision,
         send: Send,
-        told: Sequence[JournalEvent],
+        events: Sequence[JournalEvent],
     ) -> Forward:
         role = str(send.role)
         payload: dict[str, JsonValue] = {
@@ -151,12 +151,12 @@ class Manager:
         )
         return Forward(
             sends=(BrokerSend(role, decoded=target),),
-            journal=told,
+            journal=events,
             last_resort=self._last_resort(envelope, target),
         )
 
     def _last_resort(self, before: Envelope, target: Envelope) -> Fields | None:
-        """Rewrite it only after stages that may change its language or the best answer."""
+        """Return a new last resort only after stages that may change language or best answer."""
         if before.payload.get("stage") not in _CHANGES_LAST_RESORT:
             return None
         return replies.last_resort(target, self._texts)
@@ -167,28 +167,28 @@ class Manager:
         envelope: Envelope,
         decision: Decision,
         end: End,
-        told: Sequence[JournalEvent],
+        events: Sequence[JournalEvent],
     ) -> Finish:
-        noted = envelope.payload.get("termination_reason")
-        if noted and decision.termination_reason == "":
-            decision = replace(decision, termination_reason=str(noted))
+        reason = envelope.payload.get("termination_reason")
+        if reason and decision.termination_reason == "":
+            decision = replace(decision, termination_reason=str(reason))
         reply = replies.end_reply(envelope, decision, end, self._texts)
         ended = await self._with_dropped(delivery, envelope, replies.remember(envelope, reply))
         forget = envelope.payload.get("forget")
         if forget in {"all", "history"}:
-            # Doors that keep words of their own have to forget them too.
+            # Channels that store text of the conversation have to erase it too.
             reply = {**reply, "forgot": forget}
         return Finish(
             outcome=Outcome(str(reply["outcome"])),
             reply=reply,
-            journal=told,
+            journal=events,
             remember=self._memory.writes(delivery.question, ended),
             forget="all" if forget == "all" else "history" if forget == "history" else "",
         )
 
     async def _with_dropped(self, delivery: Delivery, envelope: Envelope, ended: Ended) -> Ended:
-        # What was recalled at the start still holds: only ends change the memory, and the messages
-        # of a conversation end one after the other.
+        # The memory read at the start is still current: only the end of a message changes it, and
+        # the messages of a conversation end one after the other.
         dropped = await self._memory.overflowing(
             delivery.question,
             kept=_whole(envelope.payload.get("history_kept")),
@@ -198,7 +198,7 @@ class Manager:
 
 
 def _with_merged(envelope: Envelope, delivery: Delivery) -> Envelope:
-    """Add the texts of messages that joined this one before it started."""
+    """Return the envelope with the texts of the messages that were merged into it at acceptance."""
     if not delivery.merged:
         return envelope
     joined = [envelope, *(decode(frame) for frame in delivery.merged)]
@@ -207,7 +207,7 @@ def _with_merged(envelope: Envelope, delivery: Delivery) -> Envelope:
 
 
 def _record_progress(envelope: Envelope, stage: Stage, did: StageEvent) -> Envelope:
-    """Note the best answer after a judgement, and the round that an answered pause stands in."""
+    """Record the best answer after a judgement, and the round of an answered pause."""
     payload = envelope.payload
     if stage is _QUALITY and did is not _FAILED:
         if envelope.hop is None or "quality_score" not in envelope.hop.wrote:
@@ -225,7 +225,7 @@ def _record_progress(envelope: Envelope, stage: Stage, did: StageEvent) -> Envel
 
 
 def _facts(envelope: Envelope, remaining_seconds: float, did: StageEvent, stage: Stage) -> Context:
-    # By place, which costs half of what it costs by name.
+    # Positional arguments take half the time of keyword arguments here.
     return Context(
         envelope.process_count,
         envelope.total_processing_time,
@@ -236,7 +236,7 @@ def _facts(envelope: Envelope, remaining_seconds: float, did: StageEvent, stage:
 
 
 def _reason(envelope: Envelope, did: StageEvent, stage: Stage) -> ClarificationReason | None:
-    """The reason this hop gave; after the clarification agent, the one the manager noted."""
+    """Return the reason of this hop; after the clarification agent, the recorded reason."""
     if stage is not _ASKING:
         wrote = envelope.hop.wrote if envelope.hop is not None else ()
         if did not in _GIVES_A_REASON or "clarification_reason" not in wrote:

@@ -1,4 +1,4 @@
-"""What the manager needs from outside: fixed localized texts."""
+"""The port of the manager: fixed texts in the user's language."""
 
 from typing import Protocol
 

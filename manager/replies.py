@@ -1,4 +1,4 @@
-"""Words the end of a question: its reply, its last resort, and what is remembered of it."""
+"""Builds the final reply of a message, its last resort, and the changes of the memory."""
 
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Reply = dict[str, JsonValue]
 LANGUAGE_CONFIDENCE = 0.8
-"""A detected language is remembered from this confidence on."""
+"""The least confidence with which a detected language is stored."""
 
 _REASON_TEXTS = {
     ClarificationReason.OUT_OF_SCOPE: "refused_out_of_scope",
@@ -26,7 +26,7 @@ _REASON_TEXTS = {
 
 
 def end_reply(envelope: Envelope, decision: Decision, end: End, texts: ReplyTexts) -> Reply:
-    """Return the final reply; the best answer stands in for an answer that was not approved."""
+    """Return the final reply; the best answer replaces an answer that was not approved."""
     payload = envelope.payload
     best = payload.get("best_answer")
     if end.ending is Ending.BEST:
@@ -39,10 +39,10 @@ def end_reply(envelope: Envelope, decision: Decision, end: End, texts: ReplyText
 
 
 def last_resort(envelope: Envelope, texts: ReplyTexts) -> Reply | None:
-    """Return what the user gets if nothing comes of this any more: best answer or apology.
+    """Return the reply for the deadline: the best answer so far, or an apology.
 
-    None while nothing is known here that the door did not know: its apology is in the language
-    that the caller reads.
+    Returns None while the language of the user is unknown: the gateway's apology then applies, in
+    the language of the request.
     """
     best = envelope.payload.get("best_answer")
     if isinstance(best, dict):
@@ -53,9 +53,9 @@ def last_resort(envelope: Envelope, texts: ReplyTexts) -> Reply | None:
 
 
 def best_answer(payload: "Mapping[str, JsonValue]") -> Reply | None:
-    """Return the better of the answer just judged and the best one so far.
+    """Return the answer with the higher score: the latest one or the best one so far.
 
-    An answer that was judged ungrounded never counts.
+    An answer that was judged ungrounded is ignored.
     """
     before = payload.get("best_answer")
     before = before if isinstance(before, dict) else None
@@ -70,7 +70,7 @@ def best_answer(payload: "Mapping[str, JsonValue]") -> Reply | None:
 
 
 def remember(envelope: Envelope, reply: Reply) -> Ended:
-    """Return what the end of this question changes in memory."""
+    """Return the changes that the end of this message makes in the memory."""
     payload = envelope.payload
     if payload.get("command") is not None:
         return _remember_command(payload)
@@ -93,7 +93,7 @@ def remember(envelope: Envelope, reply: Reply) -> Ended:
 
 
 def new_pause(envelope: Envelope, reply: Reply) -> Pause:
-    """Return the pause that a clarification leaves; its round is one more than the last."""
+    """Return the pause of a clarification; its round is one higher than the previous round."""
     payload = envelope.payload
     counters = payload.get("counters")
     rounds = counters.get(Counter.ROUND, 0) if isinstance(counters, dict) else 0
@@ -208,7 +208,7 @@ def _turns(payload: "Mapping[str, JsonValue]", reply: Reply) -> tuple[Turn, ...]
 
 
 def _meant(payload: "Mapping[str, JsonValue]") -> str | None:
-    """Return the whole question, where the user only answered a question back or went on."""
+    """Return the complete question if the text only answers a clarification or is a follow-up."""
     answers = payload.get("clarification_result") == "search_again"
     whole = payload.get("canonical_question")
     goes_on = payload.get("context_type") == "follow_up" and whole not in {

@@ -1,1 +1,5 @@
-"""What is remembered: conversations, preferences, pauses, caches."""
+"""Stores in Redis: conversations, sessions, chat state, caches, rate limits and locks.
+
+`key_names` lists every key. The manager reads a conversation when a message starts; the broker
+writes it when the message ends, in the script that ends it.
+"""

@@ -1,4 +1,4 @@
-"""Remembers for push doors: where answers belong, what was posted, what a button stands for."""
+"""Stores the state of chat channels: posts, open messages, and the meaning of buttons."""
 
 import hashlib
 from collections.abc import Collection, Mapping
@@ -14,11 +14,15 @@ if TYPE_CHECKING:
 POST = "post"
 TOKEN = "token"  # noqa: S105 - a part of a key's name
 CLAIM_SECONDS = 86_400
-"""Longer than any platform repeats itself."""
+"""Longer than any platform repeats the delivery of an event."""
 
 
 class RedisPushMemory:
-    """What one channel remembers; questions for `seconds`, conversations and tokens for longer."""
+    """The state of one channel.
+
+    Messages expire after `question_seconds`, conversations and buttons after
+    `conversation_seconds`.
+    """
 
     def __init__(
         self, client: "Redis", channel: str, *, question_seconds: int, conversation_seconds: int
@@ -29,15 +33,15 @@ class RedisPushMemory:
         self._conversation_seconds = conversation_seconds
 
     async def fields(self, question: Question) -> dict[str, str]:
-        """Return what is known of a question."""
+        """Return the stored fields of a message."""
         return await self._all(self._posts(question))
 
     async def note(self, question: Question, **fields: str) -> None:
-        """Keep fields of a question."""
+        """Store fields of a message."""
         await self._put(self._posts(question), fields, self._question_seconds)
 
     async def first(self, question: Question, name: str, value: str) -> str:
-        """Keep a field unless somebody has; return what stands."""
+        """Store a field unless it exists; return the stored value."""
         key = self._posts(question)
         pipeline = self._client.pipeline(transaction=False)
         pipeline.hsetnx(key, name, value)
@@ -47,20 +51,20 @@ class RedisPushMemory:
         return value if stands is None else stands.decode()
 
     async def about(self, question: Question) -> dict[str, str]:
-        """Return what is known of the question's conversation."""
+        """Return the stored fields of the message's conversation."""
         return await self._all(self._of(question, "about"))
 
     async def note_about(self, question: Question, **fields: str) -> None:
-        """Keep fields of the question's conversation."""
+        """Store fields of the message's conversation."""
         await self._put(self._of(question, "about"), fields, self._conversation_seconds)
 
     async def has_conversation(self, question: Question) -> bool:
-        """Whether anything is known of the question's conversation."""
+        """Return whether anything is stored for the message's conversation."""
         keys = [self._of(question, part) for part in ("about", "open", "words")]
         return bool(await await_answer(self._client.exists(*keys)))
 
     async def open(self, question: Question, order: float) -> None:
-        """Keep that a question has no outcome yet."""
+        """Record that a message has no outcome yet."""
         key = self._of(question, "open")
         pipeline = self._client.pipeline(transaction=False)
         pipeline.zadd(key, {question.message_id: order}, nx=True)
@@ -68,7 +72,7 @@ class RedisPushMemory:
         await await_answer(pipeline.execute())
 
     async def close(self, question: Question) -> None:
-        """Keep that a question's outcome was shown."""
+        """Record that the outcome of a message was shown."""
         pipeline = self._client.pipeline(transaction=False)
         pipeline.zrem(self._of(question, "open"), question.message_id)
         pipeline.hset(self._posts(question), "done", "1")
@@ -76,43 +80,43 @@ class RedisPushMemory:
         await await_answer(pipeline.execute())
 
     async def open_messages(self, question: Question) -> Mapping[str, float]:
-        """Return the open message ids of the question's conversation with their order."""
+        """Return the ids of the open messages of the conversation, with their order."""
         found = await await_answer(
             self._client.zrange(self._of(question, "open"), 0, -1, withscores=True)
         )
         return {name.decode(): float(order) for name, order in found}
 
     async def put_token(self, token: str, written: str, question: Question) -> None:
-        """Keep what a button under the answer to this question stands for."""
+        """Store the meaning of a button below the answer to this message."""
         await self._holds(question, TOKEN, token)
         await await_answer(
             self._client.set(self._token(token), written, ex=self._conversation_seconds)
         )
 
     async def token(self, token: str) -> str | None:
-        """Return what a button stands for."""
+        """Return the meaning of a button, or None if it has expired."""
         found = await await_answer(self._client.get(self._token(token)))
         return None if found is None else found.decode()
 
     async def claim(self, name: str, *, seconds: int = CLAIM_SECONDS) -> bool:
-        """Whether nobody has claimed this name within so many seconds."""
+        """Claim a name for `seconds`; return False if it is claimed already."""
         digest = hashlib.sha256(name.encode()).hexdigest()
         key = push_key(self._channel, "claim", digest)
         return bool(await await_answer(self._client.set(key, "1", nx=True, ex=seconds)))
 
     async def holds_words(self, question: Question) -> None:
-        """Keep that the fields of a question hold words that people wrote."""
+        """Record that the fields of a message contain text that a person wrote."""
         await self._holds(question, POST, question.message_id)
 
     async def forget_words(self, question: Question, *, but: Collection[str] = ()) -> None:
-        """Delete the words and button texts of a conversation, save of the message ids `but`."""
+        """Delete the texts and buttons of a conversation, except those of the messages `but`."""
         words = self._of(question, "words")
         for name in await await_answer(self._client.smembers(words)):
             kind, _, rest = name.decode().partition(":")
             if kind == POST and rest in but:
                 continue
             key = self._token(rest) if kind == TOKEN else self._of(question, POST, rest)
-            # One by one: tokens live in slots of their own.
+            # One command per key: each token is in another slot of the cluster.
             await await_answer(self._client.delete(key))
             await await_answer(self._client.srem(words, name))
 

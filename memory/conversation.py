@@ -1,4 +1,4 @@
-"""Remembers conversations in Redis: history, preferences, the open pause, statistics."""
+"""Stores conversations in Redis: history, preferences, the open pause, statistics."""
 
 import json
 from collections.abc import Callable
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 DAY_SECONDS = 86_400
 THREAD_SECONDS = DAY_SECONDS
-"""So long a client that keeps a conversation itself may answer a question back."""
+"""How long a clarification is stored if the client stores the rest of the conversation."""
 SUMMARY_CHARACTERS = 2_000
 QUESTION_CHARACTERS = 160
 
 
 class RedisMemory:
-    """The memory of conversations; one round trip to recall, none to write.
+    """The memory of conversations; a read takes one round trip, a write none.
 
-    `window` turns are handed to the agents; `keep` turns are stored, older user turns are
-    shortened into the summary. Everything lives `ttl_seconds` after the conversation's last end, or
-    as long as `ttl_of` its question says.
+    The agents receive `window` turns. `keep` turns are stored; older user turns are shortened into
+    the summary. All data expires `ttl_seconds` after the end of the last message, or after the time
+    that `ttl_of` returns for a message.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ def _forget_history(keys: ConversationKeys) -> tuple[MemoryWrite, ...]:
 
 
 def _summary(before: str, dropped: tuple[Turn, ...]) -> str:
-    """Keep the head of every user turn that falls out of the history, newest last."""
+    """Return the summary with the beginning of each dropped user turn, newest last."""
     heads = [turn.text[:QUESTION_CHARACTERS] for turn in dropped if turn.speaker == "user"]
     lines = [*before.splitlines(), *(json.dumps(head, ensure_ascii=False) for head in heads)]
     return "\n".join(lines)[-SUMMARY_CHARACTERS:]

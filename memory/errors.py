@@ -1,13 +1,13 @@
 """Errors of the memory.
 
 MemoryStoreError
-├── MemoryUnavailableError   Redis does not answer; try again later
-└── QuestionEndedError       whatever is done for this question changes nothing any more
+├── MemoryUnavailableError   Redis does not answer; a later retry may succeed
+└── QuestionEndedError       the message has ended; further work for it has no effect
 """
 
 
 class MemoryStoreError(Exception):
-    """Something about remembering is wrong."""
+    """The root of all errors of this package."""
 
 
 class MemoryUnavailableError(MemoryStoreError):
@@ -15,4 +15,4 @@ class MemoryUnavailableError(MemoryStoreError):
 
 
 class QuestionEndedError(MemoryStoreError):
-    """The question has its outcome: whoever still works on it has lost it, and need not go on."""
+    """The message has its outcome: a worker that still processes it has lost it and can stop."""

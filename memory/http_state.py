@@ -1,6 +1,6 @@
-"""Remembers for the doors: keys, how much of their limits is used, visits, feedback.
+"""Stores the state of the HTTP channel: keys, usage of limits, sessions, feedback.
 
-What is stored is the doors' own text, which is not looked into here.
+The values are opaque: the gateway encodes and decodes them.
 """
 
 import hashlib
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 DAY_SECONDS = 86_400
 THREAD_SECONDS = DAY_SECONDS
 EMPTY_SECONDS = 900
-"""How long a conversation lives that nobody asks anything in."""
+"""The lifetime of a session in which no question was asked."""
 
 ONCE_SECONDS = 600
-"""How long it is remembered that something was counted."""
+"""How long a counted request is recognised, so that a repetition is not counted again."""
 
 _ADMIT = """
 -- KEYS: what remembers that this was counted, then the buckets of one owner, one per demand.
@@ -81,13 +81,13 @@ NEW = "new:"
 
 
 class RedisDoorKeys:
-    """Keys by id, as the doors write them."""
+    """The keys of the HTTP API, by id."""
 
     def __init__(self, client: "Redis") -> None:
         self._client = client
 
     async def get(self, key_id: str) -> bytes | None:
-        """Return one key."""
+        """Return one key, or None."""
         found: bytes | None = await await_answer(self._client.hget(door_keys_key(), key_id))
         return found
 
@@ -101,18 +101,18 @@ class RedisDoorKeys:
         await await_answer(self._client.hset(door_keys_key(), key_id, written))
 
     async def any(self) -> bool:
-        """Whether there is one."""
+        """Return whether any key exists."""
         return bool(await await_answer(self._client.exists(door_keys_key())))
 
     async def link_secret(self, new: bytes) -> bytes:
-        """Return what all doors sign links with: the `new` one, where there is none yet."""
+        """Return the secret that signs links in all processes; store `new` if there is none."""
         await await_answer(self._client.set(link_secret_key(), new, nx=True))
         found: bytes = await await_answer(self._client.get(link_secret_key()))
         return found
 
 
 class RedisRates:
-    """Buckets that fill evenly, shared by all processes."""
+    """Token buckets that refill continuously, shared by all processes."""
 
     def __init__(self, client: "Redis") -> None:
         self._client = client
@@ -120,34 +120,35 @@ class RedisRates:
     async def admit(
         self, owner: str, demands: Sequence[tuple[str, int, int]], *, once: str = ""
     ) -> tuple[float, int, str]:
-        """Use one of each (name, uses a minute, uses a day; 0: no limit), or tell how long to wait.
+        """Take one token of each demand: name, tokens per minute, tokens per day (0: no limit).
 
-        Either all are used or none. Returns the seconds, and the place of the demand that has to
-        wait with the period of its limit, `minute` or `day`. What was used under the name `once`
-        is not used again for `ONCE_SECONDS`.
+        Takes all tokens or none. Returns the seconds to wait (0.0: taken), the index of the demand
+        that has no token, and the period of its limit, `minute` or `day`. A second call with the
+        same `once` within `ONCE_SECONDS` takes nothing.
         """
         keys = [rate_key(owner, f"once/{digest_of(once)}")]
         keys += [rate_key(owner, name) for name, _, _ in demands]
         holds = [held for _, minute, day in demands for held in (minute, day)]
         kept = ONCE_SECONDS if once else 0
-        told = await await_answer(
+        reply = await await_answer(
             self._client.eval(_ADMIT, len(keys), *keys, kept, DAY_SECONDS, *holds)
         )
-        if len(told) == 1:
+        if len(reply) == 1:
             return 0.0, 0, ""
-        seconds, place, period = (part.decode() for part in told)
-        return float(seconds), int(place) - 1, period
+        seconds, position, period = (part.decode() for part in reply)
+        return float(seconds), int(position) - 1, period
 
 
 def digest_of(name: str) -> str:
-    """Return a short name of a long one."""
+    """Return a short, fixed-length digest of a name."""
     return hashlib.sha256(name.encode()).hexdigest()[:32]
 
 
 class RedisDoorMemory:
-    """What doors keep of conversations; forgotten with them, at the latest after `ttl_seconds`.
+    """The sessions, feedback and threads of conversations.
 
-    Or as long as `ttl_of` a question says.
+    They are erased with the conversation, and expire after `ttl_seconds`, or after the time that
+    `ttl_of` returns for a message.
     """
 
     def __init__(
@@ -165,7 +166,7 @@ class RedisDoorMemory:
         self._empty_seconds = empty_seconds
 
     async def open_visit(self, question: Question, digest: str) -> None:
-        """Keep the digest of a conversation's token, for `empty_seconds` until it is used."""
+        """Store the digest of a session's token; it expires after `empty_seconds` if unused."""
         key, kept = self._visit(question), f"{NEW}{digest}"
         await await_answer(
             self._client.set(
@@ -174,9 +175,9 @@ class RedisDoorMemory:
         )
 
     async def visit(self, question: Question) -> tuple[str, bool] | None:
-        """Return the digest of a conversation's token, and whether nothing was asked there yet.
+        """Return the digest of a session's token, and whether the session is still empty.
 
-        Where something was, it is kept for longer.
+        Extends the lifetime of a session that is not empty.
         """
         key = self._visit(question)
         found = await await_answer(self._client.eval(_VISIT, 1, key, NEW, self._ttl_of(question)))
@@ -186,16 +187,16 @@ class RedisDoorMemory:
         return digest.removeprefix(NEW), digest.startswith(NEW)
 
     async def use_visit(self, question: Question, digest: str) -> None:
-        """Keep the digest of a token as long as conversations are: something was asked there."""
+        """Mark a session as used: its token now lives as long as the conversation."""
         key = self._visit(question)
         await await_answer(self._client.set(key, digest, ex=self._ttl_of(question), xx=True))
 
     async def end_visit(self, question: Question) -> None:
-        """Forget a conversation's token."""
+        """Delete the token of a session."""
         await await_answer(self._client.delete(self._visit(question)))
 
     async def put_feedback(self, question: Question, written: str) -> None:
-        """Keep what was said about one message."""
+        """Store the feedback on one message."""
         key = conversation_keys(question, self._shards).feedback
         pipeline = self._client.pipeline(transaction=False)
         pipeline.hset(key, question.message_id, written)
@@ -203,17 +204,17 @@ class RedisDoorMemory:
         await await_answer(pipeline.execute())
 
     async def feedback(self, question: Question) -> dict[str, bytes]:
-        """Return what was said about a conversation's messages."""
+        """Return the feedback on a conversation, by message id."""
         key = conversation_keys(question, self._shards).feedback
         found: dict[bytes, bytes] = await await_answer(self._client.hgetall(key))
         return {name.decode(): written for name, written in found.items()}
 
     async def put_thread(self, question: Question, digest: str) -> None:
-        """Keep under what a client was shown where its conversation stands."""
+        """Store the conversation id under a digest of the history that a client received."""
         key = thread_key(question.tenant, question.assistant, digest)
         ttl_seconds = min(THREAD_SECONDS, self._ttl_of(question))
         threads = conversation_keys(question, self._shards).threads
-        # Named before it is written: what is forgotten must be known.
+        # The set comes first, so that an erasure finds every key.
         pipeline = self._client.pipeline(transaction=False)
         pipeline.sadd(threads, digest)
         pipeline.expire(threads, ttl_seconds)
@@ -221,17 +222,17 @@ class RedisDoorMemory:
         await await_answer(self._client.set(key, question.conversation_id, ex=ttl_seconds))
 
     async def thread(self, question: Question, digest: str) -> str | None:
-        """Return the conversation, of the question's assistant, that a client was shown."""
+        """Return the conversation id for a digest of a history, or None."""
         key = thread_key(question.tenant, question.assistant, digest)
         found = await await_answer(self._client.get(key))
         return None if found is None else found.decode()
 
     async def forget_threads(self, question: Question) -> int:
-        """Delete what leads from what clients were shown to the conversation; return how many."""
+        """Delete all digests of the conversation's histories; return their number."""
         threads = conversation_keys(question, self._shards).threads
         digests: set[bytes] = await await_answer(self._client.smembers(threads))
         for digest in digests:
-            # One by one: each lives in a slot of its own.
+            # One command per key: each key is in another slot of the cluster.
             key = thread_key(question.tenant, question.assistant, digest.decode())
             await await_answer(self._client.delete(key))
         await await_answer(self._client.delete(threads))

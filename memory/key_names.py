@@ -1,4 +1,4 @@
-"""Every key of the memory: all of one conversation stand in its shard's slot.
+"""All keys of the memory. The keys of one conversation are in the slot of its shard.
 
 | key                                        | type | written | read    | dies     |
 |--------------------------------------------|------|---------|---------|----------|
@@ -8,35 +8,36 @@
 | rd:{shard}:mem:<conversation>:pause        | hash | finish  | manager | ttl, end |
 | rd:{shard}:mem:<conversation>:statistics   | hash | finish  | manager | ttl      |
 | rd:{shard}:mem:<conversation>:calls        | hash | agents  | agents  | ttl, end |
-| rd:{shard}:mem:<conversation>:feedback     | hash | doors   | doors   | ttl      |
-| rd:{shard}:mem:<conversation>:threads      | set  | doors   | forget  | a day    |
+| rd:{shard}:mem:<conversation>:feedback     | hash | gateway | gateway | ttl      |
+| rd:{shard}:mem:<conversation>:threads      | set  | gateway | forget  | a day    |
 | rd:{shard}:mem:<conversation>:shared       | hash | agents  | agents  | ttl      |
-| rd:{shard}:mem:<conversation>:visit        | str  | doors   | doors   | ttl (1)  |
+| rd:{shard}:mem:<conversation>:visit        | str  | gateway | gateway | ttl (1)  |
 | rd:{0}:workers                             | zset | workers | status  | silence  |
-| rd:thread:<tenant>/<assistant>:<hash>      | str  | doors   | doors   | ttl      |
-| rd:keys                                    | hash | keys    | doors   | never    |
-| rd:keys:links                              | str  | doors   | doors   | never    |
-| rd:rate:{owner}:<limit>                    | hash | doors   | doors   | when full|
-| rd:rate:{owner}:once/<hash>                | str  | doors   | doors   | minutes  |
-| rd:push:{channel/<conversation>}:about     | hash | doors   | doors   | ttl      |
-| rd:push:{channel/<conversation>}:open      | zset | doors   | doors   | ttl      |
-| rd:push:{channel/<conversation>}:post:<id> | hash | doors   | doors   | ttl      |
-| rd:push:{channel/<conversation>}:words     | set  | doors   | doors   | ttl      |
-| rd:push:<channel>:token:<token>            | str  | doors   | doors   | ttl      |
-| rd:push:<channel>:claim:<hash>             | str  | doors   | doors   | a day    |
-| rd:push:<channel>:pace:<call>              | str  | doors   | doors   | its wait |
-| rd:push:<channel>:duty:<what>              | str  | doors   | doors   | seconds  |
+| rd:thread:<tenant>/<assistant>:<hash>      | str  | gateway | gateway | ttl      |
+| rd:keys                                    | hash | keys    | gateway | never    |
+| rd:keys:links                              | str  | gateway | gateway | never    |
+| rd:rate:{owner}:<limit>                    | hash | gateway | gateway | when full|
+| rd:rate:{owner}:once/<hash>                | str  | gateway | gateway | minutes  |
+| rd:push:{channel/<conversation>}:about     | hash | gateway | gateway | ttl      |
+| rd:push:{channel/<conversation>}:open      | zset | gateway | gateway | ttl      |
+| rd:push:{channel/<conversation>}:post:<id> | hash | gateway | gateway | ttl      |
+| rd:push:{channel/<conversation>}:words     | set  | gateway | gateway | ttl      |
+| rd:push:<channel>:token:<token>            | str  | gateway | gateway | ttl      |
+| rd:push:<channel>:claim:<hash>             | str  | gateway | gateway | a day    |
+| rd:push:<channel>:pace:<call>              | str  | gateway | gateway | its wait |
+| rd:push:<channel>:duty:<what>              | str  | gateway | gateway | seconds  |
 | rd:cache:<tenant>/<assistant>:<hash>       | str  | agents  | agents  | ttl      |
 | rd:limit:<model>                           | hash | agents  | agents  | ttl      |
 
-(1) Minutes, as long as nothing was asked in the conversation.
+(1) Minutes, until the first question of the session.
 
-`calls` holds the paid model calls of the question that runs, so that a redelivered envelope finds
-them; the question's end deletes it. `shared` holds answers of models that other conversations may
-use, who find it by `rd:cache`, which holds no word; it is forgotten with the conversation that paid
-them. `threads` names the keys `rd:thread` of the conversation. `visit` outlives `clear_all`: the
-visitor goes on with the conversation. `workers` holds the processes that live, by when they were
-last seen (ms), and is gone when none does; it stands in the first shard.
+`gateway` includes the chat channels. `calls` has the paid model calls of the running message, so
+that a redelivered envelope finds them; the end of the message deletes it. `shared` has model
+answers that other conversations may reuse; they find it by `rd:cache`, which has no text. It is
+erased with the conversation that paid for the answers. `threads` has the digests of the keys
+`rd:thread` of the conversation. `visit` is the session; it survives `clear_all`, because the
+visitor continues the conversation. `workers` has the live processes by the time of their last
+announcement (ms); it is in the first shard.
 """
 
 from functools import lru_cache
@@ -63,7 +64,7 @@ class ConversationKeys(NamedTuple):
 
     @property
     def all(self) -> tuple[str, ...]:
-        """Every key, for forgetting."""
+        """Every key that an erasure deletes."""
         return (
             self.history,
             self.summary,
@@ -101,46 +102,46 @@ def _keys(conversation: tuple[str, str, str], shards: int) -> ConversationKeys:
 
 
 def workers_key() -> str:
-    """Return the key of the worker processes that live: they may write to their shards alone."""
+    """Return the key of the live worker processes; it is in the first shard."""
     return f"rd:{shard_tag(0)}:workers"
 
 
 def cache_key(tenant: str, assistant: str, content_hash: str) -> str:
-    """Return the key that leads to a shared answer."""
+    """Return the key that refers to a shared answer."""
     return f"rd:cache:{in_key(tenant)}/{in_key(assistant)}:{in_key(content_hash)}"
 
 
 def thread_key(tenant: str, assistant: str, digest: str) -> str:
-    """Return the key that leads from what a client was shown to its conversation."""
+    """Return the key that maps the digest of a client's history to its conversation."""
     return f"rd:thread:{in_key(tenant)}/{in_key(assistant)}:{in_key(digest)}"
 
 
 def door_keys_key() -> str:
-    """Return the key of the HTTP door's keys."""
+    """Return the Redis key of the HTTP API's keys."""
     return "rd:keys"
 
 
 def link_secret_key() -> str:
-    """Return the key of the secret that signs the doors' links."""
+    """Return the Redis key of the secret that signs source links."""
     return "rd:keys:links"
 
 
 def rate_key(owner: str, name: str) -> str:
-    """Return the key of what an owner has used of one limit; all of one owner share a slot."""
+    """Return the key of an owner's bucket of one limit; all keys of one owner share a slot."""
     return f"rd:rate:{{{in_key(owner)}}}:{in_key(name)}"
 
 
 def push_key(channel: str, *parts: str) -> str:
-    """Return a key that a push channel has once."""
+    """Return a key of a chat channel that belongs to no conversation."""
     return ":".join(("rd:push", *(in_key(part) for part in (channel, *parts))))
 
 
 def push_conversation_key(channel: str, question: Question, *parts: str) -> str:
-    """Return a key of a conversation of a push channel; all of one conversation share a slot."""
+    """Return a key of a chat conversation; all keys of one conversation share a slot."""
     named = "/".join(in_key(part) for part in (channel, *question.conversation))
     return ":".join((f"rd:push:{{{named}}}", *(in_key(part) for part in parts)))
 
 
 def limit_key(model: str) -> str:
-    """Return the key of a model's limits."""
+    """Return the key of a model's token buckets."""
     return f"rd:limit:{in_key(model)}"

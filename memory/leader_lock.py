@@ -1,4 +1,4 @@
-"""Lets one process of a channel do what only one can do at a time."""
+"""A lease by which one process of a channel does a task that needs a single process."""
 
 from typing import TYPE_CHECKING
 
@@ -28,9 +28,10 @@ return 1
 
 
 class RedisDuty:
-    """One duty of a channel, as `holder` sees it.
+    """The lease of one task of a channel, for the process `holder`.
 
-    It saves work and keeps nobody from doing it: who was paused may believe to be on duty still.
+    It avoids duplicate work but does not exclude it: a process that was paused may not know yet
+    that its lease has expired.
     """
 
     def __init__(self, client: "Redis", channel: str, name: str, holder: str) -> None:
@@ -39,7 +40,7 @@ class RedisDuty:
         self._holder = holder
 
     async def keep(self, seconds: float) -> bool:
-        """Take the duty, or keep it, for so long; False while somebody else has it."""
+        """Acquire or renew the lease for `seconds`; return False if another process holds it."""
         milliseconds = max(1, int(seconds * 1000))
         kept = await await_answer(
             self._client.eval(_KEEP, 1, self._key, self._holder, milliseconds)
@@ -47,5 +48,5 @@ class RedisDuty:
         return bool(kept)
 
     async def leave(self) -> None:
-        """Let somebody else have it at once."""
+        """Release the lease, so that another process can acquire it immediately."""
         await await_answer(self._client.eval(_LEAVE, 1, self._key, self._holder))

@@ -1,4 +1,4 @@
-"""Keeps model answers in Redis: those of a running question, and those that all may share."""
+"""Stores model answers in Redis: those of running messages, and those that messages share."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 WAITS_SECONDS = (0.05, 0.2, 0.8, 2.0)
 RUNNING_SECONDS = 3600
-"""Longer than any question runs; a question's end deletes its calls anyway."""
+"""Longer than any message runs; the end of a message deletes its calls anyway."""
 
 _GET = """
 -- Return a stored call, or 1 when its question has ended, which deleted its calls.
@@ -52,11 +52,11 @@ redis.call('EXPIRE', KEYS[1], ARGV[3])
 return 1
 """
 MOST_SHARED = 200
-"""Answers that one conversation shares: a conversation that never rests begins anew."""
+"""The most answers that one conversation shares; beyond it they are deleted and collected again."""
 
 
 class ModelCallKey(Protocol):
-    """Names one model call of one hop."""
+    """The identity of one model call of one hop."""
 
     @property
     def question(self) -> Question: ...
@@ -72,7 +72,7 @@ class ModelCallKey(Protocol):
 
 
 class Shared(Protocol):
-    """Names an answer that questions of one assistant share."""
+    """The identity of an answer that messages of one assistant share."""
 
     @property
     def tenant(self) -> str: ...
@@ -88,10 +88,10 @@ class Shared(Protocol):
 
 
 class RedisCallStore:
-    """The paid calls of the questions that run.
+    """The paid model calls of running messages.
 
-    `record_of` tells the key of a question's record, in the same slot, whose field `o` tells that
-    it has ended.
+    `record_of` returns the key of a message's record, in the same slot. Its field `o` exists once
+    the message has ended.
     """
 
     def __init__(
@@ -102,10 +102,10 @@ class RedisCallStore:
         self._record_of = record_of
 
     async def get(self, key: ModelCallKey) -> bytes | None:
-        """Return the stored answer of this call.
+        """Return the stored answer of this call, or None.
 
-        Raises `QuestionEndedError` for what would be paid in vain, perhaps for the second time:
-        who was paused past its lease asks before it hears of the loss.
+        Raises `QuestionEndedError` if the message has ended, so that the caller does not pay for an
+        answer without effect: a worker that was paused beyond its lease may not know it yet.
         """
         keys = self._keys(key)
         found: bytes | int | None = await await_answer(
@@ -116,9 +116,9 @@ class RedisCallStore:
         return found
 
     async def put(self, key: ModelCallKey, answer: bytes) -> None:
-        """Store the answer of this call; it is paid, so a short absence of Redis is waited out.
+        """Store the answer of this call; because it is paid, retry while Redis does not answer.
 
-        What comes after the end of its question is not stored: it may have been forgotten.
+        Does not store an answer after the end of its message, which may have been erased.
         """
         keys = self._keys(key)
         values: tuple[str | bytes | int, ...] = (_field(key), answer, RUNNING_SECONDS)
@@ -137,10 +137,10 @@ class RedisCallStore:
 
 
 class RedisCacheStore:
-    """Answers that all questions of an assistant share, for a short time.
+    """Answers that all messages of an assistant share for a short time.
 
-    An answer stands with the conversation that paid for it, and is forgotten with it; what leads
-    there, by a hash of all that was asked, holds no word. `record_of` as above.
+    An answer is stored with the conversation that paid for it and erased with it. The reference to
+    it has only a hash of the request. `record_of` as in `RedisCallStore`.
     """
 
     def __init__(
@@ -151,7 +151,7 @@ class RedisCacheStore:
         self._record_of = record_of
 
     async def get(self, key: Shared) -> bytes | None:
-        """Return the shared answer, while it lives."""
+        """Return the shared answer, or None if it has expired."""
         name = cache_key(key.tenant, key.assistant, key.content_hash)
         where: bytes | None = await await_answer(self._client.get(name))
         if where is None:
@@ -162,7 +162,7 @@ class RedisCacheStore:
         return found
 
     async def put(self, key: Shared, answer: bytes, *, ttl_seconds: int) -> None:
-        """Share an answer for `ttl_seconds`; one of a question that has ended is not shared."""
+        """Share an answer for `ttl_seconds`, unless its message has ended."""
         shared = conversation_keys(key.question, self._shards).shared
         keys = (shared, self._record_of(key.question))
         values = (key.content_hash, answer, ttl_seconds, MOST_SHARED)
@@ -172,7 +172,7 @@ class RedisCacheStore:
 
 
 async def await_answer(command: "Awaitable[T] | Any") -> Any:
-    """Return what Redis answers; raises `MemoryUnavailableError` when it does not."""
+    """Return the reply of Redis; raises `MemoryUnavailableError` if there is none."""
     try:
         return await command
     except (RedisError, OSError) as error:

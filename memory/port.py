@@ -1,4 +1,4 @@
-"""The memory port: read when a question starts, written only when one ends."""
+"""The memory port: reads happen when a message starts, writes only when one ends."""
 
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -11,7 +11,7 @@ from envelope.question import Question
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """What is remembered of a conversation; `kept` counts the stored turns."""
+    """The memory of a conversation; `kept` is the number of stored turns."""
 
     history: tuple[Turn, ...] = ()
     summary: str = ""
@@ -23,10 +23,10 @@ class Remembered:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """What the end of a question changes in memory; None leaves a thing as it is.
+    """The changes that the end of a message makes; None leaves a value unchanged.
 
-    `dropped` are turns that fall out of the history now; they go into `summary`, as it was.
-    `brief`: the client keeps the conversation, and may come back within a day.
+    `dropped` are the turns that leave the history; they extend `summary`, which is the previous
+    summary. `brief`: the client stores the conversation, so the changes expire after a day.
     """
 
     turns: tuple[Turn, ...] = ()
@@ -41,24 +41,24 @@ class Ended:
 
 
 class Memory(Protocol):
-    """Remembers conversations."""
+    """Stores conversations."""
 
     async def recall(self, question: Question) -> Remembered:
-        """Return what is remembered of the question's conversation."""
+        """Return the memory of the message's conversation."""
         ...
 
     def reads(self, question: Question) -> MemoryRead | None:
-        """Return what is to be read for `recall`, so that whoever starts the question reads it."""
+        """Return the read of `recall` as data: the broker may do it when a message starts."""
         ...
 
     def parse_recall(self, found: MemoryFound) -> Remembered:
-        """Return what `recall` would have: what `reads` named was found."""
+        """Return the result of `recall` from the values that were found for `reads`."""
         ...
 
     async def overflowing(self, question: Question, *, kept: int, added: int) -> tuple[Turn, ...]:
-        """Return the stored turns that fall out when `added` come to the `kept` ones."""
+        """Return the stored turns that leave the history if `added` turns follow `kept` ones."""
         ...
 
     def writes(self, question: Question, ended: Ended) -> tuple[MemoryWrite, ...]:
-        """Return the memory writes that the end of this question makes, as data."""
+        """Return the writes of the end of this message as data."""
         ...

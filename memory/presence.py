@@ -1,4 +1,4 @@
-"""Tells which worker processes live: each announces itself again and again, by Redis' clock."""
+"""The live worker processes: each announces itself periodically; times are Redis' clock."""
 
 import json
 import secrets
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from redis.asyncio import Redis
 
 ALIVE_SECONDS = 30.0
-"""A process that was silent for so long is not shown any more."""
+"""A process that sent no announcement for this time counts as dead."""
 MOST = 1000
-"""Processes that are kept: of more, those that were silent for longest are left out."""
+"""The most processes that are stored; beyond it the oldest announcements are removed."""
 
 _NOW = """
 -- KEYS[1] the workers, whose server tells its time. Returns the ms.
@@ -46,7 +46,7 @@ return redis.call('ZRANGEBYSCORE', KEYS[1], since, '+inf', 'WITHSCORES')
 
 @dataclass(frozen=True, slots=True)
 class LivingWorker:
-    """A worker process that lives; times in seconds since 1970, by the clock of Redis."""
+    """A live worker process; times are Unix seconds of Redis' clock."""
 
     host: str
     pid: int
@@ -66,14 +66,14 @@ class RedisPresence:
         self._most = most
 
     def of_process(self, host: str, pid: int, roles: Sequence[str]) -> "ProcessPresence":
-        """Return the presence of one process; no other has the same."""
+        """Return the unique presence of one process."""
         about = {"host": host, "pid": pid, "roles": list(roles), "id": secrets.token_hex(4)}
         return ProcessPresence(self._client, about, alive_ms=self._alive_ms, most=self._most)
 
     async def living(self) -> list[LivingWorker]:
-        """Return who lives, by host and pid; raises `MemoryUnavailableError`.
+        """Return the live processes by host and pid; raises `MemoryUnavailableError`.
 
-        What is not the description of a process is left out, and hides none of the others.
+        Ignores entries that are not descriptions of processes.
         """
         flat = await await_answer(self._client.eval(_LIVING, 1, workers_key(), self._alive_ms))
         pairs = zip(flat[::2], flat[1::2], strict=True)
@@ -83,7 +83,7 @@ class RedisPresence:
 
 
 class ProcessPresence:
-    """Announces one process, which began when it was first announced."""
+    """Announces one process; its start is the time of its first announcement."""
 
     def __init__(
         self, client: "Redis", about: Mapping[str, Any], *, alive_ms: int, most: int
@@ -95,9 +95,9 @@ class ProcessPresence:
         self._member: str | None = None
 
     async def announce(self) -> None:
-        """Tell that the process lives; raises `MemoryUnavailableError`.
+        """Announce that the process is alive, and remove dead ones.
 
-        Who was silent for too long is removed by whoever announces next.
+        Raises `MemoryUnavailableError`.
         """
         if self._member is None:
             now_ms = await await_answer(self._client.eval(_NOW, 1, workers_key()))
@@ -106,7 +106,7 @@ class ProcessPresence:
         await await_answer(self._client.eval(_ANNOUNCE, 1, workers_key(), *arguments))
 
     async def leave(self) -> None:
-        """Tell that the process ends; raises `MemoryUnavailableError`."""
+        """Remove the announcement of the process; raises `MemoryUnavailableError`."""
         if self._member is not None:
             await await_answer(self._client.zrem(workers_key(), self._member))
 

@@ -1,4 +1,4 @@
-"""Limits what models are asked, over all processes: buckets in Redis, filled evenly."""
+"""Limits the requests and tokens of models over all processes, by token buckets in Redis."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
@@ -36,7 +36,7 @@ return tostring(math.max(0, wait))
 
 
 class Limit(Protocol):
-    """What one model may be asked in a minute; None: no limit."""
+    """The limits of one model per minute; None: no limit."""
 
     @property
     def requests_per_minute(self) -> float | None: ...
@@ -46,17 +46,17 @@ class Limit(Protocol):
 
 
 class RedisLimiter:
-    """Reserves requests and tokens of models; those without a limit pass."""
+    """Reserves requests and tokens of models; a model without a limit is never delayed."""
 
     def __init__(self, client: "Redis", limits: Mapping[str, Limit]) -> None:
         self._client = client
         self._limits = dict(limits)
 
     async def acquire(self, model: str, tokens: int) -> float:
-        """Reserve one request of `tokens` and return 0.0, else the seconds to wait."""
+        """Reserve one request of `tokens` and return 0.0, or return the seconds to wait."""
         limit = self._limits.get(model)
         if limit is None:
             return 0.0
         amounts = (limit.requests_per_minute or 0, 1, limit.tokens_per_minute or 0, tokens)
-        told = await await_answer(self._client.eval(_ACQUIRE, 1, limit_key(model), *amounts))
-        return float(told)
+        wait = await await_answer(self._client.eval(_ACQUIRE, 1, limit_key(model), *amounts))
+        return float(wait)

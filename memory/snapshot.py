@@ -1,4 +1,4 @@
-"""Reads all that is remembered of a conversation in one call, which may share its round trip."""
+"""Reads the whole memory of a conversation in one call, which may share a round trip."""
 
 import hashlib
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ _DIGEST = hashlib.sha1(_RECALL.encode(), usedforsecurity=False).hexdigest()
 
 @dataclass(frozen=True, slots=True)
 class NamedValues:
-    """What stands in Redis of a conversation; turns are JSON."""
+    """The stored values of a conversation; turns are JSON."""
 
     turns: list[bytes]
     kept: int
@@ -37,15 +37,15 @@ class NamedValues:
 
 
 def reading(keys: ConversationKeys, *, window: int) -> MemoryRead:
-    """Return what is read of a conversation, with the last `window` turns."""
-    # Beyond the end nothing is found: that is how no turn at all is asked for.
+    """Return the read of a conversation as data, with the last `window` turns."""
+    # A window of 0 reads the range from 1 to 0, which is always empty.
     first, last = (-window, -1) if window else (1, 0)
     hashes = (keys.summary, keys.preferences, keys.pause, keys.statistics)
     return MemoryRead(keys.history, first, last, hashes)
 
 
 async def read(client: "Redis", wanted: MemoryRead) -> MemoryFound:
-    """Return what is there; raises `MemoryUnavailableError`."""
+    """Return the found values; raises `MemoryUnavailableError`."""
     call = (1 + len(wanted.hashes), wanted.list, *wanted.hashes, wanted.first, wanted.last)
     script: Any = client
     try:
@@ -59,7 +59,7 @@ async def read(client: "Redis", wanted: MemoryRead) -> MemoryFound:
 
 
 def name_found(found: MemoryFound) -> NamedValues:
-    """Return what was found by its names."""
+    """Return the found values by name."""
     turns, kept, *hashes = found
     return NamedValues(turns, kept, *(_fields(raw) for raw in hashes))
 

@@ -1,8 +1,8 @@
-"""Gives turns at what a platform limits, over all processes of a channel.
+"""Spaces the calls to a rate-limited platform over all processes of a channel.
 
-Each name has the time at which its turns are used up to. Turns are given in the order in which they
-are asked for, each so long after the one before, the first few at once (a leaky bucket told as one
-time: GCRA). A turn of a process that died is lost, which delays the others by one turn.
+Each name has one stored time, up to which its turns are reserved (the generic cell rate algorithm,
+GCRA). Turns are reserved in the order of the requests, at a fixed distance, after a burst of a few.
+The turn of a process that died is lost, which delays the others by one turn.
 """
 
 from typing import TYPE_CHECKING
@@ -50,13 +50,13 @@ class RedisTurns:
     async def turn(
         self, name: str, *, every_seconds: float, at_once: int, patience_seconds: float
     ) -> float | None:
-        """Reserve the next turn and return the seconds to wait for it; None: more than patience."""
+        """Reserve the next turn; return the seconds to wait, None if above `patience_seconds`."""
         key, args = self._key(name), (every_seconds, at_once, patience_seconds)
-        told = await await_answer(self._client.eval(_TURN, 1, key, *args))
-        return None if told is None else float(told)
+        wait = await await_answer(self._client.eval(_TURN, 1, key, *args))
+        return None if wait is None else float(wait)
 
     async def hold(self, name: str, *, every_seconds: float, at_once: int, seconds: float) -> None:
-        """Give no turn for so many seconds, and then one by one."""
+        """Grant no turn for `seconds`, then one at a time."""
         key, args = self._key(name), (every_seconds, at_once, seconds)
         await await_answer(self._client.eval(_HOLD, 1, key, *args))
 

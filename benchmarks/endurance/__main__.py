@@ -30,7 +30,7 @@ def main(words: list[str]) -> int:
     kill.add_argument("--every", type=float, default=30.0)
     kill.add_argument("--seed", type=int, default=1)
     for run in runs.choices.values():
-        run.add_argument("--write", action="store_true", help="into docs/endurance.md")
+        run.add_argument("--write", action="store_true", help="into docs/measurements/endurance.md")
     wanted = parser.parse_args(words)
     told = asyncio.run(_run(wanted))
     print(told.text())

@@ -1,4 +1,4 @@
-"""What a long run tells: figures, goals met or missed, and a section of `docs/endurance.md`."""
+"""The result of a long run: its figures, its goals, and its section of the endurance page."""
 
 import json
 import re
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-PAGE = Path(__file__).parent.parent.parent / "docs" / "endurance.md"
+PAGE = Path(__file__).parent.parent.parent / "docs" / "measurements" / "endurance.md"
 HEAD = """# Endurance
 
 Written by `python -m benchmarks.endurance RUN --write`; do not edit. The figures are those of the

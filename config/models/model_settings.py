@@ -1,4 +1,4 @@
-"""Settings of the models: which are asked for what, and with which limits."""
+"""Settings of the models: the model of each task, and limits."""
 
 from typing import Literal
 
@@ -6,14 +6,14 @@ from pydantic import BaseModel, Field
 
 
 class ModelLimit(BaseModel, frozen=True, extra="forbid"):
-    """How much one model may be asked in a minute, over all processes; None: no limit."""
+    """The limits of one model per minute, over all processes; None: no limit."""
 
     requests_per_minute: float | None = Field(None, gt=0)
     tokens_per_minute: float | None = Field(None, gt=0)
 
 
 class ModelSettings(BaseModel):
-    """Which models are asked; a part of `Settings`."""
+    """The models; a part of `Settings`."""
 
     gen_model: str = Field(
         "offline",
@@ -50,7 +50,7 @@ class ModelSettings(BaseModel):
     )
 
     def model_of(self, task: str) -> str:
-        """Return the model, or fallback chain, that is asked for a task."""
+        """Return the model, or the fallback chain, of a task."""
         own = {
             "scope": self.guardrails_model,
             "judge": self.quality_model,

@@ -18,7 +18,7 @@ class CompatibleServer(BaseModel, frozen=True, extra="forbid"):
 
 
 class _VendorMethods(BaseModel):
-    """The checks of the settings of vendors, and what is made of them."""
+    """The checks of the settings of vendors, and the values derived from them."""
 
     if TYPE_CHECKING:
         openai_json_object: bool

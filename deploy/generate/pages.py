@@ -1,4 +1,4 @@
-"""Generates the pages, and parts of pages, that follow from code.
+"""Generates pages of documentation, and parts of pages, from code.
 
 `python -m deploy.generate.pages` writes them.
 """
@@ -30,8 +30,8 @@ _CONTRACTS = """# Contracts: who reads and writes what
 
 Generated from `envelope/payload.py` by `python -m deploy.generate.pages`; do not edit.
 
-Agents are handed what they read and return what they write; they touch nothing else. Attributes
-that nobody writes come in at the door.
+An agent receives the attributes that it reads and returns those that it writes. It has no access
+to others. The gateway sets the attributes that no role writes when it accepts a message.
 
 | attribute | type | meaning | written by | read by |
 |---|---|---|---|---|
@@ -40,15 +40,15 @@ _SETTINGS = """# Settings
 
 Generated from the settings in `config/` by `python -m deploy.generate.pages`; do not edit.
 
-Every setting is an environment variable, or a line of a file of settings. `REFDESK_ENV_FILE` names
-that file. Where it is unset, a `.env` in the working directory is read, unless somebody else may
-have written it; where it is empty, no file is read. A command says at its start which file it
-reads, which names in it are no settings, and which secrets in it others can read.
+A setting is an environment variable or a line in a file of settings. `REFDESK_ENV_FILE` names the
+file. If the variable is unset, Refdesk reads `.env` in the working directory, unless another user
+may have written it. If the variable is empty, Refdesk reads no file. A command prints at its start
+the file that it reads, unknown names in it, and secrets in it that other users can read.
 """
 _AREA = """
 ## {title}
 
-| variable | default | type | what it is |
+| variable | default | type | meaning |
 |---|---|---|---|
 """
 
@@ -115,7 +115,7 @@ def _contract(attribute: Attribute) -> str:
         f"`{attribute.name}`",
         f"`{_type(attribute.type)}`".replace("|", "\\|"),
         attribute.meaning,
-        _roles(attribute.written_by) or "the door",
+        _roles(attribute.written_by) or "gateway",
         _roles(attribute.read_by),
     )
     return "| " + " | ".join(cells) + " |\n"
@@ -125,7 +125,7 @@ _GROUPS = tuple(group for group in Settings.__bases__ if group is not BaseSettin
 
 
 def _area(group: type[BaseModel]) -> str:
-    """Return a table of the settings that a group declares, under the words of its module."""
+    """Return a table of the settings of a group, with the summary of its module as heading."""
     summary = (sys.modules[group.__module__].__doc__ or "").partition("\n")[0]
     title = summary.partition(", and all")[0].removeprefix("Settings of ").removesuffix(".")
     names = [name for name in Settings.model_fields if name in group.__annotations__]

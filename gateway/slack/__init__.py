@@ -1,1 +1,1 @@
-"""The Slack door: events come over HTTP or Socket Mode, answers are edited into their threads."""
+"""The Slack channel: receives events over HTTP or Socket Mode, and edits answers into threads."""

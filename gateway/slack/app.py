@@ -1,4 +1,4 @@
-"""The Slack app: every event is answered once what it says is safe, in less than three seconds."""
+"""The Slack app: acknowledges an event within three seconds, after its content is stored."""
 
 import asyncio
 import re
@@ -22,7 +22,7 @@ from gateway.slack.blocks import CHOOSE, OPEN
 from gateway.slack.channel import show_choice
 from gateway.slack.events import (
     DIRECT,
-    HEARD,
+    EVENT_NAMES,
     Deleted,
     InboundMessage,
     SlackIdentity,
@@ -35,7 +35,7 @@ from gateway.slack.web_api import SlackCalls, translate_errors
 log = structlog.get_logger("gateway")
 
 ACKNOWLEDGE_SECONDS = 2.5
-"""Slack waits three."""
+"""Slack waits three seconds for the acknowledgement."""
 LOCALE_SECONDS = 0.8
 KEPT_LOCALES = 10_000
 JOINED = "joined"
@@ -44,18 +44,18 @@ NOT_SUBSCRIBED = "expected an event that the desk asks for"
 
 
 class SlackTokenError(GatewayError):
-    """Slack does not know this app."""
+    """Slack rejects the token of this app."""
 
 
 class Locales:
-    """The languages of people, as Slack shows itself to them."""
+    """The languages of Slack users, from their Slack settings."""
 
     def __init__(self, calls: SlackCalls) -> None:
         self._calls = calls
         self._known: OrderedDict[str, str | None] = OrderedDict()
 
     async def of(self, user: str) -> str | None:
-        """Return ISO 639-1, or None when Slack does not tell in time."""
+        """Return the ISO 639-1 code, or None if Slack does not answer in time."""
         if user in self._known:
             return self._known[user]
         try:
@@ -72,48 +72,48 @@ class Locales:
 
 
 class SlackEvents:
-    """Takes events; when a method returns, Slack may forget the event."""
+    """Handles events; after a method returns, the event is stored and may be acknowledged."""
 
     def __init__(
         self,
         calls: SlackCalls,
         me: SlackIdentity,
-        door: ChatChannel,
+        chat: ChatChannel,
         audience: SlackAudience | None = None,
     ) -> None:
         self._calls = calls
         self._me = me
         self._audience = SlackAudience() if audience is None else audience
-        self._door = door
+        self._chat = chat
         self._locales = Locales(calls)
 
     async def message(self, event: Mapping[str, Any], body: Mapping[str, Any]) -> None:
-        """Take in what a person wrote, changed or took back."""
+        """Handle a message that a person wrote, edited or deleted."""
         with reads_foreign_form("an event of Slack"):
-            found = read(event, self._me, self._door.name_question)
+            found = read(event, self._me, self._chat.name_question)
         async with asyncio.timeout(ACKNOWLEDGE_SECONDS):
             match found:
-                case InboundMessage() as heard:
-                    await self._take_message(heard, self._is_allowed(heard, event, body))
+                case InboundMessage() as inbound:
+                    await self._take_message(inbound, self._is_allowed(inbound, event, body))
                 case Deleted(question, message_id):
-                    await self._door.intake.withdraw(question, message_id)
+                    await self._chat.intake.withdraw(question, message_id)
                 case None:
                     pass
 
     @property
     def unavailable(self) -> tuple[type[Exception], ...]:
-        """Errors after which Slack shall send an event again."""
-        return (*self._door.unavailable, TimeoutError)
+        """The errors after which an event is not acknowledged, so that Slack sends it again."""
+        return (*self._chat.unavailable, TimeoutError)
 
     async def take_press(self, body: Mapping[str, Any]) -> None:
-        """Take in a pressed button."""
+        """Handle a pressed button."""
         check_press(body)
         async with asyncio.timeout(ACKNOWLEDGE_SECONDS):
             action, message = body["actions"][0], body.get("message") or {}
             channel = str(body["channel"]["id"])
-            choice = await self._door.buttons.choice(str(action.get("value", "")))
+            choice = await self._chat.buttons.choice(str(action.get("value", "")))
             thread = str(message.get("thread_ts") or DIRECT)
-            place = self._door.name_question(conversation_of(self._me, channel, thread), "-")
+            place = self._chat.name_question(conversation_of(self._me, channel, thread), "-")
             language = await self._locales.of(str(body["user"]["id"]))
             post = {"channel": channel}
             if thread != DIRECT:
@@ -125,60 +125,60 @@ class SlackEvents:
                 direct=channel.startswith("D"),
                 is_own_team=self._audience.is_own(self._me.team, body["user"], body),
             ):
-                await self._door.declining.decline("not_allowed", user, None, "")
+                await self._chat.declining.decline("not_allowed", user, None, "")
                 return
             if choice is None or choice.question.conversation != place.conversation:
-                self._door.spawn(self._show_to_person(post, user, "push_expired", language))
+                self._chat.spawn(self._show_to_person(post, user, "push_expired", language))
                 return
             order = float(action["action_ts"])
-            await self._door.submit_choice(
+            await self._chat.submit_choice(
                 choice, post=post, order=order, language=language, person=user
             )
             if choice.thumb:
-                self._door.spawn(self._show_to_person(post, user, "push_thanks", language))
+                self._chat.spawn(self._show_to_person(post, user, "push_thanks", language))
             else:
-                self._door.spawn(self._show_choice(post, message, choice.label))
+                self._chat.spawn(self._show_choice(post, message, choice.label))
 
     def _is_allowed(
-        self, heard: InboundMessage, event: Mapping[str, Any], body: Mapping[str, Any]
+        self, inbound: InboundMessage, event: Mapping[str, Any], body: Mapping[str, Any]
     ) -> bool:
         message = event.get("message") if event.get("subtype") == "message_changed" else event
         return self._audience.admits(
-            channel=heard.incoming.post["channel"],
-            user=heard.user,
-            direct=heard.direct,
+            channel=inbound.incoming.post["channel"],
+            user=inbound.user,
+            direct=inbound.direct,
             is_own_team=self._audience.is_own(self._me.team, message or event, body),
         )
 
-    async def _decline(self, heard: InboundMessage) -> None:
-        """Say so in a direct message; in a channel nobody is told who is not to be answered."""
-        language = await self._locales.of(heard.user) if heard.direct else None
-        spoken = self._door.manners.default_language if language is None else language
-        post = heard.incoming.post if heard.direct else None
-        await self._door.declining.decline("not_allowed", heard.user, post, spoken)
+    async def _decline(self, inbound: InboundMessage) -> None:
+        """Decline in a direct message; in a channel, ignore people who are not allowed."""
+        language = await self._locales.of(inbound.user) if inbound.direct else None
+        spoken = self._chat.manners.default_language if language is None else language
+        post = inbound.incoming.post if inbound.direct else None
+        await self._chat.declining.decline("not_allowed", inbound.user, post, spoken)
 
-    async def _take_message(self, heard: InboundMessage, is_allowed: bool) -> None:
-        incoming = heard.incoming
-        about = await self._door.memory.about(incoming.question)
-        is_joined = heard.in_thread and JOINED in about and not heard.elsewhere
-        if not heard.addressed and not is_joined:
+    async def _take_message(self, inbound: InboundMessage, is_allowed: bool) -> None:
+        incoming = inbound.incoming
+        about = await self._chat.memory.about(incoming.question)
+        is_joined = inbound.in_thread and JOINED in about and not inbound.elsewhere
+        if not inbound.addressed and not is_joined:
             return
         if not is_allowed:
-            await self._decline(heard)
+            await self._decline(inbound)
             return
         if JOINED not in about:
-            await self._door.memory.note_about(incoming.question, **{JOINED: "1"})
+            await self._chat.memory.note_about(incoming.question, **{JOINED: "1"})
         if not about.get("language"):
-            language = await self._locales.of(heard.user)
+            language = await self._locales.of(inbound.user)
             incoming = replace(incoming, language=language)
-        await self._door.intake.accept(incoming)
+        await self._chat.intake.accept(incoming)
 
     async def _show_to_person(
         self, post: Mapping[str, str], user: str, key: str, language: str | None
     ) -> None:
-        """Say something that only the person sees who pressed."""
-        spoken = self._door.manners.default_language if language is None else language
-        text = self._door.texts.text(key, spoken)
+        """Post a text that only the person who pressed the button can see."""
+        spoken = self._chat.manners.default_language if language is None else language
+        text = self._chat.texts.text(key, spoken)
         channel, thread = post["channel"], post.get("thread")
         await retry(
             lambda: self._calls.whisper(channel, thread, user, text), call_name="post_ephemeral"
@@ -187,7 +187,7 @@ class SlackEvents:
     async def _show_choice(
         self, post: Mapping[str, str], message: Mapping[str, Any], chosen: str
     ) -> None:
-        """Show what was chosen in the place of the options."""
+        """Replace the options of a message by the chosen one."""
         channel = post["channel"]
         await retry(
             lambda: show_choice(self._calls, channel, message, chosen), call_name="show_choice"
@@ -195,24 +195,24 @@ class SlackEvents:
 
 
 async def identify(client: AsyncWebClient, channels: frozenset[str]) -> SlackIdentity:
-    """Return who the app is; raises `SlackTokenError` when Slack does not know its token."""
+    """Return the identity of the app; raises `SlackTokenError` if Slack rejects its token."""
     try:
         async with translate_errors():
-            told = await client.auth_test()
+            reply = await client.auth_test()
     except PushError as error:
         raise SlackTokenError(f"expected the bot token of a Slack app: {error}") from error
-    return SlackIdentity(str(told["team_id"]), str(told["user_id"]), channels)
+    return SlackIdentity(str(reply["team_id"]), str(reply["user_id"]), channels)
 
 
 def make_app(client: AsyncWebClient, events: SlackEvents, *, signing_secret: str) -> AsyncApp:
-    """Return the app; an event whose listener fails is not acknowledged, and comes again."""
+    """Return the app; it does not acknowledge an event whose handler fails."""
     app = AsyncApp(
         client=client,
         signing_secret=signing_secret,
         process_before_response=True,
         raise_error_for_unhandled_request=True,
     )
-    for name in sorted(HEARD):
+    for name in sorted(EVENT_NAMES):
         app.event(name)(_listener(events))
 
     async def handle_press(ack: Callable[[], Awaitable[Any]], body: dict[str, Any]) -> None:
@@ -232,7 +232,7 @@ def make_app(client: AsyncWebClient, events: SlackEvents, *, signing_secret: str
 
 
 def _answer_to(error: Exception, unavailable: tuple[type[Exception], ...]) -> BoltResponse:
-    """Log in one line why an event is not acknowledged; nothing of it is repeated."""
+    """Log why an event is not acknowledged, in one line and without its content."""
     if isinstance(error, (UnreadableError, MessageError)):
         log.info("webhook_rejected", channel="slack", status=400, reason="unreadable_event")
         return BoltResponse(status=400, body=NO_EVENT)

@@ -1,19 +1,19 @@
-"""Decides who is answered on Slack: which channels, people and organisations."""
+"""Decides which channels, people and organisations Refdesk answers on Slack."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 DIRECT_MESSAGES = "direct"
-"""What stands for every direct message among the channels."""
+"""The entry of the channel list that allows all direct messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class SlackAudience:
-    """Who is answered; an empty list of channels or users allows all of the app's own workspace.
+    """The allowed channels and users; an empty list allows all of the app's workspace.
 
-    People of other organisations are answered where their team is among `teams`, or `external` says
-    so of everybody. An Enterprise Grid's other workspaces are named among `teams`, too.
+    People of other organisations are allowed if their team is in `teams`, or if `external` is true.
+    The other workspaces of an Enterprise Grid belong in `teams`, too.
     """
 
     channels: frozenset[str] = frozenset()
@@ -22,7 +22,7 @@ class SlackAudience:
     external: bool = False
 
     def admits(self, *, channel: str, user: str, direct: bool, is_own_team: bool) -> bool:
-        """Whether this person is answered here."""
+        """Return whether Refdesk answers this person in this channel."""
         place = {channel, DIRECT_MESSAGES} if direct else {channel}
         return (
             (is_own_team or self.external)
@@ -31,10 +31,10 @@ class SlackAudience:
         )
 
     def is_own(self, own: str, message: Mapping[str, Any], body: Mapping[str, Any]) -> bool:
-        """Whether who wrote belongs to the app's workspace, or to a team that is allowed.
+        """Return whether the author belongs to the app's workspace or to an allowed team.
 
-        Every team that an event names of its writer must be allowed. In a channel that is shared
-        with others, an event that names none is not.
+        Every team that an event names for its author must be allowed. In a channel that is shared
+        with other organisations, an event without a team is not allowed.
         """
         teams = set(_teams(message))
         if not teams:
@@ -43,8 +43,8 @@ class SlackAudience:
 
 
 def _teams(message: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the teams that a message, or who pressed a button, is told to be of."""
+    """Yield the teams that a message names for its author, or an action for its user."""
     profile = message.get("user_profile")
-    told = [message.get(name) for name in ("user_team", "source_team", "team", "team_id")]
-    told.append(profile.get("team") if isinstance(profile, Mapping) else None)
-    yield from (one for one in told if isinstance(one, str) and one)
+    found = [message.get(name) for name in ("user_team", "source_team", "team", "team_id")]
+    found.append(profile.get("team") if isinstance(profile, Mapping) else None)
+    yield from (one for one in found if isinstance(one, str) and one)

@@ -1,7 +1,7 @@
-"""Turns answers into Slack messages: blocks within the limits of the API.
+"""Renders answers as Slack messages: blocks within the limits of the API.
 
-Limits: 3,000 characters a section, 75 a button's label, 50 blocks a message, and about 13,200
-characters in all blocks of one, which Slack enforces and does not document.
+The limits are 3,000 characters per section, 75 per button label, 50 blocks per message, and about
+13,200 characters in all blocks of one message, which Slack enforces without documenting it.
 """
 
 import json
@@ -18,19 +18,19 @@ from gateway.slack.mrkdwn import escape, mrkdwn
 
 SECTION_CHARACTERS = 2_900
 ALL_CHARACTERS = 12_500
-"""Of all blocks of one message, counted as they are sent."""
+"""The maximum length of all blocks of one message, as encoded for the request."""
 FALLBACK_CHARACTERS = 3_000
-"""Of the plain text that notifications show."""
+"""The maximum length of the plain text for notifications."""
 SOURCES = 20
 SOURCES_CHARACTERS = 6_000
-"""Of all sources, and of all buttons, as they are sent: so that both fit one message."""
+"""The maximum encoded length of all sources, and of all buttons, so that both fit one message."""
 SOURCE_CHARACTERS = 150
 CONTEXT_ELEMENTS = 10
 LABEL_CHARACTERS = 75
 ROW = 5
 MOST_BUTTONS = 20
 LINK_CHARACTERS = 1_000
-"""A longer address is left out."""
+"""A source's longer address is omitted."""
 THUMBS = {"up": "👍", "down": "👎"}
 CHOOSE = "choose:"
 OPEN = "open:"
@@ -39,7 +39,7 @@ OPEN = "open:"
 def messages(
     markdown: str, sources: Sequence[Source], buttons: Sequence[Button], *, title: str
 ) -> list[Fields]:
-    """Return the messages that an answer becomes, each `text` and `blocks`."""
+    """Return the messages for an answer, each with `text` and `blocks`."""
     pieces = split(
         keep_source_links(parse_marked(markdown), sources),
         longest=SECTION_CHARACTERS,
@@ -65,7 +65,7 @@ def messages(
 
 
 def without_actions(blocks: Sequence[Fields], chosen: str) -> list[Fields]:
-    """Return blocks with what was chosen in the place of the options."""
+    """Return the blocks with the chosen option in place of the buttons."""
     kept = [block for block in blocks if block.get("type") != "actions"]
     return [*kept, _context([f"➜ {escape(chosen)[:SOURCE_CHARACTERS]}"])]
 
@@ -81,7 +81,7 @@ def _section(text: str) -> Fields:
 
 
 def _mrkdwn(text: str) -> Fields:
-    """Return a text in which Slack makes no links but those that are written as such."""
+    """Return a text object in which Slack creates no links from plain addresses."""
     return {"type": "mrkdwn", "text": text, "verbatim": True}
 
 

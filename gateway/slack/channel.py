@@ -1,4 +1,4 @@
-"""Shows outcomes in Slack: eyes and a placeholder first, blocks in its place then."""
+"""Shows outcomes in Slack: an eyes reaction and a placeholder, then the answer's blocks."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,7 +17,7 @@ PLAIN_CHARACTERS = 39_000
 
 
 class SlackChannel:
-    """A `gateway.chat.ports.Channel`."""
+    """Implements `gateway.chat.ports.Channel` for Slack."""
 
     name = "slack"
     sign_seconds: float | None = None
@@ -58,7 +58,7 @@ class SlackChannel:
 async def show_choice(
     calls: SlackCalls, channel: str, message: Mapping[str, Any], chosen: str
 ) -> None:
-    """Show what was chosen in the place of a message's options."""
+    """Replace the options of a message by the chosen one."""
     blocks = without_actions(message.get("blocks") or [], chosen)
     await calls.update(channel, str(message["ts"]), str(message.get("text") or ""), blocks)
 

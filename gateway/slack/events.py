@@ -1,8 +1,7 @@
-"""Reads events: which are for the desk, and what they say.
+"""Parses events: which are addressed to the app, and what they contain.
 
-A conversation is a thread; in a direct message without threads it is the direct message. A message
-is named by its `ts`, so that `app_mention` and `message` about the same one are one question, and
-so is an event that Slack sends again.
+A conversation is a thread, or a direct message without threads. The `ts` identifies a message, so
+that `app_mention` and `message` about the same message, and a repeated event, are one question.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,7 +14,7 @@ from gateway.chat.ports import Incoming
 from gateway.desk import parse_command
 from gateway.slack.mrkdwn import mentions, parse_text, speaks_to_another
 
-SAID = frozenset({"", "thread_broadcast", "file_share", "me_message"})
+WRITTEN_SUBTYPES = frozenset({"", "thread_broadcast", "file_share", "me_message"})
 """Subtypes of messages that people wrote."""
 DIRECT = "direct"
 EVENTS = {
@@ -24,9 +23,9 @@ EVENTS = {
     "message.groups": "groups:history",
     "message.im": "im:history",
 }
-"""The events that the desk hears, and what an app must be allowed for each."""
-HEARD = frozenset(name.partition(".")[0] for name in EVENTS)
-"""What these are called when they come."""
+"""The events that the app subscribes to, with the scope that each requires."""
+EVENT_NAMES = frozenset(name.partition(".")[0] for name in EVENTS)
+"""The types of these events in requests."""
 COMMANDS = {
     "clear": "clear_history",
     "clear_history": "clear_history",
@@ -36,14 +35,14 @@ COMMANDS = {
     "get_stats": "get_stats",
     "help": "help",
 }
-"""What people say, and what the desk calls it."""
+"""The commands that people write, with their internal names."""
 
 Named = Callable[[str, str], Question]
 
 
 @dataclass(frozen=True, slots=True)
 class SlackIdentity:
-    """Who the app is, and the channels where every message is a question."""
+    """The identity of the app, and the channels in which every message is a question."""
 
     team: str
     user: str
@@ -52,9 +51,10 @@ class SlackIdentity:
 
 @dataclass(frozen=True, slots=True)
 class InboundMessage:
-    """What a person wrote.
+    """A message that a person wrote.
 
-    `addressed`: the desk is asked also if its thread is not joined; `elsewhere`: somebody else is.
+    `addressed`: it mentions the app, so it is answered even in a thread that the app has not
+    joined; `elsewhere`: it mentions another person.
     """
 
     incoming: Incoming
@@ -67,7 +67,7 @@ class InboundMessage:
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """A message that was taken back."""
+    """A deleted message."""
 
     question: Question
     message_id: str
@@ -76,13 +76,13 @@ class Deleted:
 def read(
     event: Mapping[str, Any], me: SlackIdentity, named: Named
 ) -> InboundMessage | Deleted | None:
-    """Return what an event asks of the desk, or None when nobody wrote anything."""
+    """Return the message or deletion of an event, or None if no person wrote it."""
     subtype = str(event.get("subtype") or "")
     if subtype == "message_deleted":
         return _parse_deletion(event, event.get("previous_message"), me, named)
     if subtype == "message_changed":
         return _parse_change(event, me, named)
-    if subtype not in SAID or not _is_of_person(event, me):
+    if subtype not in WRITTEN_SUBTYPES or not _is_of_person(event, me):
         return None
     return _parse_message(event, event, me, named)
 
@@ -147,13 +147,13 @@ def _parse_message(
 
 
 def _command(text: str) -> tuple[str | None, tuple[str, ...]]:
-    """Return the desk's command that a text is; Slack keeps what only begins with `/` to itself."""
+    """Return the command in a text; Slack itself handles texts that begin with a slash."""
     name, arguments = parse_command(text, ())
     return (COMMANDS[name], arguments) if name in COMMANDS else (None, ())
 
 
 def conversation_of(me: SlackIdentity, channel: str, thread: str) -> str:
-    """Return the conversation of a thread."""
+    """Return the conversation id of a thread."""
     return VERSION.join((me.team, channel, thread))
 
 

@@ -1,4 +1,4 @@
-"""Checks the form of what Slack sends, as far as Bolt and the desk rely on it."""
+"""Validates the requests of Slack, as far as Bolt and this package rely on their form."""
 
 import json
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ Place = Object | StrictStr | None
 
 
 class _PressedAction(BaseModel, extra="ignore"):
-    """What was pressed."""
+    """A pressed button."""
 
     action_id: StrictStr
     block_id: StrictStr | None = None
@@ -22,7 +22,7 @@ class _PressedAction(BaseModel, extra="ignore"):
 
 
 class _Form(BaseModel, extra="ignore"):
-    """What events and presses have in common."""
+    """The common part of events and actions."""
 
     type: StrictStr | None = None
     token: StrictStr | None = None
@@ -44,7 +44,7 @@ class _Form(BaseModel, extra="ignore"):
 
 
 def check_form(body: bytes, kind: str) -> None:
-    """Raise `UnreadableError` unless a body is an event or a press, in JSON or in a form."""
+    """Raise `UnreadableError` unless a body is an event or an action, as JSON or as a form."""
     with reads_foreign_form("an event of Slack"):
         text = body.decode()
         if kind == "application/json" or text.startswith("{"):
@@ -56,7 +56,7 @@ def check_form(body: bytes, kind: str) -> None:
 
 
 def check_press(body: Mapping[str, Any]) -> None:
-    """Raise `UnreadableError` unless a press says what was pressed, where and by whom."""
+    """Raise `UnreadableError` unless an action has its button, its message and its user."""
     with reads_foreign_form("a pressed button"):
         action, message = body["actions"][0], body.get("message") or {}
         float(action["action_ts"])
@@ -68,7 +68,7 @@ def check_press(body: Mapping[str, Any]) -> None:
 def _object(text: str) -> object:
     try:
         found = json.loads(text)
-        # Halves of surrogates can be escaped in JSON, and neither stored nor sent.
+        # JSON can escape lone surrogates, but they can be neither stored nor sent.
         json.dumps(found, ensure_ascii=False).encode()
     except RecursionError as error:
         raise ValueError("too many levels") from error

@@ -1,4 +1,4 @@
-"""Describes the Slack app that the desk needs, as Slack reads it: nobody ticks scopes by hand."""
+"""Builds the manifest of the Slack app, so that nobody has to select its scopes by hand."""
 
 from broker.values import Fields
 from gateway.slack.events import EVENTS
@@ -9,7 +9,7 @@ NAME = "Refdesk"
 
 
 def manifest(url: str | None) -> Fields:
-    """Return an app's manifest; `url` is where Slack reaches the desk, None for Socket Mode."""
+    """Return the manifest; `url` is the public address for events, None selects Socket Mode."""
     address: Fields = {} if url is None else {"request_url": f"{url.rstrip('/')}{PATH}"}
     return {
         "display_information": {"name": NAME},

@@ -1,7 +1,7 @@
-"""Writes marked text as Slack's mrkdwn, and reads what people wrote in it.
+"""Renders marked text as Slack's mrkdwn, and parses mrkdwn that people wrote.
 
-Nothing of an answer can address people or channels: `&`, `<` and `>` are always escaped, and only
-links to the web become links.
+An answer cannot mention people or channels: `&`, `<` and `>` are always escaped, and only web
+addresses become links.
 """
 
 import re
@@ -14,34 +14,34 @@ _REFERENCE = re.compile(r"<([^<>|]*)(?:\|([^<>]*))?>")
 _MENTION = re.compile(r"<@([A-Z0-9]+)(?:\|[^<>]*)?>")
 _SPACES = re.compile(r"[ \t]{2,}")
 _DEEPEST = 12
-"""Marks within marks; what is deeper stays as it is, without a sign of its own."""
+"""The maximum nesting of marks; deeper marks are not rendered."""
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
 def mrkdwn(piece: Marked) -> str:
-    """Return a piece of text in mrkdwn."""
+    """Return a marked text as mrkdwn."""
     marks = list(_shallow([mark for mark in piece.marks if _is_shown(mark)]))
     written, _ = _write_stretch(piece, (0, len(piece.text)), marks, 0)
     return written
 
 
 def escape(text: str) -> str:
-    """Return a text that Slack shows as it is."""
+    """Return a text escaped so that Slack shows it unchanged."""
     return text.translate(_ESCAPES)
 
 
 def mentions(text: str, user_id: str) -> bool:
-    """Whether a message names this user."""
+    """Return whether a message mentions this user."""
     return user_id in _MENTION.findall(text)
 
 
 def speaks_to_another(text: str, user_id: str) -> bool:
-    """Whether a message begins with the name of somebody else, and does not name this user."""
+    """Return whether a message begins with a mention of another user and lacks one of this user."""
     return bool(_MENTION.match(text.lstrip())) and not mentions(text, user_id)
 
 
 def parse_text(text: str, *, without: str) -> str:
-    """Return what a person wrote, in plain text, without the mention of `without`."""
+    """Return a message as plain text, without mentions of the user `without`."""
     own = re.compile(rf"<@{re.escape(without)}(?:\|[^<>]*)?>[,:]?")
     plain = _REFERENCE.sub(_name_target, own.sub("", text))
     unescaped = plain.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
@@ -61,9 +61,10 @@ def _shallow(marks: Sequence[Mark]) -> Iterator[Mark]:
 def _write_stretch(
     piece: Marked, stretch: tuple[int, int], marks: Sequence[Mark], at: int
 ) -> tuple[str, int]:
-    """Write a stretch: what no mark covers as it is, and each outermost mark around its own.
+    """Render a range: text without marks unchanged, and each outermost mark around its text.
 
-    Return it with the place in `marks` of the first mark behind it; `at` is the first one's in it.
+    Returns the result and the index in `marks` of the first mark behind the range; `at` is the
+    index of the first mark in it.
     """
     place, end = stretch
     written: list[str] = []
@@ -92,7 +93,7 @@ def _around(mark: Mark) -> Callable[[str], str]:
 
 
 def _wrap_lines(text: str, sign: str) -> str:
-    """Put signs around each line's words: Slack wants them to touch."""
+    """Put signs around the text of each line; Slack requires that they touch the text."""
     lines = []
     for line in text.split("\n"):
         words = line.strip()

@@ -1,4 +1,4 @@
-"""Checks that Slack sent a request: what the headers tell at once, the rest once it was read."""
+"""Verifies that Slack sent a request: first the headers, then the body after it was read."""
 
 import hashlib
 import hmac
@@ -16,14 +16,14 @@ _SIGNATURE = re.compile(r"v0=[0-9a-f]{64}", re.ASCII)
 
 
 class SlackSignature:
-    """Knows the signing secret; every check raises `WebhookRefusedError`."""
+    """Verifies requests with the signing secret; each check raises `WebhookRefusedError`."""
 
     def __init__(self, secret: str, *, clock: Callable[[], float] = time.time) -> None:
         self._secret = secret.encode()
         self._clock = clock
 
     def check_headers(self, headers: Mapping[str, str]) -> None:
-        """Refuse what is not signed, or was signed too long ago, before its body is read."""
+        """Refuse a request without a signature, or with an old one, before reading the body."""
         at, signature = headers.get(TIME_HEADER, ""), headers.get(SIGNATURE_HEADER, "")
         if not _TIME.fullmatch(at) or not _SIGNATURE.fullmatch(signature):
             raise WebhookRefusedError(
@@ -35,7 +35,7 @@ class SlackSignature:
             )
 
     def check(self, headers: Mapping[str, str], body: bytes) -> None:
-        """Refuse a body that was not signed so."""
+        """Refuse a body that does not match the signature."""
         signed = f"v0:{headers[TIME_HEADER]}:".encode() + body
         digest = hmac.new(self._secret, signed, hashlib.sha256).hexdigest()
         if not hmac.compare_digest(f"v0={digest}", headers[SIGNATURE_HEADER]):

@@ -1,4 +1,4 @@
-"""How events come: Slack calls an address, or a socket is held open to it."""
+"""Receives events: by HTTP requests of Slack, or over a socket to Slack."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -21,7 +21,7 @@ PATH = "/slack/events"
 
 
 def make_client(token: str, *, url: str | None = None) -> AsyncWebClient:
-    """Return a client; `url` of a server that stands in front of Slack."""
+    """Return a client; `url` is the address of a proxy for Slack."""
     if url is None:
         return AsyncWebClient(token=token)
     return AsyncWebClient(token=token, base_url=f"{url.rstrip('/')}/")
@@ -34,7 +34,7 @@ def slack_webhook(
     unavailable: tuple[type[Exception], ...],
     budget: BufferBudget | None = None,
 ) -> Starlette:
-    """Return the application that Slack calls; what Slack did not sign never reaches Bolt."""
+    """Return the application for Slack's requests; unsigned requests never reach Bolt."""
     signature = SlackSignature(signing_secret)
 
     async def handle_request(request: Request, body: bytes) -> Response:
@@ -51,7 +51,7 @@ def slack_webhook(
 
 @asynccontextmanager
 async def socket_mode(app: AsyncApp, app_token: str) -> AsyncIterator[None]:
-    """Hold a socket open while inside; several processes may, and each event comes to one."""
+    """Keep a socket open while inside. With several processes, each event reaches one of them."""
     handler = AsyncSocketModeHandler(app, app_token)
     await handler.connect_async()  # type: ignore[no-untyped-call] # of the library
     try:

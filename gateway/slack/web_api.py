@@ -1,4 +1,4 @@
-"""Calls Slack's Web API: no faster than Slack allows, its errors told in our words."""
+"""Calls Slack's Web API within its rate limits, and translates its errors."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -14,7 +14,7 @@ from gateway.chat.rate_limit import Pacer, Rate
 
 EYES = "eyes"
 PLAIN = "none"
-"""How Slack reads a text: it makes no links of what looks like an address."""
+"""Options of a text, so that Slack creates no links from plain addresses."""
 ALREADY = frozenset({"already_reacted", "no_reaction"})
 GONE = frozenset({"message_not_found", "cant_update_message", "edit_window_closed"})
 LATER = frozenset(
@@ -23,7 +23,7 @@ LATER = frozenset(
 LOCKED_OUT = frozenset(
     {"invalid_auth", "not_authed", "token_expired", "token_revoked", "account_inactive"}
 )
-"""The token is no longer good: what is owed waits for a process with another."""
+"""The token is invalid: undelivered replies wait for a process with a valid one."""
 BLOCKS_REFUSED = frozenset({"invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long"})
 RATES = {
     "chat.postMessage": Rate(55, each_place=True),
@@ -34,9 +34,9 @@ RATES = {
     "reactions.add": Rate(14, at_once=5),
     "reactions.remove": Rate(14, at_once=5),
 }
-"""Below what Slack allows an app in a minute of one workspace: a message a second for each channel;
-100 calls of a method of tier 4 (whispers, users), 50 of tier 3 (edits, deletions), 20 of tier 2
-(taking eyes away). Eyes are set no faster than they can be taken away."""
+"""Rates below Slack's limits for an app in one workspace: one message per second and channel; per
+minute 100 calls of a method of tier 4 (ephemeral messages, users), 50 of tier 3 (edits, deletions),
+20 of tier 2 (removing reactions). Reactions are added no faster than they can be removed."""
 
 
 SCOPES = {
@@ -48,32 +48,32 @@ SCOPES = {
     "reactions.add": "reactions:write",
     "reactions.remove": "reactions:write",
 }
-"""What an app must be allowed for each method; `auth.test` is anybody's."""
+"""The scope that each method requires; `auth.test` requires none."""
 
 
 class BlocksError(NeverError):
-    """Slack does not take blocks that look right to us."""
+    """Slack rejects the blocks of a message."""
 
 
 class SlackCalls:
-    """The methods that a door needs; each waits for its turn, those wanted `soon` not for long."""
+    """The methods that the channel uses; each waits for its turn, for a short time if `soon`."""
 
     def __init__(self, client: AsyncWebClient, pacer: Pacer) -> None:
         self._client = client
         self._pacer = pacer
 
     async def sign(self, channel: str, ts: str) -> None:
-        """Put eyes on a message, soon or not at all."""
+        """Add the eyes reaction to a message, or skip it if the rate limit would delay it."""
         async with self._turn("reactions.add", soon=True):
             await self._client.reactions_add(channel=channel, timestamp=ts, name=EYES)
 
     async def unsign(self, channel: str, ts: str) -> None:
-        """Take the eyes off a message."""
+        """Remove the eyes reaction of a message."""
         async with self._turn("reactions.remove", already=ALREADY | GONE):
             await self._client.reactions_remove(channel=channel, timestamp=ts, name=EYES)
 
     async def post(self, channel: str, thread: str | None, text: str, *, soon: bool) -> str:
-        """Post a text; return its `ts`."""
+        """Post a message; return its `ts`."""
         async with self._turn("chat.postMessage", channel, soon=soon):
             sent = await self._client.chat_postMessage(
                 channel=channel,
@@ -89,29 +89,29 @@ class SlackCalls:
         return ts
 
     async def update(self, channel: str, ts: str, text: str, blocks: Any) -> None:
-        """Make a message say this; raises `BlocksError` when it is for the blocks."""
+        """Replace a message; raises `BlocksError` if Slack rejects the blocks."""
         async with self._turn("chat.update"):
             await self._client.chat_update(
                 channel=channel, ts=ts, text=text, blocks=blocks, parse=PLAIN
             )
 
     async def delete(self, channel: str, ts: str) -> None:
-        """Delete a message of ours."""
+        """Delete a message of the app."""
         async with self._turn("chat.delete", already=GONE):
             await self._client.chat_delete(channel=channel, ts=ts)
 
     async def whisper(self, channel: str, thread: str | None, user: str, text: str) -> None:
-        """Say something that only one person sees."""
+        """Post a message that only one person can see."""
         async with self._turn("chat.postEphemeral"):
             await self._client.chat_postEphemeral(
                 channel=channel, user=user, thread_ts=thread, text=text, parse=PLAIN
             )
 
     async def locale(self, user: str) -> str:
-        """Return language and country in which Slack shows itself to somebody, or ''."""
+        """Return the locale of a user's Slack, or an empty text."""
         async with self._turn("users.info", soon=True):
-            told = await self._client.users_info(user=user, include_locale=True)
-        found: Mapping[str, Any] = told.get("user") or {}
+            reply = await self._client.users_info(user=user, include_locale=True)
+        found: Mapping[str, Any] = reply.get("user") or {}
         return str(found.get("locale") or "")
 
     @asynccontextmanager
@@ -129,7 +129,7 @@ class SlackCalls:
 
 @asynccontextmanager
 async def translate_errors(*, already: frozenset[str] = ALREADY) -> AsyncIterator[None]:
-    """Tell Slack's errors in our words."""
+    """Translate Slack's errors into `PushError` while inside."""
     try:
         yield
     except SlackApiError as error:
@@ -154,6 +154,6 @@ def _translate_error(error: SlackApiError, already: frozenset[str]) -> Exception
 
 
 def _code(error: SlackApiError) -> str:
-    """Return Slack's word for an error; a server in between may answer with a page."""
+    """Return Slack's error code; an intermediate server may have answered with a page instead."""
     data: Any = error.response.data
     return str(data.get("error", "")) if isinstance(data, dict) else ""

@@ -1,1 +1,1 @@
-"""The Telegram door: updates come by webhook or long polling, answers are edited into place."""
+"""The Telegram channel: receives updates by webhook or long polling, and edits answers in."""

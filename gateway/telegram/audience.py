@@ -1,18 +1,18 @@
-"""Decides who is answered on Telegram: which chats, and which people."""
+"""Decides which chats and which people Refdesk answers on Telegram."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class TelegramAudience:
-    """Who is answered: each list that is not empty must name the chat, or the person.
+    """The allowed chats and users; an empty list allows all.
 
-    The id of a private chat is that of its person.
+    The id of a private chat is the id of its person.
     """
 
     chats: frozenset[int] = frozenset()
     users: frozenset[int] = frozenset()
 
     def admits(self, *, chat: int, user: int) -> bool:
-        """Whether this person is answered in this chat."""
+        """Return whether Refdesk answers this person in this chat."""
         return (not self.chats or chat in self.chats) and (not self.users or user in self.users)

@@ -1,4 +1,4 @@
-"""Calls Telegram's Bot API: no faster than Telegram allows, its errors told in our words."""
+"""Calls Telegram's Bot API within its rate limits, and translates its errors."""
 
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any, TypeVar
 
-# The library warns whoever reads the seconds of a flood limit as a number, unless told so.
+# Without this setting the library warns if the seconds of a flood limit are read as a number.
 os.environ.setdefault("PTB_TIMEDELTA", "1")
 
 from telegram import (
@@ -37,10 +37,10 @@ RATES = {
     "typing": Rate(15, each_place=True, soon_seconds=0.0),
     "all": Rate(24 * 60, at_once=4),
 }
-"""Below what Telegram allows a bot: a message a second in a chat, the first few at once, and 20 a
-minute in a group, where edits and deletions count as messages do; 30 calls a second in all. One
-sign of typing is seen for all questions of its chat, so it is shown every four seconds only. A
-placeholder does not wait for its turn in a chat: an outcome that comes meanwhile needs the turn."""
+"""Rates below Telegram's limits for a bot: one message per second in a chat after a small burst; 20
+per minute in a group, where edits and deletions count as messages; 30 calls per second in total.
+One typing action serves all questions of its chat, so it is sent only every four seconds. A
+placeholder does not wait for a turn in a chat, because the outcome may need that turn."""
 ALREADY = (
     "not modified",
     "message to delete not found",
@@ -54,25 +54,25 @@ NO_PREVIEW = LinkPreviewOptions(is_disabled=True)
 
 
 class FormError(NeverError):
-    """Telegram does not take entities or buttons that look right to us."""
+    """Telegram rejects the entities or buttons of a message."""
 
 
 class TelegramCalls:
-    """The methods that a door needs; each waits for its turn, those wanted `soon` not for long."""
+    """The methods that the channel uses; each waits for its turn, for a short time if `soon`."""
 
     def __init__(self, bot: Bot, pacer: Pacer) -> None:
         self.bot = bot
         self._pacer = pacer
 
     async def typing(self, chat: str, thread: int | None) -> None:
-        """Show that somebody types, soon or not at all."""
+        """Show the typing action, or skip it if the rate limit would delay it."""
         async with self._turn("typing", f"{chat}:{thread or 0}", soon=True), translate_errors():
             await self.bot.send_chat_action(chat, "typing", message_thread_id=thread)
 
     async def send(
         self, chat: str, thread: int | None, text: str, *, reply_to: int | None, soon: bool
     ) -> str:
-        """Send a message, into the chat itself where the topic is no more; return its id."""
+        """Send a message, to the chat itself if the topic no longer exists; return its id."""
         to = None if reply_to is None else ReplyParameters(reply_to, None, True)
 
         async def send(chat: str, thread: int | None = None) -> str:
@@ -92,7 +92,7 @@ class TelegramCalls:
     async def edit(
         self, chat: str, id_: str, text: str, entities: Sequence[MessageEntity], rows: Rows
     ) -> None:
-        """Make a message say this; raises `FormError` when it is for entities or buttons."""
+        """Replace a message; raises `FormError` if Telegram rejects entities or buttons."""
         markup = InlineKeyboardMarkup.de_json({"inline_keyboard": rows}) if rows else None
 
         async def edit(chat: str) -> None:
@@ -104,7 +104,7 @@ class TelegramCalls:
         await self._in(chat, edit)
 
     async def without_buttons(self, chat: str, id_: str) -> None:
-        """Take the buttons of a message away."""
+        """Remove the buttons of a message."""
 
         async def mark(chat: str) -> None:
             await self.bot.edit_message_reply_markup(chat, int(id_), reply_markup=None)
@@ -112,7 +112,7 @@ class TelegramCalls:
         await self._in(chat, mark)
 
     async def delete(self, chat: str, id_: str) -> None:
-        """Delete a message of ours."""
+        """Delete a message of the bot."""
 
         async def delete(chat: str) -> None:
             await self.bot.delete_message(chat, int(id_))
@@ -120,7 +120,7 @@ class TelegramCalls:
         await self._in(chat, delete)
 
     async def acknowledge_press(self, query_id: str, text: str | None) -> None:
-        """Tell that a press was heard, soon or not at all."""
+        """Confirm a button press, or skip it if the rate limit would delay it."""
         async with self._pacer.turn("all", soon=True), translate_errors():
             await self.bot.answer_callback_query(query_id, text)
 
@@ -132,7 +132,7 @@ class TelegramCalls:
         soon: bool = False,
         unless: Sequence[str] = (),
     ) -> T:
-        """Call in a chat, or in the supergroup that it has become."""
+        """Call a method for a chat, or for the supergroup that has replaced the chat."""
         try:
             async with self._turn(_kind(chat), chat, soon=soon), translate_errors(unless=unless):
                 return await call(chat)
@@ -143,9 +143,10 @@ class TelegramCalls:
 
     @asynccontextmanager
     async def _turn(self, name: str, place: str, *, soon: bool) -> AsyncIterator[None]:
-        """Wait for a turn in a chat first, which may take minutes, only then for one of all.
+        """Wait for a turn of the chat, which may take minutes, then for a turn of the bot.
 
-        A limit that is met holds its chat, no other: those meet one of their own if it was for all.
+        A rate limit that Telegram reports blocks only its chat. If it applies to the whole bot, the
+        other chats get a report as well.
         """
         async with self._pacer.turn(name, place, soon=soon):
             async with self._pacer.turn("all", soon=soon):
@@ -155,9 +156,9 @@ class TelegramCalls:
 
 @asynccontextmanager
 async def translate_errors(*, unless: Sequence[str] = ()) -> AsyncIterator[None]:
-    """Tell Telegram's errors in our words; those that say one of `unless` are left as they are.
+    """Translate Telegram's errors into `PushError`, except those that contain a text of `unless`.
 
-    So is `ChatMigrated`: the call is to be made in another chat.
+    `ChatMigrated` is not translated either: the caller repeats the call in the new chat.
     """
     try:
         yield
@@ -169,9 +170,9 @@ async def translate_errors(*, unless: Sequence[str] = ()) -> AsyncIterator[None]
 
 
 def seconds_of(error: RetryAfter) -> float:
-    """Return how long Telegram says to wait."""
-    told = error.retry_after
-    return told.total_seconds() if isinstance(told, timedelta) else float(told)
+    """Return the seconds to wait that Telegram requires."""
+    seconds = error.retry_after
+    return seconds.total_seconds() if isinstance(seconds, timedelta) else float(seconds)
 
 
 def _translate_error(error: TelegramError) -> PushError:
@@ -181,7 +182,7 @@ def _translate_error(error: TelegramError) -> PushError:
         case BadRequest():
             return _refusal(error)
         case InvalidToken():
-            # What is owed waits for a process with another token.
+            # Undelivered replies wait for a process with a valid token.
             return LaterError(f"Telegram does not know the token: {error}", 0.25)
         case NetworkError():
             return LaterError(f"Telegram does not answer: {error}", 0.25)
@@ -203,5 +204,5 @@ def _says(error: TelegramError, phrases: Sequence[str]) -> bool:
 
 
 def _kind(chat: str) -> str:
-    """Return which rate holds in a chat; those of several people have negative ids."""
+    """Return the name of the rate for a chat; group chats have negative ids."""
     return "group" if chat.startswith("-") else "private"

@@ -1,4 +1,4 @@
-"""Shows outcomes in Telegram: typing and a placeholder first, text with entities in its place."""
+"""Shows outcomes in Telegram: a typing action and a placeholder, then the answer's text."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,12 +15,12 @@ from gateway.telegram.rendering import keyboard, messages
 log = structlog.get_logger("gateway")
 
 TYPING_SECONDS = 4.0
-"""Telegram shows an action for at most five."""
+"""Telegram shows an action for at most five seconds."""
 HELP = ("language", "help_set_language"), ("clear", "help_clear_history"), ("help", "help_help")
 
 
 class TelegramChannel:
-    """A `gateway.chat.ports.Channel`."""
+    """Implements `gateway.chat.ports.Channel` for Telegram."""
 
     name = "telegram"
 
@@ -35,7 +35,7 @@ class TelegramChannel:
         await self._calls.typing(post["chat"], _number(post, "thread"))
 
     async def remove_sign(self, question: Question, post: Mapping[str, str]) -> None:
-        """Typing ends by itself."""
+        """Do nothing: the typing action ends by itself."""
 
     def parts(self, shown: Shown) -> Sequence[Fields]:
         text = self._render_fixed(shown) or shown.answer.text
@@ -80,7 +80,7 @@ class TelegramChannel:
 
 
 def _without_links(rows: Rows) -> Rows:
-    """Return the buttons whose token is ours: an address may be what Telegram does not take."""
+    """Return the buttons with a token, without link buttons, whose address Telegram may reject."""
     kept = [[button for button in row if "url" not in button] for row in rows]
     return [row for row in kept if row]
 

@@ -1,4 +1,4 @@
-"""The open Telegram door: knows who it is, and how updates come."""
+"""Connects the Telegram channel: the identity of the bot, and the source of updates."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -27,19 +27,19 @@ CONNECTIONS = 64
 
 
 class BotError(GatewayError):
-    """Telegram does not know this bot."""
+    """Telegram rejects the token of this bot."""
 
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """Where Telegram is to send updates, and the secret that it sends with them."""
+    """The address for Telegram's updates, and the secret that Telegram sends with them."""
 
     url: str
     secret: str
 
 
 def make_bot(token: str, *, url: str | None = None) -> Bot:
-    """Return a bot that is not connected yet; `url` of a server of the Bot API of one's own."""
+    """Return a bot without a connection; `url` is the address of another Bot API server."""
     request = HTTPXRequest(connection_pool_size=CONNECTIONS)
     if url is None:
         return Bot(token, request=request)
@@ -48,7 +48,7 @@ def make_bot(token: str, *, url: str | None = None) -> Bot:
 
 @asynccontextmanager
 async def connect_bot(bot: Bot) -> AsyncIterator[BotIdentity]:
-    """Be connected while inside; raises `BotError` when Telegram does not know the token."""
+    """Connect the bot while inside; raises `BotError` if Telegram rejects the token."""
     try:
         await bot.initialize()
     except InvalidToken as error:
@@ -65,25 +65,25 @@ async def connect_bot(bot: Bot) -> AsyncIterator[BotIdentity]:
 async def hearing(
     calls: TelegramCalls,
     me: BotIdentity,
-    door: ChatChannel,
+    chat_channel: ChatChannel,
     texts: ChannelTexts,
     *,
     how: Webhook | Duty,
     audience: TelegramAudience | None = None,
     budget: BufferBudget | None = None,
 ) -> AsyncIterator[Starlette | None]:
-    """Hear updates while inside: by a webhook, then the application is returned, or by polling."""
+    """Receive updates while inside: by polling, or by a webhook, whose application is returned."""
     hook = how if isinstance(how, Webhook) else None
-    updates = Updates(calls, me, door, audience)
+    updates = Updates(calls, me, chat_channel, audience)
     await retry(lambda: _register_updates(calls.bot, hook), call_name="register_updates")
-    door.spawn(_register_commands(calls.bot, texts))
+    chat_channel.spawn(_register_commands(calls.bot, texts))
     if isinstance(how, Webhook):
         yield telegram_webhook(
-            updates, secret=how.secret, unavailable=door.unavailable, budget=budget
+            updates, secret=how.secret, unavailable=chat_channel.unavailable, budget=budget
         )
         return
     async with asyncio.TaskGroup() as tasks:
-        polling = Polling(calls.bot, updates, duty=how, unavailable=door.unavailable)
+        polling = Polling(calls.bot, updates, duty=how, unavailable=chat_channel.unavailable)
         task = tasks.create_task(polling.run())
         try:
             yield None
@@ -102,8 +102,8 @@ async def _register_updates(bot: Bot, hook: Webhook | None) -> None:
 
 
 async def _register_commands(bot: Bot, texts: ChannelTexts) -> None:
-    """Tell what may be commanded, in the language of each person's Telegram, else in English."""
+    """Register the commands in every language; Telegram shows English for other languages."""
     for language in (None, *texts.languages):
-        said = [BotCommand(name, texts.text(key, language or "en")) for name, key in HELP]
+        commands = [BotCommand(name, texts.text(key, language or "en")) for name, key in HELP]
         async with translate_errors():
-            await bot.set_my_commands(said, language_code=language)
+            await bot.set_my_commands(commands, language_code=language)

@@ -1,4 +1,4 @@
-"""Hands updates to the desk, and answers the presses of buttons."""
+"""Handles updates: submits messages, and processes button presses."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -19,57 +19,57 @@ log = structlog.get_logger("gateway")
 
 
 class Updates:
-    """Takes updates, however they come; when `take` returns, Telegram may forget the update."""
+    """Handles updates of webhook and polling; after `take` returns, the update is stored."""
 
     def __init__(
         self,
         calls: TelegramCalls,
         me: BotIdentity,
-        door: ChatChannel,
+        chat: ChatChannel,
         audience: TelegramAudience | None = None,
     ) -> None:
         self._audience = TelegramAudience() if audience is None else audience
         self._calls = calls
         self._me = me
-        self._door = door
+        self._chat = chat
 
-    async def take(self, told: Mapping[str, Any]) -> None:
-        """Take one update in; raises `UnreadableError`, and what broker and memory raise."""
+    async def take(self, body: Mapping[str, Any]) -> None:
+        """Handle one update; raises `UnreadableError` and the errors of broker and memory."""
         with reads_foreign_form("an update of Telegram"):
             found = read(
-                Update.de_json(dict(told), self._calls.bot), self._me, self._door.name_question
+                Update.de_json(dict(body), self._calls.bot), self._me, self._chat.name_question
             )
         match found:
             case Incoming() as incoming:
-                await self._hear(incoming)
+                await self._accept(incoming)
             case Pressed() as pressed:
                 await self._press(pressed)
             case None:
                 pass
 
-    async def _hear(self, incoming: Incoming) -> None:
+    async def _accept(self, incoming: Incoming) -> None:
         with reads_foreign_form("an update of Telegram"):
             chat, user = int(incoming.post["chat"]), int(incoming.person)
         if self._audience.admits(chat=chat, user=user):
-            await self._door.intake.accept(incoming)
+            await self._chat.intake.accept(incoming)
             return
-        # A stranger in a private chat is told so; a group that strangers made hears nothing.
+        # A private chat that is not allowed gets a refusal; such a group gets no reply.
         post = incoming.post if chat == user else None
-        language = await self._door.intake.language(incoming.question, incoming.language)
-        await self._door.declining.decline("not_allowed", incoming.person, post, language)
+        language = await self._chat.intake.language(incoming.question, incoming.language)
+        await self._chat.declining.decline("not_allowed", incoming.person, post, language)
 
     async def _press(self, pressed: Pressed) -> None:
         with reads_foreign_form("an update of Telegram"):
             chat = int(pressed.post["chat"])
         if not self._audience.admits(chat=chat, user=pressed.person):
-            await self._door.declining.decline("not_allowed", str(pressed.person), None, "")
+            await self._chat.declining.decline("not_allowed", str(pressed.person), None, "")
             return
-        choice = await self._door.buttons.choice(pressed.token)
-        place = self._door.name_question(pressed.conversation_id, pressed.message_id)
+        choice = await self._chat.buttons.choice(pressed.token)
+        place = self._chat.name_question(pressed.conversation_id, pressed.message_id)
         if choice is None or choice.question.conversation != place.conversation:
             await self._answer(pressed, "push_expired", choice)
             return
-        await self._door.submit_choice(
+        await self._chat.submit_choice(
             choice,
             post=pressed.post,
             order=pressed.order,
@@ -78,13 +78,13 @@ class Updates:
         )
         await self._answer(pressed, "push_thanks" if choice.thumb else "", choice)
         if not choice.thumb:
-            self._door.spawn(self._close(pressed))
+            self._chat.spawn(self._close(pressed))
 
     async def _answer(self, pressed: Pressed, key: str, choice: Choice | None) -> None:
-        """Tell that a press was heard; an old query cannot be answered any more."""
-        question = self._door.name_question(pressed.conversation_id, pressed.message_id)
-        language = await self._door.intake.language(question, pressed.language)
-        text = self._door.texts.text(key, language) if key else None
+        """Confirm a button press; Telegram rejects the confirmation of an old press."""
+        question = self._chat.name_question(pressed.conversation_id, pressed.message_id)
+        language = await self._chat.intake.language(question, pressed.language)
+        text = self._chat.texts.text(key, language) if key else None
         try:
             await self._calls.acknowledge_press(pressed.query_id, text)
         except PushError as error:
@@ -96,6 +96,6 @@ class Updates:
             )
 
     async def _close(self, pressed: Pressed) -> None:
-        """Take the options away once one was chosen."""
+        """Remove the options after one was chosen."""
         chat, id_ = pressed.post["chat"], pressed.message_id
         await retry(lambda: self._calls.without_buttons(chat, id_), call_name="remove_buttons")

@@ -1,4 +1,4 @@
-"""Fetches updates by long polling; each is confirmed after it was taken in."""
+"""Fetches updates by long polling; confirms each after it was stored."""
 
 import asyncio
 import time
@@ -19,32 +19,32 @@ log = structlog.get_logger("gateway")
 POLL_SECONDS = 25
 AWAY_SECONDS = 1.0
 CONFLICT_SECONDS = 3.0
-"""Another process is heard: how long to wait before polling again."""
+"""The time to wait before the next poll if another process polls."""
 QUIET_SECONDS = 60.0
-"""How long nothing more is said of what hinders polling."""
+"""The minimum interval of log lines about failed polls."""
 TRIES = 3
 DUTY_SECONDS = 6.0
-"""After so long another process polls in the place of one that died."""
+"""The lease of the polling process; another takes over this long after its death."""
 KEEP_SECONDS = 2.0
 
 
 class Duty(Protocol):
-    """What one process has at a time."""
+    """A lease that one process holds at a time."""
 
     async def keep(self, seconds: float) -> bool:
-        """Take the duty, or keep it, for so long; False while somebody else has it."""
+        """Acquire or renew the lease for `seconds`; return False if another process holds it."""
         ...
 
     async def leave(self) -> None:
-        """Let somebody else have it at once."""
+        """Release the lease."""
         ...
 
 
 class Polling:
-    """The loop of one process.
+    """The polling loop of one process.
 
-    Telegram gives updates to one poll at a time, and ends the older of two. So of several processes
-    the one on duty polls; where two do all the same, what comes to both is taken in once.
+    Telegram serves one poll at a time and ends the older of two. So only the process that holds the
+    lease polls. If two poll nevertheless, an update that both receive is stored once.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Polling:
         self._failed: dict[int, int] = {}
 
     async def run(self) -> None:
-        """Poll whenever on duty, until cancelled."""
+        """Poll while this process holds the lease, until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._keep())
             tasks.create_task(self._poll())
@@ -78,7 +78,7 @@ class Polling:
         try:
             while True:
                 raise_if_cancelled()
-                # While nobody answers nothing can be taken in either: all stays as it is.
+                # Without Redis no update can be stored, so none is fetched.
                 with suppress(*self._unavailable):
                     if await self._duty.keep(DUTY_SECONDS):
                         self._on_duty.set()
@@ -115,7 +115,7 @@ class Polling:
         return [update.to_dict() for update in updates]
 
     def _log_conflict(self, error: Conflict) -> None:
-        """Say now and then who gets the updates; one line of a terminal holds it."""
+        """Log at intervals why this process gets no updates, in one short line."""
         if time.monotonic() < self._quiet_until:
             return
         self._quiet_until = time.monotonic() + QUIET_SECONDS
@@ -123,7 +123,7 @@ class Polling:
         log.warning("polling_blocked_by_webhook" if hooked else "polling_conflict")
 
     async def _take(self, update: dict[str, Any]) -> bool:
-        """Whether an update was taken in, or given up because it cannot be."""
+        """Return whether an update was stored, or dropped because it cannot be read."""
         number = int(update["update_id"])
         try:
             await self._updates.take(update)

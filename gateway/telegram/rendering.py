@@ -1,7 +1,7 @@
-"""Turns answers into Telegram messages: text with entities, within the limits of the Bot API.
+"""Renders answers as Telegram messages: text with entities, within the limits of the Bot API.
 
-Telegram makes a link of whatever looks like an address: what is none of the answer's sources is
-therefore code.
+Telegram turns every address in a text into a link. An address that is not a source of the answer is
+therefore rendered as code.
 """
 
 from bisect import bisect_right
@@ -39,16 +39,16 @@ KINDS = {
     "link": "text_link",
 }
 ALONE = frozenset({"code", "pre"})
-"""Marks that allow no style within or around them."""
+"""Marks that allow no other style inside or around them."""
 SPLIT = frozenset({"bold", "italic", "strike"})
-"""Marks that may be told in several."""
+"""Marks that may be split into several entities."""
 WEB = ("https://", "http://")
 RANK = ("pre", "code", "link", "quote", "bold", "italic", "strike")
-"""Which entities stay when there are too many."""
+"""The order in which entities are kept if there are too many."""
 
 
 def messages(markdown: str, sources: Sequence[Source], *, title: str) -> list[Fields]:
-    """Return the messages that an answer becomes, each `text` and `entities`."""
+    """Return the messages for an answer, each with `text` and `entities`."""
     whole = with_sources(keep_source_links(parse_marked(markdown), sources), sources, title=title)
     whole = with_addresses_as_code(whole)
     pieces = split(whole, longest=LONGEST_UNITS, measure=lambda piece: utf16_units(piece.text))
@@ -61,7 +61,7 @@ def _message(piece: Marked) -> Fields:
 
 
 def with_sources(answer: Marked, sources: Sequence[Source], *, title: str) -> Marked:
-    """Return an answer with its numbered sources below, linked where they have an address."""
+    """Return an answer followed by its numbered sources; sources with an address are links."""
     if not sources:
         return answer
     text, marks = f"{answer.text}\n\n{title}", list(answer.marks)
@@ -77,7 +77,7 @@ def with_sources(answer: Marked, sources: Sequence[Source], *, title: str) -> Ma
 
 
 def keyboard(buttons: Sequence[Button]) -> list[list[Fields]]:
-    """Return rows of buttons: an option each, the thumbs together."""
+    """Return rows of buttons: one option per row, both feedback buttons in one row."""
     rows: list[list[Fields]] = []
     thumbs: list[Fields] = []
     for button in buttons[:MOST_BUTTONS]:
@@ -101,10 +101,10 @@ def _entities(piece: Marked) -> list[Fields]:
 
 
 def _order_marks(marks: Sequence[Mark]) -> Iterator[Mark]:
-    """Yield marks as Telegram takes them, outer ones first.
+    """Yield marks in a form that Telegram accepts, outer ones first.
 
-    Code stands alone: what would go around it is told before and behind it. A link that is code is
-    a link, and nothing is within its own kind.
+    Code is not nested: a style around it is split into a part before and a part after it. A link
+    that is code becomes a link. No mark contains a mark of its kind.
     """
     kept: list[Mark] = []
     around: list[Mark] = []

@@ -1,7 +1,7 @@
-"""Reads updates: which are for the desk, and what they say.
+"""Parses updates: which are addressed to the bot, and what they contain.
 
-A conversation is a chat and its topic; in a group also the person, so that one's question does not
-replace another's.
+A conversation is a chat and its topic; in a group also the person, so that one person's question
+does not replace another's.
 """
 
 import re
@@ -15,17 +15,17 @@ from gateway.chat.intake.coalescing import VERSION
 from gateway.chat.ports import Incoming
 
 ALLOWED = ["message", "edited_message", "callback_query"]
-"""The kinds of updates that are asked for."""
+"""The kinds of updates that the bot requests."""
 GROUPS = frozenset({"group", "supergroup"})
 COMMANDS = {"start": "help", "help": "help", "clear": "clear_history", "language": "set_language"}
-"""What each command is called at the desk."""
+"""The commands of Telegram, with their internal names."""
 
 Named = Callable[[str, str], Question]
 
 
 @dataclass(frozen=True, slots=True)
 class BotIdentity:
-    """Who the bot is."""
+    """The identity of the bot."""
 
     id: int
     username: str
@@ -33,7 +33,7 @@ class BotIdentity:
 
 @dataclass(frozen=True, slots=True)
 class Pressed:
-    """Somebody pressed a button."""
+    """A button press."""
 
     query_id: str
     token: str
@@ -46,7 +46,7 @@ class Pressed:
 
 
 def read(update: Update, me: BotIdentity, named: Named) -> Incoming | Pressed | None:
-    """Return what an update asks of the desk, or None when it is not for it."""
+    """Return the message or button press of an update, or None if it is not for the bot."""
     if update.callback_query is not None:
         return _parse_press(update.callback_query, update.update_id)
     message = update.message or update.edited_message
@@ -68,18 +68,18 @@ def _incoming(
     edits = None if update.edited_message is None else str(message.message_id)
     id_ = str(message.message_id)
     if edits is not None:
-        # Not by the time of the edit: there may be two in a second.
+        # The time of the edit is not unique: there may be two edits in a second.
         id_ = f"{id_}{VERSION}{update.update_id}"
-    said = rest if command is not None else _remove_mention(text, me)
-    fixed = _find_fixed(command, said) if command is not None or said else "start"
+    text_after = rest if command is not None else _remove_mention(text, me)
+    fixed = _find_fixed(command, text_after) if command is not None or text_after else "start"
     return Incoming(
         question=named(_conversation(message.chat, _thread(message), user), id_),
-        text=text if command is not None or not said else said,
+        text=text if command is not None or not text_after else text_after,
         post=_post(message),
         order=float(update.update_id),
         language=_language(user),
-        command=_desk_command(command, said),
-        arguments=tuple(said.split()) if command is not None else (),
+        command=_desk_command(command, text_after),
+        arguments=tuple(text_after.split()) if command is not None else (),
         edits=edits,
         fixed=fixed,
         person=str(user.id),
@@ -91,24 +91,24 @@ def _conversation(chat: Chat, thread: int, user: User) -> str:
     return f"{place}{VERSION}{user.id}" if chat.type in GROUPS else place
 
 
-def _desk_command(command: str | None, said: str) -> str | None:
+def _desk_command(command: str | None, text_after: str) -> str | None:
     if command is None:
-        return None if said else "help"
-    return "help" if command == "language" and not said else COMMANDS.get(command, command)
+        return None if text_after else "help"
+    return "help" if command == "language" and not text_after else COMMANDS.get(command, command)
 
 
-def _find_fixed(command: str | None, said: str) -> str:
+def _find_fixed(command: str | None, text_after: str) -> str:
     match command:
         case "start" | "help":
             return command
-        case "language" if not said:
+        case "language" if not text_after:
             return "language"
         case _:
             return ""
 
 
 def _command(message: Message, text: str, me: BotIdentity) -> tuple[str | None, str, bool]:
-    """Return command, the rest, and whether it names this bot; a command to another is none."""
+    """Return the command, its arguments, and whether it names this bot, not another."""
     first = next(iter(message.entities), None)
     if first is None or first.type != MessageEntity.BOT_COMMAND or first.offset != 0:
         return None, "", False
@@ -138,9 +138,9 @@ def _mentions(message: Message, me: BotIdentity) -> bool:
         **message.parse_caption_entities([MessageEntity.MENTION, MessageEntity.TEXT_MENTION]),
     }
     return any(
-        said.casefold() == f"@{me.username}".casefold()
+        mentioned.casefold() == f"@{me.username}".casefold()
         or (entity.user is not None and entity.user.id == me.id)
-        for entity, said in found.items()
+        for entity, mentioned in found.items()
     )
 
 
@@ -167,7 +167,7 @@ def _parse_press(query: CallbackQuery, update_id: int) -> Pressed | None:
     message = query.message
     if message is None or not isinstance(query.data, str):
         return None
-    # What Telegram cannot show any more has no topic either.
+    # A message that Telegram can no longer show has no topic.
     thread = _thread(message) if isinstance(message, Message) else 0
     post = {"chat": str(message.chat.id), **({"thread": str(thread)} if thread else {})}
     return Pressed(

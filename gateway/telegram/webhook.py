@@ -1,4 +1,4 @@
-"""Hears updates that Telegram sends; only who knows the secret token is heard."""
+"""Receives updates by HTTP; a request must have the secret token of the webhook."""
 
 import hmac
 import json
@@ -25,11 +25,11 @@ def telegram_webhook(
     unavailable: tuple[type[Exception], ...],
     budget: BufferBudget | None = None,
 ) -> Starlette:
-    """Return the application that Telegram calls; an update is confirmed once it was taken in."""
+    """Return the application for Telegram's requests; it confirms an update after storing it."""
 
     def check(headers: Headers) -> None:
-        told = headers.get(HEADER, "")
-        if not hmac.compare_digest(told.encode(), secret.encode()):
+        given = headers.get(HEADER, "")
+        if not hmac.compare_digest(given.encode(), secret.encode()):
             raise WebhookRefusedError(
                 401, "secret_token_invalid", "expected the secret token of the webhook"
             )
@@ -42,11 +42,11 @@ def telegram_webhook(
 
 
 def _update(body: bytes) -> dict[str, Any]:
-    """Return an update; raises `UnreadableError`."""
+    """Return the update in a body; raises `UnreadableError`."""
     with reads_foreign_form("an update in JSON"):
         try:
             update = json.loads(body)
-            # Halves of surrogates can be escaped in JSON, and neither stored nor sent.
+            # JSON can escape lone surrogates, but they can be neither stored nor sent.
             json.dumps(update, ensure_ascii=False).encode()
         except RecursionError as error:
             raise ValueError("too many levels") from error

@@ -1,4 +1,4 @@
-"""The routes of the widget: its script, and a page that shows it."""
+"""The HTTP routes of the widget: its script, and a page that shows it."""
 
 import gzip
 import hashlib
@@ -28,7 +28,7 @@ POLICY = "; ".join(
         "trusted-types 'none'",
     )
 )
-"""What the page needs: the widget asks for nothing but scripts and connections to its desk."""
+"""The page's Content-Security-Policy: only scripts and connections of this server."""
 FILES = {
     "demo.css": "text/css; charset=utf-8",
     "demo.js": SCRIPT,
@@ -37,43 +37,43 @@ FILES = {
 
 
 class Embedding(BaseModel):
-    """What a page needs to run exactly this version of the widget."""
+    """The address and integrity hash of one version of the script."""
 
     src: str = Field(description="of the script, at this desk")
     integrity: str = Field(description="for the script tag's attribute of this name")
 
 
 def widget_router() -> APIRouter:
-    """Return the routes; none says anything of anybody, and none needs a key."""
+    """Return the routes; they need no key and return no personal data."""
     router = APIRouter(include_in_schema=False)
     methods = ["GET", "HEAD"]
 
     @router.api_route("/widget", methods=methods)
     async def embedding() -> Embedding:
-        """Tell the address and the integrity hash of the script, for who writes script tags."""
+        """Return the address and the integrity hash of the script, for script tags."""
         return Embedding(src=widget_script().path, integrity=widget_script().integrity)
 
     @router.api_route("/", methods=methods)
     async def demo_page(request: Request) -> Response:
-        """Show the widget."""
+        """Return the page that shows the widget."""
         kind = "text/html; charset=utf-8"
         return _make_response(request, _page(), kind, further={"Content-Security-Policy": POLICY})
 
     @router.api_route("/widget/refdesk.js", methods=methods)
     async def newest_script(request: Request) -> Response:
-        """Return the script of this version of the desk."""
+        """Return the current script."""
         return _script(request, f"max-age={HOUR_SECONDS}, stale-while-revalidate={HOUR_SECONDS}")
 
     @router.api_route("/widget/refdesk.{version}.js", methods=methods)
     async def exact_script(request: Request, version: str) -> Response:
-        """Return the script of exactly this version, which never changes."""
+        """Return one version of the script; the response never changes."""
         if version != widget_script().version:
             return Response(status_code=404)
         return _script(request, f"max-age={YEAR_SECONDS}, immutable")
 
     @router.api_route("/widget/{name}", methods=methods)
     async def page_file(request: Request, name: str) -> Response:
-        """Return a file of the page."""
+        """Return a static file of the page."""
         if name not in FILES:
             return Response(status_code=404)
         return _make_response(request, part(name).encode(), FILES[name])
@@ -82,7 +82,7 @@ def widget_router() -> APIRouter:
 
 
 def _script(request: Request, kept: str) -> Response:
-    """Return the script, for every website: it holds nothing but itself."""
+    """Return the script for pages of every origin; it has no private data."""
     script = widget_script()
     shared = {"Access-Control-Allow-Origin": "*", "Cross-Origin-Resource-Policy": "cross-origin"}
     return _make_response(request, script.text, SCRIPT, f"public, {kept}", shared)
@@ -95,7 +95,7 @@ def _make_response(
     kept: str = "no-cache",
     further: Mapping[str, str] | None = None,
 ) -> Response:
-    """Return a file, compressed where that is understood, or that the browser has it already."""
+    """Return a file, compressed if the browser accepts it, or status 304 if it has the file."""
     tag = f'W/"{hashlib.sha256(body).hexdigest()[:16]}"'
     headers = {"Cache-Control": kept, "ETag": tag, "Vary": "Accept-Encoding", **(further or {})}
     if tag in request.headers.get("if-none-match", ""):

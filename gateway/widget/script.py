@@ -1,8 +1,7 @@
-"""Makes one script of the widget's parts: one request, one integrity hash.
+"""Joins the widget's parts into one script: one request, one integrity hash.
 
-The parts are ES modules, as browsers and editors read them. Joined they share one scope, so that
-their imports and exports fall away. Comments and indentation are for who reads the parts, and are
-left out; nothing else is changed, and nothing is compiled.
+The parts are ES modules. The joined script has one scope, so imports and exports are removed.
+Comments and indentation are removed too; nothing else changes, and nothing is compiled.
 """
 
 import base64
@@ -22,30 +21,30 @@ _INDENT = re.compile(r"^[ ]+|^\n", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class WidgetScript:
-    """The script as it is served; `digest` is its SHA-256."""
+    """The joined script; `digest` is its SHA-256."""
 
     text: bytes
     digest: bytes
 
     @property
     def version(self) -> str:
-        """What names exactly this script in an address."""
+        """The part of an address that identifies this version."""
         return self.digest.hex()[:16]
 
     @property
     def path(self) -> str:
-        """Where the desk serves exactly this script."""
+        """The address path of this version."""
         return f"/widget/refdesk.{self.version}.js"
 
     @property
     def integrity(self) -> str:
-        """What a script tag says, so that a browser runs this and nothing else."""
+        """The `integrity` attribute of a script tag for this version."""
         return f"sha256-{base64.b64encode(self.digest).decode()}"
 
 
 @cache
 def widget_script() -> WidgetScript:
-    """Return the widget."""
+    """Return the joined script of the widget."""
     parts: dict[str, str] = {}
     _read(ENTRY, parts)
     body = "\n".join(parts.values())
@@ -54,12 +53,12 @@ def widget_script() -> WidgetScript:
 
 
 def part(name: str) -> str:
-    """Return the text of a file that stands beside this one."""
+    """Return the text of a file of this package."""
     return files(__package__).joinpath(name).read_text()
 
 
 def _read(name: str, parts: dict[str, str]) -> None:
-    """Add a part behind those it imports."""
+    """Append a part after the parts that it imports."""
     source = part(f"parts/{name}")
     for imported in _IMPORT.findall(source):
         if imported not in parts:

@@ -1,1 +1,1 @@
-"""Keeps documents, their chunks and their vectors."""
+"""Stores documents, their chunks and their vectors in Qdrant, embedded or on a server."""

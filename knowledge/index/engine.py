@@ -1,4 +1,4 @@
-"""What the index needs of Qdrant, in the process or on a server."""
+"""The port to Qdrant, in this process or on a server."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
@@ -7,7 +7,7 @@ from knowledge.index.layout import Point
 
 
 class Engine(Protocol):
-    """One collection of points; every call raises `IndexUnavailable` when it does not answer.
+    """One collection of points; every call raises `IndexUnavailable` if Qdrant does not answer.
 
     `shared` says that other processes may change the points too.
     """

@@ -1,8 +1,8 @@
-"""How a document lies in Qdrant: one point per chunk, one for itself, one for the index.
+"""The layout of an index in Qdrant: one point per chunk, one per document, one for the index.
 
-The point of a document names its present version. Chunks of a new version are written first, then
-the document's point is replaced, and only then the chunks of the old version go: that one write
-is what makes a change whole.
+The point of a document names its present version. A change writes the chunks of the new version,
+then replaces the point of the document, then deletes the old chunks. The replacement of that point
+makes the change atomic.
 """
 
 import hashlib
@@ -36,7 +36,7 @@ _NEAREST_CRUMBS = 3
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A point as both engines take and give it."""
+    """A point in the form that both engines use."""
 
     id: str
     payload: dict[str, Any]
@@ -78,7 +78,7 @@ class Layout:
 
 
 def namespace(tenant: str, assistant: str) -> str:
-    """Return a name for files and collections; different for different pairs, whatever they hold.
+    """Return a name for files and collections that is unique for each pair.
 
     Only ASCII letters, digits and hyphens; at most 60 characters.
     """
@@ -93,7 +93,7 @@ def document_identity(document_id: str) -> str:
 
 
 def manifest_identity() -> str:
-    """Return the name of the point that tells what the index is."""
+    """Return the id of the point that describes the index."""
     return _identity("manifest")
 
 

@@ -1,8 +1,8 @@
-"""The index port: documents go in whole, chunks come out with their vectors.
+"""The index port: writes complete documents, reads chunks with their vectors.
 
 One index holds the documents of one tenant and one assistant, written with one embedding model.
-Every method raises `IndexUnavailable` when the index cannot be reached. A change is atomic per
-document: a reader sees the old version or the new one, never half of each.
+Every method raises `IndexUnavailable` if the index cannot be reached. A change is atomic per
+document: a reader gets the old version or the new one, never a mixture.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ Terms = npt.NDArray[np.uint32]
 
 @dataclass(frozen=True, slots=True)
 class IndexInfo:
-    """What an index is and holds; `embedding` is the name of the model that wrote it."""
+    """The identity and size of an index; `embedding` is the model that computed its vectors."""
 
     location: str
     tenant: str
@@ -33,7 +33,7 @@ class IndexInfo:
 
 @dataclass(frozen=True, slots=True)
 class SparseText:
-    """A text as BM25 sees it: hashed terms and their saturated frequencies, without IDF."""
+    """A text in the form of BM25: hashed terms and their saturated frequencies, without IDF."""
 
     terms: Terms
     weights: Floats
@@ -41,7 +41,7 @@ class SparseText:
 
 @dataclass(frozen=True, slots=True)
 class StoredChunk:
-    """A chunk as a search needs it, without its text; `vector` is L2-normalised.
+    """A chunk in the form that a search needs, without its text; `vector` is L2-normalised.
 
     `defined` are the terms that its text defines.
     """
@@ -56,10 +56,10 @@ class StoredChunk:
 
 @dataclass(frozen=True, slots=True)
 class StoredDocument:
-    """One version of a document as a search needs it.
+    """One version of a document in the form that a search needs.
 
-    `summary` is the text of its summary and key points, `labels` of its title and keywords; `words`
-    are the words it is written with, in lower case.
+    `summary` is the text of its summary and key points, `labels` that of its title and keywords;
+    `words` are the words of the document in lower case.
     """
 
     document_id: str
@@ -77,7 +77,7 @@ class StoredDocument:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A chunk with its text and the document it stands in."""
+    """A chunk with its text and its document."""
 
     point: str
     chunk: Chunk
@@ -91,28 +91,28 @@ class Passage:
 
 
 class Index(Protocol):
-    """Where the documents of one tenant and one assistant are kept."""
+    """Stores the documents of one tenant and one assistant."""
 
     async def info(self) -> IndexInfo: ...
 
     async def hashes(self, root: str) -> dict[str, str]:
-        """Return the content hash of every document that was put under `root`, by its id."""
+        """Return the content hashes of all documents that were put under `root`, by id."""
         ...
 
     async def put(self, document: Document, vectors: Sequence[Sequence[float]], root: str) -> None:
-        """Add a document, or replace the version that is there; one vector per chunk, in order."""
+        """Add a document or replace its present version; `vectors` has one per chunk, in order."""
         ...
 
     async def remove(self, document_ids: Sequence[str]) -> None:
-        """Take documents out; ids that are not there are no error."""
+        """Remove documents; unknown ids are ignored."""
         ...
 
     async def revision(self) -> str:
-        """Return what differs after every change; cheap enough to ask before every search."""
+        """Return a value that every change changes; cheap enough to read before each search."""
         ...
 
     async def versions(self) -> Mapping[str, str]:
-        """Return what tells the version of every document apart, by document id."""
+        """Return a value that identifies the version of each document, by document id."""
         ...
 
     async def load(self, document_ids: Sequence[str]) -> Sequence[StoredDocument]:
@@ -124,5 +124,5 @@ class Index(Protocol):
         ...
 
     async def close(self) -> None:
-        """Write what is pending and let the index go; closing twice is no error."""
+        """Write pending changes and release the index; a second call does nothing."""
         ...

@@ -1,4 +1,4 @@
-"""Keeps documents in Qdrant, whichever engine runs it."""
+"""Stores documents in Qdrant, independent of the engine."""
 
 import asyncio
 import uuid
@@ -20,7 +20,7 @@ _READS = 5
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Whose index it is, and which model writes it."""
+    """The tenant and assistant of an index, and the model that computes its vectors."""
 
     tenant: str
     assistant: str
@@ -97,7 +97,7 @@ class QdrantIndex:
         await self._engine.close()
 
     async def open(self) -> None:
-        """Write what this index is, or check that it is what it should be."""
+        """Write the description of this index, or check the existing one."""
         found = await self._engine.retrieve([layout.manifest_identity()])
         if not found:
             await self._write_manifest()
@@ -130,7 +130,7 @@ class QdrantIndex:
         return whole
 
     async def _read(self, document_ids: list[str]) -> tuple[list[StoredDocument], list[str]]:
-        """Return what could be read whole, and the documents that changed meanwhile."""
+        """Return the documents that were read completely, and those that changed meanwhile."""
         own = await self._engine.scroll(
             {"kind": "document", "document": document_ids}, vectors=True
         )

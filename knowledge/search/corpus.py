@@ -1,4 +1,4 @@
-"""Keeps the mirror of an index up to date: what changed is read again, the rest stays."""
+"""Keeps the in-memory copy of an index current: reads only changed documents again."""
 
 import asyncio
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ class Corpus:
         self._refreshing = asyncio.Lock()
 
     async def current(self) -> Mirror:
-        """Return the mirror of the index; what changed since the last time is read first."""
+        """Return the in-memory copy after reading the documents that have changed."""
         async with self._refreshing:
             revision = await self._index.revision()
             if revision != self._revision:

@@ -1,4 +1,4 @@
-"""What a search needs of the whole index, as arrays in memory; never changed, only replaced.
+"""The in-memory copy of an index as arrays for the search; immutable, replaced as a whole.
 
 Lists of the best hundred of each level cost a search some of its first places, so every chunk
 gets a score on every level. A chunk takes about 3 kB with 384 numbers; texts stay in the index.
@@ -43,7 +43,7 @@ class MirrorEntry:
 
 
 def entry(document: StoredDocument, numbers: TermNumbers) -> MirrorEntry:
-    """Pack a document; a section is what stands below one heading, its lead the first chunk."""
+    """Pack a document; a section is the content below one heading, its lead the first chunk."""
     paths = tuple(dict.fromkeys(chunk.heading_path for chunk in document.chunks))
     at = {path: index for index, path in enumerate(paths)}
     sections = [at[chunk.heading_path] for chunk in document.chunks]
@@ -143,7 +143,7 @@ class Mirror:
         return known
 
     def roots(self, numbers: TermNumbers) -> frozenset[int]:
-        """Return the terms of what all crumbs begin with."""
+        """Return the terms of the common beginning of all crumbs."""
         if self._roots is None:
             found = {(entry.crumbs[0], entry.language) for entry in self.entries if entry.crumbs}
             named = (
@@ -208,7 +208,7 @@ def _pairs(chunks: Sequence[Sequence[int]]) -> tuple[Rows, Rows]:
 
 
 def _stack(entries: Sequence[MirrorEntry], starts: Rows) -> Floats:
-    """Put all vectors into one matrix and let the entries look at it: none is kept twice."""
+    """Put all vectors into one matrix; the entries hold views of it, so none is stored twice."""
     if not entries:
         return np.zeros((0, 0), dtype=np.float32)
     matrix = np.concatenate([entry.vectors for entry in entries])

@@ -1,6 +1,6 @@
-"""Looks a question up: reads it, scores it on four levels, gives the best chunks of the best pages.
+"""Searches for a question: scores all chunks on four levels, returns the best of the best pages.
 
-When the question cannot be embedded, the levels that need no vector answer alone.
+If the question cannot be embedded, the search uses only the levels that need no vector.
 """
 
 import asyncio

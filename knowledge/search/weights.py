@@ -1,6 +1,6 @@
-"""The few numbers that balance a search; the same for every index, language and question.
+"""The weights of a search; they are equal for every index, language and question.
 
-How they were found, and what they reach, stands in `docs/scoreboard.md`.
+`docs/measurements/evaluation.md` describes how they were chosen and the results.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,6 @@
-"""The long run: `python -m tests.faults`. Kills for half an hour, and writes docs/faults.md.
+"""Runs the fault suite for half an hour: `python -m tests.faults`.
+
+Writes the result to `docs/measurements/faults.md`.
 
 Every finished round stands in the progress file at once: a run that is broken off has told what is
 true so far, and goes on where it stopped when it is started again with the same arguments.
@@ -123,7 +125,7 @@ def _told() -> tuple[Goals, Progress]:
     parser.add_argument("--rounds", type=int, default=25, help="rounds of kills and pauses")
     parser.add_argument("--workers", type=int, default=8)
     parser.add_argument("--progress", type=Path, default=ROOT / ".faults" / "progress.jsonl")
-    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "faults.md")
+    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "measurements" / "faults.md")
     told = parser.parse_args()
     goals = Goals.scaled(
         told.scale, seed=told.seed, rounds=told.rounds, workers=told.workers, page=told.page

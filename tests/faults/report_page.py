@@ -1,4 +1,4 @@
-"""Writes docs/faults.md from what a long run found; every figure comes from the run."""
+"""Writes the page of a long fault run; every figure comes from that run."""
 
 import os
 import platform

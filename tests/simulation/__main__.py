@@ -15,6 +15,7 @@ from tests.simulation.scenarios import SMALL
 from tests.simulation.state_graph import Visited, visit
 
 PER_TASK = 1000
+PAGE = Path(__file__).parents[2] / "docs" / "measurements" / "simulation.md"
 
 
 def main() -> int:
@@ -43,7 +44,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--graphs", action="store_true", help="visit the small scenarios whole too")
-    parser.add_argument("--write", type=Path, help="write what was counted to this page")
+    parser.add_argument(
+        "--write", type=Path, nargs="?", const=PAGE, help="write the counts to this page"
+    )
     return parser.parse_args()
 
 

@@ -10,7 +10,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from deploy.cli.main import main
 from gateway.slack import app, web_api
-from gateway.slack.events import EVENTS, HEARD
+from gateway.slack.events import EVENT_NAMES, EVENTS
 from gateway.slack.manifest import manifest
 from gateway.slack.transport import PATH
 from gateway.slack.web_api import RATES, SCOPES
@@ -41,7 +41,7 @@ def test_the_manifest_asks_for_the_events_that_the_app_listens_to() -> None:
     settings = json.loads(json.dumps(manifest(None)))["settings"]
 
     assert set(settings["event_subscriptions"]["bot_events"]) == set(EVENTS)
-    assert {"app_mention", "message"} == HEARD
+    assert {"app_mention", "message"} == EVENT_NAMES
     assert settings["interactivity"]["is_enabled"]
 
 
