@@ -62,10 +62,7 @@ async def test_many_entries_are_settled_together_each_on_its_own(harness: Broker
 
     assert settled == [True, True, False, True]
     assert len(await harness.take_all("search")) == 2
-    assert await harness.broker.replies.read_reply(two.question) == {
-        "outcome": "answered",
-        "text": "two",
-    }
+    assert await harness.broker.replies.read_reply(two.question) == finish("two").reply
 
 
 async def test_an_entry_is_settled_once(harness: BrokerHarness) -> None:
@@ -109,10 +106,7 @@ async def test_a_late_finisher_changes_nothing_not_even_memory(harness: BrokerHa
 
     assert not settled
     assert await harness.client.lrange(HISTORY, 0, -1) == [b"present"]
-    assert await harness.broker.replies.read_reply(question()) == {
-        "outcome": "answered",
-        "text": "present",
-    }
+    assert await harness.broker.replies.read_reply(question()) == finish("present").reply
     assert await harness.kinds() == ["accepted", "finished"]
     assert len(await harness.results()) == 1
 
@@ -392,12 +386,6 @@ async def test_what_cannot_be_settled_keeps_nothing_else_of_its_batch_from_it(
     with pytest.raises(ResponseError, match="WRONGTYPE"):
         await harness.broker.settle([(one, finish("1")), (two, finish("2")), (three, finish("3"))])
 
-    assert await harness.broker.replies.read_reply(one.question) == {
-        "outcome": "answered",
-        "text": "1",
-    }
-    assert await harness.broker.replies.read_reply(three.question) == {
-        "outcome": "answered",
-        "text": "3",
-    }
+    assert await harness.broker.replies.read_reply(one.question) == finish("1").reply
+    assert await harness.broker.replies.read_reply(three.question) == finish("3").reply
     assert (await harness.broker.admin.read_status(["manager"]))[0].depth == 0
