@@ -11,7 +11,7 @@ from config.settings import Settings
 from knowledge.errors import EmbeddingFailed
 from llm.errors import ModelError
 from llm.port import Model, Task, VectorModel
-from llm.prompts import OWN_PROMPTS
+from llm.prompts import OWN_PROMPTS, Prompts
 from llm.registry import AnswerStores, Registry, providers_of
 from llm.stored_calls.stored_model import SharedCache
 from llm.vendors.catalogue import vendors_by_name
@@ -35,14 +35,17 @@ TASK_OF_ROLE = {
 TASKS = ("translate", "essence", "scope", "respond", "judge", "clarify", "describe")
 
 
-def make_registry(settings: Settings, client: "Redis | None" = None) -> Registry:
+def make_registry(
+    settings: Settings, client: "Redis | None" = None, *, prompts: Prompts | None = None
+) -> Registry:
     """Return the registry of this process's models; vendors' libraries load when first used.
 
-    With a client of Redis the limits hold over all processes; without one there are none.
+    With a client of Redis the limits hold over all processes; without one there are none. Without
+    `prompts`, those of the product are rendered.
     """
     limits = settings.model_limits
     return Registry(
-        prompts=load_prompts(),
+        prompts=load_prompts() if prompts is None else prompts,
         access=settings.vendor_access(),
         timeout_seconds=settings.model_timeout_seconds,
         limiter=RedisLimiter(client, limits) if client is not None and limits else None,

@@ -2,31 +2,187 @@
 
 import argparse
 import asyncio
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from deploy.cli.printing import print_line, say_json
 from deploy.errors import CommandError
 from deploy.evaluation.suites import SUITES, evaluate
 
+if TYPE_CHECKING:
+    from config.settings import Settings
+    from deploy.evaluation.answers.desk_run import Variant
+
+PURPOSES = {
+    "retrieval": "whether the right pages are found",
+    "language": "whether the language of texts is detected",
+    "scope": "what is let through and what is declined",
+    "conversation": "when the desk answers, asks back and declines",
+    "answers": "whole answers to golden questions: see docs/evaluation.md",
+    "grounding": "how far a judge of answers agrees with people",
+}
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `refdesk evaluate`."""
-    parser.add_argument("suite", choices=sorted(SUITES), help="what to measure")
-    parser.add_argument("--data", required=True, type=Path, metavar="FOLDER", help="the data")
-    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    suites = parser.add_subparsers(dest="suite", metavar="SUITE", required=True)
+    for name in (*sorted(SUITES), "answers", "grounding"):
+        suite = suites.add_parser(name, help=PURPOSES[name], description=PURPOSES[name])
+        suite.add_argument("--data", required=True, type=Path, metavar="FOLDER", help="the data")
+        suite.add_argument("--json", action="store_true", help="print the figures as JSON")
+        if name == "answers":
+            _add_answers_arguments(suite)
+        if name == "grounding":
+            _add_grounding_arguments(suite)
+
+
+def _add_answers_arguments(suite: argparse.ArgumentParser) -> None:
+    suite.add_argument(
+        "--questions", type=Path, metavar="FILE", help="golden questions, else golden* of --data"
+    )
+    suite.add_argument("--only", action="append", metavar="ID", help="ask this question alone")
+    suite.add_argument(
+        "--documents", type=Path, action="append", metavar="PATH",
+        help="ask these documents, else `documents` or pages.jsonl of --data, else the desk's own",
+    )  # fmt: skip
+    suite.add_argument(
+        "--model", action="append", metavar="NAME",
+        help="a model for every task, else those that are configured; several are compared",
+    )  # fmt: skip
+    suite.add_argument(
+        "--prompts", type=Path, action="append", metavar="FOLDER",
+        help="prompts that replace those of the product; several are compared with the product's",
+    )  # fmt: skip
+    suite.add_argument("--judge", metavar="NAME", help="a model that judges every sentence")
+    suite.add_argument("--page", type=Path, metavar="FILE", help="write a page, .html or .md")
+    suite.add_argument(
+        "--output", type=Path, metavar="FOLDER", help="keep answers and prompts in a new folder"
+    )
+
+
+def _add_grounding_arguments(suite: argparse.ArgumentParser) -> None:
+    suite.add_argument("--judge", default="offline", metavar="NAME", help="the judge (offline)")
+    suite.add_argument("--limit", type=int, metavar="N", help="judge N of the answers alone")
 
 
 def run(chosen: argparse.Namespace) -> int:
     """Run `refdesk evaluate`."""
     if not chosen.data.is_dir():
         raise CommandError(f"expected a folder at --data, found none at {str(chosen.data)!r}")
-    figures = asyncio.run(evaluate(chosen.suite, chosen.data))
+    if chosen.suite == "answers":
+        return _run_answers(chosen)
+    if chosen.suite == "grounding":
+        figures: object = asyncio.run(_measure_judge(chosen))
+    else:
+        figures = asyncio.run(evaluate(chosen.suite, chosen.data))
     if chosen.json:
         say_json(figures)
         return 0
     for line in _lines(figures):
         print_line(line)
     return 0
+
+
+def _run_answers(chosen: argparse.Namespace) -> int:
+    from config.settings import load_settings
+    from deploy.cli.answer_reports.comparison_page import check_page_path, make_page
+    from deploy.cli.answer_reports.tables import make_table_lines
+    from deploy.evaluation.answers.golden_files import load_golden_cases, select_cases
+    from deploy.evaluation.answers.run_folder import check_run_folder, write_run
+    from deploy.evaluation.answers.suite import AnswersPlan, find_documents, run_answers
+    from deploy.evaluation.answers.summaries import describe_measure, summarize
+
+    settings = load_settings()
+    plan = AnswersPlan(
+        cases=select_cases(load_golden_cases(chosen.data, chosen.questions), chosen.only or ()),
+        variants=_make_variants(chosen, settings),
+        documents=find_documents(chosen.data, chosen.documents or ()),
+        judge=chosen.judge,
+    )
+    if chosen.page is not None:
+        check_page_path(chosen.page)
+    if chosen.output is not None:
+        check_run_folder(chosen.output)
+    result = asyncio.run(run_answers(settings, plan, _report_progress))
+    for note in result.notes:
+        _report_progress(f"warning: {note}")
+    if chosen.output is not None:
+        write_run(chosen.output, result.runs, result.variants)
+    if chosen.page is not None:
+        chosen.page.write_text(make_page(chosen.page, result.variants, result.notes), "utf-8")
+    if chosen.json:
+        say_json(
+            [
+                {**summarize(one), "notes": list(result.notes),
+                 "answers": [describe_measure(measure) for measure in one.worst_first]}
+                for one in result.variants
+            ]
+        )  # fmt: skip
+        return 0
+    for line in make_table_lines(result.variants):
+        print_line(line)
+    return 0
+
+
+def _make_variants(chosen: argparse.Namespace, settings: "Settings") -> "tuple[Variant, ...]":
+    """Return each model with the product's prompts and with each folder of prompts."""
+    from deploy.evaluation.answers.desk_run import Variant
+
+    models: list[str | None] = [*dict.fromkeys(chosen.model or ())] or [None]
+    folders: list[Path] = [*dict.fromkeys(chosen.prompts or ())]
+    if folders and all((model or settings.gen_model) == "offline" for model in models):
+        raise CommandError(
+            "expected a model that reads prompts beside --prompts, found only offline, which "
+            "reads none: add --model NAME"
+        )
+    variants = []
+    for model in models:
+        variants.append(Variant(model))
+        if (model or settings.gen_model) != "offline":
+            variants += [Variant(model, folder) for folder in folders]
+    return tuple(variants)
+
+
+async def _measure_judge(chosen: argparse.Namespace) -> Mapping[str, Any]:
+    from config.settings import load_settings
+    from deploy.assembly.models import make_registry
+    from deploy.evaluation.answers.judge_records import (
+        JudgeRecord,
+        find_doubt,
+        prompt_version,
+        store_judge_record,
+    )
+    from deploy.evaluation.grounding import measure_judge
+
+    if chosen.limit is not None and chosen.limit < 1:
+        raise CommandError(f"expected at least 1 at --limit, found {chosen.limit}")
+    settings = load_settings()
+    registry = make_registry(settings)
+    try:
+        found = await measure_judge(registry.model(chosen.judge), chosen.data, limit=chosen.limit)
+    finally:
+        await registry.close()
+    record = JudgeRecord(
+        judge=chosen.judge,
+        data=found["data"],
+        answers=found["answers"],
+        agreement=found["agreement"],
+        precision=found["precision"],
+        recall=found["recall"],
+        measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        prompt=prompt_version(chosen.judge),
+    )
+    stored = store_judge_record(settings.refdesk_data, record)
+    doubt = find_doubt(settings.refdesk_data, chosen.judge)
+    return {**found, "believed": not doubt, "doubt": doubt or "none", "stored": str(stored)}
+
+
+def _report_progress(line: str) -> None:
+    sys.stderr.write(f"refdesk: {line}\n")
+    sys.stderr.flush()
 
 
 def _lines(figures: object, indent: int = 0) -> list[str]:

@@ -1,0 +1,1 @@
+"""Shows the measures of answers: tables for a terminal, and a page."""

@@ -1,0 +1,1 @@
+"""Measures whole answers against golden questions: the suite `answers`."""

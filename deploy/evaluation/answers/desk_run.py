@@ -1,0 +1,178 @@
+"""Asks a whole desk the golden questions, in this process and over a Redis of its own.
+
+Everything is as `refdesk ask` runs it, but for three things: what the desk remembers ends with the
+run, answers of models are shared by no two questions, and one question is asked after the other, so
+that seconds can be compared.
+"""
+
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from broker.port import Fields
+from config.settings import Settings
+from deploy.assembly.knowledge import Knowledge, open_knowledge
+from deploy.assembly.models import make_registry
+from deploy.assembly.runtime import (
+    ROLES,
+    Runtime,
+    connect_runtime,
+    desk,
+    run_ingestion,
+    run_workers,
+)
+from deploy.errors import CommandError
+from deploy.evaluation.answers.golden import GoldenCase
+from deploy.evaluation.answers.journal_reading import CallTotals, collect_evidence, count_calls
+from deploy.evaluation.answers.prompt_recording import (
+    KeptPrompt,
+    RecordingPrompts,
+    load_overriding_prompts,
+)
+from deploy.evaluation.answers.scratch_folder import open_scratch_folder
+from gateway.desk import Desk, Message
+from knowledge.errors import IndexOwned
+from knowledge.ingestion_report import PlainReport
+
+CHANNEL = "evaluate"
+OwnSettings = Mapping[str, object]
+Progress = Callable[[str], None]
+_ONE_MODEL: OwnSettings = {
+    "guardrails_model": "",
+    "quality_model": "",
+    "translation_model": "",
+    "essence_model": "",
+    "clarification_model": "",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One desk among those that are compared: a model for every task, and a folder of prompts.
+
+    Without a model, those that the settings name; without a folder, the product's prompts.
+    """
+
+    model: str | None = None
+    prompts: Path | None = None
+
+    @property
+    def name(self) -> str:
+        """What the tables call it."""
+        model = "as configured" if self.model is None else self.model
+        return model if self.prompts is None else f"{model} + {self.prompts.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class AskedCase:
+    """A golden question, the reply to it, and what it took; `evidence` by the source's number."""
+
+    case: GoldenCase
+    reply: Fields
+    evidence: Mapping[int, str]
+    totals: CallTotals
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class VariantRun:
+    """The replies of one variant, in the order of the questions, and the prompts it sent."""
+
+    variant: Variant
+    asked: tuple[AskedCase, ...]
+    prompts: tuple[KeptPrompt, ...] = ()
+
+
+@asynccontextmanager
+async def open_documents(settings: Settings, documents: Sequence[Path]) -> AsyncIterator[Knowledge]:
+    """Open the desk's documents, or these paths in an index that is thrown away.
+
+    Raises `CommandError` without documents, and when another process owns the desk's index.
+    """
+    async with AsyncExitStack() as stack:
+        if documents:
+            folder = await stack.enter_async_context(open_scratch_folder())
+            settings = _isolate(settings, folder, qdrant_url=None)
+            result = await run_ingestion(settings, documents, PlainReport(lambda _line: None))
+            if result.failed:
+                source, reason = result.failed[0]
+                raise CommandError(f"{source} cannot be read: {reason}")
+        try:
+            knowledge = await stack.enter_async_context(open_knowledge(settings, alone=True))
+        except IndexOwned as error:
+            raise CommandError(
+                f"{error}; stop it for the run, or name the documents with --documents"
+            ) from error
+        if not await knowledge.has_documents():
+            raise CommandError(
+                "there are no documents: name some with --documents PATH, put them into the folder "
+                "documents of --data, or read them with: refdesk ingest PATH..."
+            )
+        yield knowledge
+
+
+async def run_variant(
+    settings: Settings,
+    knowledge: Knowledge,
+    variant: Variant,
+    cases: Sequence[GoldenCase],
+    report: Progress,
+) -> VariantRun:
+    """Return the replies of one variant to all questions."""
+    prompts = RecordingPrompts(load_overriding_prompts(variant.prompts))
+    async with AsyncExitStack() as stack:
+        folder = await stack.enter_async_context(open_scratch_folder())
+        changes = {} if variant.model is None else {**_ONE_MODEL, "gen_model": variant.model}
+        own = _isolate(settings, folder, model_cache_seconds=0, **changes)
+        runtime = await stack.enter_async_context(connect_runtime(own))
+        client = runtime.endpoint.client()
+        stack.push_async_callback(client.aclose)
+        registry = make_registry(own, client, prompts=prompts)
+        stack.push_async_callback(registry.close)
+        await stack.enter_async_context(
+            run_workers(
+                runtime, ROLES, knowledge, models=lambda task: registry.model(own.model_of(task))
+            )
+        )
+        asked = await _ask_all(runtime, desk(runtime, CHANNEL), cases, variant, report)
+    return VariantRun(variant, asked, tuple(prompts))
+
+
+def _isolate(settings: Settings, folder: Path, **changes: object) -> Settings:
+    """Return settings that reach neither the desk's Redis nor its data folder."""
+    own = {"refdesk_data": folder, "redis_url": None, "assistants": (), **changes}
+    return settings.model_copy(update=own)
+
+
+async def _ask_all(
+    runtime: Runtime,
+    asks: Desk,
+    cases: Sequence[GoldenCase],
+    variant: Variant,
+    report: Progress,
+) -> tuple[AskedCase, ...]:
+    asked: list[AskedCase] = []
+    for number, case in enumerate(cases, start=1):
+        report(f"{variant.name}: question {number} of {len(cases)}")
+        asked.append(await _ask_case(runtime, asks, case, number))
+    return tuple(asked)
+
+
+async def _ask_case(runtime: Runtime, asks: Desk, case: GoldenCase, number: int) -> AskedCase:
+    conversation = f"golden-{number}"
+    for turn, text in enumerate(case.turns, start=1):
+        await asks.ask(Message(text, conversation, f"turn-{turn}"))
+    message = Message(case.question, conversation, "question")
+    began = time.perf_counter()
+    reply = await asks.ask(message)
+    seconds = time.perf_counter() - began
+    journal = await runtime.broker.journal(asks.question(message))
+    return AskedCase(
+        case=case,
+        reply=reply,
+        evidence=collect_evidence(journal, reply),
+        totals=count_calls(journal),
+        seconds=seconds,
+    )

@@ -1,0 +1,116 @@
+"""Asks a judge, which is a model or the offline rules, whether sentences stand in their sources."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from llm.call_log import record_calls
+from llm.errors import ModelError
+from llm.port import Model, ModelCall
+from llm.tasks.judge import TASK, Claim, Inputs
+
+LONGEST_TEXT = 24_000
+"""Of a source, in characters, as a judge receives it."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedClaim:
+    """A claim to be judged, and the texts that it has to stand in, by number."""
+
+    text: str
+    evidence: Mapping[int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimOpinion:
+    """What a judge thinks of one claim; `supported` is None where it gave no verdict."""
+
+    supported: bool | None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedAnswer:
+    """What a judge thinks of each claim, in order, and what asking it took."""
+
+    opinions: tuple[ClaimOpinion, ...]
+    calls: tuple[ModelCall, ...] = ()
+    error: str = ""
+
+    @property
+    def supports_all(self) -> bool | None:
+        """Whether every claim is supported; None where a verdict is missing."""
+        found = [opinion.supported for opinion in self.opinions]
+        if False in found:
+            return False
+        return None if None in found or not found else True
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedQuestion:
+    """An answer to be judged claim by claim; `foreign`: its sources are in another language."""
+
+    text: str
+    language: str
+    answer: str
+    claims: Sequence[JudgedClaim] = ()
+    foreign: bool = False
+
+
+async def judge_answer(model: Model, question: JudgedQuestion) -> JudgedAnswer:
+    """Return a judge's verdict on every claim; a judge that fails gives none."""
+    if not question.claims:
+        return JudgedAnswer(())
+    inputs = await asyncio.to_thread(_make_inputs, question)
+    with record_calls() as calls:
+        try:
+            output = (await model.ask(TASK, inputs)).output
+        except ModelError as error:
+            told = f"{type(error).__name__}: {error}"
+            return JudgedAnswer(
+                (ClaimOpinion(None, told),) * len(question.claims), tuple(calls), told
+            )
+    verdicts = {verdict.number: verdict for verdict in output.verdicts}
+    opinions = tuple(
+        ClaimOpinion(verdicts[number].supported, verdicts[number].reason)
+        if number in verdicts
+        else ClaimOpinion(None, "the judge gave no verdict")
+        for number in range(1, len(question.claims) + 1)
+    )
+    return JudgedAnswer(opinions, tuple(calls))
+
+
+def sum_costs(calls: Sequence[ModelCall]) -> Decimal | None:
+    """Return what calls cost in USD; None where the cost of one is unknown."""
+    costs = [call.cost_usd for call in calls]
+    known = [cost for cost in costs if cost is not None]
+    return sum(known, Decimal(0)) if len(known) == len(costs) else None
+
+
+def _make_inputs(question: JudgedQuestion) -> Inputs:
+    sources = {number: text for claim in question.claims for number, text in claim.evidence.items()}
+    claims: list[dict[str, Any]] = [
+        {
+            "number": number,
+            "text": claim.text,
+            "cites": tuple(claim.evidence),
+            "evidence": "\n".join(text[:LONGEST_TEXT] for text in claim.evidence.values()),
+        }
+        for number, claim in enumerate(question.claims, start=1)
+    ]
+    # Validated from plain values: a field that a version of the task does not know is left out.
+    return Inputs.model_validate(
+        {
+            "question": question.text,
+            "language": question.language,
+            "answer": question.answer,
+            "foreign": question.foreign,
+            "claims": [Claim.model_validate(claim) for claim in claims],
+            "sources": [
+                {"number": number, "place": f"source {number}", "text": text[:LONGEST_TEXT]}
+                for number, text in sources.items()
+            ],
+        }
+    )

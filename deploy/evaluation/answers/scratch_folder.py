@@ -1,0 +1,42 @@
+"""Provides a data folder that is thrown away, with the Redis that runs in it."""
+
+import asyncio
+import shutil
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+REMOVAL_SECONDS = 20.0
+"""The server of a data folder ends, and writes its last file, after the command that used it."""
+_LOOK_SECONDS = 0.05
+
+
+@asynccontextmanager
+async def open_scratch_folder() -> AsyncIterator[Path]:
+    """Provide a new folder while inside; raises `OSError` if it cannot be removed in 20 seconds."""
+    folder = Path(tempfile.mkdtemp(prefix="refdesk-evaluate-"))
+    try:
+        yield folder
+    finally:
+        await _remove(folder)
+
+
+async def _remove(folder: Path) -> None:
+    until = time.monotonic() + REMOVAL_SECONDS
+    while True:
+        try:
+            await asyncio.to_thread(_remove_now, folder)
+        except OSError:
+            if time.monotonic() > until:
+                raise
+            await asyncio.sleep(_LOOK_SECONDS)
+        else:
+            return
+
+
+def _remove_now(folder: Path) -> None:
+    # A file that the server removes meanwhile is missing from the folder, not the folder itself.
+    if folder.exists():
+        shutil.rmtree(folder)

@@ -1,0 +1,100 @@
+"""Cuts an answer into the sentences that state something, each with the sources that cover it.
+
+A sentence is covered by its own citations, else by those that follow in its paragraph or list, on
+the line below it, or, for a list, a table or code, in the sentence that leads to it. The rules are
+this package's: the figures must not depend on the code that they measure.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from citations.citing import is_lead
+from citations.claims import Unit, UnitKind, citations, split_units
+from config.errors import TextsError
+from config.texts import FixedTexts, load_texts
+
+_LED = (UnitKind.ITEM, UnitKind.TABLE, UnitKind.CODE)
+_BARE_WORDS = 2
+_FIXED_KEYS = (
+    "assumption", "answer_frame", "quoted_frame", "limit_reached", "nearest_pages", "missing_part",
+    "missing_something",
+)  # fmt: skip
+_FIXED_VALUES = ("assumption", "quoted_language", "missing")
+_VALUE = "\0"
+_LEAST_FIXED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class CoveredSentence:
+    """A sentence, list item, table or piece of code, and the numbers of its sources."""
+
+    text: str
+    cites: tuple[int, ...]
+
+
+def split_covered(answer: str, language: str) -> tuple[CoveredSentence, ...]:
+    """Return the sentences of an answer that state something.
+
+    Headings, leads with a colon, a mere yes or no, and the desk's fixed texts state nothing.
+    """
+    units = split_units(answer)
+    fixed = _find_fixed_openings(language)
+    return tuple(
+        CoveredSentence(unit.text, _find_cover(units, place))
+        for place, unit in enumerate(units)
+        if _states(unit) and not unit.text.startswith(fixed)
+    )
+
+
+def _states(unit: Unit) -> bool:
+    if unit.kind in (UnitKind.CITATION, UnitKind.HEADING) or is_lead(unit):
+        return False
+    return bool(citations(unit.text)) or len(unit.text.split()) >= _BARE_WORDS or _is_wide(unit)
+
+
+def _is_wide(unit: Unit) -> bool:
+    """Return whether one word may be a sentence: code, a table, or a script without spaces."""
+    return unit.kind in (UnitKind.CODE, UnitKind.TABLE) or not unit.text[:1].isascii()
+
+
+def _find_cover(units: Sequence[Unit], place: int) -> tuple[int, ...]:
+    unit = units[place]
+    own = () if unit.kind is UnitKind.CODE else citations(unit.text)
+    if own:
+        return own
+    for later in units[place + 1 :]:
+        same_block = later.block == unit.block and later.kind is not UnitKind.CODE
+        if later.kind is not UnitKind.CITATION and not same_block:
+            break
+        if found := citations(later.text):
+            return found
+    return _find_lead_cover(units, place)
+
+
+def _find_lead_cover(units: Sequence[Unit], place: int) -> tuple[int, ...]:
+    """Return what the sentence directly above a list, a table or code cites."""
+    if units[place].kind not in _LED:
+        return ()
+    for before in reversed(units[:place]):
+        if before.kind is UnitKind.SENTENCE:
+            return citations(before.text)
+        if before.kind is not units[place].kind:
+            break
+    return ()
+
+
+@cache
+def _find_fixed_openings(language: str) -> tuple[str, ...]:
+    """Return how the desk's own sentences about an answer begin, up to their first value."""
+    texts = load_texts()
+    openings = (_find_opening(texts, key, language) for key in _FIXED_KEYS)
+    return tuple(opening for opening in openings if len(opening) >= _LEAST_FIXED)
+
+
+def _find_opening(texts: FixedTexts, key: str, language: str) -> str:
+    try:
+        text = texts.text(key, language, **dict.fromkeys(_FIXED_VALUES, _VALUE))
+    except TextsError:
+        return ""  # a desk without this text says nothing of the kind
+    return text.partition(_VALUE)[0].strip()

@@ -1,0 +1,90 @@
+"""Runs the suite `answers`: every variant on every golden question, then the measures."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from config.settings import Settings
+from deploy.assembly.models import make_registry
+from deploy.evaluation.answers.desk_run import (
+    Progress,
+    Variant,
+    VariantRun,
+    open_documents,
+    run_variant,
+)
+from deploy.evaluation.answers.golden import GoldenCase
+from deploy.evaluation.answers.judge_records import find_doubt
+from deploy.evaluation.answers.measures import measure_answer
+from deploy.evaluation.answers.summaries import MeasuredVariant
+from llm.port import Model
+
+DOCUMENTS = "documents"
+_CORPUS = ("pages.jsonl", "passages.jsonl", "units.jsonl")
+
+
+@dataclass(frozen=True, slots=True)
+class AnswersPlan:
+    """What is compared on which questions; without documents, the desk's own are asked."""
+
+    cases: tuple[GoldenCase, ...]
+    variants: tuple[Variant, ...]
+    documents: tuple[Path, ...] = ()
+    judge: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AnswersResult:
+    """The replies and the measures of every variant, and notes on what to doubt."""
+
+    runs: tuple[VariantRun, ...]
+    variants: tuple[MeasuredVariant, ...]
+    notes: tuple[str, ...]
+
+
+def find_documents(data: Path, named: Sequence[Path]) -> tuple[Path, ...]:
+    """Return the documents of a run: those named, else those of its folder, if it has any."""
+    if named:
+        return tuple(named)
+    if (data / DOCUMENTS).is_dir():
+        return (data / DOCUMENTS,)
+    return tuple(data / name for name in _CORPUS if (data / name).is_file())
+
+
+async def run_answers(settings: Settings, plan: AnswersPlan, report: Progress) -> AnswersResult:
+    """Return replies and measures of every variant; raises `CommandError` without documents."""
+    async with open_documents(settings, plan.documents) as knowledge:
+        runs = tuple(
+            [
+                await run_variant(settings, knowledge, variant, plan.cases, report)
+                for variant in plan.variants
+            ]
+        )
+    doubt = find_doubt(settings.refdesk_data, plan.judge) if plan.judge is not None else ""
+    registry = make_registry(settings)
+    try:
+        judge = registry.model(plan.judge) if plan.judge is not None else None
+        variants = tuple([await _measure(run, judge, report, believed=not doubt) for run in runs])
+    finally:
+        await registry.close()
+    return AnswersResult(runs, variants, _make_notes(plan, doubt))
+
+
+async def _measure(
+    run: VariantRun, judge: Model | None, report: Progress, *, believed: bool
+) -> MeasuredVariant:
+    measures = []
+    for number, asked in enumerate(run.asked, start=1):
+        if judge is not None:
+            report(f"{run.variant.name}: judged {number} of {len(run.asked)}")
+        measures.append(await measure_answer(asked, judge, believed=believed))
+    return MeasuredVariant(run.variant.name, tuple(measures))
+
+
+def _make_notes(plan: AnswersPlan, doubt: str) -> tuple[str, ...]:
+    if not doubt:
+        return ()
+    return (
+        f"{doubt}: its verdicts are shown and decide nothing; "
+        f"measure it with: refdesk evaluate grounding --data FOLDER --judge {plan.judge}",
+    )

@@ -1,0 +1,137 @@
+"""A judge is measured against people, and believed when it agrees with them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from deploy.evaluation.answers.judge_records import (
+    JudgeRecord,
+    find_doubt,
+    load_judge_records,
+    store_judge_record,
+)
+from deploy.evaluation.grounding import (
+    JudgedLabel,
+    compute_agreement,
+    load_labelled_answers,
+    measure_judge,
+)
+from deploy.evaluation.questions import UnknownFormatError
+from llm.errors import ModelUnavailable
+from llm.offline.model import OfflineModel
+from llm.scripted import ScriptedModel
+
+CONTEXT = "An invitation is valid for 7 days and can be used once."
+
+
+def write(folder: Path, rows: list[dict[str, object]]) -> None:
+    lines = "".join(f"{json.dumps(row)}\n" for row in rows)
+    (folder / "answers.jsonl").write_text(lines, encoding="utf-8")
+
+
+def labelled(response: str, label: str) -> dict[str, object]:
+    return {"context": CONTEXT, "response": response, "label": label, "question": "How long?"}
+
+
+def record(**changes: object) -> JudgeRecord:
+    fields: dict[str, object] = {
+        "judge": "offline", "data": "grounding", "answers": 500, "agreement": 0.9,
+        "precision": 0.9, "recall": 0.9, "measured_at": "2026-01-01T00:00:00+00:00", "prompt": "",
+    }  # fmt: skip
+    return JudgeRecord(**{**fields, **changes})  # type: ignore[arg-type] # plain values
+
+
+def test_precision_and_recall_are_those_of_finding_what_is_not_grounded() -> None:
+    labels = [
+        JudgedLabel("a", grounded=False, judged=False),
+        JudgedLabel("a", grounded=False, judged=True),
+        JudgedLabel("a", grounded=True, judged=True),
+        JudgedLabel("a", grounded=True, judged=False),
+        JudgedLabel("a", grounded=True, judged=None),
+    ]
+
+    figures = compute_agreement(labels)
+
+    assert (figures["agreement"], figures["precision"], figures["recall"]) == (0.4, 0.5, 0.5)
+    assert figures["grounded_called_ungrounded"] == pytest.approx(1 / 3, abs=1e-4)
+    assert figures["without_verdict"] == 1
+
+
+async def test_a_judge_supports_an_answer_when_it_supports_every_sentence(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        [
+            labelled("An invitation is valid for 7 days.", "grounded"),
+            labelled("An invitation is valid for 7 days. It costs 30 euros.", "ungrounded"),
+            labelled("Whatever.", "generic"),
+        ],
+    )
+
+    figures = await measure_judge(OfflineModel(), tmp_path)
+
+    assert (figures["answers"], figures["agreement"], figures["calls"]) == (2, 1.0, 0)
+
+
+async def test_a_judge_that_fails_agrees_with_nobody(tmp_path: Path) -> None:
+    write(tmp_path, [labelled("An invitation is valid for 7 days.", "grounded")])
+
+    figures = await measure_judge(ScriptedModel({"judge": [ModelUnavailable("away")]}), tmp_path)
+
+    assert (figures["agreement"], figures["without_verdict"]) == (0.0, 1)
+
+
+async def test_a_sample_is_the_same_each_time(tmp_path: Path) -> None:
+    answers = [labelled(f"An invitation is valid for {n} days.", "grounded") for n in range(20)]
+    write(tmp_path, answers)
+
+    first = await measure_judge(OfflineModel(), tmp_path, limit=5)
+    second = await measure_judge(OfflineModel(), tmp_path, limit=5)
+
+    assert first == second
+    assert first["answers"] == 5
+
+
+def test_a_folder_without_labelled_answers_is_refused(tmp_path: Path) -> None:
+    write(tmp_path, [{"context": "x", "label": "grounded"}])
+
+    with pytest.raises(UnknownFormatError, match="with `context`, `response` and a `label`"):
+        load_labelled_answers(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "doubt"),
+    [
+        ({}, ""),
+        ({"agreement": 0.7}, "agrees with people on 0.70 of 500 answers, expected at least 0.8"),
+        ({"answers": 9}, "was measured on 9 answers only, expected at least 100"),
+        ({"prompt": "another"}, "has changed since it was measured"),
+        ({"judge": "gpt-4o@openai"}, "was never measured against people"),
+    ],
+)
+def test_a_judge_is_doubted_for_a_reason(
+    changes: dict[str, object], doubt: str, tmp_path: Path
+) -> None:
+    store_judge_record(tmp_path, record(**changes))
+
+    assert doubt in find_doubt(tmp_path, "offline")
+    assert bool(doubt) == bool(find_doubt(tmp_path, "offline"))
+
+
+def test_measurements_of_several_judges_are_kept(tmp_path: Path) -> None:
+    store_judge_record(tmp_path, record())
+    store_judge_record(tmp_path, record(judge="gpt-4o@openai"))
+    store_judge_record(tmp_path, record(agreement=0.5))
+
+    found = load_judge_records(tmp_path)
+
+    assert sorted(found) == ["gpt-4o@openai", "offline"]
+    assert found["offline"].agreement == 0.5
+
+
+def test_measurements_that_cannot_be_read_are_none(tmp_path: Path) -> None:
+    file = store_judge_record(tmp_path, record())
+    file.write_text("{")
+
+    assert load_judge_records(tmp_path) == {}
+    assert "never measured" in find_doubt(tmp_path, "offline")

@@ -1,0 +1,221 @@
+"""One answer is measured: statements, sentences, citations, pages, and how its question ended."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deploy.cli.answer_reports.comparison_page import check_page_path, make_page
+from deploy.cli.answer_reports.tables import make_table_lines
+from deploy.cli.printing import WIDTH, columns
+from deploy.errors import CommandError
+from deploy.evaluation.answers.desk_run import AskedCase
+from deploy.evaluation.answers.golden import GoldenCase
+from deploy.evaluation.answers.journal_reading import CallTotals
+from deploy.evaluation.answers.measures import AnswerMeasure, is_page, measure_answer
+from deploy.evaluation.answers.summaries import MeasuredVariant, summarize
+from llm.errors import ModelUnavailable
+from llm.scripted import ScriptedModel
+from llm.tasks.judge import Output as Judgement
+
+LIMIT, KEYS = "An account may make 50 requests per second.", "All keys share the limit."
+EVIDENCE = {1: f"API limits\n{LIMIT}", 2: f"API keys\n{KEYS}"}
+CASE = GoldenCase(id="limit", question="How many requests?", must_say=(("50 requests",),))
+
+
+def asked(text: str, case: GoldenCase = CASE, **changes: Any) -> AskedCase:
+    sources = [
+        {"number": n, "chunk_id": str(n), "title": "x", "path": f"docs/page-{n}.md"} for n in (1, 2)
+    ]
+    reply = {"outcome": "answered", "text": text, "language": "en", "sources": sources, **changes}
+    return AskedCase(case, reply, EVIDENCE, CallTotals(), seconds=0.5)
+
+
+def judgement(*supported: bool) -> Judgement:
+    return Judgement.model_validate(
+        {
+            "verdicts": [
+                {"number": n, "supported": found, "support": 0.5}
+                for n, found in enumerate(supported, start=1)
+            ],
+            "completeness": 1.0,
+            "language_matches": True,
+            "decision": "approve",
+        }
+    )
+
+
+async def test_a_sentence_is_supported_by_what_it_cites_and_by_nothing_else() -> None:
+    measure = await measure_answer(asked(f"{LIMIT} [1] {KEYS} [1]"))
+
+    assert [sentence.supported for sentence in measure.sentences] == [True, False]
+    assert (measure.support, measure.recall) == (0.5, 0.5)
+
+
+async def test_an_invented_sentence_without_a_citation_lowers_the_recall_alone() -> None:
+    measure = await measure_answer(asked(f"{LIMIT} [1]\n\nMore requests cost 20 euros each."))
+
+    assert (measure.support, measure.recall, measure.precision) == (1.0, 0.5, 1.0)
+
+
+async def test_a_citation_that_supports_nothing_lowers_the_precision() -> None:
+    measure = await measure_answer(asked(f"{LIMIT} [1][2]"))
+
+    assert (measure.support, measure.precision) == (1.0, 0.5)
+    assert measure.sentences[0].precise == (1,)
+
+
+async def test_a_citation_of_an_unknown_source_supports_nothing() -> None:
+    measure = await measure_answer(asked(f"{LIMIT} [7]"))
+
+    [sentence] = measure.sentences
+    assert (sentence.supported, sentence.reason) == (False, "the text of source 7 is not known")
+
+
+@pytest.mark.parametrize(
+    ("case", "changes", "verdict"),
+    [
+        ({}, {}, "useful"),
+        ({"must_say": (("60 requests",),)}, {}, "incomplete"),
+        ({"must_not_say": (("account",),)}, {}, "says the forbidden"),
+        ({"pages": ("page-2",)}, {}, "useful"),
+        ({"pages": ("page-3",)}, {}, "wrong page"),
+        ({"language": "de"}, {}, "wrong language"),
+        ({}, {"outcome": "refused"}, "wrong refusal"),
+        ({}, {"outcome": "clarification"}, "asked back"),
+        ({}, {"outcome": "failed"}, "failed"),
+        ({"expect": "refuse"}, {}, "should refuse"),
+        ({"expect": "clarify"}, {}, "should ask"),
+        ({"expect": "refuse", "must_say": ()}, {"outcome": "refused"}, "useful"),
+        (
+            {"expect": "refuse", "must_say": (), "reason": "out_of_scope"},
+            {"outcome": "refused", "clarification_reason": "insufficient_context"},
+            "wrong reason",
+        ),
+    ],
+)
+async def test_an_answer_gets_one_verdict(
+    case: dict[str, Any], changes: dict[str, Any], verdict: str
+) -> None:
+    fields = {"id": "x", "question": "How many?", "must_say": (("50 requests",),), **case}
+
+    measure = await measure_answer(asked(f"{LIMIT} [1]", GoldenCase(**fields), **changes))
+
+    assert measure.verdict == verdict
+    assert measure.useful is (verdict == "useful")
+
+
+@pytest.mark.parametrize(
+    ("place", "page", "found"),
+    [
+        ("docs/api/limits.md", "api/limits.md", True),
+        ("docs/api/limits.md", "limits", True),
+        ("docs/api/limits.md#top", "api/limits.md", True),
+        ("https://a.example/api/limits/", "api/limits", True),
+        ("https://a.example/api/limits.html?x=1", "api/limits", True),
+        ("docs/api/rate-limits.md", "limits.md", False),
+        ("docs/api/limits.md", "", False),
+        ("", "limits.md", False),
+    ],
+)
+def test_a_page_is_named_by_the_last_parts_of_its_path(place: str, page: str, found: bool) -> None:
+    assert is_page(place, page) is found
+
+
+async def test_a_believed_judge_finds_a_statement_in_other_words() -> None:
+    case = GoldenCase("x", "How many?", must_say=(("fifty calls may be made",),))
+    told = asked(f"{LIMIT} [1]", case)
+
+    doubted = await measure_answer(told, ScriptedModel([judgement(True)]), believed=False)
+    believed = await measure_answer(
+        told, ScriptedModel([judgement(True), judgement(True)]), believed=True
+    )
+
+    assert (doubted.verdict, believed.verdict) == ("incomplete", "useful")
+
+
+async def test_a_judge_has_its_own_opinion_on_each_sentence() -> None:
+    judge = ScriptedModel([judgement(True, False)])
+
+    measure = await measure_answer(asked(f"{LIMIT} [1] {KEYS} [2]"), judge)
+
+    assert (measure.support, measure.judged_support) == (1.0, 0.5)
+
+
+async def test_a_judge_that_fails_or_forgets_a_sentence_has_no_opinion() -> None:
+    failed = ScriptedModel([ModelUnavailable("away")])
+    forgetful = ScriptedModel([judgement(True)])
+
+    first = await measure_answer(asked(f"{LIMIT} [1]"), failed)
+    second = await measure_answer(asked(f"{LIMIT} [1] {KEYS} [2]"), forgetful)
+
+    assert first.judged_support is None
+    assert [sentence.judged for sentence in second.sentences] == [True, None]
+
+
+async def measures() -> tuple[AnswerMeasure, ...]:
+    wide = GoldenCase("wide", "条件" * 60, must_say=(("あ" * 90,),), kind="種" * 80)
+    long = GoldenCase("i" * 60, "How many? " * 30, must_say=(("nothing " * 30,),))
+    return (
+        await measure_answer(asked(f"{LIMIT} [1]")),
+        await measure_answer(asked(f"{LIMIT} [1]", wide)),
+        await measure_answer(asked("Sorry.", long, outcome="refused")),
+    )
+
+
+async def test_tables_fit_into_80_columns_whatever_is_in_them() -> None:
+    variants = [MeasuredVariant(name, await measures()) for name in ("a" * 90, "模型" * 50)]
+
+    lines = make_table_lines(variants)
+
+    assert max(columns(line) for line in lines) <= WIDTH
+    assert all(line == line.rstrip() for line in lines)
+
+
+async def test_the_worst_answers_come_first() -> None:
+    variant = MeasuredVariant("a", await measures())
+
+    assert [one.verdict for one in variant.worst_first] == ["wrong refusal", "incomplete", "useful"]
+    assert summarize(variant)["verdicts"] == {"useful": 1, "incomplete": 1, "wrong refusal": 1}
+
+
+@pytest.mark.parametrize("name", ["page.html", "page.md"])
+async def test_a_page_shows_what_others_wrote_as_text(name: str) -> None:
+    hostile = "```\n</pre><script>alert(1)</script> ``` ![x](http://evil.example)\u202e"
+    case = GoldenCase(id="x", question=hostile, must_say=((hostile,),), turns=(hostile,))
+    evidence = {1: f"{hostile}\n{LIMIT}"}
+    told = AskedCase(case, asked(f"{hostile} [1]").reply, evidence, CallTotals(), seconds=0.1)
+    variant = MeasuredVariant(hostile, (await measure_answer(told),))
+
+    page = make_page(Path(name), [variant], (hostile,))
+
+    assert "\u202e" not in page
+    if name == "page.html":
+        assert re.findall(r"<(?:script|img|a|link|iframe)\b", page) == []
+        assert "default-src &#x27;none&#x27;" in page
+    else:
+        assert outside_of_fences(page).strip().splitlines()[0] == "# Answers, the worst first"
+        assert "script" not in outside_of_fences(page)
+        assert "evil" not in outside_of_fences(page)
+
+
+def outside_of_fences(page: str) -> str:
+    """What a reader of Markdown takes for Markdown."""
+    fence, outside = "", []
+    for line in page.splitlines():
+        run = re.match(r"`{3,}", line)
+        if not fence and run:
+            fence = run[0]
+        elif fence and re.fullmatch(rf"{fence}`*\s*", line):
+            fence = ""
+        elif not fence:
+            outside.append(line)
+    return "\n".join(outside)
+
+
+def test_a_page_is_html_or_markdown_in_a_folder_that_exists(tmp_path: Path) -> None:
+    check_page_path(tmp_path / "page.md")
+    for path in (tmp_path / "page.txt", tmp_path / "nowhere" / "page.md"):
+        with pytest.raises(CommandError, match="expected a "):
+            check_page_path(path)
