@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from config.settings import Settings
+from deploy.assembly.knowledge import open_knowledge
 from deploy.cli.main import main
 from deploy.cli.printing import WIDTH, columns
 from deploy.errors import CommandError
@@ -158,6 +159,9 @@ def test_one_question_can_be_run_again_alone(
         (("--output", "."), "expected a new or an empty folder at --output, found '.'"),
         (("--prompts", "."), "expected a model that reads prompts"),
         (("--only", "nobody"), "expected ids of golden questions (limit, missed"),
+        (("--model", "offline", "--model", "gpt-5@nowhere"), "found 'gpt-5@nowhere'"),
+        (("--judge", "gpt-5@openai"), "OPENAI_API_KEY"),
+        (("--model", "gpt-5@openai", "--prompts", "golden"), "expected some of clarify.txt, "),
         (("--questions", "none.toml"), "none.toml: expected a file, found: No such file"),
     ],
 )
@@ -303,3 +307,23 @@ async def test_a_kept_prompt_of_no_task_is_not_looked_for_as_a_file(tmp_path: Pa
 
     with pytest.raises(CommandError, match=r"expected the prompt of translate, .* found that of"):
         await run_prompt_again(settings_of(tmp_path / "desk"), tmp_path, "ab", MODEL)
+
+
+async def test_without_other_documents_the_desks_own_are_asked(library: Path, data: Path) -> None:
+    case = GoldenCase("rules", "How do I configure SMS routing rules?", must_say=(("New rule",),))
+
+    result = await run(settings_of(library), data, cases=(case,), documents=())
+
+    [measure] = result.variants[0].measures
+    assert (measure.verdict, measure.support) == ("useful", 1.0)
+
+
+async def test_documents_that_another_process_owns_are_not_asked(library: Path, data: Path) -> None:
+    async with open_knowledge(settings_of(library)):
+        with pytest.raises(CommandError, match="name the documents with --documents"):
+            await run(settings_of(library), data, documents=())
+
+
+async def test_a_desk_without_documents_is_not_asked(data: Path, tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="there are no documents: name some with --documents"):
+        await run(settings_of(tmp_path / "desk"), data, documents=())
