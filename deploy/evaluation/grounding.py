@@ -7,9 +7,8 @@ supports every sentence of it.
 
 import asyncio
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +16,12 @@ from deploy.evaluation.answers.judging import (
     JudgedAnswer,
     JudgedClaim,
     JudgedQuestion,
+    describe_calls,
     judge_answer,
-    sum_costs,
 )
 from deploy.evaluation.answers.sentences import split_covered
 from deploy.evaluation.questions import UnknownFormatError, rows
-from llm.port import Model, ModelCall
+from llm.port import Model
 
 Figures = dict[str, Any]
 GROUNDED, UNGROUNDED = "grounded", "ungrounded"
@@ -72,7 +71,7 @@ async def measure_judge(judge: Model, data: Path, *, limit: int | None = None) -
             source: compute_agreement([one for one in labels if one.source == source])
             for source in sorted({label.source for label in labels})
         },
-        **_describe_calls(calls),
+        **describe_calls(calls),
     }
 
 
@@ -144,17 +143,6 @@ def _select_sample(answers: Sequence[LabelledAnswer], limit: int | None) -> list
 def _digest(answer: LabelledAnswer) -> bytes:
     text = f"{answer.context}\0{answer.response}"
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-
-
-def _describe_calls(calls: Iterable[ModelCall]) -> Mapping[str, Any]:
-    made = [call for call in calls if call.model != "offline"]
-    cost: Decimal | None = sum_costs(made)
-    return {
-        "calls": len(made),
-        "input_tokens": sum(call.usage.input_tokens for call in made),
-        "output_tokens": sum(call.usage.output_tokens for call in made),
-        "cost_usd": None if cost is None else str(cost),
-    }
 
 
 def _divide(part: int, whole: int) -> float:

@@ -23,13 +23,14 @@ PURPOSES = {
     "conversation": "when the desk answers, asks back and declines",
     "answers": "whole answers to golden questions: see docs/evaluation.md",
     "grounding": "how far a judge of answers agrees with people",
+    "prompt": "nothing: sends a prompt that a run of `answers` kept once more",
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `refdesk evaluate`."""
     suites = parser.add_subparsers(dest="suite", metavar="SUITE", required=True)
-    for name in (*sorted(SUITES), "answers", "grounding"):
+    for name in (*sorted(SUITES), "answers", "grounding", "prompt"):
         suite = suites.add_parser(name, help=PURPOSES[name], description=PURPOSES[name])
         suite.add_argument("--data", required=True, type=Path, metavar="FOLDER", help="the data")
         suite.add_argument("--json", action="store_true", help="print the figures as JSON")
@@ -37,6 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             _add_answers_arguments(suite)
         if name == "grounding":
             _add_grounding_arguments(suite)
+        if name == "prompt":
+            suite.add_argument("--hash", required=True, help="the prompt, as the page names it")
+            suite.add_argument("--model", metavar="NAME", help="a model, else the one configured")
 
 
 def _add_answers_arguments(suite: argparse.ArgumentParser) -> None:
@@ -76,6 +80,8 @@ def run(chosen: argparse.Namespace) -> int:
         return _run_answers(chosen)
     if chosen.suite == "grounding":
         figures: object = asyncio.run(_measure_judge(chosen))
+    elif chosen.suite == "prompt":
+        figures = _run_prompt(chosen)
     else:
         figures = asyncio.run(evaluate(chosen.suite, chosen.data))
     if chosen.json:
@@ -125,6 +131,13 @@ def _run_answers(chosen: argparse.Namespace) -> int:
     for line in make_table_lines(result.variants):
         print_line(line)
     return 0
+
+
+def _run_prompt(chosen: argparse.Namespace) -> Mapping[str, object]:
+    from config.settings import load_settings
+    from deploy.evaluation.answers.run_folder import run_prompt_again
+
+    return asyncio.run(run_prompt_again(load_settings(), chosen.data, chosen.hash, chosen.model))
 
 
 def _make_variants(chosen: argparse.Namespace, settings: "Settings") -> "tuple[Variant, ...]":

@@ -64,6 +64,12 @@ class Variant:
         model = "as configured" if self.model is None else self.model
         return model if self.prompts is None else f"{model} + {self.prompts.name}"
 
+    def apply(self, settings: Settings) -> Settings:
+        """Return the settings with which every task asks this variant's model."""
+        if self.model is None:
+            return settings
+        return settings.model_copy(update={**_ONE_MODEL, "gen_model": self.model})
+
 
 @dataclass(frozen=True, slots=True)
 class AskedCase:
@@ -124,8 +130,7 @@ async def run_variant(
     prompts = RecordingPrompts(load_overriding_prompts(variant.prompts))
     async with AsyncExitStack() as stack:
         folder = await stack.enter_async_context(open_scratch_folder())
-        changes = {} if variant.model is None else {**_ONE_MODEL, "gen_model": variant.model}
-        own = _isolate(settings, folder, model_cache_seconds=0, **changes)
+        own = _isolate(variant.apply(settings), folder, model_cache_seconds=0)
         runtime = await stack.enter_async_context(connect_runtime(own))
         client = runtime.endpoint.client()
         stack.push_async_callback(client.aclose)

@@ -8,6 +8,7 @@ from typing import Any
 
 from llm.call_log import record_calls
 from llm.errors import ModelError
+from llm.offline.model import OfflineModel
 from llm.port import Model, ModelCall
 from llm.tasks.judge import TASK, Claim, Inputs
 
@@ -82,11 +83,17 @@ async def judge_answer(model: Model, question: JudgedQuestion) -> JudgedAnswer:
     return JudgedAnswer(opinions, tuple(calls))
 
 
-def sum_costs(calls: Sequence[ModelCall]) -> Decimal | None:
-    """Return what calls cost in USD; None where the cost of one is unknown."""
-    costs = [call.cost_usd for call in calls]
+def describe_calls(calls: Sequence[ModelCall]) -> dict[str, Any]:
+    """Return what asking a judge took; a cost is None where that of one call is unknown."""
+    made = [call for call in calls if call.model != OfflineModel.name]
+    costs = [call.cost_usd for call in made]
     known = [cost for cost in costs if cost is not None]
-    return sum(known, Decimal(0)) if len(known) == len(costs) else None
+    return {
+        "calls": len(made),
+        "input_tokens": sum(call.usage.input_tokens for call in made),
+        "output_tokens": sum(call.usage.output_tokens for call in made),
+        "cost_usd": str(sum(known, Decimal(0))) if len(known) == len(costs) else None,
+    }
 
 
 def _make_inputs(question: JudgedQuestion) -> Inputs:

@@ -21,8 +21,9 @@ from deploy.evaluation.answers.judging import (
 )
 from deploy.evaluation.answers.sentences import CoveredSentence, split_covered
 from deploy.evaluation.answers.statements import says
+from llm.call_log import record_calls
 from llm.offline.model import OfflineModel
-from llm.port import Model
+from llm.port import Model, ModelCall
 
 ENDED: dict[str, Expectation] = {
     "answered": "answer",
@@ -66,7 +67,7 @@ class AnswerMeasure:
     sentences: tuple[SentenceMeasure, ...]
     completeness: float | None
     page: float | None
-    judgement: JudgedAnswer | None = None
+    judge_calls: tuple[ModelCall, ...] = ()
 
     @property
     def useful(self) -> bool:
@@ -119,12 +120,12 @@ async def measure_answer(
     ended = ENDED.get(str(reply.get("outcome")), "fail")
     covered = split_covered(text, str(reply.get("language"))) if ended == "answer" else ()
     sentences = await _measure_sentences(asked, covered)
-    judged: JudgedAnswer | None = None
-    if judge is not None and covered:
-        judged = await judge_answer(judge, _question(asked, text, _claims(asked, covered)))
-        sentences = tuple(map(_add_opinion, sentences, judged.opinions))
-    reader = judge if believed and ended == "answer" else None
-    missing = await _find_unsaid(asked, text, reader)
+    with record_calls() as calls:
+        if judge is not None and covered:
+            judged = await judge_answer(judge, _question(asked, text, _claims(asked, covered)))
+            sentences = tuple(map(_add_opinion, sentences, judged.opinions))
+        reader = judge if believed and ended == "answer" else None
+        missing = await _find_unsaid(asked, text, reader)
     forbidden = tuple(one[0] for one in case.must_not_say if says(text, one))
     return AnswerMeasure(
         asked=asked,
@@ -136,7 +137,7 @@ async def measure_answer(
         sentences=sentences,
         completeness=1 - len(missing) / len(case.must_say) if case.must_say else None,
         page=float(cites_page(case, reply)) if case.pages else None,
-        judgement=judged,
+        judge_calls=tuple(calls),
     )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from config.settings import Settings
-from deploy.assembly.models import make_registry
+from deploy.assembly.models import TASK_OF_ROLE, make_registry
 from deploy.evaluation.answers.desk_run import (
     Progress,
     Variant,
@@ -16,6 +16,7 @@ from deploy.evaluation.answers.desk_run import (
 from deploy.evaluation.answers.golden import GoldenCase
 from deploy.evaluation.answers.judge_records import find_doubt
 from deploy.evaluation.answers.measures import measure_answer
+from deploy.evaluation.answers.prompt_recording import load_overriding_prompts
 from deploy.evaluation.answers.summaries import MeasuredVariant
 from llm.port import Model
 
@@ -52,7 +53,12 @@ def find_documents(data: Path, named: Sequence[Path]) -> tuple[Path, ...]:
 
 
 async def run_answers(settings: Settings, plan: AnswersPlan, report: Progress) -> AnswersResult:
-    """Return replies and measures of every variant; raises `CommandError` without documents."""
+    """Return replies and measures of every variant.
+
+    Raises `CommandError` without documents or for prompts that cannot be used, and errors of models
+    for a name or a key that is wrong: before anything is asked.
+    """
+    await _check_plan(settings, plan)
     async with open_documents(settings, plan.documents) as knowledge:
         runs = tuple(
             [
@@ -68,6 +74,22 @@ async def run_answers(settings: Settings, plan: AnswersPlan, report: Progress) -
     finally:
         await registry.close()
     return AnswersResult(runs, variants, _make_notes(plan, doubt))
+
+
+async def _check_plan(settings: Settings, plan: AnswersPlan) -> None:
+    """Make every model and read every prompt once: a mistake must not show after an hour."""
+    for variant in plan.variants:
+        load_overriding_prompts(variant.prompts)
+    registry = make_registry(settings)
+    try:
+        for variant in plan.variants:
+            own = variant.apply(settings)
+            for task in TASK_OF_ROLE.values():
+                registry.model(own.model_of(task))
+        if plan.judge is not None:
+            registry.model(plan.judge)
+    finally:
+        await registry.close()
 
 
 async def _measure(

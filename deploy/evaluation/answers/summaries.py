@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from deploy.evaluation.answers.judging import describe_calls
 from deploy.evaluation.answers.measures import AnswerMeasure, list_cited_places
 from gateway.answer import safe_reply
 
@@ -48,6 +49,7 @@ def summarize(variant: MeasuredVariant) -> Figures:
         "verdicts": dict(Counter(one.verdict for one in measures).most_common()),
         "kinds": _count_kinds(measures),
         **_sum_totals(measures),
+        "judge": describe_calls([call for one in measures for call in one.judge_calls]),
     }
 
 

@@ -7,12 +7,16 @@ from typing import Any
 import pytest
 
 from config.settings import Settings
+from deploy.assembly.knowledge import open_knowledge
 from deploy.cli.main import main
 from deploy.cli.printing import WIDTH, columns
+from deploy.errors import CommandError
 from deploy.evaluation.answers.desk_run import Variant
 from deploy.evaluation.answers.golden import GoldenCase
+from deploy.evaluation.answers.run_folder import load_kept_prompt, run_prompt_again, write_run
 from deploy.evaluation.answers.suite import AnswersPlan, AnswersResult, run_answers
 from deploy.evaluation.answers.summaries import summarize
+from deploy.evaluation.questions import UnknownFormatError
 from llm.tasks.judge import Output as Judgement
 from llm.tasks.respond import Output as Answer
 from tests.llm.vendor_dialects import OpenAI
@@ -155,6 +159,9 @@ def test_one_question_can_be_run_again_alone(
         (("--output", "."), "expected a new or an empty folder at --output, found '.'"),
         (("--prompts", "."), "expected a model that reads prompts"),
         (("--only", "nobody"), "expected ids of golden questions (limit, missed"),
+        (("--model", "offline", "--model", "gpt-5@nowhere"), "found 'gpt-5@nowhere'"),
+        (("--judge", "gpt-5@openai"), "OPENAI_API_KEY"),
+        (("--model", "gpt-5@openai", "--prompts", "golden"), "expected some of clarify.txt, "),
         (("--questions", "none.toml"), "none.toml: expected a file, found: No such file"),
     ],
 )
@@ -260,3 +267,63 @@ async def test_a_judge_that_was_never_measured_is_shown_and_decides_nothing(
     assert measure.missing == ("every key of an account counts towards it",)
     assert "was never measured against people" in result.notes[0]
     assert "refdesk evaluate grounding" in result.notes[0]
+
+
+async def test_a_kept_prompt_is_sent_again_word_for_word(data: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    async with running_server() as server:
+        settings = server_settings(server, tmp_path / "desk")
+        first_text = "An account may make 50 requests per second to the API. [1]"
+        for text in (first_text, "It is 50 per second. [1]"):
+            server.will_send(WIRE.answer(respond(text).model_dump_json()))
+        result = await run(settings, data)
+        write_run(kept, result.runs, result.variants)
+        answer = json.loads((kept / "answers.jsonl").read_text("utf-8"))
+        again = await run_prompt_again(settings, kept, answer["prompts"][0][:8], None)
+
+    first, second = server.received
+    assert WIRE.said(first) == WIRE.said(second)
+    assert again["output"] == respond("It is 50 per second. [1]").model_dump(mode="json")
+    assert (again["task"], again["model"], again["input_tokens"]) == ("respond", MODEL, 100)
+
+
+def test_a_prompt_that_nobody_kept_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UnknownFormatError, match="of a run in"):
+        load_kept_prompt(tmp_path, "abc")
+    lines = [
+        {"hash": name, "task": "../respond", "system": "", "user": ""} for name in ("ab", "ac")
+    ]
+    text = "".join(f"{json.dumps(line)}\n" for line in lines)
+    (tmp_path / "prompts.jsonl").write_text(text, encoding="utf-8")
+
+    for unclear in ("a", "x", ""):
+        with pytest.raises(UnknownFormatError, match="expected the hash of one prompt"):
+            load_kept_prompt(tmp_path, unclear)
+
+
+async def test_a_kept_prompt_of_no_task_is_not_looked_for_as_a_file(tmp_path: Path) -> None:
+    line = {"hash": "ab", "task": "../respond", "system": "", "user": ""}
+    (tmp_path / "prompts.jsonl").write_text(json.dumps(line), encoding="utf-8")
+
+    with pytest.raises(CommandError, match=r"expected the prompt of translate, .* found that of"):
+        await run_prompt_again(settings_of(tmp_path / "desk"), tmp_path, "ab", MODEL)
+
+
+async def test_without_other_documents_the_desks_own_are_asked(library: Path, data: Path) -> None:
+    case = GoldenCase("rules", "How do I configure SMS routing rules?", must_say=(("New rule",),))
+
+    result = await run(settings_of(library), data, cases=(case,), documents=())
+
+    [measure] = result.variants[0].measures
+    assert (measure.verdict, measure.support) == ("useful", 1.0)
+
+
+async def test_documents_that_another_process_owns_are_not_asked(library: Path, data: Path) -> None:
+    async with open_knowledge(settings_of(library)):
+        with pytest.raises(CommandError, match="name the documents with --documents"):
+            await run(settings_of(library), data, documents=())
+
+
+async def test_a_desk_without_documents_is_not_asked(data: Path, tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="there are no documents: name some with --documents"):
+        await run(settings_of(tmp_path / "desk"), data, documents=())

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from deploy.cli.main import main
 from deploy.evaluation.answers.judge_records import (
     JudgeRecord,
     find_doubt,
@@ -46,6 +47,7 @@ def test_precision_and_recall_are_those_of_finding_what_is_not_grounded() -> Non
     labels = [
         JudgedLabel("a", grounded=False, judged=False),
         JudgedLabel("a", grounded=False, judged=True),
+        JudgedLabel("a", grounded=False, judged=None),
         JudgedLabel("a", grounded=True, judged=True),
         JudgedLabel("a", grounded=True, judged=False),
         JudgedLabel("a", grounded=True, judged=None),
@@ -53,9 +55,10 @@ def test_precision_and_recall_are_those_of_finding_what_is_not_grounded() -> Non
 
     figures = compute_agreement(labels)
 
-    assert (figures["agreement"], figures["precision"], figures["recall"]) == (0.4, 0.5, 0.5)
+    assert (figures["agreement"], figures["precision"]) == (0.3333, 0.5)
+    assert figures["recall"] == 0.3333
     assert figures["grounded_called_ungrounded"] == pytest.approx(1 / 3, abs=1e-4)
-    assert figures["without_verdict"] == 1
+    assert figures["without_verdict"] == 2
 
 
 async def test_a_judge_supports_an_answer_when_it_supports_every_sentence(tmp_path: Path) -> None:
@@ -135,3 +138,21 @@ def test_measurements_that_cannot_be_read_are_none(tmp_path: Path) -> None:
 
     assert load_judge_records(tmp_path) == {}
     assert "never measured" in find_doubt(tmp_path, "offline")
+
+
+@pytest.mark.slow
+def test_the_command_stores_what_it_measured_in_the_data_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("REFDESK_DATA", str(tmp_path / "desk"))
+    write(tmp_path, [labelled("An invitation is valid for 7 days.", "grounded")])
+
+    status = main(("evaluate", "grounding", "--data", str(tmp_path), "--json"))
+
+    figures = json.loads(capsys.readouterr().out)
+    assert (status, figures["agreement"], figures["believed"]) == (0, 1.0, False)
+    assert load_judge_records(tmp_path / "desk")["offline"].answers == 1
+    assert figures["doubt"] == (
+        "the judge offline was measured on 1 answers only, expected at least 100"
+    )

@@ -127,10 +127,12 @@ async def test_a_believed_judge_finds_a_statement_in_other_words() -> None:
     case = GoldenCase("x", "How many?", must_say=(("fifty calls may be made",),))
     told = asked(f"{LIMIT} [1]", case)
 
-    doubted = await measure_answer(told, ScriptedModel([judgement(True)]), believed=False)
-    believed = await measure_answer(
-        told, ScriptedModel([judgement(True), judgement(True)]), believed=True
-    )
+    doubted, believed = [
+        await measure_answer(
+            told, ScriptedModel([judgement(True), judgement(True)]), believed=believed
+        )
+        for believed in (False, True)
+    ]
 
     assert (doubted.verdict, believed.verdict) == ("incomplete", "useful")
 
