@@ -1,1 +1,1 @@
-"""Puts the doors together: HTTP, chat platforms, and the sockets they listen on."""
+"""Composes the HTTP channel, the chat channels, and the sockets they listen on."""
