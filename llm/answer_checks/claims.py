@@ -14,10 +14,11 @@ from citations.claims import Unit, UnitKind, citations, marker, split_units, wit
 from citations.links import Allowed, keep_links, plain_line
 from citations.sources import collect_allowed, references_of
 from envelope.sources import SourceReference, SourceUsed
+from llm.answer_checks.facts import find_differences
 from llm.answer_checks.leads import stands_in
 from llm.offline.support import foreign_facts, support
 
-LEAST_SUPPORT = 0.3
+LEAST_SUPPORT = 0.1
 """Below this share of its words in the cited text, a claim has hardly to do with it."""
 _SHOWN_FACTS = 4
 _FRAME_BLOCKS = 4
@@ -154,7 +155,10 @@ class _AnswerChecks:
         if unit.kind is UnitKind.CODE:
             absent = [line for line in _code_lines(unit.text) if not _stands_in(line, evidence)]
             return f"code that the source does not have: {absent[0]}" if absent else ""
-        facts = foreign_facts(unit.text, evidence)
+        if foreign:
+            facts = foreign_facts(unit.text, f"{evidence}\n{self._answer.question}")
+        else:
+            facts = find_differences(unit.text, evidence, self._answer.question)
         if facts:
             return f"not in the source: {', '.join(facts[:_SHOWN_FACTS])}"
         if not foreign and support(unit.text, evidence) < LEAST_SUPPORT:

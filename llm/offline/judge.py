@@ -1,10 +1,11 @@
 """Judges without a model: each claim by how far its words stand in what it cites.
 
-`SUPPORTED` is about where grounded and invented answers part best over three public sets. A number
-or an identifier that the cited text lacks fails a claim whatever its words are. Across languages
-words cannot be compared: there only numbers and identifiers are.
+`SUPPORTED` is about where grounded and invented answers part best over three public sets. A number,
+a name, an identifier or a negation that the cited text lacks fails a claim whatever its words are.
+Across languages words cannot be compared: there only numbers and identifiers are.
 """
 
+from llm.answer_checks.facts import find_differences
 from llm.offline.extracts import subject_terms
 from llm.offline.support import foreign_facts, support
 from llm.offline.words import content_words
@@ -19,7 +20,9 @@ _MISSING = 4
 
 def answer(inputs: Inputs) -> Output:
     """Return a verdict for each claim, and whether the answer meets the question."""
-    verdicts = tuple(_verdict(claim, foreign=inputs.foreign) for claim in inputs.claims)
+    verdicts = tuple(
+        _verdict(claim, inputs.question, foreign=inputs.foreign) for claim in inputs.claims
+    )
     completeness, missing = _completeness(inputs)
     failed = [verdict for verdict in verdicts if not verdict.supported]
     if failed or not verdicts:
@@ -45,8 +48,12 @@ def _output(
     )
 
 
-def _verdict(claim: Claim, *, foreign: bool) -> ClaimVerdict:
-    facts = foreign_facts(claim.text, claim.evidence)
+def _verdict(claim: Claim, question: str, *, foreign: bool) -> ClaimVerdict:
+    facts = (
+        foreign_facts(claim.text, claim.evidence)
+        if foreign
+        else find_differences(claim.text, claim.evidence, question)
+    )
     score = support(claim.text, claim.evidence)
     if facts:
         return ClaimVerdict(

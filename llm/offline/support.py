@@ -6,6 +6,7 @@ Numbers, code and identifiers are checked apart: they must stand in the passage 
 """
 
 import re
+from collections.abc import Iterator
 from itertools import pairwise
 
 from citations.claims import marker, without_citations
@@ -13,6 +14,7 @@ from llm.offline.phrases import FUNCTION_WORDS
 from llm.offline.words import words
 
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]+")
+_READ_AT_ONCE = 4000
 _STEM_LETTERS = 6
 _SIGNS = 3
 _FUNCTION_WEIGHT = 0.25
@@ -60,13 +62,25 @@ def support(claim: str, passage: str) -> float:
 def terms(text: str) -> list[str]:
     """Return the words of `text` cut to what stays the same across endings."""
     found: list[str] = []
-    for word in words(text):
+    for word in _words(text):
         if _UNSPACED.fullmatch(word) and len(word) > _SIGNS:
             found += [word[at : at + _SIGNS] for at in range(len(word) - _SIGNS + 1)]
         else:
             stem = word if word.isdigit() else word[:_STEM_LETTERS].removesuffix("s")
             found.append(_SPELLED.get(word, stem))
     return found
+
+
+def _words(text: str) -> Iterator[str]:
+    """Yield the words of a whole text: `words` reads the beginning of what it is given."""
+    start = 0
+    while start < len(text):
+        end = start + _READ_AT_ONCE
+        if end < len(text):
+            space = max(text.rfind(" ", start, end), text.rfind("\n", start, end))
+            end = space + 1 if space > start else end
+        yield from words(text[start:end])
+        start = end
 
 
 def weight_of(term: str) -> float:
@@ -83,7 +97,7 @@ def foreign_facts(claim: str, passage: str) -> tuple[str, ...]:
     flat = _flat(passage)
     exact = dict.fromkeys((*_CODE.findall(said), *_IDENTIFIER.findall(_CODE.sub(" ", said))))
     missing = [fact for fact in exact if _flat(fact).rstrip(".,;:") not in flat]
-    numbers = numbers_of(passage) | {_SPELLED[word] for word in words(passage) if word in _SPELLED}
+    numbers = numbers_of(passage) | {_SPELLED[word] for word in _words(passage) if word in _SPELLED}
     missing += [number for number in sorted(numbers_of(said)) if number not in numbers]
     return tuple(dict.fromkeys(missing))
 
