@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import BaseModel
 
 from agents.agent import Agent
+from agents.refusals import find_refusal_reason
 from envelope.conversation import ClarificationReason, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
@@ -52,6 +53,7 @@ class Writes(BaseModel, frozen=True):
     clarification_reason: ClarificationReason | None = None
     clarification_message: str = ""
     clarification_options: tuple[str, ...] = ()
+    document_languages: tuple[str, ...] = ()
 
 
 class SearchAgent(Agent[Reads, Writes]):
@@ -191,11 +193,15 @@ def _asking(writes: Writes, reads: Reads, findings: Findings) -> Writes:
                 "clarification_options": options,
             }
         )
+    reason = find_refusal_reason(
+        findings, language=reads.language, text=reads.text, text_eng=reads.text_eng
+    )
     return writes.model_copy(
         update={
             "needs_clarification": True,
-            "clarification_reason": ClarificationReason.INSUFFICIENT_CONTEXT,
+            "clarification_reason": reason or ClarificationReason.INSUFFICIENT_CONTEXT,
             "clarification_message": "The documents do not say enough to answer this.",
+            "document_languages": findings.languages if reason is not None else (),
         }
     )
 
@@ -213,7 +219,7 @@ def _report_failure(error: str, started: float) -> Writes:
         search_quality="poor",
         search_error=error,
         needs_clarification=True,
-        clarification_reason=ClarificationReason.INSUFFICIENT_CONTEXT,
+        clarification_reason=ClarificationReason.INTERNAL_FAULT,
         clarification_message="The documents cannot be searched at the moment.",
     )
 

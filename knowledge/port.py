@@ -64,6 +64,8 @@ class Findings:
     `answerability`, `coverage` and `ambiguity` are calibrated probabilities, 0 to 1: that the
     documents hold an answer, that the question is about what they cover at all, and that it
     leaves open what is meant. `fallbacks` names levels that failed and were done without.
+    `documents` is how many documents the index holds, `languages` are theirs; None and empty where
+    nobody counted.
     """
 
     hits: tuple[Hit, ...]
@@ -74,6 +76,8 @@ class Findings:
     places: tuple[CandidatePlace, ...] = ()
     corrected: str | None = None
     fallbacks: tuple[str, ...] = ()
+    documents: int | None = None
+    languages: tuple[str, ...] = ()
     features: dict[str, float] = field(default_factory=dict)
 
 
