@@ -1,7 +1,9 @@
 """Answers the question from the sources alone, each claim with the source that says it."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Protocol
 
 from pydantic import BaseModel, Field
@@ -22,8 +24,8 @@ from llm.errors import ModelError
 from llm.port import Model, ModelAnswer
 from llm.tasks.respond import TASK, Inputs, Output, PromptSource
 
-CONTEXT_LINE = "{{search_context}}"
 OFFLINE = "offline"
+ENGLISH = "en"
 _UNCITED = "expected sentences that a source says, found none in the answer"
 _REASONS = {
     "insufficient_context": ClarificationReason.INSUFFICIENT_CONTEXT,
@@ -42,7 +44,6 @@ class ResponseTexts(Protocol):
 class Reads(BaseModel, frozen=True):
     """The sources, the question, and what was wrong with an earlier answer."""
 
-    augmented_prompt: str = ""
     search_context: str = ""
     source_references: tuple[SourceReference, ...] = ()
     language: str = "en"
@@ -69,12 +70,25 @@ class Writes(BaseModel, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
+class DeskDomain:
+    """What settings say of the desk: its name, its subject, and names that are never translated."""
+
+    name: str = ""
+    scope: str = ""
+    glossary: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class _Draft:
     """An answer as a model gave it, what is left of it with its sources, and what was removed."""
 
     given: ModelAnswer[Output]
     kept: Cited
     removed: tuple[str, ...]
+
+
+def _read_clock() -> datetime:
+    return datetime.now(UTC)
 
 
 class ResponseAgent(Agent[Reads, Writes]):
@@ -90,12 +104,21 @@ class ResponseAgent(Agent[Reads, Writes]):
     reads = Reads
     writes = Writes
 
-    def __init__(self, *, model: Model, texts: ResponseTexts) -> None:
+    def __init__(
+        self,
+        *,
+        model: Model,
+        texts: ResponseTexts,
+        domain: DeskDomain = DeskDomain(),
+        now: Callable[[], datetime] = _read_clock,
+    ) -> None:
         self._model = model
         self._texts = texts
+        self._domain = domain
+        self._now = now
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
-        inputs = _inputs(reads)
+        inputs = self._inputs(reads)
         if not inputs.sources:
             return Wrote(_asks("insufficient_context", ""))
         try:
@@ -103,6 +126,23 @@ class ResponseAgent(Agent[Reads, Writes]):
         except ModelError as error:
             return Wrote(Writes(generation_error=f"{type(error).__name__}: {error}"))
         return Wrote(self._make_writes(draft, reads))
+
+    def _inputs(self, reads: Reads) -> Inputs:
+        return Inputs(
+            question=reads.canonical_question,
+            language=reads.language,
+            language_name=self._name(reads.language, ENGLISH),
+            sources=tuple(_source(reads, reference) for reference in reads.source_references),
+            domain_name=self._domain.name,
+            domain_scope=self._domain.scope,
+            glossary=self._domain.glossary,
+            today=self._now().date().isoformat(),
+            history=tuple(_turn(turn) for turn in reads.history),
+            assumption=reads.assumption,
+            analysis=reads.quality_analysis,
+            avoid=parse_unsupported(reads.quality_analysis),
+            attempt=reads.attempt,
+        )
 
     async def _draft(self, reads: Reads, inputs: Inputs) -> _Draft:
         skip = 0 if reads.quality_analysis else reads.attempt
@@ -169,21 +209,6 @@ def _check_draft(given: ModelAnswer[Output], reads: Reads, inputs: Inputs) -> _D
     return _Draft(given, kept, safe.removed)
 
 
-def _inputs(reads: Reads) -> Inputs:
-    sources = tuple(_source(reads, reference) for reference in reads.source_references)
-    return Inputs(
-        question=reads.canonical_question,
-        language=reads.language,
-        sources=sources,
-        prompt=_without_context_line(reads.augmented_prompt),
-        history=tuple(f"{turn.speaker}: {turn.text}" for turn in reads.history),
-        assumption=reads.assumption,
-        analysis=reads.quality_analysis,
-        avoid=parse_unsupported(reads.quality_analysis),
-        attempt=reads.attempt,
-    )
-
-
 def _source(reads: Reads, reference: SourceReference) -> PromptSource:
     start, end = reference.span
     path = dict.fromkeys((*reference.crumbs, *reference.heading_path))
@@ -196,12 +221,9 @@ def _source(reads: Reads, reference: SourceReference) -> PromptSource:
     )
 
 
-def _without_context_line(prompt: str) -> str:
-    """Return the prompt without the line that the texts would take.
-
-    Each text goes into a block of its own: within one, a text could begin the next source.
-    """
-    return "\n".join(line for line in prompt.split("\n") if line != CONTEXT_LINE)
+def _turn(turn: Turn) -> str:
+    """Return a turn as the prompt shows it: an old citation would name a source of today."""
+    return f"{turn.speaker}: {without_citations(turn.text)}"
 
 
 def _select_used(

@@ -105,7 +105,7 @@ CATALOGUE: tuple[Attribute, ...] = (
     Attribute("search_error", str, "why the search could not be made", (Role.SEARCH,), MANAGER),
     Attribute("tried_chunks", tuple[str, ...], "chunks that earlier attempts used", (Role.SEARCH,), (Role.SEARCH,)),
     Attribute("augmented_prompt", str, "sources and question; the context stands for `{{search_context}}`",
-              (Role.AUGMENTATION,), (Role.RESPONSE,)),
+              (Role.AUGMENTATION,), NOBODY),
     Attribute("source_references", tuple[SourceReference, ...], "places an answer may cite", (Role.AUGMENTATION,),
               (Role.RESPONSE, Role.QUALITY)),
     Attribute("context_structure", dict[str, JsonValue], "how the context is put together", (Role.AUGMENTATION,), NOBODY),

@@ -101,9 +101,11 @@ class AgentFactory:
         return AugmentationAgent()
 
     def _response(self) -> AnyAgent:
-        from agents.response import ResponseAgent
+        from agents.response import DeskDomain, ResponseAgent
 
-        return ResponseAgent(model=self.model("respond"), texts=load_texts())
+        settings = self.settings
+        domain = DeskDomain(settings.domain_name, settings.domain_scope, settings.product_names)
+        return ResponseAgent(model=self.model("respond"), texts=load_texts(), domain=domain)
 
     def _quality(self) -> AnyAgent:
         from agents.quality import QualityAgent
