@@ -3,12 +3,12 @@
 from pydantic import BaseModel, Field
 
 from agents.agent import Agent
-from agents.refusals import find_refusal_reason
 from envelope.conversation import ClarificationReason
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from knowledge.errors import KnowledgeError
 from knowledge.port import Findings, Hit, Searcher, SearchRequest
+from knowledge.search.refusals import find_refusal_reason
 from llm.errors import ModelError
 from llm.offline.attacks.injection import BUDGET_SECONDS, inspect_within
 from llm.port import Model

@@ -7,13 +7,13 @@ from typing import Literal
 from pydantic import BaseModel
 
 from agents.agent import Agent
-from agents.refusals import find_refusal_reason
 from envelope.conversation import ClarificationReason, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import SearchResult, SearchStats
 from knowledge.errors import KnowledgeError
 from knowledge.port import Findings, Hit, Searcher, SearchRequest
+from knowledge.search.refusals import find_refusal_reason
 from llm.offline.essence_rules import names_no_subject
 
 _CHARACTERS_PER_TOKEN = 4

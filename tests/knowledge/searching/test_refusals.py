@@ -2,9 +2,9 @@
 
 import pytest
 
-from agents.refusals import find_refusal_reason
 from envelope.conversation import ClarificationReason as Reason
 from knowledge.port import Findings
+from knowledge.search.refusals import find_refusal_reason
 
 
 def found(documents: int | None, *languages: str) -> Findings:
