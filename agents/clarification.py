@@ -30,7 +30,13 @@ _WORDING: dict[ClarificationReason, tuple[ClarificationType, str]] = {
     _Reason.INSUFFICIENT_CONTEXT: ("context", "decline_missing"),
     _Reason.MISSING_DETAILS: ("context", "ask_details"),
     _Reason.QUALITY_INSUFFICIENT: ("context", "ask_quality"),
+    _Reason.NO_DOCUMENTS: ("scope", "decline_empty"),
+    _Reason.NO_TRANSLATION: ("scope", "decline_untranslated"),
+    _Reason.INTERNAL_FAULT: ("context", "decline_fault"),
 }
+_FIXED = frozenset({_Reason.NO_DOCUMENTS, _Reason.NO_TRANSLATION, _Reason.INTERNAL_FAULT})
+"""Reasons that no model words: they are about the desk, and a model may be what failed."""
+_WITHOUT_PAGES = frozenset({_Reason.OUT_OF_SCOPE, _Reason.NO_DOCUMENTS, _Reason.NO_TRANSLATION})
 
 
 class Reads(BaseModel, frozen=True):
@@ -45,6 +51,8 @@ class Reads(BaseModel, frozen=True):
     stage: str = ""
     history: tuple[Turn, ...] = ()
     search_results: tuple[SearchResult, ...] = ()
+    document_languages: tuple[str, ...] = ()
+    message_reference: str = ""
 
 
 class Writes(BaseModel, frozen=True):
@@ -103,6 +111,8 @@ class ClarificationAgent(Agent[Reads, Writes]):
     ) -> tuple[str, str]:
         """Return the wording, and why it is the fixed one where a model should have worded it."""
         inputs = self._inputs(reason, reads, actions)
+        if reason in _FIXED:
+            return self._with_reference(inputs.fixed_text, reason, reads), ""
         try:
             text = (await self._model.ask(TASK, inputs)).output.text.strip()
         except ModelError as error:
@@ -124,6 +134,7 @@ class ClarificationAgent(Agent[Reads, Writes]):
             reads.language,
             domain_name=self._domain_name,
             question=plain_line(reads.canonical_question)[:LONGEST_QUESTION],
+            document_languages=self._name_languages(reads),
         )
         return Inputs(
             reason=reason,
@@ -137,8 +148,22 @@ class ClarificationAgent(Agent[Reads, Writes]):
             fixed_text=fixed_text,
         )
 
+    def _name_languages(self, reads: Reads) -> str:
+        """Return the names of the documents' languages in the user's language."""
+        known = [code for code in reads.document_languages if code in self._texts.languages]
+        names = [self._texts.text(f"language_{code}", reads.language) for code in known]
+        return ", ".join(names or reads.document_languages)
+
+    def _with_reference(self, text: str, reason: ClarificationReason, reads: Reads) -> str:
+        """Return a text above the id of the question, where the operator has to look at it."""
+        reference = plain_line(reads.message_reference)
+        if reason is not _Reason.INTERNAL_FAULT or not reference:
+            return text
+        shown = self._texts.text("reference", reads.language, reference=reference)
+        return f"{text}\n\n{shown}"
+
     def _actions(self, reason: ClarificationReason, reads: Reads) -> tuple[SuggestedAction, ...]:
-        if reason is ClarificationReason.OUT_OF_SCOPE:
+        if reason in _WITHOUT_PAGES:
             return ()
         if reason in REFUSALS:
             return _sources(reads.search_results)

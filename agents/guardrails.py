@@ -10,6 +10,7 @@ from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from knowledge.errors import KnowledgeError
 from knowledge.port import Findings, Hit, Searcher, SearchRequest
+from knowledge.search.refusals import find_refusal_reason
 from llm.errors import ModelError
 from llm.offline.attacks.injection import BUDGET_SECONDS, inspect_within
 from llm.port import Model
@@ -17,6 +18,7 @@ from llm.tasks.scope import TASK, Inputs, Output, Strictness
 
 _NEAREST = 5
 _CERTAIN = 0.95
+OFFLINE = "offline"
 
 
 class Reads(BaseModel, frozen=True):
@@ -38,6 +40,7 @@ class Writes(BaseModel, frozen=True):
     needs_clarification: bool = False
     clarification_reason: ClarificationReason | None = None
     clarification_message: str = ""
+    document_languages: tuple[str, ...] = ()
 
 
 class GuardrailsSettings(Protocol):
@@ -107,11 +110,18 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             findings = await self._searcher.search(_request(reads))
         except KnowledgeError as error:
             return _unsearchable(error)
+        reason = find_refusal_reason(
+            findings, language=reads.language, text=reads.text, text_eng=reads.text_eng
+        )
+        if reason is ClarificationReason.NO_DOCUMENTS:
+            return _refuse(reason, findings, "there are no documents")
         try:
-            verdict = (await self._model.ask(TASK, self._inputs(reads, findings))).output
+            given = await self._model.ask(TASK, self._inputs(reads, findings))
         except ModelError as error:
             return self._ask_back(f"no verdict could be had: {error}")
-        return self._apply_verdict(verdict)
+        if reason is not None and given.model == OFFLINE and given.output.verdict != "within":
+            return _refuse(reason, findings, "rules cannot compare texts in different languages")
+        return self._apply_verdict(given.output)
 
     def _inputs(self, reads: Reads, findings: Findings) -> Inputs:
         return Inputs(
@@ -179,8 +189,20 @@ def _unsearchable(error: KnowledgeError) -> Writes:
         guardrails_confidence=0.0,
         guardrails_analysis=f"the documents could not be searched: {error}",
         needs_clarification=True,
-        clarification_reason=ClarificationReason.INSUFFICIENT_CONTEXT,
+        clarification_reason=ClarificationReason.INTERNAL_FAULT,
         clarification_message="The documents cannot be searched at the moment.",
+    )
+
+
+def _refuse(reason: ClarificationReason, findings: Findings, analysis: str) -> Writes:
+    """Return a refusal that says nothing about the question's subject."""
+    return Writes(
+        within_scope=False,
+        guardrails_confidence=_CERTAIN,
+        guardrails_analysis=analysis,
+        needs_clarification=True,
+        clarification_reason=reason,
+        document_languages=findings.languages,
     )
 
 

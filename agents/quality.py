@@ -37,6 +37,7 @@ from llm.offline.support import support
 from llm.port import Model
 from llm.tasks.judge import TASK, Claim, ClaimVerdict, Inputs, JudgedSource, Output
 
+LANGUAGE_CODES = frozenset("ar de en es fr hi it ja pt ru uk zh".split())  # noqa: SIM905
 GROUNDED_WEIGHT, COMPLETE_WEIGHT, LANGUAGE_WEIGHT = 0.5, 0.35, 0.15
 UNGROUNDED_MOST = 0.69
 ENOUGH_CLAIMS = 0.5
@@ -134,7 +135,7 @@ class QualityAgent(Agent[Reads, Writes]):
         return Wrote(await asyncio.to_thread(self._make_writes, reads, judgement))
 
     async def _judge(self, reads: Reads, claims: Sequence[CheckedClaim]) -> _Judgement:
-        inputs = _inputs(reads, claims)
+        inputs = _inputs(reads, claims, self._name_language(reads.language))
         try:
             given = await self._model.ask(TASK, inputs, skip=0)
             output, judge = given.output, given.model
@@ -192,6 +193,9 @@ class QualityAgent(Agent[Reads, Writes]):
         missing = "; ".join(shown).rstrip(".")
         return f"{text}\n\n{self._look_up_text('missing_part', reads.language, missing=missing)}"
 
+    def _name_language(self, code: str) -> str:
+        return self._texts.text(f"language_{code}", "en") if code in LANGUAGE_CODES else code
+
     def _look_up_text(self, key: str, language: str, **values: str) -> str:
         """Return a fixed text on one line: it cannot open a list or a fence."""
         return " ".join(self._texts.text(key, language, **values).split())
@@ -239,10 +243,11 @@ def _answer(reads: Reads) -> CheckedAnswer:
     )
 
 
-def _inputs(reads: Reads, claims: Sequence[CheckedClaim]) -> Inputs:
+def _inputs(reads: Reads, claims: Sequence[CheckedClaim], language_name: str) -> Inputs:
     return Inputs(
         question=reads.canonical_question,
         language=reads.language,
+        language_name=language_name,
         answer=reads.response,
         claims=tuple(
             Claim(

@@ -1,8 +1,10 @@
 """Answers the question from the sources alone, each claim with the source that says it."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Self
+from datetime import UTC, datetime
+from typing import Protocol, Self
 
 from pydantic import BaseModel, Field
 
@@ -22,8 +24,8 @@ from llm.errors import ModelError
 from llm.port import Model, ModelAnswer
 from llm.tasks.respond import TASK, Inputs, Output, PromptSource
 
-CONTEXT_LINE = "{{search_context}}"
 OFFLINE = "offline"
+ENGLISH = "en"
 _UNCITED = "expected sentences that a source says, found none in the answer"
 _REASONS = {
     "insufficient_context": ClarificationReason.INSUFFICIENT_CONTEXT,
@@ -36,7 +38,6 @@ _NAMED = frozenset(["ar", "de", "en", "es", "fr", "hi", "it", "ja", "pt", "ru", 
 class Reads(BaseModel, frozen=True):
     """The sources, the question, and what was wrong with an earlier answer."""
 
-    augmented_prompt: str = ""
     search_context: str = ""
     source_references: tuple[SourceReference, ...] = ()
     language: str = "en"
@@ -63,12 +64,38 @@ class Writes(BaseModel, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
+class DeskDomain:
+    """What settings say of the desk: its name, its subject, and names that are never translated."""
+
+    name: str = ""
+    scope: str = ""
+    glossary: tuple[str, ...] = ()
+
+
+class ResponseSettings(Protocol):
+    """The settings that this agent needs."""
+
+    @property
+    def domain_name(self) -> str: ...
+
+    @property
+    def domain_scope(self) -> str: ...
+
+    @property
+    def product_names(self) -> tuple[str, ...]: ...
+
+
+@dataclass(frozen=True, slots=True)
 class _Draft:
     """An answer as a model gave it, what is left of it with its sources, and what was removed."""
 
     given: ModelAnswer[Output]
     kept: Cited
     removed: tuple[str, ...]
+
+
+def _read_clock() -> datetime:
+    return datetime.now(UTC)
 
 
 class ResponseAgent(Agent[Reads, Writes]):
@@ -84,16 +111,27 @@ class ResponseAgent(Agent[Reads, Writes]):
     reads = Reads
     writes = Writes
 
-    def __init__(self, *, model: Model, texts: AgentTexts) -> None:
+    def __init__(
+        self,
+        *,
+        model: Model,
+        texts: AgentTexts,
+        domain: DeskDomain = DeskDomain(),
+        now: Callable[[], datetime] = _read_clock,
+    ) -> None:
         self._model = model
         self._texts = texts
+        self._domain = domain
+        self._now = now
 
     @classmethod
-    def make(cls, parts: AgentParts[object]) -> Self:
-        return cls(model=parts.model(TASK.name), texts=parts.texts)
+    def make(cls, parts: AgentParts[ResponseSettings]) -> Self:
+        settings = parts.settings
+        domain = DeskDomain(settings.domain_name, settings.domain_scope, settings.product_names)
+        return cls(model=parts.model(TASK.name), texts=parts.texts, domain=domain)
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
-        inputs = _inputs(reads)
+        inputs = self._inputs(reads)
         if not inputs.sources:
             return Wrote(_asks("insufficient_context", ""))
         try:
@@ -101,6 +139,23 @@ class ResponseAgent(Agent[Reads, Writes]):
         except ModelError as error:
             return Wrote(Writes(generation_error=f"{type(error).__name__}: {error}"))
         return Wrote(self._make_writes(draft, reads))
+
+    def _inputs(self, reads: Reads) -> Inputs:
+        return Inputs(
+            question=reads.canonical_question,
+            language=reads.language,
+            language_name=self._name(reads.language, ENGLISH),
+            sources=tuple(_source(reads, reference) for reference in reads.source_references),
+            domain_name=self._domain.name,
+            domain_scope=self._domain.scope,
+            glossary=self._domain.glossary,
+            today=self._now().date().isoformat(),
+            history=tuple(_turn(turn) for turn in reads.history),
+            assumption=reads.assumption,
+            analysis=reads.quality_analysis,
+            avoid=parse_unsupported(reads.quality_analysis),
+            attempt=reads.attempt,
+        )
 
     async def _draft(self, reads: Reads, inputs: Inputs) -> _Draft:
         skip = 0 if reads.quality_analysis else reads.attempt
@@ -167,21 +222,6 @@ def _check_draft(given: ModelAnswer[Output], reads: Reads, inputs: Inputs) -> _D
     return _Draft(given, kept, safe.removed)
 
 
-def _inputs(reads: Reads) -> Inputs:
-    sources = tuple(_source(reads, reference) for reference in reads.source_references)
-    return Inputs(
-        question=reads.canonical_question,
-        language=reads.language,
-        sources=sources,
-        prompt=_without_context_line(reads.augmented_prompt),
-        history=tuple(f"{turn.speaker}: {turn.text}" for turn in reads.history),
-        assumption=reads.assumption,
-        analysis=reads.quality_analysis,
-        avoid=parse_unsupported(reads.quality_analysis),
-        attempt=reads.attempt,
-    )
-
-
 def _source(reads: Reads, reference: SourceReference) -> PromptSource:
     start, end = reference.span
     path = dict.fromkeys((*reference.crumbs, *reference.heading_path))
@@ -194,12 +234,9 @@ def _source(reads: Reads, reference: SourceReference) -> PromptSource:
     )
 
 
-def _without_context_line(prompt: str) -> str:
-    """Return the prompt without the line that the texts would take.
-
-    Each text goes into a block of its own: within one, a text could begin the next source.
-    """
-    return "\n".join(line for line in prompt.split("\n") if line != CONTEXT_LINE)
+def _turn(turn: Turn) -> str:
+    """Return a turn as the prompt shows it: an old citation would name a source of today."""
+    return f"{turn.speaker}: {without_citations(turn.text)}"
 
 
 def _select_used(

@@ -13,6 +13,7 @@ from envelope.role import Role
 from envelope.sources import SearchResult, SearchStats
 from knowledge.errors import KnowledgeError
 from knowledge.port import Findings, Hit, Searcher, SearchRequest
+from knowledge.search.refusals import find_refusal_reason
 from llm.offline.essence_rules import names_no_subject
 
 _CHARACTERS_PER_TOKEN = 4
@@ -52,6 +53,7 @@ class Writes(BaseModel, frozen=True):
     clarification_reason: ClarificationReason | None = None
     clarification_message: str = ""
     clarification_options: tuple[str, ...] = ()
+    document_languages: tuple[str, ...] = ()
 
 
 class SearchSettings(Protocol):
@@ -209,11 +211,15 @@ def _asking(writes: Writes, reads: Reads, findings: Findings) -> Writes:
                 "clarification_options": options,
             }
         )
+    reason = find_refusal_reason(
+        findings, language=reads.language, text=reads.text, text_eng=reads.text_eng
+    )
     return writes.model_copy(
         update={
             "needs_clarification": True,
-            "clarification_reason": ClarificationReason.INSUFFICIENT_CONTEXT,
+            "clarification_reason": reason or ClarificationReason.INSUFFICIENT_CONTEXT,
             "clarification_message": "The documents do not say enough to answer this.",
+            "document_languages": findings.languages if reason is not None else (),
         }
     )
 
@@ -231,7 +237,7 @@ def _report_failure(error: str, started: float) -> Writes:
         search_quality="poor",
         search_error=error,
         needs_clarification=True,
-        clarification_reason=ClarificationReason.INSUFFICIENT_CONTEXT,
+        clarification_reason=ClarificationReason.INTERNAL_FAULT,
         clarification_message="The documents cannot be searched at the moment.",
     )
 

@@ -36,10 +36,22 @@ class ClarificationReason(StrEnum):
     MISSING_DETAILS = "missing_details"
     OUT_OF_SCOPE = "out_of_scope"
     QUALITY_INSUFFICIENT = "quality_insufficient"
+    NO_DOCUMENTS = "no_documents"
+    NO_TRANSLATION = "no_translation"
+    INTERNAL_FAULT = "internal_fault"
 
 
-REFUSALS = frozenset({ClarificationReason.OUT_OF_SCOPE, ClarificationReason.INSUFFICIENT_CONTEXT})
-"""Reasons that end a question as `refused`, without a pause and without another round."""
+REFUSALS = frozenset(
+    {
+        ClarificationReason.OUT_OF_SCOPE,
+        ClarificationReason.INSUFFICIENT_CONTEXT,
+        ClarificationReason.NO_DOCUMENTS,
+        ClarificationReason.NO_TRANSLATION,
+        ClarificationReason.INTERNAL_FAULT,
+    }
+)
+"""Reasons that end a question without a pause and without a round: as `refused`, and a fault of the
+desk as `failed`."""
 
 
 class SuggestedAction(BaseModel, frozen=True, extra="forbid"):

@@ -64,6 +64,8 @@ class Findings:
     `answerability`, `coverage` and `ambiguity` are calibrated probabilities, 0 to 1: that the
     documents contain an answer, that they cover the topic of the question, and that the question is
     ambiguous. `fallbacks` names levels that failed; the search ran without them.
+    `documents` is the number of documents in the index, `languages` their languages; None and empty
+    if they were not counted.
     """
 
     hits: tuple[Hit, ...]
@@ -74,6 +76,8 @@ class Findings:
     places: tuple[CandidatePlace, ...] = ()
     corrected: str | None = None
     fallbacks: tuple[str, ...] = ()
+    documents: int | None = None
+    languages: tuple[str, ...] = ()
     features: dict[str, float] = field(default_factory=dict)
 
 

@@ -105,20 +105,22 @@ def _limit(limits: Limits, facts: Context) -> Limit | None:
 
 
 def _at_limit(row: Row, counters: Counters, facts: Context) -> Decision:
-    """Return the end with the best answer if there is one, else the row's limit, as a refusal."""
+    """Return the end with the best answer if there is one, else the row's limit, as a refusal.
+
+    If no answer could be written that its sources support, the fault is of Refdesk and says nothing
+    about the documents.
+    """
     reason = f"{row.counts}_limit"
     if facts.has_best_answer:
         end = End(Ending.BEST, Outcome.ANSWERED)
         return Decision(row.name, (end,), counters, facts.reason, termination_reason=reason)
     target = row.at_limit if row.at_limit is not None else Final(Ending.BEST)
     decision = _go(row, target, counters, facts)
-    return Decision(
-        decision.row,
-        decision.actions,
-        counters,
-        ClarificationReason.INSUFFICIENT_CONTEXT,
-        termination_reason=reason,
+    is_fault = row.counts is Counter.REGENERATE
+    why = (
+        ClarificationReason.INTERNAL_FAULT if is_fault else ClarificationReason.INSUFFICIENT_CONTEXT
     )
+    return Decision(decision.row, decision.actions, counters, why, termination_reason=reason)
 
 
 def _go(row: Row, target: Role | Final, counters: Counters, facts: Context) -> Decision:
@@ -138,4 +140,6 @@ def _outcome(row: Row, ending: Ending, reason: ClarificationReason | None) -> Ou
         return None
     if row.after is not Stage.CLARIFICATION:
         return Outcome.ANSWERED
+    if reason is ClarificationReason.INTERNAL_FAULT:
+        return Outcome.FAILED
     return Outcome.REFUSED if reason in REFUSALS else Outcome.CLARIFICATION

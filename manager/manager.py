@@ -140,6 +140,7 @@ class Manager:
                 decision.reason or ClarificationReason.MISSING_DETAILS
             ).value
             payload["termination_reason"] = decision.termination_reason
+            payload["message_reference"] = envelope.message_id
         target = envelope.replace(
             payload=payload,
             hop=None,

@@ -22,6 +22,7 @@ LANGUAGE_CONFIDENCE = 0.8
 _REASON_TEXTS = {
     ClarificationReason.OUT_OF_SCOPE: "refused_out_of_scope",
     ClarificationReason.INSUFFICIENT_CONTEXT: "refused_insufficient_context",
+    ClarificationReason.INTERNAL_FAULT: "apology",
 }
 
 
@@ -30,7 +31,7 @@ def end_reply(envelope: Envelope, decision: Decision, end: End, texts: ReplyText
     payload = envelope.payload
     best = payload.get("best_answer")
     if end.ending is Ending.BEST:
-        reply = _best(best) if isinstance(best, dict) else _apology(payload, texts)
+        reply = _best(best) if isinstance(best, dict) else _apology(envelope, texts)
     elif end.ending is Ending.EXIT:
         reply = {"outcome": "answered", "text": texts.text("exit", _language(payload))}
     else:
@@ -49,7 +50,7 @@ def last_resort(envelope: Envelope, texts: ReplyTexts) -> Reply | None:
         return _with_system(_best(best), envelope, "deadline")
     if _find_language(envelope.payload) is None:
         return None
-    return _with_system(_apology(envelope.payload, texts), envelope, "deadline")
+    return _with_system(_apology(envelope, texts), envelope, "deadline")
 
 
 def best_answer(payload: "Mapping[str, JsonValue]") -> Reply | None:
@@ -149,8 +150,12 @@ def _best(best: Reply) -> Reply:
     return {**best, "outcome": Outcome.ANSWERED.value}
 
 
-def _apology(payload: "Mapping[str, JsonValue]", texts: ReplyTexts) -> Reply:
-    return {"outcome": Outcome.FAILED.value, "text": texts.text("apology", _language(payload))}
+def _apology(envelope: Envelope, texts: ReplyTexts) -> Reply:
+    """Return an apology with the id by which the operator finds the question again."""
+    language = _language(envelope.payload)
+    reference = texts.text("reference", language, reference=envelope.message_id)
+    text = f"{texts.text('apology', language)}\n\n{reference}"
+    return {"outcome": Outcome.FAILED.value, "text": text}
 
 
 def _with_system(reply: Reply, envelope: Envelope, termination_reason: str) -> Reply:

@@ -41,6 +41,10 @@ _SERVICE = """\
 """
 
 
+_FIRST_MARK = "# generated from deploy/chat_channels.py:"
+_LAST_MARK = "# end of generated"
+
+
 def chat_pages(folder: Path) -> dict[Path, str]:
     """Return the generated files of Kubernetes, by path in `folder`."""
     pods = {folder / f"{spec.name}.yaml": _pods(spec) for spec in CHAT_CHANNELS}
@@ -100,20 +104,21 @@ def _with_resources(file: Path) -> str:
 
 def _replace_block(text: str, block: str) -> str:
     """Return a file with another text between its marks; raises `ValueError` without marks."""
-    marks = re.compile(
-        r"(^ *# generated from deploy/chat_channels\.py:\n)[^\0]*?(^ *# end of generated\n)",
-        re.MULTILINE,
-    )
-    written, found = marks.subn(lambda match: f"{match[1]}{block}{match[2]}", text)
-    if found != 1:
-        raise ValueError(f"expected one pair of marks for the chat channels, found {found}")
-    return written
+    lines = text.splitlines(keepends=True)
+    first = [at for at, line in enumerate(lines) if line.strip() == _FIRST_MARK]
+    last = [at for at, line in enumerate(lines) if line.strip() == _LAST_MARK]
+    if len(first) != 1 or len(last) != 1 or last < first:
+        raise ValueError(
+            "expected one pair of marks for the chat channels, "
+            f"found {len(first)} and {len(last)} of them"
+        )
+    return "".join([*lines[: first[0] + 1], block, *lines[last[0] :]])
 
 
 def _with_components(file: Path) -> str:
     """Return the policies in which the chat channels, too, may reach public addresses."""
     text = _read(file)
-    found = re.findall(r"values: \[(models, search[^]\n]*)\]", text)
+    found = re.findall(r"values: \[(models, search[^]\n]{0,1000})\]", text)
     if len(found) != 1:
         raise ValueError(f"{file.name}: expected one list of components, found {len(found)}")
     names = dict.fromkeys([*found[0].split(", "), *(spec.name for spec in CHAT_CHANNELS)])

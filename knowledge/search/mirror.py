@@ -73,6 +73,7 @@ class Mirror:
 
     def __init__(self, entries: Sequence[MirrorEntry]) -> None:
         self.entries = tuple(entries)
+        self.languages = tuple(sorted({entry.language for entry in entries}))
         self.points = [point for entry in entries for point in entry.points]
         chunks = np.array([len(entry.points) for entry in entries], dtype=np.int32)
         sections = np.array([len(entry.paths) for entry in entries], dtype=np.int32)

@@ -73,7 +73,7 @@ class LevelSearcher:
         for last in (False, False, True):
             mirror = await self._corpus.current()
             if not len(mirror):
-                return _NOTHING
+                return replace(_NOTHING, documents=0)
             findings = await self._search(mirror, request, last=last)
             if findings is not None:
                 return findings
@@ -101,6 +101,8 @@ class LevelSearcher:
             places=tuple(_places(mirror, found.pages[:_PLACES], passages)),
             corrected=correction,
             fallbacks=(levels.SEMANTIC,) if failed else (),
+            documents=len(mirror.entries),
+            languages=mirror.languages,
             features=found.features,
         )
 

@@ -16,8 +16,11 @@ from llm.offline.phrases import FUNCTION_WORDS
 from llm.offline.support import foreign_facts
 
 _WORD = r"[^\W_]+(?:['\u2019][^\W\d_]+)*"
-_TOKEN = re.compile(rf"{_WORD}|[,.;:!?()\n\u2026\u3002]")
-_SENTENCE_END = re.compile(r"(?<=[.!?;])\s|(?<=[a-z]\.)(?=[A-Z])|\n")
+_TOKEN = re.compile(rf"{_WORD}|[|,.;:!?()\u2026\u3002]")
+_SENTENCE_END = re.compile(
+    r"(?<=[.!?;])\s|(?<=[a-z]\.)(?=[A-Z])|\n(?=[ \t]{0,20}(?:[-*+|#>\n]|\d{1,3}[.)]\s))"
+)
+"""A line that merely goes on is no new sentence."""
 _ENUMERATOR = re.compile(r"(?:\A|(?<=[.:!?;*]\s)|(?<=\n))\d{1,2}[.)](?=\s|\Z)")
 _ORDINAL = re.compile(r"(?<=\d)(?:st|nd|rd|th)\b")
 _BOLD = re.compile(r"\*\*[^*]*\*\*")
@@ -70,10 +73,16 @@ class _Sentence:
 def find_differences(claim: str, evidence: str, question: str = "") -> tuple[str, ...]:
     """Return what a claim states beyond its evidence and the question, each in a few words."""
     text = without_citations(claim)
+    if _fold(text[len(marker(text)) :]) in _fold(evidence):
+        return ()
     said = _ENUMERATOR.sub(" ", text[len(marker(text)) :])
     known = f"{evidence}\n{question}"
     facts = foreign_facts(_plain_numbers(said), f"{_plain_numbers(known)} {_ordinals(known)}")
     return (*facts, *_find_names(said, known), *_find_negations(said, evidence))
+
+
+def _fold(text: str) -> str:
+    return "".join(text.split())
 
 
 def _plain_numbers(text: str) -> str:

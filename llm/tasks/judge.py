@@ -33,6 +33,7 @@ class Inputs(BaseModel, frozen=True):
 
     question: str
     language: str = Field(description="of the user, ISO 639-1")
+    language_name: str = Field(default="", description="of the user, in English")
     answer: str
     claims: tuple[Claim, ...]
     sources: tuple[JudgedSource, ...] = ()

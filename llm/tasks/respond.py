@@ -23,8 +23,14 @@ class Inputs(BaseModel, frozen=True):
     question: str
     language: str = Field(description="of the answer, ISO 639-1")
     sources: tuple[PromptSource, ...]
-    prompt: str = Field(description="the list of sources, without their texts, and the question")
-    history: tuple[str, ...] = Field(default=(), description="earlier turns, oldest first")
+    language_name: str = Field(default="", description="of the answer, in English")
+    domain_name: str = Field(default="", description="the desk's name, as settings have it")
+    domain_scope: str = Field(default="", description="the subject of the documents")
+    glossary: tuple[str, ...] = Field(default=(), description="names that are never translated")
+    today: str = Field(default="", description="the date in UTC, as 2026-01-31")
+    history: tuple[str, ...] = Field(
+        default=(), description="earlier turns without citations, oldest first; no source"
+    )
     assumption: str = ""
     analysis: str = Field(default="", description="what was wrong with the answer before")
     avoid: tuple[str, ...] = Field(default=(), description="claims that no source supports")
@@ -35,9 +41,11 @@ class Output(BaseModel, frozen=True):
     """The answer, or what is missing for one."""
 
     status: Literal["answered", "insufficient_context", "missing_details"]
-    answer: str = Field(default="", description="Markdown; every claim ends with [n]")
+    answer: str = Field(default="", description="Markdown; claims end with [n]")
     confidence: float = Field(default=0.0, ge=0, le=1)
-    missing: str = Field(default="", description="what the sources, or the question, do not say")
+    missing: str = Field(
+        default="", description="in a few words: what the sources, or the question, do not say"
+    )
 
 
 TASK = Task(name="respond", inputs=Inputs, output=Output, max_output_tokens=2048)

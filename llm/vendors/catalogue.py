@@ -40,7 +40,7 @@ class Vendor:
     name: str
     client: str = "llm.vendors.openai"
     base_url: str | None = None
-    bare_names: str = ""
+    bare_names: re.Pattern[str] | None = None
     price_name: str = ""
     capabilities: Capabilities = field(default_factory=Capabilities)
     embedding_dimensions: Mapping[str, int] = field(default_factory=dict)
@@ -62,14 +62,14 @@ class Vendor:
 
     def answers_to(self, bare_name: str) -> bool:
         """Return whether a model's name without a vendor is one of this vendor's."""
-        return bool(self.bare_names) and re.match(self.bare_names, bare_name) is not None
+        return self.bare_names is not None and self.bare_names.match(bare_name) is not None
 
 
 VENDORS = (
     Vendor(
         name="openai",
         base_url="https://api.openai.com/v1",
-        bare_names=r"gpt|chatgpt|o\d|text-embedding-",
+        bare_names=re.compile(r"gpt|chatgpt|o\d|text-embedding-"),
         price_name="openai",
         embedding_dimensions={
             "text-embedding-3-small": 1536,
@@ -81,7 +81,7 @@ VENDORS = (
         name="google",
         client="llm.vendors.google",
         base_url="https://generativelanguage.googleapis.com",
-        bare_names=r"gemini",
+        bare_names=re.compile(r"gemini"),
         price_name="google",
         embedding_dimensions={"gemini-embedding-001": 3072},
         key_headers={"x-goog-api-key": "{key}"},
@@ -90,7 +90,7 @@ VENDORS = (
     Vendor(
         name="anthropic",
         base_url="https://api.anthropic.com/v1",
-        bare_names=r"claude",
+        bare_names=re.compile(r"claude"),
         price_name="anthropic",
         capabilities=Capabilities(structure="text"),
         key_headers={"x-api-key": "{key}", "anthropic-version": "2023-06-01"},
@@ -99,7 +99,7 @@ VENDORS = (
     Vendor(
         name="deepinfra",
         base_url="https://api.deepinfra.com/v1/openai",
-        bare_names=r"[A-Za-z0-9._-]+/",
+        bare_names=re.compile(r"[A-Za-z0-9._-]{1,100}/"),
         price_name="deepinfra",
         capabilities=Capabilities(structure="object"),
     ),

@@ -125,6 +125,40 @@ async def test_a_refusal_for_missing_context_names_the_question_and_the_nearest_
     )
 
 
+async def test_a_fault_of_the_desk_is_told_with_its_id_and_no_model_words_it() -> None:
+    model = ScriptedModel([])
+
+    found = await worded(
+        Reads(
+            clarification_reason=Reason.INTERNAL_FAULT,
+            message_reference="m-77",
+            search_results=RESULTS,
+            language="de",
+        ),
+        model,
+    )
+
+    assert (
+        "Der Fehler liegt bei uns" in found.response or "der Fehler liegt bei uns" in found.response
+    )
+    assert "m-77" in found.response
+    assert [action.kind for action in found.suggested_actions] == ["source"] * 3
+
+
+async def test_a_question_in_another_language_than_the_documents_is_told_in_which_to_ask() -> None:
+    found = await worded(
+        Reads(
+            clarification_reason=Reason.NO_TRANSLATION,
+            document_languages=("en", "de"),
+            language="fr",
+        )
+    )
+
+    assert TEXTS.text("language_de", "fr") in found.response
+    assert TEXTS.text("language_en", "fr") in found.response
+    assert found.suggested_actions == ()
+
+
 async def test_a_model_words_it_and_the_options_stay_ours() -> None:
     model = ScriptedModel([Output(text="Meinen Sie Konten oder Tarife?")])
 

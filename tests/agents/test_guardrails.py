@@ -216,7 +216,7 @@ async def test_without_an_index_nothing_is_let_through_and_the_reason_is_said() 
     writes = await guarded("How do I pay?", searcher=Away())
 
     assert not writes.within_scope
-    assert writes.clarification_reason is ClarificationReason.INSUFFICIENT_CONTEXT
+    assert writes.clarification_reason is ClarificationReason.INTERNAL_FAULT
     assert "cannot be opened" in writes.guardrails_analysis
 
 

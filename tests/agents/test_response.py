@@ -1,8 +1,11 @@
+from datetime import UTC, datetime
+
 import pytest
 
-from agents.response import CONTEXT_LINE, Reads, ResponseAgent, Writes
+from agents.response import DeskDomain, Reads, ResponseAgent, Writes
 from citations.feedback import complaints
-from envelope.conversation import ClarificationReason
+from config.texts import load_texts
+from envelope.conversation import ClarificationReason, Turn
 from envelope.outcome import Wrote
 from envelope.sources import SourceReference
 from llm.errors import ModelUnavailable
@@ -51,7 +54,6 @@ def reads(
         for number, chunk in enumerate(chunks, start=1)
     )
     return Reads(
-        augmented_prompt=f"sources:\n\n{CONTEXT_LINE}\n\nquestion: {question}",
         search_context=context,
         source_references=references,
         language=language,
@@ -90,8 +92,35 @@ async def test_the_model_sees_each_text_apart_under_its_number() -> None:
     inputs = model.calls[0].inputs
     assert isinstance(inputs, Inputs)
     assert (inputs.sources[0].number, inputs.sources[0].text) == (1, CHUNKS[0])
-    assert CHUNKS[0] not in inputs.prompt
-    assert CONTEXT_LINE not in inputs.prompt
+    assert inputs.sources[0].place == "Routing > Rules"
+
+
+async def test_the_model_is_told_the_date_the_desk_and_the_language_by_its_name() -> None:
+    model = ScriptedModel([said("Up to 8. [1]")])
+    agent = ResponseAgent(
+        model=model,
+        texts=load_texts(),
+        domain=DeskDomain("Bluebird SMS", "routing", ("SMPP",)),
+        now=lambda: datetime(2026, 1, 31, 12, tzinfo=UTC),
+    )
+
+    await agent.work(reads(language="de"))
+
+    inputs = model.calls[0].inputs
+    assert isinstance(inputs, Inputs)
+    assert (inputs.today, inputs.language_name) == ("2026-01-31", "German")
+    assert (inputs.domain_name, inputs.glossary) == ("Bluebird SMS", ("SMPP",))
+
+
+async def test_an_old_citation_does_not_name_a_source_of_today() -> None:
+    model = ScriptedModel([said("Up to 8. [1]")])
+    turn = Turn(speaker="assistant", text="Rules are free. [1] They are old [2, 3].")
+
+    await respond(model, reads().model_copy(update={"history": (turn,)}))
+
+    inputs = model.calls[0].inputs
+    assert isinstance(inputs, Inputs)
+    assert inputs.history == ("assistant: Rules are free. They are old.",)
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,7 @@ async def test_an_index_that_is_away_is_said_and_never_raised() -> None:
 
     assert writes.search_quality == "poor"
     assert writes.search_error == "the index cannot be opened"
-    assert writes.clarification_reason is ClarificationReason.INSUFFICIENT_CONTEXT
+    assert writes.clarification_reason is ClarificationReason.INTERNAL_FAULT
 
 
 async def test_a_further_attempt_leaves_out_what_was_tried_and_looks_wider() -> None:

@@ -112,3 +112,16 @@ async def test_an_answer_is_written_again_once_and_never_twice(
 
     assert (reply["outcome"], reply["text"]) == ("answered", f"{FIRST} [1]")
     assert len(server.received) == 4
+
+
+async def test_a_writer_that_names_no_source_is_our_fault_and_has_an_id(
+    open_house: OpenHouse, server: ModelServer
+) -> None:
+    server.will_send(*[written("It costs nothing at all.")] * 3)
+
+    async with open_house(**asks_the_server(server)) as harness:
+        reply = await harness.driver().say(QUESTION)
+
+    assert reply["outcome"] == "failed"
+    assert reply["message_id"] in reply["text"]
+    assert "documents" not in reply["text"]

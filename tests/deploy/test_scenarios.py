@@ -283,7 +283,8 @@ async def test_a_judge_is_told_what_no_source_says_and_it_is_not_sent(
         reply = await harness.driver().say("How many conditions may a routing rule have?")
 
     assert "512" in model.asked("judge")[0].claims[0].note
-    assert reply["outcome"] == "refused"
+    assert reply["outcome"] == "failed"
+    assert reply["message_id"] in reply["text"]
     assert "512" not in reply["text"]
     assert reply["termination_reason"] == "regenerate_limit"
     model.script.assert_complete()

@@ -60,3 +60,16 @@ def test_a_long_passage_is_read_to_its_end() -> None:
     passage = "Filler words stand here. " * 400 + "Invoices are sent on Monday."
 
     assert support("Invoices are sent on Monday.", passage) == 1.0
+
+
+@pytest.mark.parametrize(
+    "evidence",
+    [
+        "The default rule can be paused.\nIt can be changed, but neither paused\nnor deleted.",
+        "| Role | Reports | Keys |\n|---|---|---|\n| Analyst | yes | no |\n| Owner | no | yes |",
+    ],
+)
+def test_a_quotation_never_differs_from_what_it_quotes(evidence: str) -> None:
+    assert find_differences(f"{evidence} [1]", evidence) == ()
+    assert find_differences(evidence.split("\n", 1)[1], evidence) == ()
+    assert find_differences(evidence.replace("\n", " ").replace("  ", " "), evidence) == ()

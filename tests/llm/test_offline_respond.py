@@ -52,7 +52,6 @@ def asked(
             question=question,
             language=language,
             sources=sources or ALL,
-            prompt="",
             avoid=avoid,
         )
     )

@@ -48,11 +48,29 @@ def test_a_loop_at_its_limit_ends_with_the_best_scored_answer(
     assert decision.termination_reason == f"{counter}_limit"
 
 
-def test_a_loop_at_its_limit_without_a_scored_answer_declines_politely() -> None:
-    decision = decided(Stage.QUALITY, StageEvent.REGENERATE, {Counter.REGENERATE: 2})
+@pytest.mark.parametrize(
+    ("did", "counter", "reason"),
+    [
+        (StageEvent.REGENERATE, Counter.REGENERATE, Reason.INTERNAL_FAULT),
+        (StageEvent.LOW, Counter.REGENERATE, Reason.INTERNAL_FAULT),
+        (StageEvent.RESEARCH, Counter.RESEARCH, Reason.INSUFFICIENT_CONTEXT),
+    ],
+)
+def test_a_loop_at_its_limit_without_a_scored_answer_ends_with_its_true_reason(
+    did: StageEvent, counter: Counter, reason: Reason
+) -> None:
+    decision = decided(Stage.QUALITY, did, {counter: 2})
 
     assert decision.actions == (Send(Role.CLARIFICATION),)
-    assert decision.reason is Reason.INSUFFICIENT_CONTEXT
+    assert decision.reason is reason
+
+
+def test_a_fault_of_the_desk_ends_as_failed_and_not_as_refused() -> None:
+    facts = Context(reason=Reason.INTERNAL_FAULT)
+
+    decision = decided(Stage.CLARIFICATION, StageEvent.DONE, {}, facts)
+
+    assert decision.actions == (End(Ending.REPLY, Outcome.FAILED),)
 
 
 def test_a_generation_error_tries_the_next_model_once() -> None:

@@ -65,8 +65,8 @@ def test_the_last_resort_is_an_apology_in_the_users_language() -> None:
 
     assert known is not None
     assert guessed is not None
-    assert (known["outcome"], known["text"]) == ("failed", "apology/de")
-    assert guessed["text"] == "apology/uk"
+    assert (known["outcome"], known["text"]) == ("failed", "apology/de\n\nreference/de")
+    assert guessed["text"] == "apology/uk\n\nreference/uk"
 
 
 def test_the_doors_apology_stays_the_last_resort_until_the_users_language_is_known() -> None:

@@ -100,7 +100,7 @@ async def test_an_agent_that_always_fails_is_buried_and_the_user_gets_an_apology
         reply = await desk.ask(message())
         letters = await harness.broker.admin.list_dead_letters()
 
-    assert (reply["outcome"], reply["text"]) == ("failed", "apology/en")
+    assert (reply["outcome"], reply["text"]) == ("failed", "apology/en\n\nreference/en")
     assert [(letter.role, letter.reason) for letter in letters] == [("search", "failed")]
     assert len(harness.script.seen[Role.SEARCH]) == 3
 
@@ -185,7 +185,7 @@ async def test_an_answer_judged_ungrounded_is_never_sent(harness: WorkerHarness)
     async with harness.open() as desk:
         reply = await desk.ask(message())
 
-    assert reply["outcome"] == "refused"
+    assert reply["outcome"] == "failed"
     assert reply["text"] == "Which one do you mean?"
 
 

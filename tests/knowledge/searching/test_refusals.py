@@ -1,0 +1,40 @@
+"""The true reason where no document can answer."""
+
+import pytest
+
+from envelope.conversation import ClarificationReason as Reason
+from knowledge.port import Findings
+from knowledge.search.refusals import find_refusal_reason
+
+
+def found(documents: int | None, *languages: str) -> Findings:
+    return Findings(
+        hits=(),
+        quality="poor",
+        answerability=0.0,
+        coverage=0.0,
+        ambiguity=0.0,
+        documents=documents,
+        languages=languages,
+    )
+
+
+@pytest.mark.parametrize(
+    ("findings", "language", "text_eng", "reason"),
+    [
+        (found(0), "en", "", Reason.NO_DOCUMENTS),
+        (found(3, "en"), "de", "Wie viele?", Reason.NO_TRANSLATION),
+        (found(3, "en"), "de", "", Reason.NO_TRANSLATION),
+        (found(3, "en"), "de", "How many?", None),
+        (found(3, "de", "en"), "de", "", None),
+        (found(None), "de", "", None),
+        (found(3, "en"), "", "", None),
+    ],
+)
+def test_what_cannot_be_compared_or_is_empty_is_no_matter_of_subject(
+    findings: Findings, language: str, text_eng: str, reason: Reason | None
+) -> None:
+    assert (
+        find_refusal_reason(findings, language=language, text="Wie viele?", text_eng=text_eng)
+        is reason
+    )
