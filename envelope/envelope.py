@@ -2,7 +2,7 @@
 
 from dataclasses import fields
 from functools import lru_cache
-from typing import Literal, TypeVar
+from typing import Literal, TypedDict, TypeVar, Unpack
 
 from pydantic import ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
@@ -44,6 +44,34 @@ class Hop:
         )
 
 
+class EnvelopeChanges(TypedDict, total=False):
+    """The attributes that `Envelope.replace` changes, with their types."""
+
+    schema_version: int
+    flow: str
+    tenant: str
+    assistant: str
+    channel: str
+    conversation_id: str
+    message_id: str
+    create_ts: float
+    update_ts: float
+    deadline_ts: float
+    process_count: int
+    retries: int
+    total_processing_time: float
+    sender_role: str
+    target_role: str
+    target_list: str
+    result_list: str
+    trace_parent: str
+    hop: Hop | None
+    payload: dict[str, JsonValue]
+
+
+_ATTRIBUTES = EnvelopeChanges.__annotations__.keys()
+
+
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Envelope:
     """System attributes, which the framework maintains, and one payload for the agents.
@@ -82,8 +110,14 @@ class Envelope:
             message_id=self.message_id,
         )
 
-    def replace(self, **changes: object) -> "Envelope":
-        """Return a copy with these attributes changed; the values are not validated."""
+    def replace(self, **changes: Unpack[EnvelopeChanges]) -> "Envelope":
+        """Return a copy with these attributes changed; the values are not validated.
+
+        Raises `TypeError` for an attribute that an envelope does not have.
+        """
+        if not changes.keys() <= _ATTRIBUTES:
+            unknown = sorted(changes.keys() - _ATTRIBUTES)
+            raise TypeError(f"expected attributes of an envelope, found {unknown}")
         return _construct_unvalidated(Envelope, self.__dict__ | changes)
 
     def encode(self) -> bytes:

@@ -219,9 +219,14 @@ def _record_progress(envelope: Envelope, stage: Stage, did: StageEvent) -> Envel
         pause = payload.get("open_pause")
         if not isinstance(pause, dict):
             return envelope
-        counters = {**_counters(envelope), Counter.ROUND.value: _whole(pause.get("round"))}
-        noted = {**payload, "counters": counters, "best_answer": pause.get("best_answer")}
-        return envelope.replace(payload=noted)
+        counters: dict[str, JsonValue] = {
+            **_counters(envelope),
+            Counter.ROUND.value: _whole(pause.get("round")),
+        }
+        best_answer = pause.get("best_answer")
+        return envelope.replace(
+            payload={**payload, "counters": counters, "best_answer": best_answer}
+        )
     return envelope
 
 

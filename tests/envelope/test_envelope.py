@@ -1,12 +1,14 @@
 import json
+from dataclasses import fields
 from pathlib import Path
+from typing import Unpack
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from envelope.envelope import SCHEMA_VERSION, Envelope, Hop, apply_delta, decode
+from envelope.envelope import SCHEMA_VERSION, Envelope, EnvelopeChanges, Hop, apply_delta, decode
 from envelope.errors import DecodeError, NewerVersionError
 from envelope.payload import ATTRIBUTES, CATALOGUE
 from envelope.question import Question, shard_of
@@ -14,7 +16,7 @@ from envelope.question import Question, shard_of
 GOLDEN = Path(__file__).parent / "golden"
 
 
-def envelope(**changes: object) -> Envelope:
+def envelope(**changes: Unpack[EnvelopeChanges]) -> Envelope:
     return Envelope(
         tenant="default",
         assistant="default",
@@ -25,6 +27,15 @@ def envelope(**changes: object) -> Envelope:
         update_ts=2.5,
         deadline_ts=121.5,
     ).replace(**changes)
+
+
+def test_a_changed_copy_knows_every_attribute_of_an_envelope() -> None:
+    assert EnvelopeChanges.__annotations__.keys() == {field.name for field in fields(Envelope)}
+
+
+def test_an_attribute_that_no_envelope_has_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"found \['languge'\]"):
+        envelope().replace(languge="en")  # type: ignore[call-arg]
 
 
 def test_an_envelope_survives_the_wire() -> None:
