@@ -1,7 +1,7 @@
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 
-.PHONY: help install demo format lint types imports test-fast test check lock audit sbom bench faults
+.PHONY: help install demo format lint types imports test-fast test coverage check lock audit sbom bench faults
 
 help:  ## print these verbs
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
@@ -40,6 +40,11 @@ test-fast: install  ## the tests that need no server and are quick
 
 test: lint types imports  ## every test, on a real Redis too; what CI calls
 	$(BIN)/pytest -n 2 --dist loadfile
+
+coverage: install  ## the share of lines and branches that the tests of one process run
+	$(BIN)/coverage run -m pytest -q -m "not slow and not faults"
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
 
 check: test  ## everything that must be green before a commit
 
