@@ -31,6 +31,7 @@ from memory.errors import MemoryUnavailableError
 from tests.faults.ledger import Ledger
 from tests.support.worker_harness import WRITES, Writes
 from worker.port import Handler, PrefetchesMemory
+from worker.worker import LEASE_LOST
 
 ASKING = (Role.ESSENCE, Role.RESPONSE, Role.QUALITY)
 """The roles that ask a model, once per run."""
@@ -204,7 +205,7 @@ class NotingMeter:
     ledger: Ledger
 
     def count_hop(self, role: str, outcome: str, seconds: float) -> None:
-        if outcome == "lost":
+        if outcome == LEASE_LOST:
             self.ledger.note("refused", role=role)
 
     def count_lost(self, role: str) -> None:

@@ -110,6 +110,7 @@ def test_every_fault_names_its_file_and_line_and_what_was_expected(tmp_path: Pat
         "found 'neither of them'",
         "golden.toml:22: reason: expected one of ambiguous_query, insufficient_context, "
         "scope_unclear, multiple_topics, missing_details, out_of_scope, quality_insufficient, "
+        "no_documents, no_translation, internal_fault, "
         "found 'weather'",
         "golden.toml:23: speed: expected one of the fields question, id, expect, reason, must_say, "
         "must_not_say, page, language, turns, kind, found 'speed'",
