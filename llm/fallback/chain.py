@@ -122,7 +122,7 @@ class _Race(Generic[I, O]):
                     answer = await self._wait(group)
             finally:
                 self._stop_running(answer)
-        if self._fault is not None:
+        if answer is None and self._fault is not None:
             raise self._fault
         if answer is None:
             raise _make_exhausted_error(self._links, self._errors)
@@ -130,7 +130,7 @@ class _Race(Generic[I, O]):
 
     async def _wait(self, group: asyncio.TaskGroup) -> ModelAnswer[O] | None:
         """Return an answer, or None after something else happened."""
-        has_next = bool(self._waiting) and self._waiting[0].may_be_asked()
+        has_next = self._has_next()
         patience = min(self._patience_seconds, remaining_seconds(2 * self._patience_seconds) / 2)
         ended, _ = await asyncio.wait(
             self._running,
@@ -142,6 +142,15 @@ class _Race(Generic[I, O]):
         if answer is None and (has_next or not self._running):
             self._start_next(group)
         return answer
+
+    def _has_next(self) -> bool:
+        """Return whether a vendor's model may be asked while another runs.
+
+        Those that are left alone are passed over; a model without a vendor waits for its turn.
+        """
+        following = (one for one in self._waiting if one.breaker is None or one.may_be_asked())
+        first = next(following, None)
+        return first is not None and first.breaker is not None
 
     def _start_next(self, group: asyncio.TaskGroup) -> None:
         """Start the next model that may be asked; those that are left alone count as failed."""

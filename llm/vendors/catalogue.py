@@ -33,8 +33,8 @@ class Vendor:
 
     `client` names the module with the vendor's `make_chat` and `make_embeddings`. Names of models
     that match `bare_names` need no `@vendor`. `base_url` is None where every customer has another
-    address. `price_name` is the vendor's name in the price list. `key_headers` and `models_path`
-    are those of the request that checks a key.
+    address. `price_name` is the vendor's name in the price list, or empty if it is not listed: then
+    the cost is unknown. `key_headers` and `models_path` are those of the request that checks a key.
     """
 
     name: str
@@ -100,7 +100,6 @@ VENDORS = (
         name="deepinfra",
         base_url="https://api.deepinfra.com/v1/openai",
         bare_names=re.compile(r"[A-Za-z0-9._-]{1,100}/"),
-        price_name="deepinfra",
         capabilities=Capabilities(structure="object"),
     ),
 )

@@ -18,6 +18,9 @@ from tests.support.broker_harness import (
     question,
 )
 
+REAL = pytest.mark.parametrize("client", ["real"], indirect=True)
+"""A simulated Redis has no append-only file."""
+
 WORD = b"canary-of-words"
 DAY = 86_400.0
 
@@ -256,12 +259,11 @@ async def test_a_memory_write_of_what_was_accepted_before_is_refused(
     assert await words_left(harness) == []
 
 
+@REAL
 @pytest.mark.redis
 async def test_the_file_is_written_anew_after_an_erasure_and_not_again(
     harness: BrokerHarness,
 ) -> None:
-    if not (await _persistence(harness)):
-        pytest.skip("a played Redis has no file")
     await harness.client.config_set("appendonly", "yes")
     try:
         broker = harness.make(rewriting=Rewriting(0.01, 0.0))
@@ -282,12 +284,11 @@ async def test_the_file_is_written_anew_after_an_erasure_and_not_again(
         await harness.client.config_set("appendonly", "no")
 
 
+@REAL
 @pytest.mark.redis
 async def test_a_rewriting_of_another_run_of_the_server_does_not_count(
     harness: BrokerHarness,
 ) -> None:
-    if not (await _persistence(harness)):
-        pytest.skip("a played Redis has no file")
     broker = harness.make(rewriting=Rewriting(3600.0, 0.0))
     await broker.maintenance.rescuer.sweep()
     await broker.eraser.forget(question("-"))
@@ -302,19 +303,18 @@ async def test_a_rewriting_of_another_run_of_the_server_does_not_count(
     assert b"first" in known
 
 
+@REAL
 @pytest.mark.redis
 async def test_a_server_that_refuses_to_write_its_file_is_told_of_and_keeps_its_mark(
     harness: BrokerHarness, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    if not (await _persistence(harness)):
-        pytest.skip("a played Redis has no file")
     await harness.client.config_set("appendonly", "yes")
     await harness.client.execute_command("ACL", "SETUSER", "default", "-bgrewriteaof")
     try:
         broker = harness.make(rewriting=Rewriting(0.001, 0.0))
         await broker.maintenance.rescuer.sweep()
         await broker.eraser.forget(question("-"))
-        await eventually(lambda: _told(broker, capsys))
+        await eventually(lambda: has_logged_a_refusal(broker, capsys))
 
         assert await harness.client.hexists("rd:{0}:files", "first")
     finally:
@@ -322,16 +322,6 @@ async def test_a_server_that_refuses_to_write_its_file_is_told_of_and_keeps_its_
         await harness.client.config_set("appendonly", "no")
 
 
-async def _told(broker: RedisBroker, capsys: pytest.CaptureFixture[str]) -> bool:
+async def has_logged_a_refusal(broker: RedisBroker, capsys: pytest.CaptureFixture[str]) -> bool:
     await broker.maintenance.upkeep.tidy()
     return "aof_rewrite_failed" in capsys.readouterr().out
-
-
-async def _persistence(harness: BrokerHarness) -> bool:
-    from redis.exceptions import ResponseError
-
-    try:
-        await harness.client.info("persistence")
-    except ResponseError:
-        return False
-    return True

@@ -96,9 +96,13 @@ async def test_a_judge_that_fails_costs_no_second_answer(
         driver = harness.driver()
         reply = await driver.say(QUESTION)
         [quality] = await driver.written(reply, "quality")
+        journal = await driver.journal(reply)
 
     assert (reply["outcome"], reply["text"]) == ("answered", f"{FIRST} [1]")
     assert quality["validation_result"]["judge"].startswith("offline")
+    judged_by = [entry.fields for entry in journal if entry.fields.get("task") == "judge"]
+    assert [call["model"] for call in judged_by][-1] == "offline"
+    assert any("error" in call for call in judged_by)
 
 
 async def test_an_answer_is_written_again_once_and_never_twice(

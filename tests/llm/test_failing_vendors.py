@@ -359,3 +359,19 @@ async def test_another_attempt_stays_with_the_vendors(vendors: Vendors) -> None:
     models = [(await model.ask(COLOUR, SKY, skip=skip)).model for skip in (0, 1)]
 
     assert models == ["small@first"] * 2
+
+
+async def test_a_model_that_is_left_alone_keeps_no_healthy_one_behind_it_waiting(
+    vendors: Vendors,
+) -> None:
+    chain = "small@first,other@first,large@second"
+    vendors.first.will_send(VENDOR.failure(429, retry_after="60"), HANGS)
+    vendors.second.will_send(ANSWER)
+    with pytest.raises(RateLimited):
+        await vendors.ask("other@first")
+
+    async with asyncio.timeout(8):
+        answer = await vendors.ask(chain)
+
+    assert answer.model == "large@second"
+    assert vendors.counts() == (2, 1)
