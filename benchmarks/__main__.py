@@ -11,9 +11,9 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from benchmarks import tables
-from benchmarks.figures import Report
-from benchmarks.runner import MODES, run
+from benchmarks.harness.runner import MODES, run
+from benchmarks.report import tables
+from benchmarks.report.figures import Report
 from benchmarks.systems.catalogue import SYSTEMS
 from benchmarks.systems.port import System
 
@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     else:
         print(_told(report))
     if chosen.write:
-        from benchmarks.document import write
+        from benchmarks.report.document import write
 
         write(report)
     return 0

@@ -24,8 +24,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from uuid import uuid4
 
+from benchmarks.harness.server import private_redis
 from benchmarks.resuming_client import ResumedAnswer, ResumingClient, exchanged
-from benchmarks.server import private_redis
 from broker.redis_broker import RedisBroker
 from broker.transport.connect import connect
 from gateway.desk import Desk, Message

@@ -12,7 +12,7 @@ from benchmarks.endurance.askers import PATIENCE_SECONDS, TEXT, desk_of
 from benchmarks.endurance.holding import Holds, glance, settled
 from benchmarks.endurance.results import Check, RunResult
 from benchmarks.endurance.worker_fleet import AGAIN, READY, WorkerFleet, Workers
-from benchmarks.server import private_redis
+from benchmarks.harness.server import private_redis
 from broker.keys import SHARDS
 from broker.redis_broker import RedisBroker
 from broker.transport.connect import connect

@@ -6,7 +6,7 @@ from benchmarks.endurance.askers import Answers, Askers
 from benchmarks.endurance.gauges import Gauges, watching
 from benchmarks.endurance.results import Check, RunResult
 from benchmarks.endurance.worker_fleet import WorkerFleet, Workers
-from benchmarks.server import private_redis
+from benchmarks.harness.server import private_redis
 from broker.settle.admission import AdmissionPolicy
 
 WAITS = {

@@ -7,7 +7,7 @@ from benchmarks.endurance.askers import Answers, Askers, desk_of
 from benchmarks.endurance.results import Check, RunResult
 from benchmarks.endurance.rolling import CAPACITY, LEASE_SECONDS, LOAD, TIGHT, WAITS, WORKERS
 from benchmarks.endurance.worker_fleet import POISON, WorkerFleet, Workers
-from benchmarks.server import private_redis
+from benchmarks.harness.server import private_redis
 from broker.redis_broker import RedisBroker
 from broker.settle.batch import STARTS
 from broker.values import DeadLetter

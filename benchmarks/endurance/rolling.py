@@ -8,7 +8,7 @@ from typing import Any
 from benchmarks.endurance.askers import Answers, Askers, desk_of
 from benchmarks.endurance.results import Check, RunResult
 from benchmarks.endurance.worker_fleet import AGAIN, WorkerFleet, Workers
-from benchmarks.server import private_redis
+from benchmarks.harness.server import private_redis
 from broker.redis_broker import RedisBroker
 from broker.transport.connect import connect
 from gateway.desk import Message

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.counting_proxy import counting_proxy
-from benchmarks.server import private_server
+from benchmarks.harness.counting_proxy import counting_proxy
+from benchmarks.harness.server import private_server
 from broker.transport.connect import connect
 
 

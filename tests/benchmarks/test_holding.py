@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from benchmarks.endurance.holding import CLOSE_BYTES, settled
-from benchmarks.server import private_redis
+from benchmarks.harness.server import private_redis
 from broker.transport.connect import connect
 
 pytestmark = pytest.mark.redis

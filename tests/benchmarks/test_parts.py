@@ -1,9 +1,9 @@
 import pytest
 
-from benchmarks.figures import Row
-from benchmarks.parts import Spans, measure_speed, measure_trips
+from benchmarks.harness.parts import Spans, measure_speed, measure_trips
+from benchmarks.harness.runner import Mode, run
 from benchmarks.payload import HOPS, payloads
-from benchmarks.runner import Mode, run
+from benchmarks.report.figures import Row
 from benchmarks.systems.catalogue import SYSTEMS
 from benchmarks.systems.port import System
 

@@ -1,11 +1,11 @@
 import json
 from xml.etree import ElementTree
 
-from benchmarks import tables
-from benchmarks.bars import Bars, drawing
-from benchmarks.document import document
-from benchmarks.figures import Alone, Recovery, Report, Row, Speed, Trips, quantile
 from benchmarks.payload import HOPS, ROLES, payloads
+from benchmarks.report import tables
+from benchmarks.report.bars import Bars, drawing
+from benchmarks.report.document import document
+from benchmarks.report.figures import Alone, Recovery, Report, Row, Speed, Trips, quantile
 from benchmarks.systems.catalogue import COLUMNS, SYSTEMS
 
 

@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from benchmarks import tables
-from benchmarks.figures import Report
 from benchmarks.payload import HOPS
-from benchmarks.plots import draw
+from benchmarks.report import tables
+from benchmarks.report.figures import Report
+from benchmarks.report.plots import draw
 from benchmarks.systems.catalogue import SYSTEMS
 
-MEASUREMENTS = Path(__file__).parent.parent / "docs" / "measurements"
+MEASUREMENTS = Path(__file__).parent.parent.parent / "docs" / "measurements"
 COMMAND = "make bench"
 DISTURBED = 0.1
 """From so great a share of waiting on, wall times are not to be relied on."""

@@ -60,7 +60,7 @@ def processes(
 ) -> Iterator[Sequence[ControlledProcess]]:
     """Have so many processes of the system while inside, ready to be told."""
     told = json.dumps({**asdict(setting), "payload": setting.payload.name})
-    command = [sys.executable, "-m", "benchmarks.process", system.module, told]
+    command = [sys.executable, "-m", "benchmarks.harness.process", system.module, told]
     with ExitStack() as stack:
         started = [_start(stack, command) for _ in range(number)]
         for one in started:

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from statistics import median
 
-from benchmarks.figures import Report, Row, Trips
 from benchmarks.payload import HOPS
+from benchmarks.report.figures import Report, Row, Trips
 from benchmarks.systems.catalogue import COLUMNS, SYSTEMS
 
 NONE = "-"

@@ -1,9 +1,9 @@
 """One process of a system, told on standard input what to do; it answers on standard output.
 
-`python -m benchmarks.process SYSTEM SETTING` speaks lines of JSON: `["alone", {...}]`,
-`["crowd", {...}]` and `["window", {...}]` name the methods of `benchmarks.measurement.Questions`;
-each is answered by its figures. It begins with `"ready"`, and dies with its standard input,
-working or not.
+`python -m benchmarks.harness.process SYSTEM SETTING` reads lines of JSON: `["alone", {...}]`,
+`["crowd", {...}]` and `["window", {...}]` name the methods of `Questions` in
+`benchmarks.harness.measurement`; the figures answer each. It prints `"ready"` first, and ends with
+its standard input, whatever it is doing.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from contextlib import AsyncExitStack
 from dataclasses import asdict
 from typing import IO, Any
 
-from benchmarks.measurement import Questions
+from benchmarks.harness.measurement import Questions
 from benchmarks.payload import payloads
 from benchmarks.systems.port import Setting, SystemProcess
 

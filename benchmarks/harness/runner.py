@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
 
-from benchmarks.figures import Report, Row
-from benchmarks.parts import (
+from benchmarks.harness.parts import (
     Spans,
     hear_recovery,
     measure_speed,
@@ -18,8 +17,9 @@ from benchmarks.parts import (
     noted,
     start_recovery,
 )
+from benchmarks.harness.server import private_server
 from benchmarks.payload import Payload, payloads
-from benchmarks.server import private_server
+from benchmarks.report.figures import Report, Row
 from benchmarks.systems.catalogue import installed, versions
 from benchmarks.systems.port import System
 

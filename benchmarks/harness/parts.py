@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from benchmarks.counting_proxy import Count, counting_proxy
-from benchmarks.figures import Alone, Recovery, Row, Speed, Trips, quantile
+from benchmarks.harness.counting_proxy import Count, counting_proxy
+from benchmarks.harness.process_control import ControlledProcess, SilentProcessError, processes
+from benchmarks.harness.server import Server, private_server
 from benchmarks.payload import Payload
-from benchmarks.process_control import ControlledProcess, SilentProcessError, processes
-from benchmarks.server import Server, private_server
+from benchmarks.report.figures import Alone, Recovery, Row, Speed, Trips, quantile
 from benchmarks.systems.port import Setting, System
 
 AT_ONCE = 200
@@ -153,7 +153,7 @@ def _saturated(one: ControlledProcess, count: Count, spans: Spans) -> float:
 def start_recovery(system: System, spans: Spans) -> "subprocess.Popen[str]":
     """Begin to kill; several systems may be killed at once, for they mostly wait."""
     arguments = (system.module, str(LEASE_SECONDS), str(spans.recovery), str(spans.lanes))
-    command = [sys.executable, "-m", "benchmarks.recovery", *arguments]
+    command = [sys.executable, "-m", "benchmarks.harness.recovery", *arguments]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.bars import Bars, drawing
-from benchmarks.figures import Report, Row
+from benchmarks.report.bars import Bars, drawing
+from benchmarks.report.figures import Report, Row
 
 Figure = Callable[[Row], float | None]
 

@@ -1,9 +1,9 @@
 """How long the work of a killed worker lies, on an idle queue, in leases.
 
-`python -m benchmarks.recovery MODULE LEASE SECONDS LANES` prints one line of JSON. In every lane,
-on a Redis of its own, two workers wait; a question is handed in, the worker that holds it in the
-first role gets `SIGKILL`, another is started in its place, and the time until the role starts
-again anywhere is noted. Workers are forked, so that starting one costs little.
+`python -m benchmarks.harness.recovery MODULE LEASE SECONDS LANES` prints one line of JSON. In every
+lane, on a separate Redis, two workers wait. A question is submitted, the worker that holds it in
+the first role gets `SIGKILL`, another one starts in its place, and the lane records the time until
+the role starts again anywhere. Workers are forked, so that starting one costs little.
 """
 
 import asyncio
@@ -19,9 +19,9 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
 
+from benchmarks.harness.process import house_of
+from benchmarks.harness.server import Server, private_server
 from benchmarks.payload import payloads
-from benchmarks.process import house_of
-from benchmarks.server import Server, private_server
 from benchmarks.systems.port import Setting, SystemProcess, Watch
 
 WORKERS = 2

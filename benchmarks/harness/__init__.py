@@ -1,0 +1,1 @@
+"""Runs the systems in processes and measures them."""

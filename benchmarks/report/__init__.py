@@ -1,0 +1,1 @@
+"""The figures of a run as tables, plots and pages."""
