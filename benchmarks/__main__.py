@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if chosen.json:
         print(json.dumps(report.fields(), indent=1))
     else:
-        print(_told(report))
+        print(_render(report))
     if chosen.write:
         from benchmarks.report.document import write
 
@@ -60,7 +60,7 @@ def _systems(only: str | None) -> list[System]:
     return [known[name] for name in names]
 
 
-def _told(report: Report) -> str:
+def _render(report: Report) -> str:
     parts = [f"{report.date}, {report.machine}, Redis {report.redis}, load {report.load:.1f}"]
     for payload, size in report.sizes.items():
         parts += [f"Payload: {payload} ({size} bytes at its end)", tables.speed(report, payload)]

@@ -25,7 +25,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from benchmarks.harness.server import private_redis
-from benchmarks.resuming_client import ResumedAnswer, ResumingClient, exchanged
+from benchmarks.resuming_client import ResumedAnswer, ResumingClient, exchange
 from broker.redis_broker import RedisBroker
 from broker.transport.connect import connect
 from gateway.desk import Desk, Message
@@ -153,11 +153,11 @@ async def crowd(bench: Bench, conversations: int, messages: int, *, killed: bool
         seconds = time.perf_counter() - began
         process.terminate()
         process.wait()
-    doubled = await doubled_in_journals(bench.redis_url, told)
+    doubled = await count_doubled(bench.redis_url, told)
     _print_crowd(told, seconds, doubled, killed=killed)
 
 
-async def doubled_in_journals(url: str, told: Sequence[ResumedAnswer]) -> int:
+async def count_doubled(url: str, told: Sequence[ResumedAnswer]) -> int:
     """Count the messages whose journals do not hold exactly one outcome."""
     broker = RedisBroker(connect(url))
     wrong = 0
@@ -231,7 +231,7 @@ async def _over_http(port: int, name: str) -> None:
         f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
         "Connection: close\r\n\r\n"
     ).encode() + body
-    async with exchanged(port, request) as (status, _):
+    async with exchange(port, request) as (status, _):
         if status != 200:
             raise SystemExit(f"expected an answer, found status {status}")
 

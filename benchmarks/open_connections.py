@@ -74,7 +74,7 @@ class Result:
 
 
 @contextmanager
-def served(
+def serve(
     folder: Path, *, documents: bool = True, question: str = QUESTION, **settings: str
 ) -> Iterator[Served]:
     """Have `refdesk serve` while inside; visitors ask it the question."""
@@ -250,7 +250,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=120.0, help="end after so long")
     chosen = parser.parse_args()
     raise_own_limit(chosen.half_open + chosen.buffered + chosen.unread + chosen.visitors)
-    with tempfile.TemporaryDirectory() as folder, served(Path(folder)) as server:
+    with tempfile.TemporaryDirectory() as folder, serve(Path(folder)) as server:
         result = asyncio.run(
             attack(
                 server,

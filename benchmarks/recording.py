@@ -26,7 +26,7 @@ DOCUMENTS = EXAMPLES / "sms_platform"
 QUESTIONS = EXAMPLES / "sms_platform_questions.jsonl"
 
 
-async def recorded(folder: Path) -> Fields:
+async def record(folder: Path) -> Fields:
     """Return text, history and writes of the conversation's last question."""
     settings = load_settings(_env_file=None, refdesk_data=folder)
     await run_ingestion(settings, [DOCUMENTS], PlainReport(lambda _line: None))
@@ -71,7 +71,7 @@ def _questions() -> list[str]:
 def main() -> int:
     """Write the file."""
     with tempfile.TemporaryDirectory(prefix="refdesk-recording-") as folder:
-        found = asyncio.run(recorded(Path(folder)))
+        found = asyncio.run(record(Path(folder)))
     CONVERSATION.write_text(json.dumps(found, ensure_ascii=False, indent=1) + "\n", "utf-8")
     print(f"{CONVERSATION.name}: {CONVERSATION.stat().st_size} bytes")
     return 0

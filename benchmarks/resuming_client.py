@@ -63,7 +63,7 @@ class ResumingClient:
             request = self._request("GET", path, b"", headers)
         else:
             request = self._request("POST", base, body, {"Content-Type": "application/json"})
-        async with exchanged(self._port, request) as (status, lines):
+        async with exchange(self._port, request) as (status, lines):
             if status == 503:
                 raise ConnectionError("the door stops")
             if status != 200:
@@ -95,7 +95,7 @@ class ResumingClient:
 
 
 @asynccontextmanager
-async def exchanged(port: int, request: bytes) -> AsyncIterator[tuple[int, AsyncIterator[str]]]:
+async def exchange(port: int, request: bytes) -> AsyncIterator[tuple[int, AsyncIterator[str]]]:
     """Send a request; yield the status of its answer, and the lines of its body as they come."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:

@@ -15,7 +15,7 @@ from llm.real_request_guard import forbid_real_requests
 START_SECONDS = 30
 
 
-def started_redis(path: Path, *options: str) -> "subprocess.Popen[bytes]":
+def start_redis(path: Path, *options: str) -> "subprocess.Popen[bytes]":
     """Start a redis-server on a socket; missing: skip at home, fail in CI."""
     program = find_server()
     if program is None:
@@ -47,7 +47,7 @@ def _logging_as_it_was() -> Iterator[None]:
 def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A private redis-server."""
     path = tmp_path_factory.mktemp("redis") / "r.sock"
-    server = started_redis(path)
+    server = start_redis(path)
     yield f"unix://{path}"
     server.terminate()
     server.wait(10)

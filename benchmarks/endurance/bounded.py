@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from benchmarks.endurance.askers import PATIENCE_SECONDS, TEXT, desk_of
-from benchmarks.endurance.holding import Holds, glance, settled
+from benchmarks.endurance.holding import Holds, glance, wait_until_settled
 from benchmarks.endurance.results import Check, RunResult
 from benchmarks.endurance.worker_fleet import AGAIN, READY, WorkerFleet, Workers
 from benchmarks.harness.server import private_redis
@@ -69,7 +69,7 @@ class Progress:
         async with self.changed:
             self.changed.notify_all()
 
-    async def reached(self, answered: int) -> None:
+    async def is_reached(self, answered: int) -> None:
         """Wait until so many are answered."""
         async with self.changed:
             await self.changed.wait_for(lambda: self.answered >= answered)
@@ -84,26 +84,26 @@ async def run(wanted: Bounded) -> RunResult:
         numbers = itertools.count()
         try:
             warm = Progress()
-            await _worked(
+            await _run_workers(
                 crew,
                 client,
                 replace(wanted, questions=wanted.warm, restarts=2 * KILL_EVERY),
                 numbers,
                 warm,
             )
-            before = await settled(client, wanted.patience_seconds)
+            before = await wait_until_settled(client, wanted.patience_seconds)
             print(f"baseline: {before}", flush=True)
             progress = Progress()
-            await _worked(crew, client, wanted, numbers, progress)
-            after = await settled(client, wanted.patience_seconds)
+            await _run_workers(crew, client, wanted, numbers, progress)
+            after = await wait_until_settled(client, wanted.patience_seconds)
             print(f"afterwards: {after}", flush=True)
             again = int(await client.get(AGAIN) or 0)
         finally:
             await client.aclose()
-    return _told(wanted, before, after, progress, again)
+    return _make_result(wanted, before, after, progress, again)
 
 
-async def _worked(
+async def _run_workers(
     crew: WorkerFleet, client: Any, wanted: Bounded, numbers: Iterator[int], progress: Progress
 ) -> None:
     """Answer so many questions with so many restarts; at the end nobody is connected any more."""
@@ -116,7 +116,7 @@ async def _worked(
         async with asyncio.TaskGroup() as tasks:
             watching = tasks.create_task(_watch(client, progress, began))
             restarting = tasks.create_task(_restart(workers, wanted, progress))
-            await _answered(broker, numbers, wanted, progress)
+            await _answer_many(broker, numbers, wanted, progress)
             progress.seconds = time.perf_counter() - began
             await restarting
             watching.cancel()
@@ -126,7 +126,7 @@ async def _worked(
         await broker.close()
 
 
-async def _answered(
+async def _answer_many(
     broker: RedisBroker, numbers: Iterator[int], wanted: Bounded, progress: Progress
 ) -> None:
     """Ask so many questions, so many at once, and wait for each answer."""
@@ -152,7 +152,7 @@ async def _answered(
 async def _restart(workers: Workers, wanted: Bounded, progress: Progress) -> None:
     """Restart the oldest worker each time a share of the questions is answered."""
     for number in range(1, wanted.restarts + 1):
-        await progress.reached(number * wanted.questions // (wanted.restarts + 1))
+        await progress.is_reached(number * wanted.questions // (wanted.restarts + 1))
         await workers.replace_oldest(kill=number % KILL_EVERY == 0)
         progress.restarts = number
 
@@ -172,7 +172,7 @@ async def _watch(client: Any, progress: Progress, began: float) -> None:
         await asyncio.sleep(5)
 
 
-def _told(
+def _make_result(
     wanted: Bounded, before: Holds, after: Holds, progress: Progress, again: int
 ) -> RunResult:
     lasting = [

@@ -46,7 +46,7 @@ async def watching(url: str, workers: Workers, *, every: float = 0.5) -> AsyncIt
     info = await client.info()
     began, pids = time.perf_counter(), [int(info["process_id"]), os.getpid()]
     pids += [process.pid for process in workers.running if process.pid is not None]
-    used, (busy, all_ticks) = _used(pids), _machine()
+    used, (busy, all_ticks) = _read_used_seconds(pids), _machine()
 
     async def read() -> None:
         while True:
@@ -60,7 +60,7 @@ async def watching(url: str, workers: Workers, *, every: float = 0.5) -> AsyncIt
         yield gauges
         reading.cancel()
     seconds = (time.perf_counter() - began) * (os.cpu_count() or 1)
-    gauges.processors = (_used(pids) - used) / seconds
+    gauges.processors = (_read_used_seconds(pids) - used) / seconds
     busy_then, all_then = _machine()
     gauges.machine = (busy_then - busy) / max(1, all_then - all_ticks)
     await client.aclose()
@@ -76,7 +76,7 @@ def _machine() -> tuple[int, int]:
     return sum(ticks) - ticks[3] - ticks[4], sum(ticks)
 
 
-def _used(pids: Sequence[int]) -> float:
+def _read_used_seconds(pids: Sequence[int]) -> float:
     """Return the processor seconds that these processes used so far."""
     ticks = 0
     for pid in pids:

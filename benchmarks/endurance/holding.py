@@ -49,7 +49,7 @@ async def glance(client: Any) -> Holds:
     return Holds(memory, await client.dbsize(), consumers)
 
 
-async def settled(client: Any, seconds: float) -> Holds:
+async def wait_until_settled(client: Any, seconds: float) -> Holds:
     """Wait, at most so long, until what has a time to live is gone; return what is left."""
     await _quiet(client, seconds)
     held, with_diagnostics = await glance(client), await _memory(client)

@@ -76,10 +76,10 @@ async def run(wanted: Overload) -> RunResult:
         finally:
             await workers.close()
             await broker.close()
-    return told(wanted, at_ease, pressed, gauges)
+    return make_result(wanted, at_ease, pressed, gauges)
 
 
-def told(wanted: Overload, at_ease: Answers, pressed: Answers, gauges: Gauges) -> RunResult:
+def make_result(wanted: Overload, at_ease: Answers, pressed: Answers, gauges: Gauges) -> RunResult:
     """Return the table and whether the goals were met."""
     ratio = pressed.p(0.99) / at_ease.p(0.99)
     goodput = pressed.answered_a_second / wanted.capacity

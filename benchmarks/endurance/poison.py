@@ -66,7 +66,7 @@ async def run(wanted: Poison) -> RunResult:
         finally:
             await workers.close()
             await broker.close()
-    return _told(wanted, before, during, seen, letters)
+    return _make_result(wanted, before, during, seen, letters)
 
 
 async def _supervise(workers: Workers, seen: _Seen, done: asyncio.Event) -> None:
@@ -90,7 +90,7 @@ async def _poison(broker: RedisBroker, wanted: Poison, seen: _Seen) -> None:
             tasks.create_task(ask())
 
 
-def _told(
+def _make_result(
     wanted: Poison, before: Answers, during: Answers, seen: _Seen, letters: list[DeadLetter]
 ) -> RunResult:
     asked = len(before.took) + len(during.took)

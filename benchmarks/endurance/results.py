@@ -51,7 +51,7 @@ class RunResult:
 
     def text(self) -> str:
         """Return the run as two tables."""
-        rows = "\n".join(f"| {name} | {_shown(value)} |" for name, value in self.figures.items())
+        rows = "\n".join(f"| {name} | {_format(value)} |" for name, value in self.figures.items())
         goals = "\n".join(check.line for check in self.checks)
         return (
             f"## {self.name}\n\n| goal | found | must be | |\n|---|---|---|---|\n{goals}\n\n"
@@ -75,7 +75,7 @@ class RunResult:
         PAGE.write_text(page, "utf-8")
 
 
-def _shown(value: object) -> str:
+def _format(value: object) -> str:
     return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 

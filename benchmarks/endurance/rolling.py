@@ -55,7 +55,7 @@ async def run(wanted: Rolling) -> RunResult:
             await workers.close()
             await broker.close()
             await client.aclose()
-    return _told(wanted, before, during, again, steps)
+    return _make_result(wanted, before, during, again, steps)
 
 
 async def _restart(workers: Workers, rounds: int, done: asyncio.Event) -> None:
@@ -76,7 +76,7 @@ async def _steps(broker: RedisBroker, numbers: range) -> Counter[str]:
     return found
 
 
-def _told(
+def _make_result(
     wanted: Rolling, before: Answers, during: Answers, again: int, steps: Counter[str]
 ) -> RunResult:
     asked = len(before.took) + len(during.took)

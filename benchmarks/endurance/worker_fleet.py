@@ -114,7 +114,7 @@ def process_of(crew: WorkerFleet) -> WorkerProcess:
         for role in WRITES
     ]
     if crew.quarantines:
-        make, roles = partial(made, crew), [role.value for role in WRITES]
+        make, roles = partial(make_handler, crew), [role.value for role in WRITES]
         quarantine = Quarantine(make, roles, make_poison_notice, preload=[__name__])
         staff = [replace(one, handler=IsolatedHandler(one.handler, quarantine)) for one in staff]
     staff.insert(0, WorkerSpec(manager, 4 * crew.places))
@@ -133,7 +133,7 @@ def _agent(crew: WorkerFleet, role: Role, manager: InlineManager | None = None) 
 
 
 @asynccontextmanager
-async def made(crew: WorkerFleet, role: str) -> AsyncIterator[Handler]:
+async def make_handler(crew: WorkerFleet, role: str) -> AsyncIterator[Handler]:
     """Make the handler of a role for a suspect."""
     yield _agent(crew, Role(role))
 

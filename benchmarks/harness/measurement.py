@@ -102,13 +102,13 @@ class Questions:
     async def window(self, seconds: float) -> Many:
         """Count the work that is done here in so many seconds."""
         worked, began, used = self._worked, time.perf_counter(), time.process_time()
-        waited = _waited_seconds()
+        waited = _read_waited_seconds()
         await asyncio.sleep(seconds)
         return Many(
             (self._worked - worked) / len(ROLES),
             time.perf_counter() - began,
             time.process_time() - used,
-            _waited_seconds() - waited,
+            _read_waited_seconds() - waited,
         )
 
     async def _to_its_end(self) -> None:
@@ -116,14 +116,14 @@ class Questions:
         ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._ended[name] = ended
         self._asked[name] = time.perf_counter()
-        await self._asked_by(name)
+        await self._ask_one(name)
         await ended
 
     def _next(self) -> None:
         if self._asking:
-            self.tasks.create_task(self._asked_by(self._name()))
+            self.tasks.create_task(self._ask_one(self._name()))
 
-    async def _asked_by(self, name: str) -> None:
+    async def _ask_one(self, name: str) -> None:
         if self.ask is None:
             raise RuntimeError("expected an open house")
         await self.ask(name)
@@ -149,7 +149,7 @@ class Questions:
         self._next()
 
 
-def _waited_seconds() -> float:
+def _read_waited_seconds() -> float:
     """Return how long the main thread has waited for a processor; 0 where nobody tells."""
     try:
         return int(SCHEDULED.read_text("ascii").split()[1]) / 1e9

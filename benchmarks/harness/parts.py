@@ -38,7 +38,7 @@ class Spans:
 
 
 @contextmanager
-def noted(row: Row) -> Iterator[None]:
+def record_error(row: Row) -> Iterator[None]:
     """Keep what went wrong with one system from the others; the table tells it."""
     try:
         yield
@@ -115,9 +115,9 @@ def measure_trips(rows: Sequence[tuple[Row, System]], payload: Payload, spans: S
         time.sleep(spans.idle)
         idle = [count.turns - so_far for (_, _, count), so_far in zip(watched, before, strict=True)]
         for (row, one, count), turns in zip(watched, idle, strict=True):
-            with noted(row):
+            with record_error(row):
                 sparse = _sparse(one, count)
-                row.trips = Trips(sparse, _saturated(one, count, spans), turns / spans.idle)
+                row.trips = Trips(sparse, _saturate(one, count, spans), turns / spans.idle)
 
 
 @contextmanager
@@ -140,7 +140,7 @@ def _sparse(one: ControlledProcess, count: Count) -> float:
     return (count.turns - before) / answered
 
 
-def _saturated(one: ControlledProcess, count: Count, spans: Spans) -> float:
+def _saturate(one: ControlledProcess, count: Count, spans: Spans) -> float:
     _crowd([one], spans)
     before, began = count.turns, time.perf_counter()
     one.tell("window", seconds=spans.window)

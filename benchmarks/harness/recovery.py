@@ -51,10 +51,10 @@ class Lane:
         """Kill until then; yields whenever there is nothing to do for the moment."""
         self.ledger.touch()
         asking, asked = os.pipe()
-        door = self._forked(self._door(asking))
+        door = self._fork(self._door(asking))
         try:
             for _ in range(WORKERS):
-                self.workers.add(self._forked(self._work()))
+                self.workers.add(self._fork(self._work()))
             yield from self._pause(OPENING_SECONDS)
             number = 0
             while time.monotonic() < until and not self.missed:
@@ -62,28 +62,30 @@ class Lane:
                 yield from self._one(f"held-{number}", asked)
         finally:
             for process in {door, *self.workers}:
-                _killed(process)
+                _kill(process)
 
     def _one(self, name: str, asked: int) -> Iterator[None]:
         os.write(asked, f"{name}\n".encode())
-        holder = yield from self._started(name, 1)
+        holder = yield from self._start_worker(name, 1)
         if holder is None:
             self.missed += 1
             return
         # At any phase of what the others do on timers.
         yield from self._pause(random.uniform(0, self.lease_seconds / 2))
         killed = time.monotonic()
-        _killed(holder[0])
+        _kill(holder[0])
         self.workers.remove(holder[0])
-        self.workers.add(self._forked(self._work()))
-        again = yield from self._started(name, 2)
+        self.workers.add(self._fork(self._work()))
+        again = yield from self._start_worker(name, 2)
         if again is None:
             self.missed += 1
         else:
             self.leases.append((again[1] - killed) / self.lease_seconds)
             yield from self._pause(self.lease_seconds / 4)
 
-    def _started(self, name: str, times: int) -> Generator[None, None, tuple[int, float] | None]:
+    def _start_worker(
+        self, name: str, times: int
+    ) -> Generator[None, None, tuple[int, float] | None]:
         until = time.monotonic() + LONGEST_LEASES * self.lease_seconds
         while time.monotonic() < until:
             starts = self._starts(name)
@@ -132,7 +134,7 @@ class Lane:
 
         return Watch(lambda _name: None, lambda: None, lambda _name: None, held)
 
-    def _forked(self, life: Coroutine[object, object, None]) -> int:
+    def _fork(self, life: Coroutine[object, object, None]) -> int:
         process = os.fork()
         if process:
             life.close()
@@ -145,7 +147,7 @@ class Lane:
             os._exit(1)
 
 
-def _killed(process: int) -> None:
+def _kill(process: int) -> None:
     os.kill(process, signal.SIGKILL)
     os.waitpid(process, 0)
 

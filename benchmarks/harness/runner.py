@@ -14,13 +14,13 @@ from benchmarks.harness.parts import (
     hear_recovery,
     measure_speed,
     measure_trips,
-    noted,
+    record_error,
     start_recovery,
 )
 from benchmarks.harness.server import private_server
 from benchmarks.payload import Payload, payloads
 from benchmarks.report.figures import Report, Row
-from benchmarks.systems.catalogue import installed, versions
+from benchmarks.systems.catalogue import is_installed, versions
 from benchmarks.systems.port import System
 
 Pair = tuple[Row, System]
@@ -75,11 +75,11 @@ def run(mode: Mode, systems: Sequence[System]) -> Report:
             turns = _turns(mode, pairs) if number == 1 and name == mode.payloads[0] else pairs
             for row, system in turns:
                 _tell(f"{system.name}: {name}, {number} process(es)")
-                with noted(row):
+                with record_error(row):
                     measure_speed(row, system, known[name], number, mode.spans)
     if mode.whole:
         first = mode.payloads[0]
-        queued = _queued(report, systems, first)
+        queued = _queue(report, systems, first)
         _recover([pair for pair in queued if pair[1].recovers], mode.spans)
         _tell("round trips")
         measure_trips(queued, known[first], mode.spans)
@@ -97,7 +97,7 @@ def _rows(report: Report, systems: Sequence[System], payload: str) -> list[Pair]
     """Add a row for every system; return those that can be measured."""
     pairs = []
     for system in systems:
-        there = installed(system)
+        there = is_installed(system)
         row = Row(system.name, payload, versions(system) if there else "not installed")
         report.rows.append(row)
         if there:
@@ -105,7 +105,7 @@ def _rows(report: Report, systems: Sequence[System], payload: str) -> list[Pair]
     return pairs
 
 
-def _queued(report: Report, systems: Sequence[System], payload: str) -> list[Pair]:
+def _queue(report: Report, systems: Sequence[System], payload: str) -> list[Pair]:
     """Return the systems on Redis whose speed could be measured."""
     found = ((report.row(system.name, payload), system) for system in systems if system.broker)
     return [(row, system) for row, system in found if row is not None and row.speeds]

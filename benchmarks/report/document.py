@@ -27,7 +27,7 @@ def document(report: Report, plots: dict[str, str]) -> str:
         "# Benchmarks: the broker beside others",
         f"Written by `{COMMAND}` (`python -m benchmarks --full --write`); do not edit.",
         _how(report),
-        _disturbed(report),
+        _describe_disturbance(report),
         "## What must be reached",
         tables.goals(report, first),
         *_speeds(report),
@@ -41,7 +41,7 @@ def document(report: Report, plots: dict[str, str]) -> str:
         "## What each guarantees",
         tables.guarantees(report),
         "## What each was given",
-        _given(),
+        _describe_given(),
     )
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -90,7 +90,7 @@ processors.
   process, before it is stored anywhere, which favours them."""
 
 
-def _disturbed(report: Report) -> str:
+def _describe_disturbance(report: Report) -> str:
     """Warn of a run on a busy machine, whose wall times say little."""
     waited = [row.speeds[1].waited_share for row in report.rows if 1 in row.speeds]
     if not waited or max(waited) < DISTURBED:
@@ -125,5 +125,5 @@ workers are the limit: Redis used {share:.0%} of a processor with {most} process
 than one Redis carries need shards on several."""
 
 
-def _given() -> str:
+def _describe_given() -> str:
     return "\n".join(f"- **{system.name}**: {system.given}" for system in SYSTEMS)

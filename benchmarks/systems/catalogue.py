@@ -79,7 +79,7 @@ SYSTEMS = (
 )  # fmt: skip
 
 
-def installed(system: System) -> bool:
+def is_installed(system: System) -> bool:
     """Tell whether everything it is made of is there."""
     try:
         versions(system)

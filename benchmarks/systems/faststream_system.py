@@ -23,7 +23,7 @@ async def harness(setting: Setting, watch: Watch) -> AsyncIterator[Ask]:
         await door.publish(setting.payload.opening(name), stream="manager")
 
     await door.connect()
-    broker = _staffed(setting, watch) if setting.works else None
+    broker = _run_workers(setting, watch) if setting.works else None
     if broker is not None:
         await broker.start()
     try:
@@ -40,7 +40,7 @@ def _broker(url: str) -> RedisBroker:
     return RedisBroker(url, logger=logger, max_connections=2000)
 
 
-def _staffed(setting: Setting, watch: Watch) -> RedisBroker:
+def _run_workers(setting: Setting, watch: Watch) -> RedisBroker:
     broker = _broker(setting.worker_url)
 
     @broker.subscriber(stream=_stream("manager"), max_workers=AT_ONCE)

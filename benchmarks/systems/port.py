@@ -28,7 +28,7 @@ class Setting:
     works: bool = True
 
 
-async def held_never(_name: str) -> None:
+async def never_holds(_name: str) -> None:
     """Hold no question."""
 
 
@@ -42,7 +42,7 @@ class Watch:
     started: Callable[[str], None]
     worked: Callable[[], None]
     finished: Callable[[str], None]
-    held: Callable[[str], Awaitable[None]] = field(default=held_never)
+    held: Callable[[str], Awaitable[None]] = field(default=never_holds)
 
 
 class SystemProcess(Protocol):

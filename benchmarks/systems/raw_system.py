@@ -31,13 +31,13 @@ STREAMS = ("manager", *ROLES)
 async def harness(setting: Setting, watch: Watch) -> AsyncIterator[Ask]:
     """Open the house; it connects as Refdesk does."""
     door = connect(setting.door_url)
-    encoded = _encoded(setting)
+    encoded = _encode(setting)
 
     async def ask(name: str) -> None:
         await door.xadd("manager", {"name": name, "step": 0, "message": encoded(0)})
 
     worker = connect(setting.worker_url)
-    await _grouped(worker)
+    await _group(worker)
     async with asyncio.TaskGroup() as tasks:
         loops = [tasks.create_task(_work(worker, watch, encoded)) for _ in range(LOOPS)]
         yield ask
@@ -47,7 +47,7 @@ async def harness(setting: Setting, watch: Watch) -> AsyncIterator[Ask]:
     await door.aclose()
 
 
-def _encoded(setting: Setting) -> Callable[[int], bytes]:
+def _encode(setting: Setting) -> Callable[[int], bytes]:
     """Return the bytes of the question after so many roles have written."""
     message = setting.payload.opening("-")
     frames = [json.dumps(message).encode()]
@@ -57,7 +57,7 @@ def _encoded(setting: Setting) -> Callable[[int], bytes]:
     return frames.__getitem__
 
 
-async def _grouped(client: Redis) -> None:
+async def _group(client: Redis) -> None:
     for stream in STREAMS:
         try:
             await client.xgroup_create(stream, GROUP, id="0", mkstream=True)
@@ -79,7 +79,7 @@ async def _work(client: Redis, watch: Watch, encoded: Callable[[int], bytes]) ->
         for stream, entries in taken:
             ids = [entry_id for entry_id, _ in entries]
             for _, fields in entries:
-                to, sent = _sent(stream, fields, watch, encoded)
+                to, sent = _send(stream, fields, watch, encoded)
                 if to:
                     pipeline.xadd(to, sent)
             pipeline.xack(stream, GROUP, *ids)
@@ -87,7 +87,7 @@ async def _work(client: Redis, watch: Watch, encoded: Callable[[int], bytes]) ->
         await pipeline.execute()
 
 
-def _sent(
+def _send(
     stream: bytes, fields: dict[bytes, bytes], watch: Watch, encoded: Callable[[int], bytes]
 ) -> tuple[str, Any]:
     """Return where an entry goes and what it is then; nowhere once it is through."""

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.endurance.holding import CLOSE_BYTES, settled
+from benchmarks.endurance.holding import CLOSE_BYTES, wait_until_settled
 from benchmarks.harness.server import private_redis
 from broker.transport.connect import connect
 
@@ -17,13 +17,13 @@ SECONDS = 10.0
 async def test_the_slow_log_is_no_part_of_what_is_held_and_a_key_without_end_is() -> None:
     with private_redis() as url:
         client: Any = connect(url)
-        before = await settled(client, SECONDS)
+        before = await wait_until_settled(client, SECONDS)
         await client.config_set("slowlog-log-slower-than", 0)
         for number in range(128):
             await client.set(f"soon gone {number}", WORDS, px=1)
-        busy = await settled(client, SECONDS)
+        busy = await wait_until_settled(client, SECONDS)
         await client.set("left behind", WORDS * 100)
-        grown = await settled(client, SECONDS)
+        grown = await wait_until_settled(client, SECONDS)
         await client.aclose()
 
     assert busy.diagnostics > before.diagnostics + 20_000

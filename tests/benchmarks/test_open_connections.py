@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.open_connections import attack, served
+from benchmarks.open_connections import attack, serve
 
 LEAST_MEMORY_MB = 20
 
@@ -13,7 +13,7 @@ LEAST_MEMORY_MB = 20
 @pytest.mark.timeout(180)
 async def test_visitors_are_answered_beside_connections_that_mean_no_good(tmp_path: Path) -> None:
     settings = {"HTTP_BUFFER_MB": "2", "HTTP_CONNECTIONS": "150"}
-    with served(tmp_path, documents=False, question="/help", **settings) as server:
+    with serve(tmp_path, documents=False, question="/help", **settings) as server:
         result = await attack(
             server, half_open=100, buffered=30, unread=10, visitors=6, seconds=120
         )

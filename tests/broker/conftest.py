@@ -10,7 +10,7 @@ from fakeredis import FakeServer
 from broker.embedded.endpoint import Endpoint
 from broker.redis_broker import RedisBroker
 from broker.transport.connect import connect
-from tests.conftest import started_redis
+from tests.conftest import start_redis
 from tests.support.broker_harness import ROLES, SHORT_LEASE, BrokerHarness
 
 
@@ -20,7 +20,7 @@ def cluster_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     path = tmp_path_factory.mktemp("cluster") / "r.sock"
     # A cluster needs a port, and by default the one 10000 above for its nodes.
     port = str(_free_port())
-    server = started_redis(
+    server = start_redis(
         path, "--port", port, "--bind", "127.0.0.1", "--cluster-enabled", "yes"
     )  # fmt: skip
     yield f"unix://{path}"

@@ -28,7 +28,7 @@ async def test_what_was_handed_over_is_taken_over_like_any_other(harness: Broker
     with harness.broker.producer.local_consumers([hands]):
         await harness.broker.producer.submit(sent)
 
-    again = await harness.reclaimed()
+    again = await harness.reclaim()
 
     assert (again.starts, again.frame) == (2, sent.frame)
     assert not await harness.settle(hands.held[0], finish("late"))

@@ -114,7 +114,7 @@ async def test_what_is_released_is_renewed_no_longer(
         renewal.hold(held)
         renewal.release(held)
         renewal.release(held)
-        again = await harness.reclaimed()
+        again = await harness.reclaim()
 
     assert again.starts == 2
     assert lost == []
@@ -124,7 +124,7 @@ async def test_a_loss_is_told_once(harness: BrokerHarness, server: FakeServer) -
     lost: list[LeaseLost] = []
     await harness.submit()
     held = await harness.take()
-    await harness.reclaimed()
+    await harness.reclaim()
     broker = CountingBroker(server, enough=5)
 
     with renewing(broker, lost) as renewal:

@@ -55,7 +55,7 @@ async def test_the_entry_of_a_silent_worker_is_taken_over_once(harness: BrokerHa
     await harness.submit()
     held = await harness.take(consumer="w1")
 
-    again = await harness.reclaimed(consumer="w2")
+    again = await harness.reclaim(consumer="w2")
 
     assert (again.consumer, again.starts) == ("w2", 2)
     assert [death.worker for death in again.deaths] == ["w1"]
@@ -111,7 +111,7 @@ async def test_renewing_tells_what_was_lost_and_does_not_steal_it_back(
 ) -> None:
     await harness.submit()
     held = await harness.take(consumer="w1")
-    present = await harness.reclaimed(consumer="w2")
+    present = await harness.reclaim(consumer="w2")
 
     lost = await harness.broker.consumer.renew([held, present])
 
@@ -122,7 +122,7 @@ async def test_renewing_tells_what_was_lost_and_does_not_steal_it_back(
 async def test_renewing_tells_a_loss_to_the_same_consumer(harness: BrokerHarness) -> None:
     await harness.submit()
     held = await harness.take(consumer="w1")
-    await harness.reclaimed(consumer="w1")
+    await harness.reclaim(consumer="w1")
 
     assert len(await harness.broker.consumer.renew([held])) == 1
 
@@ -132,8 +132,8 @@ async def test_an_entry_that_kills_its_workers_is_started_exactly_three_times(
 ) -> None:
     await harness.submit()
     starts = [(await harness.take(consumer="w1")).starts]
-    starts.append((await harness.reclaimed(consumer="w2")).starts)
-    starts.append((await harness.reclaimed(consumer="w3")).starts)
+    starts.append((await harness.reclaim(consumer="w2")).starts)
+    starts.append((await harness.reclaim(consumer="w3")).starts)
 
     async def buried() -> object:
         await harness.broker.maintenance.rescuer.sweep()
@@ -161,8 +161,8 @@ async def test_the_manager_is_told_of_poison_when_the_broker_knows_how(
     await harness.submit()
     await harness.settle(await harness.take(), forward(b"poison "))
     await harness.take("search", "w1")
-    await harness.reclaimed("search", "w2")
-    await harness.reclaimed("search", "w3")
+    await harness.reclaim("search", "w2")
+    await harness.reclaim("search", "w3")
 
     async def told() -> object:
         await harness.broker.maintenance.rescuer.sweep()
@@ -191,7 +191,7 @@ async def test_an_entry_that_is_given_back_is_there_at_once_and_spent_nothing(
 async def test_a_suspect_that_is_given_back_stays_a_suspect(harness: BrokerHarness) -> None:
     await harness.submit()
     await harness.take(consumer="w1")
-    suspect = await harness.reclaimed(consumer="w2")
+    suspect = await harness.reclaim(consumer="w2")
 
     await harness.broker.consumer.give_back([suspect])
 
@@ -201,7 +201,7 @@ async def test_a_suspect_that_is_given_back_stays_a_suspect(harness: BrokerHarne
 async def test_giving_back_what_was_lost_does_nothing(harness: BrokerHarness) -> None:
     await harness.submit()
     held = await harness.take(consumer="w1")
-    present = await harness.reclaimed(consumer="w2")
+    present = await harness.reclaim(consumer="w2")
 
     await harness.broker.consumer.give_back([held])
 
@@ -241,7 +241,7 @@ async def test_a_consumer_that_leaves_hands_back_however_much_it_owns(
 async def test_a_suspect_of_a_consumer_that_leaves_is_not_lost(harness: BrokerHarness) -> None:
     await harness.submit()
     await harness.take(consumer="w1")
-    await harness.reclaimed(consumer="w2")
+    await harness.reclaim(consumer="w2")
 
     await harness.broker.consumer.leave("manager", "w2")
 

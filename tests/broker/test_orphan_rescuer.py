@@ -109,8 +109,8 @@ async def test_a_paused_process_dies_once_whatever_its_open_reads_take(
     await harness.submit()
     await harness.take(consumer="paused-0")
 
-    taken = [await harness.reclaimed(consumer=f"paused-{instance}") for instance in (1, 2, 0)]
-    alive = await harness.reclaimed(consumer="other-0")
+    taken = [await harness.reclaim(consumer=f"paused-{instance}") for instance in (1, 2, 0)]
+    alive = await harness.reclaim(consumer="other-0")
 
     assert [each.starts for each in taken] == [2, 2, 2]
     assert (alive.starts, [death.worker for death in alive.deaths]) == (2, ["paused-0"])
@@ -123,7 +123,7 @@ async def test_what_hangs_its_process_again_and_again_is_buried_all_the_same(
     await harness.submit()
     await harness.take(consumer="only-0")
     for _ in range(3):
-        await harness.reclaimed(consumer="only-0")
+        await harness.reclaim(consumer="only-0")
 
     async def buried() -> Any:
         await harness.broker.maintenance.rescuer.sweep()
@@ -142,8 +142,8 @@ async def test_a_sweeper_that_dies_before_burying_leaves_the_last_worker_named(
 
     await harness.submit()
     await harness.take(consumer="w1")
-    await harness.reclaimed(consumer="w2")
-    await harness.reclaimed(consumer="w3")
+    await harness.reclaim(consumer="w2")
+    await harness.reclaim(consumer="w3")
     limits = BrokerLimits(
         ttl_ms=60_000, dead_letters=10, attempts=8, backoff_ms=100, longest_backoff_ms=1000
     )

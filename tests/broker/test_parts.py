@@ -19,7 +19,7 @@ from tests.support.broker_harness import (
 from tests.support.local_consumer import RecordingConsumer, submission
 
 
-async def sent(
+async def send(
     harness: BrokerHarness, delivery: Delivery, carried: Envelope, *, slots: int = 1
 ) -> Any:
     """Send on to `search`; return what was taken on the way, where there was a place."""
@@ -36,7 +36,7 @@ async def travelling(harness: BrokerHarness, role: str = "search") -> dict[bytes
     return dict(fields)
 
 
-async def kept(harness: BrokerHarness) -> int:
+async def count_kept(harness: BrokerHarness) -> int:
     return int(await harness.client.hlen(question_keys(question(), 0).frames))
 
 
@@ -44,9 +44,9 @@ async def two_hops(harness: BrokerHarness) -> tuple[Delivery, Envelope]:
     """Send a long frame on twice; return the second delivery, and what it carries."""
     first = carrying(language="en")
     await harness.submit(frame=first.encode())
-    taken = await sent(harness, await harness.take(), first)
+    taken = await send(harness, await harness.take(), first)
     second = first.replace(process_count=3, payload={**first.payload, "text_eng": "in English"})
-    return await sent(harness, taken, second), second
+    return await send(harness, taken, second), second
 
 
 async def test_of_a_long_frame_only_what_changes_travels(harness: BrokerHarness) -> None:
@@ -55,7 +55,7 @@ async def test_of_a_long_frame_only_what_changes_travels(harness: BrokerHarness)
     assert delivery.decoded is carried
     assert decode(delivery.whole()) == carried
     assert sum(len(value) for value in (await travelling(harness)).values()) < len(LONG) / 4
-    assert await kept(harness) == 1
+    assert await count_kept(harness) == 1
 
 
 async def test_a_long_frame_that_is_taken_at_the_door_is_kept_as_it_came(
@@ -67,42 +67,42 @@ async def test_a_long_frame_that_is_taken_at_the_door_is_kept_as_it_came(
     [delivery] = hands.held
     on = carrying().replace(process_count=1)
 
-    await sent(harness, delivery, on)
+    await send(harness, delivery, on)
 
     assert (await travelling(harness))[b"b"] == b"door"
-    assert await kept(harness) == 1
-    assert decode((await harness.reclaimed("search")).frame) == on
+    assert await count_kept(harness) == 1
+    assert decode((await harness.reclaim("search")).frame) == on
 
 
 async def test_a_short_frame_travels_whole(harness: BrokerHarness) -> None:
     short = carrying(text="a question")
     await harness.submit(frame=short.encode())
 
-    await sent(harness, await harness.take(), short)
+    await send(harness, await harness.take(), short)
 
     assert decode((await travelling(harness))[b"f"]) == short
-    assert await kept(harness) == 0
+    assert await count_kept(harness) == 0
 
 
 async def test_what_changed_much_is_kept_anew(harness: BrokerHarness) -> None:
     delivery, carried = await two_hops(harness)
     more = carried.replace(payload={**carried.payload, "search_context": LONG})
 
-    taken = await sent(harness, delivery, more)
+    taken = await send(harness, delivery, more)
     again = more.replace(payload={**more.payload, "response": "it is so"})
-    await sent(harness, taken, again)
+    await send(harness, taken, again)
 
-    assert await kept(harness) == 2
-    assert decode((await harness.reclaimed("search")).frame) == again
+    assert await count_kept(harness) == 2
+    assert decode((await harness.reclaim("search")).frame) == again
 
 
 async def test_an_attribute_that_is_gone_is_gone_for_who_takes_over(harness: BrokerHarness) -> None:
     delivery, carried = await two_hops(harness)
     fewer = carried.replace(payload={"text": LONG})
 
-    await sent(harness, delivery, fewer)
+    await send(harness, delivery, fewer)
 
-    assert decode((await harness.reclaimed("search")).frame) == fewer
+    assert decode((await harness.reclaim("search")).frame) == fewer
 
 
 @pytest.mark.parametrize("hops", [1, 2])
@@ -114,9 +114,9 @@ async def test_who_takes_over_from_a_dead_worker_gets_the_whole_frame(
     delivery = await harness.take()
     for hop in range(hops):
         carried = carried.replace(process_count=hop)
-        delivery = await sent(harness, delivery, carried)
+        delivery = await send(harness, delivery, carried)
 
-    again = await harness.reclaimed("search", "w8")
+    again = await harness.reclaim("search", "w8")
 
     assert (again.starts, decode(again.frame)) == (2, carried)
     assert not await harness.settle(delivery, finish("late"))
@@ -158,8 +158,8 @@ async def test_the_dead_letter_of_what_killed_its_workers_has_the_whole_frame(
     harness: BrokerHarness,
 ) -> None:
     _, carried = await two_hops(harness)
-    await harness.reclaimed("search", "w8")
-    await harness.reclaimed("search", "w9")
+    await harness.reclaim("search", "w8")
+    await harness.reclaim("search", "w9")
 
     async def buried() -> Any:
         await harness.broker.maintenance.rescuer.sweep()
@@ -184,8 +184,8 @@ async def test_the_dead_letter_of_a_failure_has_the_whole_frame(harness: BrokerH
 async def test_nothing_is_kept_of_a_question_that_ended(harness: BrokerHarness, end: str) -> None:
     carried = carrying()
     await harness.submit(frame=carried.encode(), deadline_seconds=0.2 if end == "deadline" else 60)
-    delivery = await sent(harness, await harness.take(), carried)
-    assert await kept(harness) == 1
+    delivery = await send(harness, await harness.take(), carried)
+    assert await count_kept(harness) == 1
 
     match end:
         case "finish":
@@ -197,7 +197,7 @@ async def test_nothing_is_kept_of_a_question_that_ended(harness: BrokerHarness, 
         case _:
             await harness.due_reply(question())
 
-    assert await kept(harness) == 0
+    assert await count_kept(harness) == 0
 
 
 async def test_what_is_kept_has_a_time_to_live(harness: BrokerHarness) -> None:

@@ -79,7 +79,7 @@ async def test_an_entry_is_settled_once(harness: BrokerHarness) -> None:
 async def test_another_consumer_cannot_settle(harness: BrokerHarness) -> None:
     await harness.submit()
     await harness.take(consumer="w1")
-    taken_over = await harness.reclaimed(consumer="w2")
+    taken_over = await harness.reclaim(consumer="w2")
 
     forged = type(taken_over)(
         taken_over.entry_id,
@@ -99,7 +99,7 @@ async def test_another_consumer_cannot_settle(harness: BrokerHarness) -> None:
 async def test_a_late_finisher_changes_nothing_not_even_memory(harness: BrokerHarness) -> None:
     await harness.submit(result_list="chat")
     late = await harness.take(consumer="w1")
-    present = await harness.reclaimed(consumer="w2")
+    present = await harness.reclaim(consumer="w2")
     await harness.settle(present, finish("present", remember=[remembered("present")]))
 
     settled = await harness.settle(late, finish("late", remember=[remembered("late")]))
@@ -114,7 +114,7 @@ async def test_a_late_finisher_changes_nothing_not_even_memory(harness: BrokerHa
 async def test_a_late_finisher_of_the_same_name_is_refused_too(harness: BrokerHarness) -> None:
     await harness.submit()
     first = await harness.take(consumer="w1")
-    second = await harness.reclaimed(consumer="w1")
+    second = await harness.reclaim(consumer="w1")
 
     assert (first.starts + 1, first.consumer) == (second.starts, second.consumer)
     assert not await harness.settle(first, finish("first"))

@@ -25,7 +25,7 @@ async def test_what_was_taken_on_the_way_is_held_like_any_other(harness: BrokerH
         [(await harness.take(), forward())], [ConsumerDemand("search", "w7", 1)]
     )
 
-    again = await harness.reclaimed("search", "w8")
+    again = await harness.reclaim("search", "w8")
 
     assert again.starts == 2
     assert not await harness.settle(settled.taken[0], finish("late"))

@@ -12,9 +12,9 @@ from deploy.assembly.runtime import run_ingestion
 from knowledge.embedding import Embedder
 from knowledge.ingestion_report import PlainReport
 from llm.port import Model
-from tests.support.app_harness import EXAMPLES, AppHarness, opened_house, settings_of
+from tests.support.app_harness import EXAMPLES, AppHarness, run_app, settings_of
 
-OpenHouse = Callable[..., AbstractAsyncContextManager[AppHarness]]
+OpenApp = Callable[..., AbstractAsyncContextManager[AppHarness]]
 
 
 @pytest.fixture(autouse=True)
@@ -65,12 +65,12 @@ async def endpoint(request: pytest.FixtureRequest) -> Endpoint:
 
 
 @pytest.fixture
-def open_house(library: Path, endpoint: Endpoint, knowledge: Knowledge) -> OpenHouse:
+def open_app(library: Path, endpoint: Endpoint, knowledge: Knowledge) -> OpenApp:
     """Opens the desk over the example documents, with a model of the test's choice."""
 
     def opened(
         model: Model | None = None, **changes: object
     ) -> AbstractAsyncContextManager[AppHarness]:
-        return opened_house(settings_of(library, **changes), endpoint, knowledge, model)
+        return run_app(settings_of(library, **changes), endpoint, knowledge, model)
 
     return opened

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.deploy.conftest import OpenHouse
+from tests.deploy.conftest import OpenApp
 from tests.llm.vendor_dialects import OpenAI
 from tests.support.model_server import ModelServer, Response, running_server
 
@@ -59,12 +59,12 @@ def judged(*supported: bool, completeness: float = 1.0, decision: str = "approve
 
 
 async def test_a_paragraph_a_yes_and_an_introduction_need_one_mark_and_one_call(
-    open_house: OpenHouse, server: ModelServer
+    open_app: OpenApp, server: ModelServer
 ) -> None:
     answer = f"Yes. {FIRST} Set conditions, routes and a priority. [1]"
     server.will_send(written(answer), judged(True, True))
 
-    async with open_house(**asks_the_server(server)) as harness:
+    async with open_app(**asks_the_server(server)) as harness:
         reply = await harness.driver().say(QUESTION)
 
     assert (reply["outcome"], reply["text"]) == ("answered", answer)
@@ -72,12 +72,12 @@ async def test_a_paragraph_a_yes_and_an_introduction_need_one_mark_and_one_call(
 
 
 async def test_a_false_sentence_is_taken_out_and_what_is_missing_is_told(
-    open_house: OpenHouse, server: ModelServer
+    open_app: OpenApp, server: ModelServer
 ) -> None:
     answer = f"{FIRST} [1] Then pay 40 euros. [1]"
     server.will_send(written(answer, missing="the price of a rule"), judged(True, False))
 
-    async with open_house(**asks_the_server(server)) as harness:
+    async with open_app(**asks_the_server(server)) as harness:
         reply = await harness.driver().say(QUESTION)
 
     assert reply["outcome"] == "answered"
@@ -86,16 +86,16 @@ async def test_a_false_sentence_is_taken_out_and_what_is_missing_is_told(
 
 
 async def test_a_judge_that_fails_costs_no_second_answer(
-    open_house: OpenHouse, server: ModelServer
+    open_app: OpenApp, server: ModelServer
 ) -> None:
     server.will_send(
         written(f"{FIRST} [1]"), VENDOR.answer("no verdict"), VENDOR.answer("no verdict")
     )
 
-    async with open_house(**asks_the_server(server)) as harness:
+    async with open_app(**asks_the_server(server)) as harness:
         driver = harness.driver()
         reply = await driver.say(QUESTION)
-        [quality] = await driver.written(reply, "quality")
+        [quality] = await driver.read_writes(reply, "quality")
         journal = await driver.journal(reply)
 
     assert (reply["outcome"], reply["text"]) == ("answered", f"{FIRST} [1]")
@@ -106,12 +106,12 @@ async def test_a_judge_that_fails_costs_no_second_answer(
 
 
 async def test_an_answer_is_written_again_once_and_never_twice(
-    open_house: OpenHouse, server: ModelServer
+    open_app: OpenApp, server: ModelServer
 ) -> None:
     rounds = (written(f"{FIRST} [1] It is free. [1] It is old. [1]"), judged(True, False, False))
     server.will_send(*rounds, *rounds, *rounds)
 
-    async with open_house(**asks_the_server(server)) as harness:
+    async with open_app(**asks_the_server(server)) as harness:
         reply = await harness.driver().say(QUESTION)
 
     assert (reply["outcome"], reply["text"]) == ("answered", f"{FIRST} [1]")
@@ -119,11 +119,11 @@ async def test_an_answer_is_written_again_once_and_never_twice(
 
 
 async def test_a_writer_that_names_no_source_is_our_fault_and_has_an_id(
-    open_house: OpenHouse, server: ModelServer
+    open_app: OpenApp, server: ModelServer
 ) -> None:
     server.will_send(*[written("It costs nothing at all.")] * 3)
 
-    async with open_house(**asks_the_server(server)) as harness:
+    async with open_app(**asks_the_server(server)) as harness:
         reply = await harness.driver().say(QUESTION)
 
     assert reply["outcome"] == "failed"

@@ -3,7 +3,7 @@
 import pytest
 
 from llm.tasks import essence, scope
-from tests.deploy.conftest import OpenHouse
+from tests.deploy.conftest import OpenApp
 from tests.support.app_harness import (
     AppHarness,
     ConversationDriver,
@@ -26,11 +26,11 @@ async def asked_back(harness: AppHarness) -> tuple[ConversationDriver, Fields]:
 
 
 async def test_a_vague_question_is_asked_back_with_places_the_search_found(
-    open_house: OpenHouse,
+    open_app: OpenApp,
 ) -> None:
-    async with open_house() as harness:
+    async with open_app() as harness:
         driver, reply = await asked_back(harness)
-        [found] = await driver.written(reply, "search")
+        [found] = await driver.read_writes(reply, "search")
 
     titles = {result["title"] for result in found["search_results"]}
     places = {part for result in found["search_results"] for part in result["crumbs"]}
@@ -43,10 +43,8 @@ async def test_a_vague_question_is_asked_back_with_places_the_search_found(
 
 
 @pytest.mark.parametrize("way", ["text", "number", "words"])
-async def test_the_reply_to_a_question_back_leads_to_an_answer(
-    open_house: OpenHouse, way: str
-) -> None:
-    async with open_house() as harness:
+async def test_the_reply_to_a_question_back_leads_to_an_answer(open_app: OpenApp, way: str) -> None:
+    async with open_app() as harness:
         driver, asked = await asked_back(harness)
         chosen = options(asked).index("Set up a webhook")
         said = {
@@ -63,21 +61,21 @@ async def test_the_reply_to_a_question_back_leads_to_an_answer(
     assert pause == 0
 
 
-async def test_a_follow_up_leans_on_what_a_chosen_option_meant(open_house: OpenHouse) -> None:
-    async with open_house() as harness:
+async def test_a_follow_up_leans_on_what_a_chosen_option_meant(open_app: OpenApp) -> None:
+    async with open_app() as harness:
         driver, asked = await asked_back(harness)
         await driver.say(str(options(asked).index("Set up a webhook") + 1))
         reply = await driver.say("And which role does that need?")
-        [found] = await driver.written(reply, "essence")
+        [found] = await driver.read_writes(reply, "essence")
 
     assert found["context_type"] == "follow_up"
     assert found["related_history"][0].endswith("Set up a webhook")
 
 
 async def test_who_skips_a_question_back_gets_an_answer_that_says_what_it_assumes(
-    open_house: OpenHouse,
+    open_app: OpenApp,
 ) -> None:
-    async with open_house() as harness:
+    async with open_app() as harness:
         driver, asked = await asked_back(harness)
         [skip] = [a["value"] for a in asked["suggested_actions"] if a["kind"] == "skip"]
         reply = await driver.say(skip)
@@ -88,9 +86,9 @@ async def test_who_skips_a_question_back_gets_an_answer_that_says_what_it_assume
 
 
 async def test_who_leaves_a_question_back_gets_the_fixed_text_and_no_search(
-    open_house: OpenHouse,
+    open_app: OpenApp,
 ) -> None:
-    async with open_house() as harness:
+    async with open_app() as harness:
         driver, asked = await asked_back(harness)
         [leave] = [a["value"] for a in asked["suggested_actions"] if a["kind"] == "exit"]
         reply = await driver.say(leave)
@@ -102,8 +100,8 @@ async def test_who_leaves_a_question_back_gets_the_fixed_text_and_no_search(
     assert pause == 0
 
 
-async def test_another_question_closes_the_question_back(open_house: OpenHouse) -> None:
-    async with open_house() as harness:
+async def test_another_question_closes_the_question_back(open_app: OpenApp) -> None:
+    async with open_app() as harness:
         driver, _ = await asked_back(harness)
         reply = await driver.say("What does error 4029 mean?")
         pause = await harness.client.exists(keys(driver)["pause"])
@@ -114,7 +112,7 @@ async def test_another_question_closes_the_question_back(open_house: OpenHouse) 
 
 
 async def test_after_three_rounds_of_asking_back_the_question_is_ended(
-    open_house: OpenHouse,
+    open_app: OpenApp,
 ) -> None:
     again = essence.Output(
         canonical_question=VAGUE,
@@ -125,7 +123,7 @@ async def test_after_three_rounds_of_asking_back_the_question_is_ended(
     unclear = scope.Output(verdict="unclear", confidence=0.5, analysis="what is it?")
     model = PartlyScriptedModel(essence=[first, again, again, again], scope=[unclear] * 4)
 
-    async with open_house(model) as harness:
+    async with open_app(model) as harness:
         driver = harness.driver()
         replies = [await driver.say(text) for text in (VAGUE, "hm", "well", "you know")]
         roles = await driver.roles(replies[-1])

@@ -27,15 +27,15 @@ from knowledge.index.server import open_client
 from knowledge.ingestion_report import PlainReport
 from llm.scripted import gate
 from llm.tasks.translate import Output as Translation
-from tests.conftest import started_redis
-from tests.deploy.conftest import OpenHouse
+from tests.conftest import start_redis
+from tests.deploy.conftest import OpenApp
 from tests.support.app_harness import (
     EXAMPLES,
     AppHarness,
     ConversationDriver,
     PartlyScriptedModel,
-    opened_house,
     refdesk,
+    run_app,
     settings_of,
 )
 
@@ -94,9 +94,9 @@ async def is_unharmed(harness: AppHarness) -> bool:
     ids=["empty", "spaces", "controls", "half a surrogate", "1 MB"],
 )
 async def test_a_text_that_is_no_message_is_turned_away_at_the_door(
-    open_house: OpenHouse, text: str, told: str
+    open_app: OpenApp, text: str, told: str
 ) -> None:
-    async with open_house() as harness:
+    async with open_app() as harness:
         driver = harness.driver()
         with pytest.raises(MessageError, match=told) as raised:
             await driver.desk.submit(driver.message(text))
@@ -116,17 +116,17 @@ async def test_a_text_that_is_no_message_is_turned_away_at_the_door(
     ids=["controls", "half a surrogate", "turned round"],
 )
 async def test_a_question_is_answered_without_the_characters_that_no_text_has(
-    open_house: OpenHouse, text: str
+    open_app: OpenApp, text: str
 ) -> None:
-    async with open_house() as harness:
+    async with open_app() as harness:
         reply = await harness.driver().say(text)
 
     assert reply["outcome"] == "answered"
     assert reply["question"] in {CLEAR, "How do I configure[31m SMS routing rules?"}
 
 
-async def test_odd_texts_get_a_visible_outcome_each_and_harm_nobody(open_house: OpenHouse) -> None:
-    async with open_house() as harness:
+async def test_odd_texts_get_a_visible_outcome_each_and_harm_nobody(open_app: OpenApp) -> None:
+    async with open_app() as harness:
         replies = {text: await harness.driver().say(text) for text in ODD}
         unharmed = await is_unharmed(harness)
 
@@ -137,8 +137,8 @@ async def test_odd_texts_get_a_visible_outcome_each_and_harm_nobody(open_house: 
     assert unharmed
 
 
-async def test_a_command_nobody_knows_says_which_there_are(open_house: OpenHouse) -> None:
-    async with open_house() as harness:
+async def test_a_command_nobody_knows_says_which_there_are(open_app: OpenApp) -> None:
+    async with open_app() as harness:
         reply = await harness.driver().say("/drop_database now")
         unharmed = await is_unharmed(harness)
 
@@ -147,8 +147,8 @@ async def test_a_command_nobody_knows_says_which_there_are(open_house: OpenHouse
     assert unharmed
 
 
-async def test_a_message_id_used_twice_is_answered_once(open_house: OpenHouse) -> None:
-    async with open_house() as harness:
+async def test_a_message_id_used_twice_is_answered_once(open_app: OpenApp) -> None:
+    async with open_app() as harness:
         driver, other = harness.driver(), harness.driver()
         first = await driver.desk.ask(driver.message(CLEAR, "m"))
         second = await driver.desk.ask(driver.message("What does error 4029 mean?", "m"))
@@ -161,8 +161,8 @@ async def test_a_message_id_used_twice_is_answered_once(open_house: OpenHouse) -
     assert elsewhere["text"] != first["text"]
 
 
-async def test_a_message_id_sent_twice_at_once_is_answered_once(open_house: OpenHouse) -> None:
-    async with open_house() as harness:
+async def test_a_message_id_sent_twice_at_once_is_answered_once(open_app: OpenApp) -> None:
+    async with open_app() as harness:
         driver = harness.driver()
         replies = await asyncio.gather(
             *(driver.desk.ask(driver.message(CLEAR, "m")) for _ in range(5))
@@ -173,8 +173,8 @@ async def test_a_message_id_sent_twice_at_once_is_answered_once(open_house: Open
     assert [entry.kind for entry in journal].count("finished") == 1
 
 
-async def test_an_id_that_is_none_is_turned_away(open_house: OpenHouse) -> None:
-    async with open_house() as harness:
+async def test_an_id_that_is_none_is_turned_away(open_app: OpenApp) -> None:
+    async with open_app() as harness:
         for name in ("", "x" * 129, "a\nb", "a\x00b", "\ud83d"):
             for message in (Message("Hello", name, "m"), Message("Hello", "c", name)):
                 with pytest.raises(MessageError, match="expected a"):
@@ -205,9 +205,9 @@ def submission(driver: ConversationDriver, frame: bytes) -> Submission:
     ids=["random bytes", "nothing", "newer version", "deep"],
 )
 async def test_a_frame_that_cannot_be_read_is_kept_aside_and_its_owner_told(
-    open_house: OpenHouse, frame: bytes, told: str
+    open_app: OpenApp, frame: bytes, told: str
 ) -> None:
-    async with open_house() as harness:
+    async with open_app() as harness:
         driver = harness.driver()
         sent = submission(driver, frame)
         assert isinstance(await harness.broker.producer.submit(sent), Accepted)
@@ -223,8 +223,8 @@ async def test_a_frame_that_cannot_be_read_is_kept_aside_and_its_owner_told(
 
 
 @pytest.mark.parametrize("role", ["manager", "search", "command"])
-async def test_an_entry_that_no_broker_wrote_stops_nobody(open_house: OpenHouse, role: str) -> None:
-    async with open_house() as harness:
+async def test_an_entry_that_no_broker_wrote_stops_nobody(open_app: OpenApp, role: str) -> None:
+    async with open_app() as harness:
         stream = stream_key(role, 0)
         await harness.client.xadd(stream, {b"\xff": b"\x00\x01\x02"})
         await harness.client.xadd(stream, {"q": "no/question", "frame": b"\xff"})
@@ -342,7 +342,7 @@ async def test_a_qdrant_that_goes_away_is_a_fault_with_an_id_and_answers_when_it
     away = AsyncQdrantClient(url=f"http://127.0.0.1:{closed_port()}", check_compatibility=False)
     async with (
         served_knowledge(tmp_path, embedder) as (knowledge, line),
-        opened_house(settings, endpoint, knowledge) as harness,
+        run_app(settings, endpoint, knowledge) as harness,
     ):
         driver, server = harness.driver(), line.end
         before = await driver.say(CLEAR)
@@ -370,12 +370,12 @@ async def test_a_redis_that_goes_away_in_the_middle_delays_and_loses_nothing(
 ) -> None:
     path = tmp_path / "r.sock"
     options = ("--appendonly", "yes", "--appendfsync", "always")
-    server = started_redis(path, *options)
+    server = start_redis(path, *options)
     held = gate(Translation(text_eng=CLEAR, confidence=1.0))
     model = PartlyScriptedModel(translate=[held, Translation(text_eng=CLEAR, confidence=1.0)])
     endpoint = Endpoint(url=f"unix://{path}", durable=True)
     try:
-        async with opened_house(settings_of(library), endpoint, knowledge, model) as harness:
+        async with run_app(settings_of(library), endpoint, knowledge, model) as harness:
             driver = harness.driver()
             message = driver.message(CLEAR)
             async with asyncio.TaskGroup() as tasks:
@@ -385,7 +385,7 @@ async def test_a_redis_that_goes_away_in_the_middle_delays_and_loses_nothing(
                 server.kill()
                 server.wait()
                 held.opened.set()
-                server = await asyncio.to_thread(started_redis, path, *options)
+                server = await asyncio.to_thread(start_redis, path, *options)
             reply, kinds = waiting.result(), following.result()
             next_one = await driver.say(CLEAR)
             journal = await driver.journal(message)

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.deploy.conftest import OpenHouse
+from tests.deploy.conftest import OpenApp
 from tests.support.app_harness import AppHarness, ConversationDriver, keys
 
 pytestmark = pytest.mark.slow
@@ -30,9 +30,9 @@ async def written_about(harness: AppHarness, driver: ConversationDriver) -> dict
 
 
 async def test_clear_all_leaves_nothing_of_a_conversation_and_all_of_another(
-    open_house: OpenHouse,
+    open_app: OpenApp,
 ) -> None:
-    async with open_house() as harness:
+    async with open_app() as harness:
         mine, theirs = harness.driver(), harness.driver()
         for driver in (mine, theirs):
             await driver.say("/set_language de")
@@ -54,9 +54,9 @@ async def test_clear_all_leaves_nothing_of_a_conversation_and_all_of_another(
 
 
 async def test_clear_history_forgets_what_was_said_and_keeps_the_language(
-    open_house: OpenHouse,
+    open_app: OpenApp,
 ) -> None:
-    async with open_house() as harness:
+    async with open_app() as harness:
         driver = harness.driver()
         await driver.say("/set_language de")
         await driver.say(VAGUE)
@@ -70,9 +70,9 @@ async def test_clear_history_forgets_what_was_said_and_keeps_the_language(
 
 
 async def test_a_chosen_language_wins_over_the_language_of_a_question(
-    open_house: OpenHouse,
+    open_app: OpenApp,
 ) -> None:
-    async with open_house() as harness:
+    async with open_app() as harness:
         driver = harness.driver()
         chosen = await driver.say("/set_language Russian")
         reply = await driver.say("What's the weather like today?")
@@ -82,8 +82,8 @@ async def test_a_chosen_language_wins_over_the_language_of_a_question(
     assert re.search("[а-я]{4}", reply["text"])
 
 
-async def test_statistics_count_what_happened_in_this_conversation(open_house: OpenHouse) -> None:
-    async with open_house() as harness:
+async def test_statistics_count_what_happened_in_this_conversation(open_app: OpenApp) -> None:
+    async with open_app() as harness:
         driver, other = harness.driver(), harness.driver()
         await other.say(CLEAR)
         await driver.say(CLEAR)
@@ -95,8 +95,8 @@ async def test_statistics_count_what_happened_in_this_conversation(open_house: O
     assert "- declined: 1" in reply["text"]
 
 
-async def test_help_and_an_unknown_command_list_the_commands(open_house: OpenHouse) -> None:
-    async with open_house() as harness:
+async def test_help_and_an_unknown_command_list_the_commands(open_app: OpenApp) -> None:
+    async with open_app() as harness:
         driver = harness.driver()
         replies = [await driver.say("/help"), await driver.say("/frobnicate now")]
 

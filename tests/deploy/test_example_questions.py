@@ -5,7 +5,7 @@ import json
 import pytest
 
 from llm.tasks.translate import Output as Translation
-from tests.deploy.conftest import OpenHouse
+from tests.deploy.conftest import OpenApp
 from tests.support.app_harness import EXAMPLES, Fields, PartlyScriptedModel
 
 pytestmark = pytest.mark.slow
@@ -26,8 +26,8 @@ WITHOUT_TRANSLATION = frozenset(
 """No word of theirs stands in a page, and offline nothing translates: declined, not guessed."""
 
 
-async def test_the_example_questions_end_as_expected_offline(open_house: OpenHouse) -> None:
-    async with open_house() as harness:
+async def test_the_example_questions_end_as_expected_offline(open_app: OpenApp) -> None:
+    async with open_app() as harness:
         replies = [await harness.driver().say(asked["question"]) for asked in QUESTIONS]
 
     expected = [
@@ -38,13 +38,13 @@ async def test_the_example_questions_end_as_expected_offline(open_house: OpenHou
 
 
 async def test_the_example_questions_end_as_expected_where_they_are_translated(
-    open_house: OpenHouse,
+    open_app: OpenApp,
 ) -> None:
     model = PartlyScriptedModel(
         translate=[Translation(text_eng=asked["english"], confidence=0.95) for asked in QUESTIONS]
     )
 
-    async with open_house(model) as harness:
+    async with open_app(model) as harness:
         replies = [await harness.driver().say(asked["question"]) for asked in QUESTIONS]
 
     ended = [(reply["outcome"], reply["language"]) for reply in replies]

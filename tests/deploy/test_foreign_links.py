@@ -13,7 +13,7 @@ from llm.tasks.judge import Inputs as ToJudge
 from llm.tasks.judge import Output as Judgement
 from llm.tasks.respond import Output as Response
 from tests.citations.shapes import FOREIGN, SHAPES, Shape, leads_elsewhere
-from tests.deploy.conftest import OpenHouse
+from tests.deploy.conftest import OpenApp
 from tests.support.app_harness import PartlyScriptedModel
 
 pytestmark = pytest.mark.slow
@@ -43,9 +43,9 @@ class Obedient(PartlyScriptedModel):
 
 
 @pytest.mark.timeout(180)
-async def test_no_answer_of_an_obeying_model_leads_elsewhere(open_house: OpenHouse) -> None:
+async def test_no_answer_of_an_obeying_model_leads_elsewhere(open_app: OpenApp) -> None:
     model = Obedient()
-    async with open_house(model) as harness:
+    async with open_app(model) as harness:
         for shape in SHAPES:
             model.shape = shape
 
@@ -60,10 +60,10 @@ async def test_no_answer_of_an_obeying_model_leads_elsewhere(open_house: OpenHou
 
 @pytest.mark.timeout(180)
 async def test_no_question_back_or_refusal_of_an_obeying_model_leads_elsewhere(
-    open_house: OpenHouse,
+    open_app: OpenApp,
 ) -> None:
     model = Obedient()
-    async with open_house(model) as harness:
+    async with open_app(model) as harness:
         for shape in SHAPES[::4]:
             model.shape = shape
 

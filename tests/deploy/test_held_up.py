@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tests.deploy.conftest import OpenHouse
+from tests.deploy.conftest import OpenApp
 
 pytestmark = pytest.mark.slow
 
@@ -16,9 +16,9 @@ DEADLINE_SECONDS = 30.0
 
 @pytest.mark.timeout(120)
 async def test_questions_made_to_hold_a_worker_up_make_no_other_late(
-    open_house: OpenHouse,
+    open_app: OpenApp,
 ) -> None:
-    async with open_house(
+    async with open_app(
         deadline_seconds=DEADLINE_SECONDS, agent_timeout_seconds=DEADLINE_SECONDS
     ) as harness:
         hostile = [harness.driver().say(f"{number} {HELD_UP}") for number in range(HOSTILE)]

@@ -19,7 +19,7 @@ from deploy.assembly.models import TASK_OF_ROLE
 from deploy.assembly.runtime import KNOWING, ROLES, connect_runtime, desk
 from memory.key_names import conversation_keys
 from tests.deploy import killable_worker
-from tests.deploy.conftest import OpenHouse
+from tests.deploy.conftest import OpenApp
 from tests.support.app_harness import (
     AppHarness,
     ConversationDriver,
@@ -187,10 +187,10 @@ async def paused(harness: AppHarness) -> tuple[ConversationDriver, str]:
     return driver, str(options(asked).index("Set up a webhook") + 1)
 
 
-async def test_a_question_back_can_be_answered_a_day_later(open_house: OpenHouse) -> None:
-    async with open_house() as harness:
+async def test_a_question_back_can_be_answered_a_day_later(open_app: OpenApp) -> None:
+    async with open_app() as harness:
         driver, choice = await paused(harness)
-    async with open_house() as harness:
+    async with open_app() as harness:
         await pass_days(harness.client, 1)
         resumed = ConversationDriver(harness.desk, harness.broker, driver.conversation_id)
         reply = await resumed.say(choice)
@@ -200,13 +200,13 @@ async def test_a_question_back_can_be_answered_a_day_later(open_house: OpenHouse
 
 
 async def test_a_question_back_is_forgotten_with_its_conversation_after_a_month(
-    open_house: OpenHouse,
+    open_app: OpenApp,
 ) -> None:
-    async with open_house() as harness:
+    async with open_app() as harness:
         driver, choice = await paused(harness)
         await pass_days(harness.client, 31)
         reply = await driver.say(choice)
-        [found] = await driver.written(reply, "essence")
+        [found] = await driver.read_writes(reply, "essence")
 
     assert found["context_type"] == "new_topic"
     assert reply["outcome"] != "answered"

@@ -12,11 +12,11 @@ from deploy.assembly.knowledge import open_knowledge
 from knowledge.ingestion_report import PlainReport
 from llm.offline.judge import answer as judged
 from llm.tasks import judge, respond, translate
-from tests.deploy.conftest import OpenHouse
+from tests.deploy.conftest import OpenApp
 from tests.support.app_harness import (
     DOMAIN,
     PartlyScriptedModel,
-    opened_house,
+    run_app,
     settings_of,
 )
 from tests.support.flow_path import main_path
@@ -74,8 +74,8 @@ def decides(decision: Any, completeness: float = 1.0, analysis: str = "") -> Any
 # Answers
 
 
-async def test_a_clear_question_is_answered_with_its_sources(open_house: OpenHouse) -> None:
-    async with open_house() as harness:
+async def test_a_clear_question_is_answered_with_its_sources(open_app: OpenApp) -> None:
+    async with open_app() as harness:
         driver = harness.driver()
         reply = await driver.say(CLEAR)
         roles = await driver.roles(reply)
@@ -89,7 +89,7 @@ async def test_a_clear_question_is_answered_with_its_sources(open_house: OpenHou
 
 
 async def test_a_russian_question_is_searched_in_english_and_answered_in_russian(
-    open_house: OpenHouse,
+    open_app: OpenApp,
 ) -> None:
     russian = "Правило может иметь не более 8 условий. [1]"
     model = PartlyScriptedModel(
@@ -98,10 +98,10 @@ async def test_a_russian_question_is_searched_in_english_and_answered_in_russian
         judge=[decides("approve")],
     )
 
-    async with open_house(model) as harness:
+    async with open_app(model) as harness:
         reply = await harness.driver().say("Сколько условий может иметь правило маршрутизации?")
 
-    asked = model.asked("respond")[0]
+    asked = model.find_asked("respond")[0]
     assert asked.question == "How many conditions may a routing rule have?"
     assert asked.language == "ru"
     assert any("8 conditions" in source.text for source in asked.sources)
@@ -110,9 +110,9 @@ async def test_a_russian_question_is_searched_in_english_and_answered_in_russian
 
 
 async def test_offline_a_russian_question_is_answered_by_quotations_in_a_russian_frame(
-    open_house: OpenHouse,
+    open_app: OpenApp,
 ) -> None:
-    async with open_house() as harness:
+    async with open_app() as harness:
         reply = await harness.driver().say("Как проверить webhook signature HMAC-SHA256?")
 
     frame, _, quoted = reply["text"].partition("\n")
@@ -122,12 +122,12 @@ async def test_offline_a_russian_question_is_answered_by_quotations_in_a_russian
     assert {source["path"] for source in reply["sources"]} == {"webhooks/verify-signatures.md"}
 
 
-async def test_a_follow_up_leans_on_what_was_said(open_house: OpenHouse) -> None:
-    async with open_house() as harness:
+async def test_a_follow_up_leans_on_what_was_said(open_app: OpenApp) -> None:
+    async with open_app() as harness:
         driver = harness.driver()
         await driver.say("How do I set up a webhook?")
         reply = await driver.say("How often is it retried?")
-        [found] = await driver.written(reply, "essence")
+        [found] = await driver.read_writes(reply, "essence")
 
     assert found["context_type"] == "follow_up"
     assert found["related_history"] == ["How do I set up a webhook?"]
@@ -144,10 +144,10 @@ async def test_an_instruction_inside_a_document_is_quoted_at_most_and_never_obey
     async with open_knowledge(settings) as knowledge:
         quiet = PlainReport(lambda _line: None)
         await ingest_here(settings, knowledge, [tmp_path / "pages"], quiet)
-        async with opened_house(settings, endpoint, knowledge) as harness:
+        async with run_app(settings, endpoint, knowledge) as harness:
             driver = harness.driver()
             reply = await driver.say("How do I silence the alarm of the pump?")
-            [found] = await driver.written(reply, "response")
+            [found] = await driver.read_writes(reply, "response")
             roles = await driver.roles(reply)
 
     assert reply["outcome"] == "answered"
@@ -157,8 +157,8 @@ async def test_an_instruction_inside_a_document_is_quoted_at_most_and_never_obey
     assert roles == [*WAY, "quality"]
 
 
-async def test_a_desk_that_is_left_as_soon_as_it_is_open_closes(open_house: OpenHouse) -> None:
-    async with open_house() as harness:
+async def test_a_desk_that_is_left_as_soon_as_it_is_open_closes(open_app: OpenApp) -> None:
+    async with open_app() as harness:
         assert harness.desk is not None
 
 
@@ -166,9 +166,9 @@ async def test_a_desk_that_is_left_as_soon_as_it_is_open_closes(open_house: Open
 
 
 async def test_a_question_outside_the_domain_is_declined_without_a_search(
-    open_house: OpenHouse,
+    open_app: OpenApp,
 ) -> None:
-    async with open_house() as harness:
+    async with open_app() as harness:
         driver = harness.driver()
         reply = await driver.say("What's the weather like today?")
         roles = await driver.roles(reply)
@@ -187,11 +187,11 @@ async def test_a_question_outside_the_domain_is_declined_without_a_search(
     ],
 )
 async def test_an_injection_in_the_question_is_refused_whatever_a_model_would_say(
-    open_house: OpenHouse, attack: str
+    open_app: OpenApp, attack: str
 ) -> None:
     model = PartlyScriptedModel(scope=[], respond=[])
 
-    async with open_house(model) as harness:
+    async with open_app(model) as harness:
         reply = await harness.driver().say(attack)
 
     assert reply["outcome"] == "refused"
@@ -200,11 +200,11 @@ async def test_an_injection_in_the_question_is_refused_whatever_a_model_would_sa
 
 
 async def test_a_scope_that_cannot_be_judged_is_asked_for_and_never_let_through(
-    open_house: OpenHouse,
+    open_app: OpenApp,
 ) -> None:
     model = PartlyScriptedModel(scope=[])
 
-    async with open_house(model) as harness:
+    async with open_app(model) as harness:
         driver = harness.driver()
         reply = await driver.say(CLEAR)
         roles = await driver.roles(reply)
@@ -217,15 +217,15 @@ async def test_a_scope_that_cannot_be_judged_is_asked_for_and_never_let_through(
 
 
 async def test_a_judge_that_wants_more_has_it_searched_again_for_what_is_missing(
-    open_house: OpenHouse,
+    open_app: OpenApp,
 ) -> None:
     model = PartlyScriptedModel(judge=[decides("research", 0.5), decides("approve")])
 
-    async with open_house(model) as harness:
+    async with open_app(model) as harness:
         driver = harness.driver()
         reply = await driver.say(CLEAR)
         roles = await driver.roles(reply)
-        first, second = await driver.written(reply, "search")
+        first, second = await driver.read_writes(reply, "search")
 
     assert reply["outcome"] == "answered"
     assert roles == [*WAY, "quality", *FROM_SEARCH, "quality"]
@@ -234,27 +234,27 @@ async def test_a_judge_that_wants_more_has_it_searched_again_for_what_is_missing
     ]
 
 
-async def test_a_judge_that_turns_an_answer_down_gets_another_one(open_house: OpenHouse) -> None:
+async def test_a_judge_that_turns_an_answer_down_gets_another_one(open_app: OpenApp) -> None:
     model = PartlyScriptedModel(
         respond=[answered(f"{RULES} [1]"), answered("A rule may have up to 8 conditions. [1]")],
         judge=[decides("regenerate", 0.4, "too long"), decides("approve")],
     )
 
-    async with open_house(model) as harness:
+    async with open_app(model) as harness:
         driver = harness.driver()
         reply = await driver.say("How many conditions may a routing rule have?")
         roles = await driver.roles(reply)
 
-    again = model.asked("respond")[1]
+    again = model.find_asked("respond")[1]
     assert (again.attempt, "too long" in again.analysis) == (1, True)
     assert reply["text"] == "A rule may have up to 8 conditions. [1]"
     assert roles == [*WAY, "quality", "response", "quality"]
 
 
-async def test_a_judge_that_needs_the_user_has_the_user_asked(open_house: OpenHouse) -> None:
+async def test_a_judge_that_needs_the_user_has_the_user_asked(open_app: OpenApp) -> None:
     model = PartlyScriptedModel(judge=[decides("clarify", 0.3), decides("approve")])
 
-    async with open_house(model) as harness:
+    async with open_app(model) as harness:
         driver = harness.driver()
         asked = await driver.say(CLEAR)
         reply = await driver.say("the priority")
@@ -265,7 +265,7 @@ async def test_a_judge_that_needs_the_user_has_the_user_asked(open_house: OpenHo
 
 
 async def test_a_judge_is_told_what_no_source_says_and_it_is_not_sent(
-    open_house: OpenHouse,
+    open_app: OpenApp,
 ) -> None:
     def heeds(inputs: Any) -> judge.Output:
         verdicts = tuple(
@@ -279,10 +279,10 @@ async def test_a_judge_is_told_what_no_source_says_and_it_is_not_sent(
     made_up = "A rule may have up to 512 conditions. [1]"
     model = PartlyScriptedModel(respond=[answered(made_up)] * 2, judge=[heeds] * 2)
 
-    async with open_house(model) as harness:
+    async with open_app(model) as harness:
         reply = await harness.driver().say("How many conditions may a routing rule have?")
 
-    assert "512" in model.asked("judge")[0].claims[0].note
+    assert "512" in model.find_asked("judge")[0].claims[0].note
     assert reply["outcome"] == "failed"
     assert reply["message_id"] in reply["text"]
     assert "512" not in reply["text"]
@@ -290,14 +290,14 @@ async def test_a_judge_is_told_what_no_source_says_and_it_is_not_sent(
     model.script.assert_complete()
 
 
-async def test_claims_without_a_verdict_are_judged_offline(open_house: OpenHouse) -> None:
+async def test_claims_without_a_verdict_are_judged_offline(open_app: OpenApp) -> None:
     def silent(inputs: Any) -> judge.Output:
         return judged(inputs).model_copy(update={"verdicts": (), "decision": "approve"})
 
     true, false = "Open Routing > Rules and choose New rule. [1]", "It has 512 rules. [1]"
     model = PartlyScriptedModel(respond=[answered(f"{true} {false}")], judge=[silent])
 
-    async with open_house(model) as harness:
+    async with open_app(model) as harness:
         reply = await harness.driver().say(CLEAR)
 
     assert (reply["outcome"], reply["text"]) == ("answered", true)

@@ -15,7 +15,7 @@ QUESTION = "How do I create a routing rule?"
 MODEL = "gpt-4o-mini@openai"
 
 
-class OpenHouse(Protocol):
+class OpenApp(Protocol):
     def __call__(self, **changes: object) -> AbstractAsyncContextManager[AppHarness]: ...
 
 
@@ -37,11 +37,11 @@ def settings_for(server: ModelServer, **changes: object) -> dict[str, object]:
 
 @pytest.mark.parametrize("status", [429, 500])
 async def test_a_vendor_that_always_fails_costs_a_question_two_requests_and_the_rules_answer(
-    server: ModelServer, open_house: OpenHouse, status: int
+    server: ModelServer, open_app: OpenApp, status: int
 ) -> None:
     server.will_send(*[VENDOR.failure(status)] * 40)
 
-    async with open_house(**settings_for(server)) as house:
+    async with open_app(**settings_for(server)) as house:
         reply = await house.driver().say(QUESTION)
 
     assert (reply["outcome"], reply["model"]) == ("answered", "offline")
@@ -49,11 +49,11 @@ async def test_a_vendor_that_always_fails_costs_a_question_two_requests_and_the_
 
 
 async def test_without_a_last_resort_a_failing_vendor_is_told_at_once_and_not_asked_again(
-    server: ModelServer, open_house: OpenHouse
+    server: ModelServer, open_app: OpenApp
 ) -> None:
     server.will_send(*[VENDOR.failure(500)] * 40)
 
-    async with open_house(**settings_for(server, model_last_resort="")) as house:
+    async with open_app(**settings_for(server, model_last_resort="")) as house:
         talk = house.driver()
         reply = await talk.say(QUESTION)
         journal = await talk.journal(reply)
@@ -66,11 +66,11 @@ async def test_without_a_last_resort_a_failing_vendor_is_told_at_once_and_not_as
 
 
 async def test_a_key_that_is_refused_later_is_named_in_the_journal_and_costs_one_request(
-    server: ModelServer, open_house: OpenHouse
+    server: ModelServer, open_app: OpenApp
 ) -> None:
     server.will_send(*[VENDOR.failure(401)] * 40)
 
-    async with open_house(**settings_for(server)) as house:
+    async with open_app(**settings_for(server)) as house:
         talk = house.driver()
         reply = await talk.say(QUESTION)
         journal = await talk.journal(reply)
@@ -84,11 +84,11 @@ async def test_a_key_that_is_refused_later_is_named_in_the_journal_and_costs_one
 
 
 async def test_a_vendor_that_hangs_costs_its_own_call_and_not_the_question(
-    server: ModelServer, open_house: OpenHouse
+    server: ModelServer, open_app: OpenApp
 ) -> None:
     server.will_send(*[Response(ends="never")] * 10)
 
-    async with open_house(**settings_for(server, model_timeout_seconds=0.5)) as house:
+    async with open_app(**settings_for(server, model_timeout_seconds=0.5)) as house:
         reply = await house.driver().say(QUESTION)
 
     assert (reply["outcome"], reply["model"]) == ("answered", "offline")
@@ -96,7 +96,7 @@ async def test_a_vendor_that_hangs_costs_its_own_call_and_not_the_question(
 
 
 async def test_a_reply_tells_what_the_models_took_for_it(
-    server: ModelServer, open_house: OpenHouse
+    server: ModelServer, open_app: OpenApp
 ) -> None:
     # The translation is answered by the vendor; everything after it by the rules.
     translated = VENDOR.answer('{"text_eng": "How do I create a routing rule?", "confidence": 1.0}')
@@ -104,7 +104,7 @@ async def test_a_reply_tells_what_the_models_took_for_it(
     names = ("gen_model", "translation_model")
     models = dict(zip(names, ("offline", MODEL), strict=True))
 
-    async with open_house(**settings_for(server, **models)) as house:
+    async with open_app(**settings_for(server, **models)) as house:
         reply = await house.driver().say(QUESTION)
         again = await house.driver().say(QUESTION)
 

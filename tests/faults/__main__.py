@@ -15,13 +15,13 @@ from dataclasses import replace
 from pathlib import Path
 from shutil import rmtree
 
-from tests.faults.deployment import opened
-from tests.faults.label_discovery import discovered, ends, unpassed
+from tests.faults.deployment import open_deployment
+from tests.faults.label_discovery import discover, ends, find_unpassed
 from tests.faults.labels import ROOT, Plan
-from tests.faults.ledger import noted
+from tests.faults.ledger import read_notes
 from tests.faults.progress import Goals, Progress
-from tests.faults.report_page import written
-from tests.faults.rounds import Report, Round, held
+from tests.faults.report_page import write_page
+from tests.faults.rounds import Report, Round, hold_round
 
 POWER_CUT_EVERY = 2
 """Every second outage takes the last second of the file with it."""
@@ -31,7 +31,7 @@ OUTAGE_DEADLINE_SECONDS = 6.0
 
 def main() -> int:
     """Run until every goal is reached; 1 when a promise was broken."""
-    goals, progress = _told()
+    goals, progress = _read_arguments()
     asyncio.run(_run(goals, progress))
     return 1 if progress.findings else 0
 
@@ -42,7 +42,7 @@ async def _run(goals: Goals, progress: Progress) -> None:
         patient = tasks.create_task(_patient(goals))
         await _rounds(goals, progress, ends(labels))
         progress.long_starts = await patient
-    written(goals, progress)
+    write_page(goals, progress)
 
 
 async def _rounds(goals: Goals, progress: Progress, plans: list[Plan]) -> None:
@@ -50,7 +50,7 @@ async def _rounds(goals: Goals, progress: Progress, plans: list[Plan]) -> None:
         size = _round_of(goals, progress, plans)
         report = await _one(size, goals.seed + number, [plan.label for plan in plans])
         progress.add(report)
-        written(goals, progress)
+        write_page(goals, progress)
         _say(f"{number + 1}/{goals.rounds_in_all}: {report.seconds:.0f} s, {len(report.findings)}")
 
 
@@ -58,21 +58,21 @@ async def _patient(goals: Goals) -> int:
     """Return how often a handler that takes many leases is started, with a second worker by."""
     seconds = goals.long_seconds
     with tempfile.TemporaryDirectory(prefix="faults") as folder:
-        async with opened(Path(folder)) as harness:
+        async with open_deployment(Path(folder)) as harness:
             for _ in range(2):
                 await harness.workers.hire(takes_seconds=seconds, limit_seconds=2 * seconds)
             door = harness.door(deadline_seconds=3 * seconds)
             await door.ask("long 1", conversation="c1")
             await door.close()
-            lines = list(noted(harness.ledger.path))
+            lines = list(read_notes(harness.ledger.path))
     return sum(line.kind == "started" and line["role"] == "search" for line in lines)
 
 
 async def _labels(progress: Progress) -> dict[str, bool]:
     with tempfile.TemporaryDirectory(prefix="faults") as folder:
-        async with opened(Path(folder)) as harness:
-            labels = await discovered(harness, seed=1)
-    missing = unpassed(labels)
+        async with open_deployment(Path(folder)) as harness:
+            labels = await discover(harness, seed=1)
+    missing = find_unpassed(labels)
     progress.labels = [label for label, innermost in labels.items() if innermost]
     progress.unpassed = [str(place) for place in missing]
     _say(f"{len(progress.labels)} places to die at, {len(missing)} not passed")
@@ -106,8 +106,8 @@ def _round_of(goals: Goals, progress: Progress, plans: list[Plan]) -> Round:
 
 async def _one(size: Round, seed: int, labels: list[str]) -> Report:
     folder = Path(tempfile.mkdtemp(prefix="faults"))
-    async with opened(folder, durable=size.outages + size.power_cuts > 0) as harness:
-        report = await held(harness, size, seed, labels)
+    async with open_deployment(folder, durable=size.outages + size.power_cuts > 0) as harness:
+        report = await hold_round(harness, size, seed, labels)
     if report.findings:
         _say(f"seed {seed}: {len(report.findings)} broken promises; its ledger is in {folder}")
         for finding in report.findings[:20]:
@@ -117,7 +117,7 @@ async def _one(size: Round, seed: int, labels: list[str]) -> Report:
     return report
 
 
-def _told() -> tuple[Goals, Progress]:
+def _read_arguments() -> tuple[Goals, Progress]:
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
     seed = int(os.environ.get("REFDESK_FAULT_SEED", "1"))
     parser.add_argument("--seed", type=int, default=seed)
@@ -127,7 +127,7 @@ def _told() -> tuple[Goals, Progress]:
     parser.add_argument("--progress", type=Path, default=ROOT / ".faults" / "progress.jsonl")
     parser.add_argument("--page", type=Path, default=ROOT / "docs" / "measurements" / "faults.md")
     told = parser.parse_args()
-    goals = Goals.scaled(
+    goals = Goals.scale(
         told.scale, seed=told.seed, rounds=told.rounds, workers=told.workers, page=told.page
     )
     return goals, Progress.read(told.progress, goals)

@@ -15,7 +15,7 @@ from redis import asyncio as aioredis
 from redis.crc import key_slot
 from redis.exceptions import RedisError
 
-from tests.conftest import started_redis
+from tests.conftest import start_redis
 
 T = TypeVar("T")
 SLOTS = 16_384
@@ -55,7 +55,7 @@ class Node:
         """Start it, with what it remembers."""
         path = self._folder / "r.sock"
         path.unlink(missing_ok=True)
-        self._process = started_redis(path, *OPTIONS, "--port", str(self.port))
+        self._process = start_redis(path, *OPTIONS, "--port", str(self.port))
 
     def kill(self) -> None:
         """Kill it at once."""
@@ -130,7 +130,7 @@ class Cluster:
 
         return await _eventually(look)
 
-    async def failed_over(self, key: str, before: Node) -> Node:
+    async def has_failed_over(self, key: str, before: Node) -> Node:
         """Wait until another node answers for a key, and return it."""
 
         async def look() -> Node | None:
@@ -163,7 +163,7 @@ class Cluster:
                 told = [await node.ask("INFO", "replication") for node in self.nodes]
                 masters = [info for info in told if info["role"] == "master"]
                 linked = [info for info in told if info.get("master_link_status") == "up"]
-                return len(masters) == len(linked) == MASTERS and await self._agreed()
+                return len(masters) == len(linked) == MASTERS and await self._has_agreed()
             return False
 
         await _eventually(look)
@@ -190,7 +190,7 @@ class Cluster:
             )
         await self.healthy()
 
-    async def _agreed(self) -> bool:
+    async def _has_agreed(self) -> bool:
         told = [await node.ask("CLUSTER", "INFO") for node in self.nodes if node.lives]
         return all(
             "cluster_state:ok" in _text(info) and f"cluster_slots_ok:{SLOTS}" in _text(info)

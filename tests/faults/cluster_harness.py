@@ -113,9 +113,11 @@ class ClusterHarness:
         """Wait until so many more questions were answered."""
         goal = self.ledger.answered + more
         async with asyncio.timeout(DEADLINE_SECONDS):
-            await eventually(lambda: self._answered(goal), patience_seconds=2 * DEADLINE_SECONDS)
+            await eventually(
+                lambda: self._has_answered(goal), patience_seconds=2 * DEADLINE_SECONDS
+            )
 
-    async def _answered(self, goal: int) -> bool:
+    async def _has_answered(self, goal: int) -> bool:
         return self.ledger.answered >= goal
 
     async def _ask(self, asker: int, resting: asyncio.Event) -> None:
@@ -146,7 +148,7 @@ class ClusterHarness:
         )
 
 
-async def judged(harness: ClusterHarness) -> Counter[str]:
+async def judge(harness: ClusterHarness) -> Counter[str]:
     """Compare what was told with what Redis knows; return what was told, counted by kind."""
     told = harness.ledger.told
     assert all(len(replies) == 1 for replies in told.values())

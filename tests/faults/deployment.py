@@ -16,11 +16,11 @@ from typing import Any
 from pydantic_core import from_json, to_json
 
 from broker.transport.connect import connect
-from tests.conftest import started_redis
+from tests.conftest import start_redis
 from tests.faults.desk_client import DeskClient
 from tests.faults.in_process_gateway import front_of
 from tests.faults.labels import ROOT
-from tests.faults.ledger import Ledger, Noted, noted
+from tests.faults.ledger import Ledger, Noted, read_notes
 from tests.faults.machine_load import Ticks
 from tests.faults.worker_main import ALL_ROLES, WorkerSettings, broker_of
 
@@ -39,7 +39,7 @@ class DurableRedis:
         self.path = folder / "r.sock"
         self.url = f"unix://{self.path}"
         self._options = AOF if durable else ()
-        self._process = self._started()
+        self._process = self._start()
 
     @property
     def pid(self) -> int:
@@ -60,14 +60,14 @@ class DurableRedis:
 
     def start_again(self) -> None:
         """Start it on its files; returns once it answers."""
-        self._process = self._started()
+        self._process = self._start()
 
     def _file(self) -> Path:
         folder = self.path.parent / "appendonlydir"
         return max(folder.glob("*.incr.aof")) if folder.exists() else folder.with_name(OLD_AOF)
 
-    def _started(self) -> "subprocess.Popen[bytes]":
-        return started_redis(self.path, *self._options)
+    def _start(self) -> "subprocess.Popen[bytes]":
+        return start_redis(self.path, *self._options)
 
 
 class Workers:
@@ -179,11 +179,11 @@ class Deployment:
         self.client = connect(server.url)
         self.broker = broker_of(workers.staff)
 
-    async def noted(self, kind: str, *, after: int = 0, **fields: object) -> Noted:
+    async def wait_for_note(self, kind: str, *, after: int = 0, **fields: object) -> Noted:
         """Return the first line with these fields, once it stands behind byte `after`."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             while True:
-                for line in noted(self.ledger.path, after=after):
+                for line in read_notes(self.ledger.path, after=after):
                     known = {"pid": line.pid, **line.fields}
                     if line.kind == kind and fields.items() <= known.items():
                         return line
@@ -204,7 +204,7 @@ class Deployment:
 
 
 @asynccontextmanager
-async def opened(
+async def open_deployment(
     folder: Path, *, durable: bool = False, lease_seconds: float = 1.5
 ) -> AsyncIterator[Deployment]:
     """Open a house without workers, and leave nothing of it running."""

@@ -57,7 +57,7 @@ class NotingProducer:
                 conversation=submission.question.conversation_id,
                 text=submission.accepted["text"],
                 deadline_seconds=submission.deadline_seconds,
-                merged_into=_merged_into(result),
+                merged_into=_find_merged_into(result),
             )
         return result
 
@@ -97,7 +97,7 @@ class DeskClient:
         While Redis does not answer, the same message is handed in again and again.
         """
         message = self._message(text, conversation)
-        reply = await answered(lambda: self._desk.ask(message))
+        reply = await retry_until_answered(lambda: self._desk.ask(message))
         told = {key: reply.get(key) for key in ("outcome", "text", "merged_into")}
         self._ledger.note("told", name=message.message_id, **told)
         return reply
@@ -105,7 +105,9 @@ class DeskClient:
     async def cancel(self, text: str, *, conversation: str, forget: bool = False) -> bool:
         """Cancel a message; True when it was still open."""
         question = self.question(text, conversation)
-        ended = await answered(lambda: self._broker.producer.cancel(question, forget=forget))
+        ended = await retry_until_answered(
+            lambda: self._broker.producer.cancel(question, forget=forget)
+        )
         self._ledger.note(
             "cancelled_at_the_door",
             name=question.message_id,
@@ -129,7 +131,7 @@ class DeskClient:
         return Message(text, conversation, f"{what}-{number}", command)
 
 
-async def answered(ask: Callable[[], Awaitable[T]]) -> T:
+async def retry_until_answered(ask: Callable[[], Awaitable[T]]) -> T:
     """Return what is answered, asking again while Redis is away."""
     while True:
         try:
@@ -138,7 +140,7 @@ async def answered(ask: Callable[[], Awaitable[T]]) -> T:
             await asyncio.sleep(AGAIN_SECONDS)
 
 
-def _merged_into(result: Accepted | Duplicate | Busy) -> object:
+def _find_merged_into(result: Accepted | Duplicate | Busy) -> object:
     if isinstance(result, Accepted):
         return result.merged_into
     reply = result.reply if isinstance(result, Duplicate) else None

@@ -21,7 +21,7 @@ from broker.values import JournalEntry
 from envelope.question import Question
 from memory.key_names import conversation_keys
 from tests.faults.finding import Evidence
-from tests.faults.ledger import Noted, noted
+from tests.faults.ledger import Noted, read_notes
 from tests.faults.worker_main import ALL_ROLES
 
 AT_ONCE = 500
@@ -30,7 +30,7 @@ SWEPT = ("order:", "conversation:")
 """Keys of a conversation that nothing may need any more."""
 
 
-async def gathered(
+async def gather_evidence(
     client: Any,
     ledger: Path,
     *,
@@ -39,7 +39,7 @@ async def gathered(
     shards: int = 1,
 ) -> Evidence:
     """Return the evidence of what stands in the ledger from byte `after` on."""
-    lines = list(noted(ledger, after=after))
+    lines = list(read_notes(ledger, after=after))
     asked = {line["name"]: _question(line) for line in lines if line.kind == "accepted"}
     reader = _Reader(client, shards)
     conversations = list({each.conversation_id: each for each in asked.values()}.values())
@@ -136,12 +136,12 @@ class _Reader:
             for role in ALL_ROLES:
                 stream = stream_key(role.value, shard)
                 entries: list[Entry] = await self._client.xrange(stream, count=FIRST)
-                lines = [await self._told(stream, entry) for entry in entries]
+                lines = [await self._describe(stream, entry) for entry in entries]
                 if lines:
                     told[stream] = told[f"{stream} pending"] = "; ".join(lines)
         return told
 
-    async def _told(self, stream: str, entry: Entry) -> str:
+    async def _describe(self, stream: str, entry: Entry) -> str:
         entry_id, fields = entry[0].decode(), fields_of(entry[1])
         question = question_of(fields[b"q"].decode())
         record = question_keys(question, self._shard(question)).record

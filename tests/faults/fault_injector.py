@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 
 from tests.faults.deployment import Deployment
 from tests.faults.labels import Phase, Plan
-from tests.faults.ledger import noted
+from tests.faults.ledger import read_notes
 
 PASSINGS = 30
 """A process is to die at one of so many passings of its label."""
@@ -222,7 +222,7 @@ class FaultInjector:
             await asyncio.sleep(LOOK_SECONDS)
 
     def _has_begun_long_work(self, pid: int, written: int) -> bool:
-        lines = noted(self._house.ledger.path, after=written)
+        lines = read_notes(self._house.ledger.path, after=written)
         return any(
             (line.kind, line.pid) == ("started", pid)
             and line["role"] == "search"

@@ -24,7 +24,7 @@ def reply_of(entries: Sequence[JournalEntry]) -> Fields:
     return entries[-1].fields
 
 
-def closed_by_the_manager(entries: Sequence[JournalEntry]) -> bool:
+def is_closed_by_manager(entries: Sequence[JournalEntry]) -> bool:
     """Whether the end was decided, and not given by the deadline or the door."""
     return any(entry.kind == "routed" and entry.fields["target"] == FINAL for entry in entries)
 
@@ -46,15 +46,15 @@ class _JournalChecker:
                     yield "doubled", "was accepted again"
                 self._stage, self._hop_done = Stage.START.value, True
             case "routed":
-                yield from self._routed(entry.fields)
+                yield from self._check_routed(entry.fields)
             case "agent_run" | "dead_lettered" | "retried":
                 yield from self._hop(entry)
             case "finished":
-                yield from self._finished(entry.fields)
+                yield from self._check_finished(entry.fields)
             case "memory_failed":
                 yield "lost", "was not remembered"
 
-    def _routed(self, fields: Fields) -> Iterator[Problem]:
+    def _check_routed(self, fields: Fields) -> Iterator[Problem]:
         after, target = str(fields["stage"]), str(fields["target"])
         if after != self._stage or not self._hop_done:
             yield "doubled", f"was routed after {after} while it was at {self._stage or 'no stage'}"
@@ -76,7 +76,7 @@ class _JournalChecker:
             yield "doubled", f"{entry.kind} by {role} twice"
         self._hop_done = self._hop_done or entry.kind != "retried"
 
-    def _finished(self, fields: Fields) -> Iterator[Problem]:
+    def _check_finished(self, fields: Fields) -> Iterator[Problem]:
         self._ended = True
         outcome = fields.get("outcome")
         if outcome not in set(Outcome):

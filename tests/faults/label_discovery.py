@@ -7,8 +7,8 @@ from tests.faults.await_points import AwaitPoint, places
 from tests.faults.deployment import Deployment
 from tests.faults.fault_injector import PHASES
 from tests.faults.labels import Plan
-from tests.faults.ledger import noted
-from tests.faults.rounds import Round, held
+from tests.faults.ledger import read_notes
+from tests.faults.rounds import Round, hold_round
 from tests.faults.worker_main import ALL_ROLES
 
 ELSEWHERE = {
@@ -19,13 +19,13 @@ ELSEWHERE = {
 """Files whose waiting places this suite leaves to others, and why."""
 
 
-async def discovered(harness: Deployment, seed: int) -> dict[str, bool]:
+async def discover(harness: Deployment, seed: int) -> dict[str, bool]:
     """Return each label, and whether it is ever the innermost of its chain."""
     hiring = {"discovers": True, "slots": 2}
     busy = Round(questions=70, kills=4, pauses=1, cuts=30, workers=3, hiring=hiring)
-    await held(harness, busy, seed, labels=())
+    await hold_round(harness, busy, seed, labels=())
     await _one_is_sent_home(harness)
-    lines = [line for line in noted(harness.ledger.path) if line.kind == "label"]
+    lines = [line for line in read_notes(harness.ledger.path) if line.kind == "label"]
     innermost = {line["label"] for line in lines if line["innermost"]}
     return {line["label"]: line["label"] in innermost for line in lines}
 
@@ -36,7 +36,7 @@ def ends(labels: dict[str, bool]) -> list[Plan]:
     return [Plan(label, phase) for label in inner for phase in PHASES]
 
 
-def unpassed(labels: Iterable[str]) -> list[AwaitPoint]:
+def find_unpassed(labels: Iterable[str]) -> list[AwaitPoint]:
     """Return the places of worker and manager that no label names."""
     known = list(labels)
     return [
@@ -51,7 +51,7 @@ async def _one_is_sent_home(harness: Deployment) -> None:
     door, pid = harness.door(), await harness.workers.hire(discovers=True, grace_seconds=0.05)
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(door.ask("slow 1000", conversation="c1000"))
-        await harness.noted("started", pid=pid, role="search")
+        await harness.wait_for_note("started", pid=pid, role="search")
         harness.workers.end(pid)
         await harness.workers.until(lambda: pid in harness.workers.died)
         await door.cancel("slow 1000", conversation="c1000")

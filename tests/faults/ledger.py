@@ -44,7 +44,7 @@ class Ledger:
         os.close(self._file)
 
 
-def noted(path: Path, *, after: int = 0) -> Iterator[Noted]:
+def read_notes(path: Path, *, after: int = 0) -> Iterator[Noted]:
     """Yield the lines that stand in the ledger from byte `after` on.
 
     Whoever reads while a line is written may see its first part alone: that line comes later.

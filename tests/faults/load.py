@@ -144,17 +144,17 @@ class Load:
                 f"c{self._number}",
                 [self._text() for _ in range(length)]
                 if (self._random.random() >= self._merge_share)
-                else [self._named("merge") for _ in range(length)],
+                else [self._name("merge") for _ in range(length)],
             )
 
     def _text(self) -> str:
         if self._random.random() < self._poison_share:
-            return self._named("poison")
+            return self._name("poison")
         if self._random.random() < CANCEL_SHARE:
-            return self._named("cancel")
+            return self._name("cancel")
         [kind] = self._random.choices(list(self._kinds), list(self._kinds.values()))
-        return self._named(kind)
+        return self._name(kind)
 
-    def _named(self, what: str) -> str:
+    def _name(self, what: str) -> str:
         self._number += 1
         return f"{what} {self._number}"

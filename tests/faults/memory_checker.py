@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from envelope.outcome import Outcome
 from tests.faults.finding import Evidence, Finding
-from tests.faults.journal_checker import closed_by_the_manager, reply_of
+from tests.faults.journal_checker import is_closed_by_manager, reply_of
 from tests.faults.scripted_agents import KEEPS_TURNS
 
 SAID_NOTHING = {Outcome.FAILED, Outcome.SUPERSEDED}
@@ -19,12 +19,12 @@ def memory_findings(evidence: Evidence) -> Iterator[Finding]:
         for line in evidence.lines("cancelled_at_the_door")
         if line["forget"] and not line["ended"]
     } | _forgotten_meanwhile(evidence)
-    expected, questions = _expected_histories(evidence), _questions(evidence)
+    expected, questions = _expect_histories(evidence), _questions(evidence)
     for conversation, turns in expected.items():
         if conversation in unknown:
             continue
         turns = turns[-KEEPS_TURNS:]
-        found = [(who, _sorted(text)) for who, text in evidence.histories.get(conversation, ())]
+        found = [(who, _sort_lines(text)) for who, text in evidence.histories.get(conversation, ())]
         if found != turns:
             kind = "doubled" if len(found) > len(turns) else "lost"
             told = f"remembers {found}, where {turns} were said"
@@ -35,17 +35,17 @@ def memory_findings(evidence: Evidence) -> Iterator[Finding]:
             yield Finding("illegal", "memory", conversation, told)
 
 
-def _expected_histories(evidence: Evidence) -> dict[str, list[tuple[str, str]]]:
+def _expect_histories(evidence: Evidence) -> dict[str, list[tuple[str, str]]]:
     expected: dict[str, list[tuple[str, str]]] = defaultdict(list)
-    asked = _asked(evidence)
+    asked = _find_asked(evidence)
     for conversation, name in _in_order_of_their_ends(evidence):
         reply = reply_of(evidence.journals[name])
         if _forgets(evidence, name):
             expected[conversation] = []
         elif reply.get("outcome") not in SAID_NOTHING:
             expected[conversation] += [
-                ("user", _sorted("\n".join(asked[name]))),
-                ("assistant", _sorted(str(reply["text"]))),
+                ("user", _sort_lines("\n".join(asked[name]))),
+                ("assistant", _sort_lines(str(reply["text"]))),
             ]
     return expected
 
@@ -59,10 +59,10 @@ def _questions(evidence: Evidence) -> Counter[str]:
 
 
 def _forgets(evidence: Evidence, name: str) -> bool:
-    return name.startswith("forget") and closed_by_the_manager(evidence.journals[name])
+    return name.startswith("forget") and is_closed_by_manager(evidence.journals[name])
 
 
-def _asked(evidence: Evidence) -> dict[str, list[str]]:
+def _find_asked(evidence: Evidence) -> dict[str, list[str]]:
     """Return the texts of each message: its own, and of those that were merged into it."""
     texts: dict[str, list[str]] = defaultdict(list)
     for line in evidence.lines("accepted"):
@@ -70,7 +70,7 @@ def _asked(evidence: Evidence) -> dict[str, list[str]]:
     return texts
 
 
-def _sorted(text: str) -> str:
+def _sort_lines(text: str) -> str:
     """Messages that were merged side by side may have come in any order."""
     return "\n".join(sorted(text.splitlines()))
 
@@ -107,6 +107,6 @@ def _ends(evidence: Evidence) -> list[tuple[float, float, str, str]]:
         for name, entries in evidence.journals.items()
         if name in accepted
         and not name.startswith("note")
-        and closed_by_the_manager(entries)
+        and is_closed_by_manager(entries)
         and entries[-1].kind == "finished"
     )

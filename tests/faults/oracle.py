@@ -31,7 +31,7 @@ def findings(evidence: Evidence) -> list[Finding]:
             _bills(evidence),
             memory_findings(evidence),
             (
-                Finding("left over", "left", key, _left(evidence, key, count))
+                Finding("left over", "left", key, _describe_left(evidence, key, count))
                 for key, count in evidence.leftovers.items()
             ),
         )
@@ -104,7 +104,7 @@ def _starts(evidence: Evidence) -> Iterator[Finding]:
             yield Finding("overspent", "starts", name, told)
 
 
-def _left(evidence: Evidence, key: str, count: int) -> str:
+def _describe_left(evidence: Evidence, key: str, count: int) -> str:
     waiting = evidence.waiting.get(key)
     return f"holds {count}" if waiting is None else f"holds {count}: {waiting}"
 

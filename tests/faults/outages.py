@@ -22,7 +22,7 @@ def excusing(
     """Return the findings that no outage excuses, and counts of what outages did."""
     if not outages:
         return list(found), {}
-    exposed = _exposed(evidence, outages)
+    exposed = _find_exposed(evidence, outages)
     lost = {name for name in exposed if not evidence.journals.get(name)} - evidence.forgotten()
     counts: Counter[str] = Counter()
     counts["exposed to an outage"] = len(exposed)
@@ -36,7 +36,7 @@ def excusing(
     return left, dict(counts)
 
 
-def _exposed(evidence: Evidence, outages: Sequence[float]) -> set[str]:
+def _find_exposed(evidence: Evidence, outages: Sequence[float]) -> set[str]:
     told = {line["name"]: line.at for line in evidence.lines("told")}
     return {
         line["name"]

@@ -33,7 +33,7 @@ class Goals:
     page: Path
 
     @classmethod
-    def scaled(cls, scale: float, *, seed: int, rounds: int, workers: int, page: Path) -> "Goals":
+    def scale(cls, scale: float, *, seed: int, rounds: int, workers: int, page: Path) -> "Goals":
         """Return a part of the whole; at least one round, and one outage."""
         rounds = max(1, round(rounds * scale))
         return cls(

@@ -176,21 +176,21 @@ class Proxy:
 
     async def _serve(self, near_reader: asyncio.StreamReader, near: asyncio.StreamWriter) -> None:
         try:
-            far_reader, far = await self._reached()
+            far_reader, far = await self._reach()
         except OSError:
             near.transport.abort()
             return
         line = ProxiedConnection(self, near, far)
         self._lines.add(line)
         with suppress(OSError, ExceptionGroup):
-            await self._carried(line, near_reader, far_reader)
+            await self._carry(line, near_reader, far_reader)
         self._lines.discard(line)
         line.reset()
         for writer in (near, far):
             with suppress(OSError):
                 await writer.wait_closed()
 
-    async def _carried(
+    async def _carry(
         self, line: ProxiedConnection, near: asyncio.StreamReader, far: asyncio.StreamReader
     ) -> None:
         """Carry until either side has hung up."""
@@ -203,7 +203,7 @@ class Proxy:
             for other in others:
                 other.cancel()
 
-    async def _reached(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def _reach(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         if isinstance(self._target, Path):
             return await asyncio.open_unix_connection(str(self._target))
         return await asyncio.open_connection(*self._target)

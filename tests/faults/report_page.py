@@ -37,7 +37,7 @@ FIGURES = {
 }
 
 
-def written(goals: Goals, progress: Progress) -> None:
+def write_page(goals: Goals, progress: Progress) -> None:
     """Write the page; a run that is not over says so."""
     goals.page.write_text("\n".join(_lines(goals, progress)) + "\n", "utf-8")
 
@@ -58,7 +58,7 @@ def _lines(goals: Goals, progress: Progress) -> list[str]:
         "",
         "## What was done",
         "",
-        *_table(("what", "wanted", "done"), _done(goals, counts)),
+        *_table(("what", "wanted", "done"), _list_done(goals, counts)),
         "",
         "## What came of it",
         "",
@@ -98,7 +98,7 @@ def _state(goals: Goals, progress: Progress) -> list[str]:
     return []
 
 
-def _done(goals: Goals, counts: Counter[str]) -> list[tuple[str, ...]]:
+def _list_done(goals: Goals, counts: Counter[str]) -> list[tuple[str, ...]]:
     rows = [(what, f"{getattr(goals, goal):,}", f"{counts[what]:,}") for what, goal in DONE]
     redis = counts["Redis killed"] + counts["Redis killed and its last second cut"]
     return [*rows, ("Redis killed and started again", f"{goals.outages:,}", f"{redis:,}")]

@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.faults.deployment import Deployment
 from tests.faults.desk_client import DEADLINE_SECONDS
-from tests.faults.evidence import gathered, leftovers
+from tests.faults.evidence import gather_evidence, leftovers
 from tests.faults.fault_injector import FaultCounts, FaultInjector
 from tests.faults.finding import Evidence, Finding
 from tests.faults.labels import Plan
@@ -75,7 +75,7 @@ class Report:
         return [str(finding) for finding in self.findings if finding.kind != "late"]
 
 
-async def held(harness: Deployment, size: Round, seed: int, labels: Sequence[str]) -> Report:
+async def hold_round(harness: Deployment, size: Round, seed: int, labels: Sequence[str]) -> Report:
     """Hold one round in an empty house."""
     began, after = time.monotonic(), harness.ledger.path.stat().st_size
     amount = FaultCounts(
@@ -87,12 +87,12 @@ async def held(harness: Deployment, size: Round, seed: int, labels: Sequence[str
     ticks_before = harness.ticks()
     dead_before = set(harness.workers.died)
     try:
-        quiet_after = await _lived_through(harness, size, seed, trouble, after)
+        quiet_after = await _live_through(harness, size, seed, trouble, after)
     finally:
         killed = {pid: how for pid, how in harness.workers.died.items() if pid not in dead_before}
         await harness.workers.dismiss()
     others = harness.ticks().others_since(ticks_before)
-    evidence = await gathered(
+    evidence = await gather_evidence(
         harness.client,
         harness.ledger.path,
         faulty=trouble.faulty | set(killed),
@@ -111,7 +111,7 @@ async def held(harness: Deployment, size: Round, seed: int, labels: Sequence[str
     )
 
 
-async def _lived_through(
+async def _live_through(
     harness: Deployment, size: Round, seed: int, trouble: FaultInjector, after: int
 ) -> float:
     """Let people ask and trouble come, until everybody was told and nothing is left.
@@ -132,7 +132,7 @@ async def _lived_through(
         )
         staffing = tasks.create_task(trouble.keep_staffed())
         # A deadline is kept as long as one process lives: people come when there is one.
-        await harness.noted("working", after=after)
+        await harness.wait_for_note("working", after=after)
         async with asyncio.TaskGroup() as busy:
             spreading = busy.create_task(trouble.spread(progress, size.questions))
             busy.create_task(

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 from types import TracebackType
 
-from tests.conftest import started_redis
+from tests.conftest import start_redis
 
 AOF = ("--appendonly", "yes", "--appendfsync", "everysec", "--aof-load-truncated", "yes")
 
@@ -40,7 +40,7 @@ class Server:
     def start(self) -> None:
         """Start it and wait until it answers."""
         self.path.unlink(missing_ok=True)
-        self._process = started_redis(self.path, *self._options)
+        self._process = start_redis(self.path, *self._options)
 
     def kill(self) -> None:
         """Kill it at once, as a machine would that fails."""

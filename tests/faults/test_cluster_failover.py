@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.faults.cluster import Cluster
-from tests.faults.cluster_harness import DEADLINE_SECONDS, SHARDS, ClusterHarness, judged
+from tests.faults.cluster_harness import DEADLINE_SECONDS, SHARDS, ClusterHarness, judge
 from tests.support.broker_harness import eventually
 
 pytestmark = [pytest.mark.redis, pytest.mark.slow, pytest.mark.timeout(240)]
@@ -28,7 +28,7 @@ async def killed_and_back(cluster: Cluster, harness: ClusterHarness, key: str, m
     """Kill the master of a key; a replica takes over, and the killed one comes back as another."""
     master = await cluster.master_of(key)
     master.kill()
-    await cluster.failed_over(key, master)
+    await cluster.has_failed_over(key, master)
     await harness.until_answered(more)
     await asyncio.to_thread(master.start)
     await cluster.healthy()
@@ -52,7 +52,7 @@ async def test_a_master_that_is_killed_and_one_that_hands_over_double_nothing(
             await killed_and_back(cluster, harness, "rd:{0}:open", SOME)
             await handed_over(cluster, harness, "rd:{1}:open", SOME)
         await eventually(harness.quiet, patience_seconds=DEADLINE_SECONDS)
-        reasons = await judged(harness)
+        reasons = await judge(harness)
 
     assert reasons["answered"] >= 3 * SOME
 
@@ -70,6 +70,6 @@ async def test_many_masters_are_killed_and_handed_over_and_nothing_is_doubled(
                 act = chance.choice([killed_and_back, handed_over])
                 await act(cluster, harness, f"rd:{{{chance.randrange(SHARDS)}}}:open", SOME)
         await eventually(harness.quiet, patience_seconds=DEADLINE_SECONDS)
-        reasons = await judged(harness)
+        reasons = await judge(harness)
 
     assert reasons["answered"] >= FAULTS * SOME

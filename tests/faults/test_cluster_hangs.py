@@ -14,7 +14,7 @@ from broker.keys import shard_for
 from broker.transport.connect import connect
 from gateway.desk import Message
 from tests.faults.cluster import NODE_TIMEOUT_MS, Cluster, Node
-from tests.faults.cluster_harness import DEADLINE_SECONDS, SHARDS, ClusterHarness, judged
+from tests.faults.cluster_harness import DEADLINE_SECONDS, SHARDS, ClusterHarness, judge
 from tests.support.broker_harness import eventually
 
 pytestmark = [pytest.mark.redis, pytest.mark.slow, pytest.mark.timeout(240)]
@@ -81,7 +81,7 @@ async def test_a_master_that_hangs_is_replaced_and_keeps_nobody_else(
     assert max(of_others) < ELECTION_SECONDS
     assert later < ELECTION_SECONDS
     await eventually(harness.quiet, patience_seconds=DEADLINE_SECONDS)
-    assert set(await judged(harness)) == {"answered"}
+    assert set(await judge(harness)) == {"answered"}
 
 
 async def test_a_master_that_hangs_for_a_moment_goes_on_with_what_it_was_asked(
@@ -96,7 +96,7 @@ async def test_a_master_that_hangs_for_a_moment_goes_on_with_what_it_was_asked(
     assert held_up.result() < SHORT_SECONDS + ELECTION_SECONDS
     assert await cluster.master_of("rd:{0}:open") is owner
     await eventually(harness.quiet, patience_seconds=DEADLINE_SECONDS)
-    assert set(await judged(harness)) == {"answered"}
+    assert set(await judge(harness)) == {"answered"}
 
 
 async def test_nobody_keeps_lines_to_a_node_that_holds_nothing_any_more(cluster: Cluster) -> None:

@@ -9,7 +9,7 @@ from redis.exceptions import TryAgainError
 
 from broker.transport.connect import connect
 from tests.faults.cluster import Cluster
-from tests.faults.cluster_harness import DEADLINE_SECONDS, ClusterHarness, judged
+from tests.faults.cluster_harness import DEADLINE_SECONDS, ClusterHarness, judge
 from tests.faults.slot_migration import Move, begun, move_slot
 from tests.support.broker_harness import eventually
 
@@ -101,7 +101,7 @@ async def all_answered_over(cluster: Cluster, shards: list[int]) -> None:
                 await move_slot(cluster, key, keys=AT_ONCE, pause_seconds=PAUSE_SECONDS)
                 await harness.until_answered(SOME)
         await eventually(harness.quiet, patience_seconds=DEADLINE_SECONDS)
-        reasons = await judged(harness)
+        reasons = await judge(harness)
 
     assert set(reasons) == {"answered"}
 

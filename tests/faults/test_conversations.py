@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.deployment import opened
-from tests.faults.rounds import Round, held
+from tests.faults.deployment import open_deployment
+from tests.faults.rounds import Round, hold_round
 
 pytestmark = [pytest.mark.redis, pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -17,8 +17,8 @@ async def test_cancel_supersede_merge_and_forget_hold_while_processes_are_killed
 ) -> None:
     size = Round(questions=150, kills=20, workers=6, kinds=KINDS, merge_share=0.3)
 
-    async with opened(folder) as harness:
-        report = await held(harness, size, seed, labels=())
+    async with open_deployment(folder) as harness:
+        report = await hold_round(harness, size, seed, labels=())
 
     assert report.broken == []
     assert report.counts["told superseded"] > 20

@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.deployment import opened
-from tests.faults.rounds import Report, Round, held
+from tests.faults.deployment import open_deployment
+from tests.faults.rounds import Report, Round, hold_round
 
 pytestmark = [pytest.mark.redis, pytest.mark.slow, pytest.mark.timeout(240)]
 
 
 async def report_of(folder: Path, size: Round, seed: int) -> Report:
-    async with opened(folder) as harness:
-        report = await held(harness, size, seed, labels=())
+    async with open_deployment(folder) as harness:
+        report = await hold_round(harness, size, seed, labels=())
     assert report.broken == []
     return report
 

@@ -9,7 +9,7 @@ import pytest
 from broker.values import JournalEntry
 from tests.faults.finding import Evidence
 from tests.faults.ledger import Ledger, Noted
-from tests.faults.ledger import noted as read
+from tests.faults.ledger import read_notes as read
 from tests.faults.oracle import findings
 from tests.faults.outages import excusing
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.faults.deployment import Deployment, opened
-from tests.faults.evidence import gathered
-from tests.faults.ledger import noted
+from tests.faults.deployment import Deployment, open_deployment
+from tests.faults.evidence import gather_evidence
+from tests.faults.ledger import read_notes
 from tests.faults.oracle import findings
 
 pytestmark = [pytest.mark.redis, pytest.mark.slow, pytest.mark.timeout(240)]
@@ -18,26 +18,26 @@ LEASE_SECONDS = 0.5
 
 async def broken(harness: Deployment, stopped: int) -> list[str]:
     """Return what the oracle finds; what another handler still works on is no finding."""
-    evidence = await gathered(harness.client, harness.ledger.path, faulty=[stopped])
+    evidence = await gather_evidence(harness.client, harness.ledger.path, faulty=[stopped])
     return [str(finding) for finding in findings(evidence) if finding.part not in ("left", "late")]
 
 
 async def test_the_result_of_a_worker_stopped_past_its_lease_is_refused_and_counted(
     folder: Path,
 ) -> None:
-    async with opened(folder, lease_seconds=LEASE_SECONDS) as harness:
+    async with open_deployment(folder, lease_seconds=LEASE_SECONDS) as harness:
         workers, door = harness.workers, harness.door()
         stopped = await workers.hire(takes_seconds=LEASE_SECONDS)
         async with asyncio.TaskGroup() as tasks:
             asked = tasks.create_task(door.ask("block 1", conversation="c1"))
-            await harness.noted("started", pid=stopped, role="search")
+            await harness.wait_for_note("started", pid=stopped, role="search")
             workers.stop(stopped)
             await workers.hire()
             reply = await asked
             workers.go_on(stopped)
             # Its loop was blocked: it hands in what it made before it can hear of the loss.
-            await harness.noted("refused", pid=stopped, role="search")
-            await harness.noted("lost", pid=stopped, role="search")
+            await harness.wait_for_note("refused", pid=stopped, role="search")
+            await harness.wait_for_note("lost", pid=stopped, role="search")
 
         assert reply["outcome"] == "answered"
         assert await broken(harness, stopped) == []
@@ -47,19 +47,19 @@ async def test_the_result_of_a_worker_stopped_past_its_lease_is_refused_and_coun
 async def test_the_handler_of_an_entry_lost_in_a_pause_is_cancelled_and_counted(
     folder: Path,
 ) -> None:
-    async with opened(folder, lease_seconds=LEASE_SECONDS) as harness:
+    async with open_deployment(folder, lease_seconds=LEASE_SECONDS) as harness:
         workers, door = harness.workers, harness.door()
         stopped = await workers.hire()
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(door.ask("slow 1", conversation="c1"))
             run: dict[str, Any] = {"role": "search", "name": "slow-1"}
-            await harness.noted("started", pid=stopped, **run)
+            await harness.wait_for_note("started", pid=stopped, **run)
             workers.stop(stopped)
             other = await workers.hire()
-            await harness.noted("started", pid=other, **run)
+            await harness.wait_for_note("started", pid=other, **run)
             workers.go_on(stopped)
-            await harness.noted("cancelled", pid=stopped, **run)
-            await harness.noted("lost", pid=stopped, role="search")
+            await harness.wait_for_note("cancelled", pid=stopped, **run)
+            await harness.wait_for_note("lost", pid=stopped, role="search")
             await door.cancel("slow 1", conversation="c1")
 
         assert await broken(harness, stopped) == []
@@ -67,7 +67,7 @@ async def test_the_handler_of_an_entry_lost_in_a_pause_is_cancelled_and_counted(
 
 
 async def test_a_handler_that_blocks_its_loop_for_ten_leases_is_started_once(folder: Path) -> None:
-    async with opened(folder, lease_seconds=LEASE_SECONDS) as harness:
+    async with open_deployment(folder, lease_seconds=LEASE_SECONDS) as harness:
         door = harness.door()
         for _ in range(2):
             await harness.workers.hire(takes_seconds=10 * LEASE_SECONDS)
@@ -76,7 +76,7 @@ async def test_a_handler_that_blocks_its_loop_for_ten_leases_is_started_once(fol
 
         starts = [
             line
-            for line in noted(harness.ledger.path)
+            for line in read_notes(harness.ledger.path)
             if line.kind == "started" and line["role"] == "search"
         ]
         assert reply["outcome"] == "answered"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
-from tests.simulation.clock import SimulatedClock, simulated
+from tests.simulation.clock import SimulatedClock, simulate
 from tests.simulation.exploration import BrokenPromiseError, Tally, interleave
 from tests.simulation.report import page
 from tests.simulation.scenario import Play
@@ -24,10 +24,10 @@ def main() -> int:
     began = time.monotonic()
     tally = Tally()
     try:
-        for part in _made(options.seed, options.interleavings, options.processes):
+        for part in _explore(options.seed, options.interleavings, options.processes):
             tally.add(part)
             _tell(f"{tally.interleavings} interleavings, {tally.moves} moves", began)
-        graphs = {name: _visited(name) for name in SMALL} if options.graphs else {}
+        graphs = {name: _visit(name) for name in SMALL} if options.graphs else {}
     except BrokenPromiseError as broken:
         _tell(f"BROKEN: {broken}", began)
         return 1
@@ -50,7 +50,7 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _made(seed: int, interleavings: int, processes: int) -> Iterator[Tally]:
+def _explore(seed: int, interleavings: int, processes: int) -> Iterator[Tally]:
     """Share the work among processes; raises `BrokenPromiseError` as soon as one is found."""
     shares = [
         (f"{seed}.{place}", min(PER_TASK, interleavings - place))
@@ -66,9 +66,9 @@ def _made(seed: int, interleavings: int, processes: int) -> Iterator[Tally]:
             raise
 
 
-def _visited(name: str) -> Visited:
+def _visit(name: str) -> Visited:
     clock = SimulatedClock()
-    with simulated(clock):
+    with simulate(clock):
         return visit(Play(SMALL[name], clock))
 
 

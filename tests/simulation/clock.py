@@ -32,7 +32,7 @@ class SimulatedClock:
 
 
 @contextmanager
-def simulated(clock: SimulatedClock) -> Iterator[None]:
+def simulate(clock: SimulatedClock) -> Iterator[None]:
     """Let every played Redis of this process live by this clock while inside.
 
     fakeredis takes no clock, so that the name its modules look up is exchanged; nothing else in the

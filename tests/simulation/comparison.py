@@ -29,7 +29,7 @@ from tests.simulation.expected_state import MANAGER, ROLES, STARTS, Entry, Rules
 from tests.simulation.invariants import check_promises
 from tests.simulation.model import Model
 from tests.simulation.simulated_redis import Client, Edit, Operation, SimulatedRedis, Standing
-from tests.simulation.state_snapshot import Facts, expected, observed
+from tests.simulation.state_snapshot import Facts, read_expected, read_observed
 from tests.support.local_consumer import RecordingConsumer
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class Trial:
             starts = owed == Accepted() and not submission.not_before_seconds
             entries = self.model.take(taker.role, taker.consumer, 1) if starts else []
             self.model.keep_at_the_door(submission, entries)
-            self._delivered(taker.role, taker.held, entries)
+            self._compare_deliveries(taker.role, taker.held, entries)
             self.seen["handed over at the door"] += len(entries)
         answer = self._same("submit", found, owed)
         merged = isinstance(answer, Accepted) and answer.merged_into is not None
@@ -120,7 +120,7 @@ class Trial:
         found = self._whole(
             lambda broker: broker.consumer.take(role, consumer, slots=places, block_seconds=0.0)
         )
-        self._delivered(role, found, self.model.take(role, consumer, places))
+        self._compare_deliveries(role, found, self.model.take(role, consumer, places))
         self.check()
         return list(found)
 
@@ -134,7 +134,7 @@ class Trial:
         kept = [self.model.settle(delivery, what, wanted) for delivery, what in batch]
         if want is not None:
             entries = self.model.take(want.role, want.consumer, want.slots)
-            self._delivered(want.role, done.taken, entries)
+            self._compare_deliveries(want.role, done.taken, entries)
         for (delivery, what), held in zip(batch, kept, strict=True):
             if isinstance(what, Finish) and what.forget and held:
                 self.model.take_off(self.model.of_conversation(name_of(delivery.question)))
@@ -197,7 +197,7 @@ class Trial:
         self.seen["taken back"] += len(back)
         self.seen["poison buried"] += len(poison)
         self.check()
-        told = tuple(self._told(role, entry) for role, entry in poison)
+        told = tuple(self._make_delivery(role, entry) for role, entry in poison)
         assert standing.ended is not bool(told), f"expected {told} to be buried"
         return None if standing.ended else Half("sweep", sweeper, standing, told)
 
@@ -240,7 +240,7 @@ class Trial:
 
     def check(self) -> None:
         """Compare everything that there is, and hold what there is to every promise."""
-        found, owed = observed(self._played.database, self._names), expected(self.model)
+        found, owed = read_observed(self._played.database, self._names), read_expected(self.model)
         for kind, what in owed.items():
             assert found[kind] == what, f"{kind}: expected {what}, found {found[kind]}"
         self.seen["compared with the model"] += 1
@@ -275,7 +275,7 @@ class Trial:
 
     def _in_order_found(self, back: Sequence[tuple[str, Entry]]) -> None:
         """Give what one sweep returned the order that it chose: any is right."""
-        rows = observed(self._played.database, self._names)["stream"]
+        rows = read_observed(self._played.database, self._names)["stream"]
         for role, entries in self.model.streams.items():
             names = [row[0] for row in rows[role]]
             moved = [entry for each, entry in back if each == role]
@@ -295,14 +295,16 @@ class Trial:
         self.check()
         return found
 
-    def _delivered(self, role: str, found: Sequence[Delivery], entries: Sequence[Entry]) -> None:
+    def _compare_deliveries(
+        self, role: str, found: Sequence[Delivery], entries: Sequence[Entry]
+    ) -> None:
         """Compare what was delivered; new entries get the ids that Redis gave them."""
         for delivery, entry in zip(found, entries, strict=False):
             entry.id = entry.id or delivery.entry_id
-        told = [_fields(self._told(role, entry)) for entry in entries]
+        told = [_fields(self._make_delivery(role, entry)) for entry in entries]
         assert [*map(_fields, found)] == told, f"delivered: expected {told}, found {found}"
 
-    def _told(self, role: str, entry: Entry) -> Delivery:
+    def _make_delivery(self, role: str, entry: Entry) -> Delivery:
         message = self.model.messages[entry.name]
         return Delivery(
             entry_id=entry.id,

@@ -8,7 +8,7 @@ import random
 from collections import Counter
 from dataclasses import dataclass, field
 
-from tests.simulation.clock import SimulatedClock, simulated
+from tests.simulation.clock import SimulatedClock, simulate
 from tests.simulation.scenario import Move, Play
 from tests.simulation.scenarios import drawn
 from tests.simulation.simulated_redis import Edit
@@ -65,7 +65,7 @@ def interleave(
 
 def _interleave(seed: str, interleavings: int, edit: Edit | None) -> Tally:
     clock = SimulatedClock()
-    with simulated(clock):
+    with simulate(clock):
         tree = _Tree(Play(drawn(seed), clock, edit), random.Random(seed))
         try:
             tree.grow(interleavings)
@@ -93,7 +93,7 @@ class _Tree:
             return 1
         saved = self.play.saved() if share > 1 else None
         made = 0
-        for number, (move, part) in enumerate(self._chosen(moves, share)):
+        for number, (move, part) in enumerate(self._choose(moves, share)):
             if made >= share:
                 break
             if number and saved is not None:
@@ -105,7 +105,7 @@ class _Tree:
             self.path.pop()
         return made
 
-    def _chosen(self, moves: list[Move], share: int) -> list[tuple[Move, int]]:
+    def _choose(self, moves: list[Move], share: int) -> list[tuple[Move, int]]:
         """Return where to go on, each with its share: early now and then, late everywhere."""
         if share <= TOGETHER:
             return [(move, share) for move in self._rng.sample(moves, len(moves))]

@@ -150,14 +150,14 @@ class Play:
         getattr(self, f"make_{verb}")(*rest)
 
     def make_ask(self) -> None:
-        taker = self._asked()
+        taker = self._submit_next()
         if taker is not None:
             self.hands[taker.consumer] += taker.held
 
     def make_ask_unheard(self) -> None:
         """Lose the answer: who was handed something owns it without knowing."""
         self._spend("ask_unheard")
-        self._asked()
+        self._submit_next()
 
     def make_recover(self, actor: str) -> None:
         self._spend("recover")
@@ -277,7 +277,7 @@ class Play:
             found.append(("take", actor))
         return found
 
-    def _asked(self) -> RecordingConsumer | None:
+    def _submit_next(self) -> RecordingConsumer | None:
         submission = self.scenario.submissions[self.asked]
         if self.scenario.long:
             asked = Long(submission.frame.decode())

@@ -114,11 +114,11 @@ class SimulatedRedis:
         self._digests: dict[Argument, Argument] = {}
         for script in SCRIPTS:
             text = script.text if edit is None else edit(script.text)
-            self._digests[script.digest] = self._compiled(script.digest, text)
+            self._digests[script.digest] = self._compile(script.digest, text)
         for role in roles:
             self._client.xgroup_create(stream_key(role, 0), GROUP, id="0", mkstream=True)
 
-    def _compiled(self, name: str, text: str) -> Argument:
+    def _compile(self, name: str, text: str) -> Argument:
         """Load a script to be compiled once; fakeredis compiles what it evaluates each time."""
         self._client.eval(f"package.loaded[KEYS[1]] = function()\n{text}\nend", 1, name)
         loaded: Argument = self._client.script_load(f"return package.loaded['{name}']()")

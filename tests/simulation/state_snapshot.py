@@ -27,7 +27,7 @@ _UNCOMPARED = frozenset(("named", "notices", "duty", "pace", "files"))
 _BEGINNING = StreamEntryKey(0, 0)
 
 
-def expected(model: Model) -> Facts:
+def read_expected(model: Model) -> Facts:
     """Return what the model says."""
     opened = [model.messages[name] for name in model.open_names()]
     tenants = [message.question.tenant for message in opened]
@@ -78,7 +78,7 @@ def expected(model: Model) -> Facts:
     }  # fmt: skip
 
 
-def observed(database: Any, names: Mapping[str, str]) -> Facts:
+def read_observed(database: Any, names: Mapping[str, str]) -> Facts:
     """Return what stands in Redis; `names` tells which of our processes a sweeper is."""
     facts: Facts = {kind: {} for kind in _READERS}
     facts["dead"], facts["alarms"], facts["names"] = [], 0, names
@@ -134,7 +134,7 @@ def _read_stream(facts: Facts, role: str, stream: XStream) -> None:
         held = pending.pop(key, None)
         told.append(
             (
-                fields["q"].decode(), _whole(facts, fields), int(fields["n"]), _merged(fields),
+                fields["q"].decode(), _whole(facts, fields), int(fields["n"]), _merge(fields),
                 int(fields["d"]), fields["l"].decode(),
                 *(("", 0) if held is None else (_owner(facts, held), held.time_read)),
                 _deaths(facts, fields),
@@ -157,7 +157,7 @@ def _whole(facts: Facts, fields: dict[str, bytes]) -> bytes | None:
     return None if base is None else apply_delta(base, fields["p"])
 
 
-def _merged(fields: dict[str, bytes]) -> tuple[bytes, ...]:
+def _merge(fields: dict[str, bytes]) -> tuple[bytes, ...]:
     return tuple(value for name, value in fields.items() if name.startswith("m"))
 
 

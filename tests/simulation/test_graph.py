@@ -1,21 +1,21 @@
 import pytest
 
-from tests.simulation.clock import SimulatedClock, simulated
+from tests.simulation.clock import SimulatedClock, simulate
 from tests.simulation.scenario import Play, Scenario
 from tests.simulation.scenarios import CANCELLED, ORDERED
 from tests.simulation.state_graph import Visited, visit
 
 
-def visited(scenario: Scenario) -> Visited:
+def visit_scenario(scenario: Scenario) -> Visited:
     clock = SimulatedClock()
-    with simulated(clock):
+    with simulate(clock):
         return visit(Play(scenario, clock))
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_million_orders_of_two_workers_a_manager_sweeper_and_timer_keep_every_promise() -> None:
-    ways = visited(ORDERED)
+    ways = visit_scenario(ORDERED)
 
     assert ways.interleavings >= 1_000_000
     assert ways.moves >= ways.states
@@ -24,7 +24,7 @@ def test_a_million_orders_of_two_workers_a_manager_sweeper_and_timer_keep_every_
 @pytest.mark.faults
 @pytest.mark.timeout(300)
 def test_a_cancelled_message_keeps_every_promise_in_whatever_order_leases_are_lost() -> None:
-    assert visited(CANCELLED).interleavings >= 100_000
+    assert visit_scenario(CANCELLED).interleavings >= 100_000
 
 
 def test_interleavings_are_counted_along_every_way() -> None:

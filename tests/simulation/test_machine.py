@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
 from envelope.question import Question
-from tests.simulation.clock import SimulatedClock, simulated
+from tests.simulation.clock import SimulatedClock, simulate
 from tests.simulation.comparison import PROCESSES
 from tests.simulation.expected_state import MANAGER, SEARCH
 from tests.simulation.scenario import Play, Scenario, ask, question
@@ -31,7 +31,7 @@ class BrokerMachine(RuleBasedStateMachine):
         super().__init__()
         self.clock = SimulatedClock()
         self.time = ExitStack()
-        self.time.enter_context(simulated(self.clock))
+        self.time.enter_context(simulate(self.clock))
         scenario = Scenario(submissions=(), actors=ACTORS, times={}, processes=PROCESSES, slots=3)
         self.play = Play(scenario, self.clock)
 

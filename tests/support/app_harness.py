@@ -88,7 +88,7 @@ class PartlyScriptedModel:
         model: Model = self.script if task.name in self.tasks else self._offline
         return await model.ask(task, inputs, skip=skip)
 
-    def asked(self, task: str) -> list[Any]:
+    def find_asked(self, task: str) -> list[Any]:
         """What the script was asked for a task, in order."""
         return [call.inputs for call in self.script.calls if call.task == task]
 
@@ -131,7 +131,7 @@ class ConversationDriver:
             if entry.kind == "agent_run"
         ]
 
-    async def written(self, reply: Fields, role: str) -> list[Fields]:
+    async def read_writes(self, reply: Fields, role: str) -> list[Fields]:
         """What a role wrote for the message of a reply, each time."""
         return [
             entry.fields["writes"]
@@ -157,7 +157,7 @@ class AppHarness:
 
 
 @asynccontextmanager
-async def opened_house(
+async def run_app(
     settings: Settings, endpoint: Endpoint, knowledge: Knowledge, model: Model | None = None
 ) -> AsyncIterator[AppHarness]:
     """Open the desk while inside; without a model, with those that the settings name."""

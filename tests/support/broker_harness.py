@@ -124,7 +124,7 @@ class BrokerHarness:
         (settled,) = await self.broker.settle([(delivery, settlement)])
         return settled
 
-    async def reclaimed(self, role: str = "manager", consumer: str = "w2") -> Delivery:
+    async def reclaim(self, role: str = "manager", consumer: str = "w2") -> Delivery:
         """Take over one entry as soon as its lease ran out."""
 
         async def look() -> Sequence[Delivery]:

@@ -65,7 +65,7 @@ BROKEN_NETWORK = ("Failed to load resource", "net::ERR_")
 WHOLE = "root => [...root.shadowRoot.querySelectorAll('.answer')].map(it => it.ariaBusy)"
 
 
-def found_chromium() -> str:
+def find_chromium() -> str:
     """Return where the browser is; missing: skip at home, fail in CI."""
     found = shutil.which(CHROMIUM)
     if found is not None:
@@ -78,7 +78,7 @@ def found_chromium() -> str:
 @asynccontextmanager
 async def chromium() -> AsyncIterator[Browser]:
     """Have a browser while inside; it gets a new folder of its own."""
-    path = found_chromium()
+    path = find_chromium()
     async with async_playwright() as driver:
         browser = await driver.chromium.launch(executable_path=path, args=FLAGS)
         yield browser
@@ -124,7 +124,7 @@ class BrowserVisitor:
         """Open any page."""
         page = await self.context.new_page()
         page.on("pageerror", lambda error: self.errors.append(str(error)))
-        page.on("console", self._noted)
+        page.on("console", self._note)
         await page.add_init_script(LISTENING)
         await page.goto(address)
         return DisplayedMessage(page)
@@ -134,7 +134,7 @@ class BrowserVisitor:
         told, self.errors[:] = list(self.errors), []
         return told
 
-    def _noted(self, message: ConsoleMessage) -> None:
+    def _note(self, message: ConsoleMessage) -> None:
         expected = any(words in message.text for words in BROKEN_NETWORK)
         if message.type in {"error", "warning"} and not expected:
             self.errors.append(message.text)

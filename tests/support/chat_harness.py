@@ -125,7 +125,7 @@ async def until(true: Callable[[], Any], *, seconds: float = PATIENCE_SECONDS) -
     raise AssertionError("it did not happen in time")
 
 
-async def acknowledged(harness: WorkerHarness, name: str) -> None:
+async def wait_until_acknowledged(harness: WorkerHarness, name: str) -> None:
     """Wait until nothing is left on a channel's result list."""
     limit = time.monotonic() + PATIENCE_SECONDS
     while await harness.client.xlen(f"rd:{{0}}:results:{name}"):
@@ -135,5 +135,5 @@ async def acknowledged(harness: WorkerHarness, name: str) -> None:
 
 async def all_shown(harness: WorkerHarness, name: str, texts: Callable[[], Iterable[str]]) -> None:
     """Wait until every outcome is shown, and a placeholder that came beside one is gone again."""
-    await acknowledged(harness, name)
+    await wait_until_acknowledged(harness, name)
     await until(lambda: PLACEHOLDERS.isdisjoint(texts()))

@@ -24,33 +24,33 @@ class FakeChannel:
     signed: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def working(self, question: Question, post: Mapping[str, str]) -> None:
-        self._called("working")
+        self._call("working")
         self.signs.append(question.message_id)
         self.signed.set()
 
     async def remove_sign(self, question: Question, post: Mapping[str, str]) -> None:
-        self._called("rested")
+        self._call("rested")
 
     def parts(self, shown: Shown) -> Sequence[Fields]:
         return [{"text": shown.answer.text}]
 
     async def placeholder(self, post: Mapping[str, str], text: str, *, soon: bool = False) -> str:
-        self._called("placeholder")
+        self._call("placeholder")
         id_ = str(len(self.places))
         self.posts[id_], self.places[id_] = text, post
         return id_
 
     async def edit(self, post: Mapping[str, str], id_: str, part: Fields) -> None:
-        self._called("edit")
+        self._call("edit")
         if id_ not in self.posts:
             raise GoneError("it is no more")
         self.posts[id_] = str(part["text"])
 
     async def remove(self, post: Mapping[str, str], id_: str) -> None:
-        self._called("remove")
+        self._call("remove")
         self.posts.pop(id_, None)
 
-    def _called(self, call: str) -> None:
+    def _call(self, call: str) -> None:
         self.calls.append(call)
         if self.refusals.get(call):
             raise self.refusals[call].pop(0)

@@ -128,7 +128,7 @@ class VisitorClient:
 
 
 @asynccontextmanager
-async def open_booth(
+async def open_http_server(
     harness: WorkerHarness,
     *,
     open_tenant: str | None = "acme",

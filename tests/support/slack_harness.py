@@ -166,7 +166,7 @@ async def slack_desk(
         listener.close()
 
 
-async def settled(harness: WorkerHarness, api: SlackApi) -> None:
+async def wait_until_settled(harness: WorkerHarness, api: SlackApi) -> None:
     """Wait until nothing is left to do."""
     await all_shown(harness, "slack", api.shown)
     await until(lambda: not api.reactions)

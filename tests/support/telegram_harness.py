@@ -136,6 +136,6 @@ async def telegram_desk(
         listener.close()
 
 
-async def settled(harness: WorkerHarness, api: BotApi) -> None:
+async def wait_until_settled(harness: WorkerHarness, api: BotApi) -> None:
     """Wait until nothing is left to do."""
     await all_shown(harness, "telegram", lambda: [said.text for said in api.chats.values()])

@@ -14,10 +14,10 @@ GOLDEN = Path(__file__).parent / "golden" / "settlements.json"
 EACH = pytest.mark.parametrize("name", list(examples()))
 
 
-def shown(value: object) -> object:
+def to_json_value(value: object) -> object:
     """Return an argument for a JSON file: long ones by their size and digest."""
     if isinstance(value, list | tuple):
-        return [shown(each) for each in value]
+        return [to_json_value(each) for each in value]
     if isinstance(value, bytes):
         if len(value) > 200:
             return f"{len(value)} bytes, sha256 {hashlib.sha256(value).hexdigest()}"
@@ -25,13 +25,13 @@ def shown(value: object) -> object:
     return value
 
 
-def described(call: ScriptCall) -> dict[str, object]:
+def describe(call: ScriptCall) -> dict[str, object]:
     """Return everything that one call sends."""
     wire = encode_command(("EVALSHA", "digest", len(call.keys), *call.keys, *call.fold()))
     return {
         "keys": call.keys,
-        "args": shown(call.args),
-        "lists": shown(call.lists),
+        "args": to_json_value(call.args),
+        "lists": to_json_value(call.lists),
         "wire": hashlib.sha256(wire).hexdigest(),
         "wire_bytes": len(wire),
     }
@@ -41,7 +41,7 @@ def described(call: ScriptCall) -> dict[str, object]:
 def test_a_settlement_is_sent_as_it_always_was(name: str) -> None:
     golden = json.loads(GOLDEN.read_text("utf-8"))
 
-    assert described(pack(examples()[name])) == golden[name]
+    assert describe(pack(examples()[name])) == golden[name]
 
 
 def test_no_golden_settlement_is_left_over() -> None:

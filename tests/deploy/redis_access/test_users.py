@@ -29,7 +29,7 @@ from deploy.redis_access.users import (
 )
 from gateway.desk import Message
 from memory.leader_lock import RedisDuty
-from tests.conftest import started_redis
+from tests.conftest import start_redis
 from tests.support.app_harness import ROOT, settings_of
 
 pytestmark = pytest.mark.redis
@@ -73,7 +73,7 @@ async def guarded(tmp_path: Path) -> AsyncIterator[GuardedRedis]:
     socket = tmp_path / "r.sock"
     users = tmp_path / "users.acl"
     users.write_text("user default on nopass ~* &* +@all\n")  # until the server is seen to answer
-    server = started_redis(socket, "--aclfile", str(users))
+    server = start_redis(socket, "--aclfile", str(users))
     users.write_text(FILE.read_text() + "user test on >test ~* &* +@all\n")
     stranger: Any = Redis(unix_socket_path=str(socket))
     await stranger.execute_command("ACL LOAD")

@@ -19,7 +19,7 @@ from typing import Any
 from broker.keys import shard_keys
 from broker.maintenance.orphan_rescuer import MOVES
 from broker.redis_broker import RedisBroker
-from tests.conftest import started_redis
+from tests.conftest import start_redis
 from tests.faults.timing import scripted_process
 from tests.faults.timing.process_group import ProcessGroup, crew
 
@@ -131,7 +131,9 @@ async def _latencies(url: str, kind: str) -> list[float]:
         letters = await system.broker.admin.list_dead_letters()
         replacing.cancel()
         again = sum(seconds > LEASE_SECONDS / 2 for seconds in figures)
-        say(f"{kind} poison: {again} took half a lease or more, buried {_told(letters)}")
+        say(
+            f"{kind} poison: {again} took half a lease or more, buried {_describe_letters(letters)}"
+        )
         return figures
 
 
@@ -141,7 +143,7 @@ async def _replace(system: ProcessGroup) -> None:
         await system.replace_the_dead()
 
 
-def _told(letters: Sequence[Any]) -> list[tuple[str, int]]:
+def _describe_letters(letters: Sequence[Any]) -> list[tuple[str, int]]:
     return [(letter.reason, letter.attempts) for letter in letters]
 
 
@@ -195,7 +197,7 @@ def main(names: Sequence[str]) -> None:
     say("| what | times | p50 | p99 | most | unit |\n|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "r.sock"
-        server = started_redis(path)
+        server = start_redis(path)
         try:
             for name in names or PARTS:
                 asyncio.run(PARTS[name](f"unix://{path}"))

@@ -42,7 +42,7 @@ class ProcessGroup:
         await asyncio.to_thread(process.start)
         assert process.pid is not None
         self.members[process.pid] = process
-        assert await self._popped(scripted_process.READY), "a process did not start"
+        assert await self._pop(scripted_process.READY), "a process did not start"
         return int(process.pid)
 
     async def kill(self, pid: int) -> None:
@@ -91,12 +91,12 @@ class ProcessGroup:
 
     async def start(self) -> dict[str, Any]:
         """Return the next start of a handler: message, process and time."""
-        found = await self._popped(scripted_process.STARTED)
+        found = await self._pop(scripted_process.STARTED)
         assert found, "no handler was started"
         told: dict[str, Any] = json.loads(found)
         return told
 
-    async def _popped(self, name: str) -> bytes | None:
+    async def _pop(self, name: str) -> bytes | None:
         """Return the next of a list; a long wait looks like a dead server."""
         for _ in range(PATIENCE_SECONDS):
             found = await self.client.blpop(name, timeout=1)

@@ -16,10 +16,10 @@ from tests.support.chat_harness import (
     ANSWER,
     FlakyProducer,
     Holding,
-    acknowledged,
     memory_of,
     push_door_of,
     until,
+    wait_until_acknowledged,
 )
 from tests.support.fake_channel import FakeChannel, said
 from tests.support.worker_harness import WorkerHarness
@@ -55,7 +55,7 @@ class BurstDriver:
     async def outcomes(self, *texts: str) -> None:
         """Wait until these are asked and answered, and nothing else is shown or left."""
         await until(lambda: list(self.fake_channel.posts.values()).count(ANSWER) == len(texts))
-        await acknowledged(self.harness, "wall")
+        await wait_until_acknowledged(self.harness, "wall")
         await until(lambda: len(self.fake_channel.posts) == len(texts))
         assert [seen["text"] for seen in self.harness.script.seen[Role.RESPONSE]] == list(texts)
 
@@ -129,7 +129,7 @@ async def test_when_everything_is_taken_back_nothing_is_asked(harness: WorkerHar
         await at.delete("2")
 
         async with harness.open():
-            await acknowledged(harness, "wall")
+            await wait_until_acknowledged(harness, "wall")
             assert await at.door.memory.open_messages(at.door.name_question("c", "-")) == {}
             await at.outcomes()
 
@@ -242,13 +242,13 @@ async def test_two_edits_at_once_through_two_doors_are_one_question(
         await asyncio.gather(at.edit("1", "eins"), later())
 
         async with harness.open():
-            await acknowledged(harness, "wall")
+            await wait_until_acknowledged(harness, "wall")
             await until(
                 lambda: (
                     ANSWER in [*at.fake_channel.posts.values(), *other.fake_channel.posts.values()]
                 )
             )
-            await acknowledged(harness, "wall")
+            await wait_until_acknowledged(harness, "wall")
         assert [seen["text"] for seen in harness.script.seen[Role.RESPONSE]] == ["eins\nzwei"]
 
 
@@ -321,7 +321,7 @@ async def test_a_message_that_joins_while_another_is_edited_is_not_lost(
                     ANSWER in [*at.fake_channel.posts.values(), *other.fake_channel.posts.values()]
                 )
             )
-            await acknowledged(harness, "wall")
+            await wait_until_acknowledged(harness, "wall")
         # Which comes first depends on which was there first; it is one question all the same.
         assert sorted(harness.script.seen[Role.RESPONSE][-1]["text"].split()) == ["eins", "two"]
 
@@ -336,5 +336,5 @@ async def test_a_question_that_becomes_a_command_leaves_the_rest_asked(
 
         async with harness.open():
             await until(lambda: sorted(at.fake_channel.posts.values()) == ["Done.", ANSWER])
-            await acknowledged(harness, "wall")
+            await wait_until_acknowledged(harness, "wall")
         assert [seen["text"] for seen in harness.script.seen[Role.RESPONSE]] == ["How?"]

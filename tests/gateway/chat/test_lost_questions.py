@@ -1,6 +1,13 @@
 """A question that Redis lost ends where it was asked, too."""
 
-from tests.support.chat_harness import ANSWER, AT_ONCE, TEXTS, acknowledged, push_door_of, until
+from tests.support.chat_harness import (
+    ANSWER,
+    AT_ONCE,
+    TEXTS,
+    push_door_of,
+    until,
+    wait_until_acknowledged,
+)
 from tests.support.fake_channel import FakeChannel, said
 from tests.support.worker_harness import WorkerHarness
 
@@ -27,7 +34,7 @@ async def test_a_question_that_is_answered_gets_nothing_but_its_answer(
     async with push_door_of(harness, fake_channel, manners=AT_ONCE) as door, harness.open():
         await door.intake.accept(said(door.name_question("c", "1"), "How?", 1.0))
         await until(lambda: ANSWER in fake_channel.posts.values())
-        await acknowledged(harness, "wall")
+        await wait_until_acknowledged(harness, "wall")
         # What watches for losses hears of the end as well; a further question has its turn after.
         await door.intake.accept(said(door.name_question("c", "2"), "How?", 2.0))
         await until(lambda: list(fake_channel.posts.values()) == [ANSWER, ANSWER])

@@ -10,9 +10,9 @@ from tests.support.chat_harness import (
     ANSWER,
     AT_ONCE,
     TEXTS,
-    acknowledged,
     push_door_of,
     until,
+    wait_until_acknowledged,
 )
 from tests.support.fake_channel import FakeChannel, said
 from tests.support.worker_harness import WorkerHarness
@@ -41,7 +41,7 @@ async def test_a_forgotten_conversation_leaves_no_word_at_a_push_door(
         await door.intake.accept(said(other, "of my dog", 1.0))
         button = Choice(question=asked, number="0", label="illness", ask="of my illness")
         token = await door.buttons.store(button)
-        await acknowledged(harness, "wall")
+        await wait_until_acknowledged(harness, "wall")
         assert await words_kept(harness, "illness")
 
         harness.script.next(Role.COMMAND, {"forget": "all"})
@@ -49,7 +49,7 @@ async def test_a_forgotten_conversation_leaves_no_word_at_a_push_door(
             said(door.name_question("c", "2"), "/clear_all", 2.0, command="clear_all")
         )
         await until(lambda: "Done." in fake_channel.posts.values())
-        await acknowledged(harness, "wall")
+        await wait_until_acknowledged(harness, "wall")
 
         assert await words_kept(harness, "illness") == []
         assert await door.buttons.choice(token) is None
@@ -60,13 +60,13 @@ async def test_a_history_that_is_cleared_takes_the_words_along(harness: WorkerHa
     fake_channel = FakeChannel()
     async with push_door_of(harness, fake_channel, manners=AT_ONCE) as door, harness.open():
         await door.intake.accept(said(door.name_question("c", "1"), "of my illness", 1.0))
-        await acknowledged(harness, "wall")
+        await wait_until_acknowledged(harness, "wall")
 
         harness.script.next(Role.COMMAND, {"forget": "history"})
         question = door.name_question("c", "2")
         await door.intake.accept(said(question, "/clear", 2.0, command="clear_history"))
         await until(lambda: "Done." in fake_channel.posts.values())
-        await acknowledged(harness, "wall")
+        await wait_until_acknowledged(harness, "wall")
 
         assert await words_kept(harness, "illness") == []
 
@@ -87,7 +87,7 @@ async def test_what_is_told_again_after_a_clear_brings_no_word_back(harness: Wor
             said(door.name_question("c", "3"), "/clear_all", 3.0, command="clear_all")
         )
         await until(lambda: "Done." in fake_channel.posts.values())
-        await acknowledged(harness, "wall")
+        await wait_until_acknowledged(harness, "wall")
 
         for message in reversed(told):
             await door.intake.accept(message)

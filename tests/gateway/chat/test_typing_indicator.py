@@ -5,7 +5,7 @@ import json
 
 from gateway.chat.ports import ChatPolicy
 from gateway.chat.typing_indicator import TypingIndicator
-from tests.support.chat_harness import Holding, acknowledged, push_door_of, until
+from tests.support.chat_harness import Holding, push_door_of, until, wait_until_acknowledged
 from tests.support.fake_channel import FakeChannel, said
 from tests.support.worker_harness import WorkerHarness
 
@@ -28,7 +28,7 @@ async def test_a_sign_that_was_left_to_an_edit_goes_when_that_is_not_accepted(
         edit = said(door.name_question("c", "1:2"), "eins", 2.0, edits="1")
         tasks.create_task(other.intake.accept(edit))
         await full.holds.wait()
-        await acknowledged(harness, "wall")
+        await wait_until_acknowledged(harness, "wall")
         assert "rested" not in fake_channel.calls
 
         full.goes_on.set()

@@ -12,7 +12,7 @@ from broker.maintenance.file_rewriting import Rewriting
 from broker.redis_broker import RedisBroker
 from broker.transport.connect import connect
 from deploy.logging_setup import configure_logging
-from tests.conftest import started_redis
+from tests.conftest import start_redis
 from tests.support.worker_harness import WorkerHarness
 
 SOON = Rewriting(after_seconds=0.2, every_seconds=0.0)
@@ -36,7 +36,7 @@ def folder(tmp_path: Path) -> Path:
 @contextmanager
 def restarted(folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
     """Run a server that writes everything down, and compresses nothing."""
-    process = started_redis(
+    process = start_redis(
         folder / "r.sock", "--appendonly", "yes", "--rdbcompression", "no",
         "--auto-aof-rewrite-percentage", "0", "--slowlog-log-slower-than", "-1",
     )  # fmt: skip

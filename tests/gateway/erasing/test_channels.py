@@ -20,9 +20,9 @@ from gateway.conversation_erasure import erase
 from memory.conversation import RedisMemory
 from tests.gateway.erasing.canary import files_with, keys_with, made_canary
 from tests.gateway.erasing.conftest import RewritingHarness
-from tests.support.chat_harness import ANSWER, TEXTS, acknowledged, push_door_of, until
+from tests.support.chat_harness import ANSWER, TEXTS, push_door_of, until, wait_until_acknowledged
 from tests.support.fake_channel import FakeChannel, said
-from tests.support.http_server import eventually, open_booth
+from tests.support.http_server import eventually, open_http_server
 from tests.support.worker_harness import WorkerHarness
 
 pytestmark = [pytest.mark.slow, pytest.mark.redis]
@@ -49,10 +49,10 @@ async def test_a_chat_that_is_cleared_leaves_no_word(
         asked = door.name_question("c", "1")
         harness.script.next(Role.RESPONSE, {"response": f"Open {word} [1]."})
         await door.intake.accept(said(asked, f"How do I add {word}?", 1.0))
-        await acknowledged(harness, name)
+        await wait_until_acknowledged(harness, name)
         await door.buttons.store(Choice(question=asked, number="0", label=word, ask=word))
         await door.intake.accept(said(door.name_question("c", "1:2"), f"or {word}", 1.5, edits="1"))
-        await acknowledged(harness, name)
+        await wait_until_acknowledged(harness, name)
         assert await keys_with(harness.client, word)
 
         harness.script.next(Role.COMMAND, {"forget": "all"})
@@ -60,7 +60,7 @@ async def test_a_chat_that_is_cleared_leaves_no_word(
             said(door.name_question("c", "2"), "/clear_all", 2.0, command="clear_all")
         )
         await until(lambda: "Done." in fake_channel.posts.values())
-        await acknowledged(harness, name)
+        await wait_until_acknowledged(harness, name)
 
         await is_gone(harness, folder, word)
 
@@ -72,7 +72,7 @@ async def test_a_chat_is_cleared_also_when_nobody_can_be_told_so(
     async with harness.open(), push_door_of(harness, fake_channel) as door:
         await door.intake.accept(said(door.name_question("c", "1"), f"How do I add {word}?", 1.0))
         await until(lambda: ANSWER in fake_channel.posts.values())
-        await acknowledged(harness, "slack")
+        await wait_until_acknowledged(harness, "slack")
 
         fake_channel.refusals["edit"] = [NeverError("the bot was removed")]
         harness.script.next(Role.COMMAND, {"forget": "all"})
@@ -80,7 +80,7 @@ async def test_a_chat_is_cleared_also_when_nobody_can_be_told_so(
             said(door.name_question("c", "2"), "/clear_all", 2.0, command="clear_all")
         )
         await until(lambda: not fake_channel.refusals["edit"])
-        await acknowledged(harness, "slack")
+        await wait_until_acknowledged(harness, "slack")
 
         await is_gone(harness, folder, word)
 
@@ -92,7 +92,7 @@ async def test_an_operator_forgets_a_chat_with_all_that_its_door_keeps(
     async with harness.open(), push_door_of(harness, fake_channel) as door:
         await door.intake.accept(said(door.name_question("c", "1"), f"How do I add {word}?", 1.0))
         await until(lambda: ANSWER in fake_channel.posts.values())
-        await acknowledged(harness, "slack")
+        await wait_until_acknowledged(harness, "slack")
         reached, goes_on = asyncio.Event(), asyncio.Event()
 
         async def hold(_reads: Any) -> dict[str, Any]:
@@ -118,7 +118,7 @@ async def test_what_a_client_keeps_itself_is_kept_for_no_longer_than_it_is_neede
     harness: RewritingHarness, folder: Path
 ) -> None:
     word = made_canary()
-    async with harness.open(), open_booth(harness) as http_server:
+    async with harness.open(), open_http_server(harness) as http_server:
         token = await http_server.key(scopes=("ask", "read", "forget"))
         async with openai.AsyncOpenAI(
             base_url=f"{http_server.url}/v1", api_key=token, max_retries=0
@@ -175,7 +175,7 @@ async def test_what_has_had_its_time_is_found_nowhere(
     fleeting: FleetingHouse, folder: Path
 ) -> None:
     word = made_canary()
-    async with fleeting.open(), open_booth(fleeting) as http_server:
+    async with fleeting.open(), open_http_server(fleeting) as http_server:
         client = await http_server.secret(scopes=("ask", "read"))
         fleeting.script.next(Role.SEARCH, {}, *[ValueError(word)] * 3)
         fleeting.script.next(Role.RESPONSE, {"response": f"Open {word} [1]."})

@@ -21,7 +21,7 @@ from gateway.desk import Desk, Message
 from memory.model_calls import RedisCacheStore
 from tests.gateway.erasing.canary import files_with, keys_with, made_canary
 from tests.gateway.erasing.conftest import RewritingHarness, restarted
-from tests.support.http_server import HttpServerFixture, eventually, open_booth
+from tests.support.http_server import HttpServerFixture, eventually, open_http_server
 
 pytestmark = [pytest.mark.slow, pytest.mark.redis]
 
@@ -131,7 +131,7 @@ Way = Callable[[ErasureDriver], Awaitable[None]]
 async def test_a_word_is_found_nowhere_once_its_conversation_is_forgotten(
     way: Way, harness: RewritingHarness, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async with harness.open(), open_booth(harness) as http_server:
+    async with harness.open(), open_http_server(harness) as http_server:
         driver = ErasureDriver(
             harness,
             http_server,
@@ -167,7 +167,7 @@ async def _is_written_anew(folder: Path, word: str) -> bool:
 async def test_what_waits_for_workers_that_are_gone_is_forgotten_too(
     harness: RewritingHarness, folder: Path
 ) -> None:
-    async with open_booth(harness) as http_server:
+    async with open_http_server(harness) as http_server:
         driver = ErasureDriver(
             harness, http_server, await http_server.secret(scopes=("ask", "read", "forget"))
         )
@@ -192,7 +192,7 @@ async def test_what_waits_for_workers_that_are_gone_is_forgotten_too(
 async def test_two_who_forget_at_once_and_one_who_forgets_again_all_succeed(
     harness: RewritingHarness,
 ) -> None:
-    async with harness.open(), open_booth(harness) as http_server:
+    async with harness.open(), open_http_server(harness) as http_server:
         driver = ErasureDriver(
             harness, http_server, await http_server.secret(scopes=("ask", "feedback", "forget"))
         )
@@ -226,7 +226,7 @@ async def test_a_conversation_of_thousands_of_messages_leaves_no_journal(
 async def test_what_was_acknowledged_stays_gone_when_redis_is_killed_and_comes_back(
     harness: RewritingHarness, server: "subprocess.Popen[bytes]", folder: Path
 ) -> None:
-    async with harness.open(), open_booth(harness) as http_server:
+    async with harness.open(), open_http_server(harness) as http_server:
         driver = ErasureDriver(
             harness, http_server, await http_server.secret(scopes=("ask", "feedback", "forget"))
         )

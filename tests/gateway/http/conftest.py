@@ -5,7 +5,7 @@ import pytest
 from fakeredis import FakeAsyncRedis, FakeServer
 
 from broker.transport.connect import connect
-from tests.support.http_server import DOCUMENT, FakeDocuments, HttpServerFixture, open_booth
+from tests.support.http_server import DOCUMENT, FakeDocuments, HttpServerFixture, open_http_server
 from tests.support.worker_harness import WorkerHarness
 
 SHELF = FakeDocuments(("acme", "docs", "rules#1", DOCUMENT))
@@ -43,5 +43,5 @@ async def any_harness(request: pytest.FixtureRequest) -> AsyncIterator[WorkerHar
 @pytest.fixture
 async def http_server(harness: WorkerHarness) -> AsyncIterator[HttpServerFixture]:
     """An open door before a desk that works."""
-    async with harness.open(), open_booth(harness, documents=SHELF) as opened:
+    async with harness.open(), open_http_server(harness, documents=SHELF) as opened:
         yield opened

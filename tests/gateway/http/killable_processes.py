@@ -8,7 +8,7 @@ import structlog
 
 from broker.transport.connect import connect
 from envelope.role import Role
-from tests.support.http_server import open_booth
+from tests.support.http_server import open_http_server
 from tests.support.worker_harness import WorkerHarness
 
 GO = "test:go"
@@ -20,7 +20,7 @@ READY = "ready"
 async def door(url: str, port: int) -> None:
     """Open a door until killed."""
     harness = WorkerHarness(lambda: connect(url), played=False)
-    async with open_booth(harness, port=port):
+    async with open_http_server(harness, port=port):
         await tell_and_wait()
 
 

@@ -15,7 +15,7 @@ from fakeredis import FakeAsyncRedis, FakeServer
 
 from broker.transport.connect import connect
 from gateway.api_keys import Scope
-from tests.support.http_server import PATIENCE_SECONDS, FakeDocuments, open_booth
+from tests.support.http_server import PATIENCE_SECONDS, FakeDocuments, open_http_server
 from tests.support.worker_harness import WorkerHarness
 
 ROOT = Path(__file__).parent.parent.parent.parent
@@ -63,7 +63,7 @@ async def serve(redis_url: str) -> None:
         return connect(redis_url) if redis_url else FakeAsyncRedis(server=server, protocol=2)
 
     harness = WorkerHarness(client, played=not redis_url)
-    async with harness.open(), open_booth(harness, documents=FakeDocuments()) as http_server:
+    async with harness.open(), open_http_server(harness, documents=FakeDocuments()) as http_server:
         other = await http_server.secret("other")
         sent = {"text": f"What is a {WORD}?", "message_id": "m1"}
         async with asyncio.timeout(PATIENCE_SECONDS):

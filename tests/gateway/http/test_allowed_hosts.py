@@ -12,7 +12,7 @@ from gateway.chat.webhook import webhook
 from gateway.http.allowed_hosts import AllowedHosts
 from tests.gateway.http.test_keys import call, every_route
 from tests.gateway.http.test_sources import MESSAGES, QUESTION, SOURCE
-from tests.support.http_server import FakeDocuments, HttpServerFixture, open_booth
+from tests.support.http_server import FakeDocuments, HttpServerFixture, open_http_server
 from tests.support.worker_harness import WorkerHarness
 
 FORGED = "evil.test"
@@ -79,7 +79,7 @@ async def test_a_door_with_allowed_hosts_answers_under_no_other(harness: WorkerH
     hosts = AllowedHosts(["desk.acme.test"])
     async with (
         harness.open(),
-        open_booth(harness, hosts=hosts, documents=FakeDocuments()) as http_server,
+        open_http_server(harness, hosts=hosts, documents=FakeDocuments()) as http_server,
     ):
         token = await http_server.key()
         for method, path in every_route(http_server):

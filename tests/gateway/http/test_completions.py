@@ -9,7 +9,7 @@ import pytest
 from broker.values import JournalEntry
 from envelope.role import Role
 from gateway.http.routes.completion_form import usage_of
-from tests.support.http_server import WEBSITE, HttpServerFixture, open_booth
+from tests.support.http_server import WEBSITE, HttpServerFixture, open_http_server
 from tests.support.worker_harness import WorkerHarness
 
 QUESTION: Any = {"role": "user", "content": "How do I add a rule?"}
@@ -230,7 +230,7 @@ async def test_an_apology_is_in_the_language_that_the_client_reads(
     harness: WorkerHarness, streams: bool
 ) -> None:
     async with (
-        open_booth(harness, deadline_seconds=1.0) as http_server,
+        open_http_server(harness, deadline_seconds=1.0) as http_server,
         openai.AsyncOpenAI(
             base_url=f"{http_server.url}/v1",
             api_key=await http_server.key(),

@@ -5,7 +5,7 @@ from typing import Any
 
 from envelope.role import Role
 from gateway.port import Feedback
-from tests.support.http_server import HttpServerFixture, events, eventually, open_booth
+from tests.support.http_server import HttpServerFixture, events, eventually, open_http_server
 from tests.support.worker_harness import WorkerHarness
 
 CONVERSATION = "/v1/conversations/c1"
@@ -100,7 +100,11 @@ async def test_forgetting_ends_what_is_under_way(http_server: HttpServerFixture)
 async def test_who_deletes_a_conversation_at_once_with_another_succeeds_too(
     any_harness: WorkerHarness,
 ) -> None:
-    async with any_harness.open(), open_booth(any_harness) as one, open_booth(any_harness) as other:
+    async with (
+        any_harness.open(),
+        open_http_server(any_harness) as one,
+        open_http_server(any_harness) as other,
+    ):
         clients = [one.client(), other.client()]
         for turn in range(5):
             sent = {"text": "What is a xylophone?", "message_id": f"m{turn}"}

@@ -22,7 +22,7 @@ from tests.support.http_server import (
     HttpServerFixture,
     events,
     eventually,
-    open_booth,
+    open_http_server,
 )
 from tests.support.slack_harness import slack_desk
 from tests.support.telegram_harness import telegram_desk
@@ -126,7 +126,7 @@ async def test_no_http_key_reaches_a_chat_of_another_channel(
     async with (
         harness.open(),
         chat(harness),
-        open_booth(harness, documents=FakeDocuments()) as http_server,
+        open_http_server(harness, documents=FakeDocuments()) as http_server,
     ):
         question = await answered(harness, message_id)
         client = await http_server.secret(scopes=frozenset(Scope))
@@ -147,7 +147,7 @@ async def test_a_chat_stored_before_ids_named_their_channel_is_out_of_reach(
     harness: WorkerHarness, channel: str
 ) -> None:
     _, name, unknown, message_id = CHATS[channel]
-    async with harness.open(), open_booth(harness, documents=FakeDocuments()) as http_server:
+    async with harness.open(), open_http_server(harness, documents=FakeDocuments()) as http_server:
         # As doors of chat services stored it: the bare id, and what the channel knows of it.
         await harness.desk().ask(Message(str(SENT["text"]), name, message_id))
         question = await answered(harness, message_id)
@@ -168,7 +168,7 @@ async def test_a_chat_stored_before_ids_named_their_channel_is_out_of_reach(
 
 
 async def test_the_same_id_names_two_conversations_in_two_channels(harness: WorkerHarness) -> None:
-    async with harness.open(), open_booth(harness) as http_server:
+    async with harness.open(), open_http_server(harness) as http_server:
         client = await http_server.secret()
         await client.post("/v1/conversations/7:0/messages", json=SENT)
 
@@ -313,8 +313,8 @@ async def test_who_may_ask_alone_goes_on_with_an_own_message_at_another_process(
 ) -> None:
     async with (
         any_harness.open(),
-        open_booth(any_harness) as first,
-        open_booth(any_harness) as second,
+        open_http_server(any_harness) as first,
+        open_http_server(any_harness) as second,
     ):
         token = await first.key(scopes=ASK_ALONE)
         one, other = first.client(token), second.client(token)

@@ -10,7 +10,7 @@ from fastapi.routing import APIRoute
 
 from envelope.role import Role
 from gateway.api_keys import DEFAULT_SCOPES, Scope
-from tests.support.http_server import WEBSITE, FakeDocuments, HttpServerFixture, open_booth
+from tests.support.http_server import WEBSITE, FakeDocuments, HttpServerFixture, open_http_server
 from tests.support.worker_harness import WorkerHarness
 
 MESSAGES = "/v1/conversations/c1/messages"
@@ -233,8 +233,8 @@ async def test_browsers_may_read_answers_on_the_websites_of_public_keys_alone(
 async def test_a_limit_holds_over_two_processes(any_harness: WorkerHarness) -> None:
     async with (
         any_harness.open(),
-        open_booth(any_harness) as first,
-        open_booth(any_harness) as second,
+        open_http_server(any_harness) as first,
+        open_http_server(any_harness) as second,
     ):
         token = await first.key(requests_per_minute=4)
         clients = [first.client(token), second.client(token)]
@@ -271,7 +271,7 @@ async def test_visitors_behind_a_trusted_proxy_have_limits_of_their_own(
     harness: WorkerHarness, proxies: tuple[str, ...], statuses: list[int]
 ) -> None:
     told = ["203.0.113.1", "203.0.113.2", "203.0.113.1", "198.51.100.9, 203.0.113.2"]
-    async with harness.open(), open_booth(harness, trusted_proxies=proxies) as http_server:
+    async with harness.open(), open_http_server(harness, trusted_proxies=proxies) as http_server:
         visitor = await http_server.visitor(await http_server.public(visitor_questions_per_day=1))
 
         answers = [
@@ -291,7 +291,7 @@ async def test_links_have_the_scheme_that_a_trusted_proxy_tells(
 ) -> None:
     cited = {"number": 1, "chunk_id": "rules#1", "title": "Rules"}
     harness.script.next(Role.RESPONSE, {"sources_used": [cited]})
-    door = open_booth(harness, trusted_proxies=proxies, documents=FakeDocuments())
+    door = open_http_server(harness, trusted_proxies=proxies, documents=FakeDocuments())
     async with harness.open(), door as http_server:
         client = await http_server.secret()
         forwarded = {"X-Forwarded-Proto": "https", "Host": "desk.acme.test"}
@@ -331,7 +331,7 @@ async def test_a_door_that_had_a_key_needs_one_after_redis_forgot_it(
 
 
 async def test_a_door_to_the_network_lets_nobody_in_without_a_key(harness: WorkerHarness) -> None:
-    async with open_booth(harness, open_tenant=None) as http_server:
+    async with open_http_server(harness, open_tenant=None) as http_server:
         for method, path in every_route(http_server):
             answer = await call(http_server.client(), method, path)
 

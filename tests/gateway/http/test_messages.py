@@ -10,7 +10,7 @@ from tests.support.http_server import (
     RecordedRequests,
     events,
     eventually,
-    open_booth,
+    open_http_server,
     read_events,
     text_of,
 )
@@ -121,7 +121,7 @@ async def test_a_silent_stream_says_that_it_is_still_there(
     said = 0
     headers = {"Accept": "text/event-stream"}
     async with (
-        open_booth(harness, heartbeat_seconds=0.1) as http_server,
+        open_http_server(harness, heartbeat_seconds=0.1) as http_server,
         http_server.client().stream("POST", path, json=body, headers=headers) as answer,
     ):
         async for line in answer.aiter_lines():
@@ -138,8 +138,8 @@ async def test_a_reader_goes_on_after_any_event_also_at_another_process(
     any_harness.script.next(Role.RESPONSE, {"response": LONG})
     async with (
         any_harness.open(),
-        open_booth(any_harness) as first,
-        open_booth(any_harness) as second,
+        open_http_server(any_harness) as first,
+        open_http_server(any_harness) as second,
     ):
         sent = {**QUESTION, "message_id": "m1"}
         every = await events(first.client(), "POST", MESSAGES, json=sent)
@@ -214,7 +214,7 @@ async def test_another_text_under_a_used_id_is_refused(http_server: HttpServerFi
 
 
 async def test_a_question_that_nobody_works_on_ends_with_an_apology(harness: WorkerHarness) -> None:
-    async with open_booth(harness, deadline_seconds=1.0) as http_server:
+    async with open_http_server(harness, deadline_seconds=1.0) as http_server:
         client = http_server.client()
         sent = {**QUESTION, "language": "de"}
 
@@ -228,7 +228,7 @@ async def test_a_question_that_nobody_works_on_ends_with_an_apology(harness: Wor
 
 
 async def test_what_waits_ends_when_the_process_stops(any_harness: WorkerHarness) -> None:
-    async with open_booth(any_harness) as http_server:
+    async with open_http_server(any_harness) as http_server:
         client = http_server.client()
         seen: list[RecordedRequests] = []
         headers = {"Accept": "text/event-stream"}
@@ -255,7 +255,7 @@ async def test_who_comes_to_a_full_desk_waits_in_front_of_it(harness: WorkerHarn
     harness.script.next(Role.ESSENCE, lambda _reads: after(gate))
     async with (
         harness.open(),
-        open_booth(harness, quota=1) as http_server,
+        open_http_server(harness, quota=1) as http_server,
         asyncio.TaskGroup() as tasks,
     ):
         client = http_server.client()
@@ -277,7 +277,7 @@ async def test_who_comes_to_a_full_desk_waits_in_front_of_it(harness: WorkerHarn
 
 
 async def test_a_desk_that_stays_full_says_so(harness: WorkerHarness) -> None:
-    async with open_booth(harness, quota=1, patience_seconds=0.3) as http_server:
+    async with open_http_server(harness, quota=1, patience_seconds=0.3) as http_server:
         client = http_server.client()
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(client.post(MESSAGES, json=QUESTION))

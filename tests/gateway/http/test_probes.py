@@ -5,7 +5,7 @@ from structlog.testing import capture_logs
 
 from envelope.role import Role
 from gateway.api_keys import Scope
-from tests.support.http_server import HttpServerFixture, open_booth
+from tests.support.http_server import HttpServerFixture, open_http_server
 from tests.support.worker_harness import WorkerHarness
 
 MESSAGES = "/v1/conversations/c1/messages"
@@ -24,7 +24,7 @@ async def test_a_door_tells_that_it_lives_and_can_take_messages(
 
 
 async def test_a_door_that_stops_is_not_ready_any_more(harness: WorkerHarness) -> None:
-    async with open_booth(harness) as http_server:
+    async with open_http_server(harness) as http_server:
         http_server.stopping.set()
 
         ready = await http_server.client().get("/readyz")
@@ -35,7 +35,7 @@ async def test_a_door_that_stops_is_not_ready_any_more(harness: WorkerHarness) -
 async def test_a_door_without_its_redis_is_alive_and_not_ready() -> None:
     server = FakeServer()
     harness = WorkerHarness(lambda: FakeAsyncRedis(server=server, protocol=2), played=True)
-    async with open_booth(harness) as http_server:
+    async with open_http_server(harness) as http_server:
         client = http_server.client()
         server.connected = False
         alive, away = await client.get("/healthz"), await client.get("/readyz")
@@ -88,7 +88,7 @@ async def test_the_description_shows_every_route_with_an_example(
 
 async def test_a_failure_of_ours_tells_the_caller_nothing_of_it(harness: WorkerHarness) -> None:
     with capture_logs() as logged:
-        async with open_booth(harness) as http_server:
+        async with open_http_server(harness) as http_server:
             await harness.client.set("rd:{0}:asked:acme/docs/c1", b"not a list")
 
             answer = await http_server.client().get("/v1/conversations/c1")
@@ -123,7 +123,7 @@ async def test_every_answer_tells_browsers_not_to_guess_keep_or_pass_on(
 
 
 async def test_a_busy_desk_says_when_to_come_back(harness: WorkerHarness) -> None:
-    async with open_booth(harness) as http_server:
+    async with open_http_server(harness) as http_server:
         client = http_server.client()
         headers = {"Accept": "text/event-stream"}
         refused = None

@@ -11,7 +11,7 @@ from fakeredis import FakeAsyncRedis, FakeServer
 
 from gateway.connections.bodies import BUFFERED_BYTES_PER_ADDRESS
 from tests.gateway.connections.raw_connection import RawConnection
-from tests.support.http_server import WEBSITE, HttpServerFixture, open_booth
+from tests.support.http_server import WEBSITE, HttpServerFixture, open_http_server
 from tests.support.worker_harness import WorkerHarness
 
 MESSAGES = "/v1/conversations/c1/messages"
@@ -138,7 +138,7 @@ async def test_a_body_that_breaks_off_is_no_message(http_server: HttpServerFixtu
 async def test_a_website_may_ask_beforehand_while_redis_is_away() -> None:
     server = FakeServer()
     harness = WorkerHarness(lambda: FakeAsyncRedis(server=server, protocol=2), played=True)
-    async with open_booth(harness) as http_server:
+    async with open_http_server(harness) as http_server:
         token = await http_server.public()
         server.connected = False
         asked = {"Origin": WEBSITE, "Access-Control-Request-Method": "POST"}

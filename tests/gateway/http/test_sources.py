@@ -20,7 +20,7 @@ from tests.support.http_server import (
     FakeDocuments,
     HttpServerFixture,
     events,
-    open_booth,
+    open_http_server,
 )
 from tests.support.worker_harness import WorkerHarness
 
@@ -137,13 +137,13 @@ async def test_a_source_opens_where_the_documents_are_published(
     named = {("acme", "docs"): documentation}
     async with (
         harness.open(),
-        open_booth(harness, documentation=named, documents=FakeDocuments()) as http_server,
+        open_http_server(harness, documentation=named, documents=FakeDocuments()) as http_server,
     ):
         assert (await asked(http_server, http_server.client(), **source))["link"] == link
 
 
 async def test_a_door_without_documents_names_its_sources(harness: WorkerHarness) -> None:
-    async with harness.open(), open_booth(harness) as http_server:
+    async with harness.open(), open_http_server(harness) as http_server:
         source = await asked(http_server, http_server.client())
 
     assert "link" not in source
@@ -218,7 +218,7 @@ async def test_nobody_else_can_make_a_link(harness: WorkerHarness) -> None:
         "a" * 9_000,
         "%00.%00",
     ]
-    async with harness.open(), open_booth(harness, documents=fake_documents) as http_server:
+    async with harness.open(), open_http_server(harness, documents=fake_documents) as http_server:
         client = http_server.client()
         opened = await client.get(f"/v1/documents/{good}")
         refused = [await client.get(f"/v1/documents/{ticket}") for ticket in tickets]
@@ -237,7 +237,7 @@ class AwayShelf(FakeDocuments):
 
 async def test_what_hinders_a_reader_is_told_in_words_on_a_page(harness: WorkerHarness) -> None:
     reads = {"Accept-Language": "de-CH, en;q=0.5"}
-    async with harness.open(), open_booth(harness, documents=AwayShelf()) as http_server:
+    async with harness.open(), open_http_server(harness, documents=AwayShelf()) as http_server:
         client = http_server.client(**reads)
         away = await client.get(f"/v1/documents/{ticket_of()}")
         torn = await client.get(f"/v1/documents/{ticket_of()[:-9]}).")
@@ -276,7 +276,7 @@ async def test_a_document_is_words_and_nothing_else(harness: WorkerHarness) -> N
         ),
     )
     fake_documents = FakeDocuments(("acme", "docs", "rules#1", hostile))
-    async with harness.open(), open_booth(harness, documents=fake_documents) as http_server:
+    async with harness.open(), open_http_server(harness, documents=fake_documents) as http_server:
         page = await http_server.client().get(f"/v1/documents/{ticket_of()}")
 
     for harm in ("<script", "<img", "<iframe", "<a ", 'javascript:alert(1)"', 'src="'):

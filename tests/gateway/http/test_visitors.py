@@ -29,7 +29,7 @@ from tests.support.http_server import (
     WEBSITE,
     VisitorClient,
     eventually,
-    open_booth,
+    open_http_server,
 )
 from tests.support.worker_harness import WorkerHarness
 
@@ -72,7 +72,7 @@ async def test_guesses_over_the_limit_ask_redis_nothing_and_good_tokens_still_pa
 ) -> None:
     harness = WorkerHarness(lambda: connect(redis_url), played=False)
     await harness.client.flushall()
-    async with open_booth(harness, open_tenant=None, limits=FEW) as http_server:
+    async with open_http_server(harness, open_tenant=None, limits=FEW) as http_server:
         token = await key_of_shop(http_server)
         visitor = await http_server.visitor(token)
         assert (await visitor.client.get(visitor.path)).status_code == 200
@@ -287,7 +287,7 @@ async def test_addresses_of_one_line_are_one_visitor(
 async def test_two_doors_count_a_visitor_together(any_harness: WorkerHarness) -> None:
     async with any_harness.open():
         first, second = (
-            open_booth(any_harness, trusted_proxies=(PROXY,), limits=FEW) for _ in range(2)
+            open_http_server(any_harness, trusted_proxies=(PROXY,), limits=FEW) for _ in range(2)
         )
         async with first as one, second as other:
             token = await one.public()
@@ -302,7 +302,7 @@ async def test_two_doors_count_a_visitor_together(any_harness: WorkerHarness) ->
 async def test_a_proxy_that_is_not_trusted_is_named_once(
     harness: WorkerHarness, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async with harness.open(), open_booth(harness) as http_server:
+    async with harness.open(), open_http_server(harness) as http_server:
         token = await http_server.public()
         for address in (ATTACKER, NEIGHBOUR):
             await at(http_server, token, address).post("/v1/conversations")

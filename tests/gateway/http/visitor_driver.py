@@ -10,7 +10,7 @@ from tests.support.http_server import (
     WEBSITE,
     HttpServerFixture,
     VisitorClient,
-    open_booth,
+    open_http_server,
 )
 from tests.support.worker_harness import WorkerHarness
 
@@ -32,7 +32,7 @@ async def shop(
     harness: WorkerHarness, limits: VisitorLimits = FEW
 ) -> AsyncIterator[HttpServerFixture]:
     """Open a door behind a proxy, so that addresses are what it says."""
-    door = open_booth(harness, trusted_proxies=(PROXY,), limits=limits)
+    door = open_http_server(harness, trusted_proxies=(PROXY,), limits=limits)
     async with harness.open(), door as http_server:
         yield http_server
 

@@ -8,7 +8,7 @@ from gateway.limits.people import PersonLimits
 from gateway.slack.audience import SlackAudience
 from tests.support.chat_harness import ANSWER, TEXTS, until
 from tests.support.fake_slack import BOT, TEAM, SlackApi
-from tests.support.slack_harness import SlackHarness, settled, slack_desk
+from tests.support.slack_harness import SlackHarness, slack_desk, wait_until_settled
 from tests.support.worker_harness import WorkerHarness
 
 MENTION = f"<@{BOT}>"
@@ -20,7 +20,7 @@ DIRECT: dict[str, Any] = {"channel": "D1", "channel_type": "im"}
 
 async def answered(desk: SlackHarness, count: int) -> None:
     await until(lambda: sum(ANSWER in shown for shown in desk.api.shown()) == count)
-    await settled(desk.harness, desk.api)
+    await wait_until_settled(desk.harness, desk.api)
 
 
 async def said(desk: SlackHarness, options: Any = None, **fields: Any) -> None:

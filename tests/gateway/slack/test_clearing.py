@@ -9,7 +9,7 @@ from gateway.slack.events import InboundMessage, SlackIdentity, read
 from tests.gateway.slack.test_outcomes import ASKS_BACK, OPTION, changed
 from tests.support.chat_harness import ANSWER, TEXTS, until
 from tests.support.fake_slack import BOT, TEAM
-from tests.support.slack_harness import SlackHarness, settled
+from tests.support.slack_harness import SlackHarness, wait_until_settled
 
 MENTION = f"<@{BOT}>"
 
@@ -17,7 +17,7 @@ MENTION = f"<@{BOT}>"
 async def shown(desk: SlackHarness, text: str, times: int = 1) -> None:
     """Wait until a text is shown so often, and nothing is left to do."""
     await until(lambda: sum(text in said for said in desk.api.shown()) == times)
-    await settled(desk.harness, desk.api)
+    await wait_until_settled(desk.harness, desk.api)
 
 
 async def cleared(desk: SlackHarness, event: dict[str, Any], command: str = "/clear") -> None:
@@ -62,7 +62,7 @@ async def test_who_edits_deletes_or_writes_on_after_a_clear_is_understood(
     await desk.say("And then?", thread_ts=event["ts"])
 
     await until(lambda: desk.harness.script.seen[Role.LANG][-1]["text"] == "And then?")
-    await settled(desk.harness, desk.api)
+    await wait_until_settled(desk.harness, desk.api)
     assert len(desk.api.posts) == before + 2
     assert TEXTS.text("push_working", "en") not in desk.api.shown()
 

@@ -9,7 +9,7 @@ import pytest
 from broker.transport.connect import connect
 from envelope.role import Role
 from tests.gateway.slack.server_process import served
-from tests.support.chat_harness import ANSWER, WORKING, acknowledged, until
+from tests.support.chat_harness import ANSWER, WORKING, until, wait_until_acknowledged
 from tests.support.fake_slack import BOT, TEAM, SlackApi
 from tests.support.slack_harness import People
 from tests.support.worker_harness import WorkerHarness
@@ -31,7 +31,7 @@ async def lasting(redis_url: str) -> AsyncIterator[WorkerHarness]:
 async def one_outcome(harness: WorkerHarness, api: SlackApi) -> None:
     """Wait until the outcome is shown and nothing is left to do; the only one there is."""
     await until(lambda: any(ANSWER in shown for shown in api.shown()))
-    await acknowledged(harness, "slack")
+    await wait_until_acknowledged(harness, "slack")
     await until(lambda: not api.reactions)
     assert sum(ANSWER in shown for shown in api.shown()) == 1
     assert len(harness.script.seen[Role.RESPONSE]) == 1

@@ -8,7 +8,7 @@ from envelope.role import Role
 from tests.citations.shapes import PAGE, SHAPES, SOURCE, leads_elsewhere
 from tests.support.chat_harness import until
 from tests.support.fake_slack import BOT
-from tests.support.slack_harness import SlackHarness, settled
+from tests.support.slack_harness import SlackHarness, wait_until_settled
 
 
 def texts(part: Any) -> list[dict[str, Any]]:
@@ -32,7 +32,7 @@ async def test_no_shape_of_a_foreign_link_reaches_slack(desk: SlackHarness) -> N
     for number in range(len(SHAPES)):
         await desk.say(f"<@{BOT}> How?")
         await until(partial(has_answered, desk, number + 1))
-    await settled(desk.harness, desk.api)
+    await wait_until_settled(desk.harness, desk.api)
 
     shown = desk.api.shown()
     assert len(shown) == len(SHAPES)
@@ -61,5 +61,5 @@ async def test_a_question_back_in_slack_leads_nowhere(desk: SlackHarness) -> Non
     await desk.say(f"<@{BOT}> How?")
 
     await until(lambda: any(said.buttons for said in desk.api.posts.values()))
-    await settled(desk.harness, desk.api)
+    await wait_until_settled(desk.harness, desk.api)
     assert not leads_elsewhere(json.dumps([told for _, told in desk.api.calls]))

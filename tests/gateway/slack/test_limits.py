@@ -6,7 +6,7 @@ from memory.turn_pacing import RedisTurns
 from tests.support.broker_harness import eventually
 from tests.support.chat_harness import ANSWER, WORKING, until
 from tests.support.fake_slack import ALLOWED, BOT, RefusedError, SlackApi
-from tests.support.slack_harness import SlackHarness, settled, slack_desk
+from tests.support.slack_harness import SlackHarness, slack_desk, wait_until_settled
 from tests.support.worker_harness import WorkerHarness
 
 MENTION = f"<@{BOT}>"
@@ -20,7 +20,7 @@ async def all_answered(desk: SlackHarness, asked: list[dict[str, Any]]) -> None:
     """Wait until each question has its one outcome, and nothing is left to do."""
     api = desk.api
     await until(lambda: sum(ANSWER in shown for shown in api.shown()) == len(asked))
-    await settled(desk.harness, api)
+    await wait_until_settled(desk.harness, api)
     assert {said.thread for said in api.posts.values()} == {event["ts"] for event in asked}
     assert len(api.posts) == len(asked)
 

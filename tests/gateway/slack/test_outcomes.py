@@ -7,9 +7,9 @@ import pytest
 
 from envelope.role import Role
 from tests.support.broker_harness import eventually
-from tests.support.chat_harness import ANSWER, TEXTS, acknowledged, until
+from tests.support.chat_harness import ANSWER, TEXTS, until, wait_until_acknowledged
 from tests.support.fake_slack import BOT, SlackApi
-from tests.support.slack_harness import SlackHarness, settled, slack_desk
+from tests.support.slack_harness import SlackHarness, slack_desk, wait_until_settled
 from tests.support.worker_harness import WorkerHarness
 
 MENTION = f"<@{BOT}>"
@@ -45,7 +45,7 @@ async def test_eyes_go_with_a_question_back_a_refusal_and_an_apology(
     event = await desk.say(f"{MENTION} How?")
 
     await until(lambda: desk.door.tally.counts)
-    await settled(desk.harness, desk.api)
+    await wait_until_settled(desk.harness, desk.api)
     (said,) = desk.api.posts.values()
     assert desk.door.tally.counts == {outcome: 1}
     assert said.shown not in {TEXTS.text("push_working", "en"), "…"}
@@ -72,7 +72,7 @@ async def test_eyes_and_placeholder_go_with_a_deleted_question(
         assert (await desk.send({**gone, **fields})).status_code == 200
 
         await until(lambda: not api.posts)
-        await settled(desk.harness, desk.api)
+        await wait_until_settled(desk.harness, desk.api)
         assert api.reacted == [("C1", event["ts"], "eyes")]
 
 
@@ -86,13 +86,13 @@ async def test_eyes_stay_while_an_edited_question_is_worked_on(
         await desk.send(changed(event, f"{MENTION} How many?"))
         await until(lambda: len(api.called("reactions.add")) == 2 and api.called("chat.delete"))
         api.gates["chat.delete"].set()
-        await acknowledged(harness, "slack")
+        await wait_until_acknowledged(harness, "slack")
         assert api.reactions
         assert not api.called("reactions.remove")
 
         async with harness.open():
             await until(lambda: len(api.posts) == 1 and ANSWER in api.shown()[0])
-            await settled(desk.harness, desk.api)
+            await wait_until_settled(desk.harness, desk.api)
 
 
 async def test_who_cannot_be_taken_in_is_told_so_once_in_the_own_language(
@@ -130,7 +130,7 @@ async def test_an_outcome_that_failed_twenty_times_is_given_up_and_no_door_ends(
     await harness.client.xclaim(stream, "workers", "lost", 0, [result.entry_id], retrycount=17)
     async with slack_desk(harness, api, lease_seconds=0.2) as desk:
         await until(lambda: desk.door.tally.counts.get("delivery_abandoned"))
-        await acknowledged(harness, "slack")
+        await wait_until_acknowledged(harness, "slack")
 
     assert desk.door.tally.counts["delivery_abandoned"] == 1
     assert 0 < desk.door.tally.counts["delivery_failed"] <= 2
@@ -145,7 +145,7 @@ async def test_anybody_in_the_thread_may_press_an_option_also_after_a_restart_on
             harness.script.next(Role.CLARIFICATION, {"suggested_actions": [OPTION]})
             await desk.say(f"{MENTION} How?")
             await until(lambda: any(said.buttons for said in api.posts.values()))
-            await settled(desk.harness, desk.api)
+            await wait_until_settled(desk.harness, desk.api)
         (ts,) = api.posts
         (option,) = api.posts[ts].buttons
 
@@ -153,7 +153,7 @@ async def test_anybody_in_the_thread_may_press_an_option_also_after_a_restart_on
             for user in ("U1", "U2"):
                 assert (await desk.press(ts, option, user=user)).status_code == 200
             await until(lambda: any(ANSWER in shown for shown in api.shown()))
-            await settled(desk.harness, desk.api)
+            await wait_until_settled(desk.harness, desk.api)
 
     assert [seen["text"] for seen in harness.script.seen[Role.LANG]][1:] == ["Option one"]
     assert len(api.posts) == 2
@@ -165,7 +165,7 @@ async def test_a_button_of_another_thread_or_none_of_ours_is_told_to_be_closed(
     await desk.say(f"{MENTION} How?")
     await desk.say(f"{MENTION} What?", channel="C2")
     await until(lambda: sum(len(said.buttons) for said in desk.api.posts.values()) == 4)
-    await settled(desk.harness, desk.api)
+    await wait_until_settled(desk.harness, desk.api)
     (one, first), (_, second) = desk.api.posts.items()
 
     await desk.press(one, second.buttons[0], user="U2")
@@ -189,5 +189,5 @@ async def test_talk_to_somebody_else_in_a_joined_thread_stays_unanswered(
     await desk.say(f"<@U2> and {MENTION}, what now?", thread_ts=event["ts"])
 
     await until(lambda: len(desk.api.posts) == 2)
-    await settled(desk.harness, desk.api)
+    await wait_until_settled(desk.harness, desk.api)
     assert len(desk.harness.script.seen[Role.LANG]) == 2

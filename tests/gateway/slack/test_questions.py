@@ -7,7 +7,7 @@ from envelope.role import Role
 from gateway.chat.ports import ChatPolicy
 from tests.support.chat_harness import ANSWER, TEXTS, WORKING, FlakyProducer, until
 from tests.support.fake_slack import BOT, RefusedError, SlackApi
-from tests.support.slack_harness import SlackHarness, settled, slack_desk
+from tests.support.slack_harness import SlackHarness, slack_desk, wait_until_settled
 from tests.support.worker_harness import WorkerHarness
 
 MENTION = f"<@{BOT}>"
@@ -20,7 +20,7 @@ async def answered(desk: SlackHarness, count: int = 1) -> None:
 
 
 async def quiet(desk: SlackHarness) -> None:
-    await settled(desk.harness, desk.api)
+    await wait_until_settled(desk.harness, desk.api)
 
 
 async def test_a_mention_is_answered_in_its_thread_with_eyes_until_then(desk: SlackHarness) -> None:

@@ -8,7 +8,7 @@ from gateway.limits.people import PersonLimits
 from gateway.telegram.audience import TelegramAudience
 from tests.support.chat_harness import ANSWER, TEXTS, until
 from tests.support.fake_telegram import BotApi
-from tests.support.telegram_harness import TelegramHarness, settled, telegram_desk
+from tests.support.telegram_harness import TelegramHarness, telegram_desk, wait_until_settled
 from tests.support.worker_harness import WorkerHarness
 
 GROUP = -100
@@ -22,7 +22,7 @@ def of(id_: int, language: str = "en") -> dict[str, Any]:
 
 async def answered(desk: TelegramHarness, chat: int, count: int = 1) -> None:
     await until(lambda: sum(ANSWER in text for text in desk.api.texts(chat)) == count)
-    await settled(desk.harness, desk.api)
+    await wait_until_settled(desk.harness, desk.api)
 
 
 async def test_a_group_that_is_not_listed_hears_nothing(

@@ -6,7 +6,7 @@ import pytest
 from broker.transport.connect import connect
 from gateway.telegram.webhook import HEADER
 from tests.gateway.telegram.server_process import served
-from tests.support.chat_harness import ANSWER, acknowledged, until
+from tests.support.chat_harness import ANSWER, until, wait_until_acknowledged
 from tests.support.fake_telegram import BotApi
 from tests.support.telegram_harness import PERSON, SECRET
 from tests.support.worker_harness import WorkerHarness
@@ -42,7 +42,7 @@ async def test_a_door_killed_while_it_speaks_to_telegram_leaves_one_outcome(
 
         async with served(redis_url, api.url) as (_, url):
             await until(lambda: any(ANSWER in text for text in api.texts(7)))
-            await acknowledged(harness, "telegram")
+            await wait_until_acknowledged(harness, "telegram")
             again = await client.post(url, json=UPDATE, headers={HEADER: SECRET})
             assert again.status_code == 200
 

@@ -9,7 +9,7 @@ from envelope.role import Role
 from tests.citations.shapes import PAGE, SHAPES, SOURCE, leads_elsewhere
 from tests.support.chat_harness import until
 from tests.support.fake_telegram import Said
-from tests.support.telegram_harness import TelegramHarness, settled
+from tests.support.telegram_harness import TelegramHarness, wait_until_settled
 
 HELD = "https://console.acme.test/settings"
 
@@ -36,7 +36,7 @@ async def test_no_shape_of_a_foreign_link_reaches_telegram(desk: TelegramHarness
     for number in range(len(SHAPES)):
         await desk.say("How?")
         await until(partial(has_answered, desk, number + 1))
-    await settled(desk.harness, desk.api)
+    await wait_until_settled(desk.harness, desk.api)
 
     shown = desk.api.texts(7)
     assert len(shown) == len(SHAPES)
@@ -60,7 +60,7 @@ async def test_what_telegram_would_make_a_link_is_code(desk: TelegramHarness) ->
     await desk.say("How?")
 
     await until(lambda: desk.door.tally.counts.get("answered"))
-    await settled(desk.harness, desk.api)
+    await wait_until_settled(desk.harness, desk.api)
     [said] = desk.api.chats.values()
     code = spans(said, "code")
     assert HELD in said.text

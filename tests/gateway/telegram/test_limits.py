@@ -9,7 +9,7 @@ from memory.turn_pacing import RedisTurns
 from tests.support.broker_harness import eventually
 from tests.support.chat_harness import ANSWER, WORKING, until
 from tests.support.fake_telegram import IN_A_GROUP, IN_A_ROW, IN_A_SECOND, BotApi, flood
-from tests.support.telegram_harness import TelegramHarness, settled, telegram_desk
+from tests.support.telegram_harness import TelegramHarness, telegram_desk, wait_until_settled
 from tests.support.worker_harness import WorkerHarness
 
 GROUP = -100
@@ -34,7 +34,7 @@ async def all_answered(harness: WorkerHarness, api: BotApi, asked: dict[int, int
     """Wait until each chat has so many outcomes, and nothing is left to do."""
     count = sum(asked.values())
     await until(lambda: sum(ANSWER in text for text in shown(api)) == count, seconds=60.0)
-    await settled(harness, api)
+    await wait_until_settled(harness, api)
     assert Counter(int(said.chat) for said in api.chats.values()) == asked
 
 

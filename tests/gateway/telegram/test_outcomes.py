@@ -7,9 +7,21 @@ import pytest
 from envelope.role import Role
 from gateway.chat.ports import ChatPolicy
 from tests.support.broker_harness import eventually
-from tests.support.chat_harness import ANSWER, TEXTS, WORKING, FlakyProducer, acknowledged, until
+from tests.support.chat_harness import (
+    ANSWER,
+    TEXTS,
+    WORKING,
+    FlakyProducer,
+    until,
+    wait_until_acknowledged,
+)
 from tests.support.fake_telegram import BotApi, RefusedError
-from tests.support.telegram_harness import PERSON, TelegramHarness, settled, telegram_desk
+from tests.support.telegram_harness import (
+    PERSON,
+    TelegramHarness,
+    telegram_desk,
+    wait_until_settled,
+)
 from tests.support.worker_harness import WorkerHarness
 
 STREAM = "rd:{0}:results:telegram"
@@ -30,7 +42,7 @@ OPTIONS = [
 
 async def answered(desk: TelegramHarness, count: int = 1, *, chat: int = 7) -> None:
     await until(lambda: sum(ANSWER in text for text in desk.api.texts(chat)) == count)
-    await settled(desk.harness, desk.api)
+    await wait_until_settled(desk.harness, desk.api)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +62,7 @@ async def test_a_question_back_a_refusal_and_an_apology_take_the_placeholder_in_
     await desk.send(update)
 
     await until(lambda: desk.door.tally.counts)
-    await settled(desk.harness, desk.api)
+    await wait_until_settled(desk.harness, desk.api)
     (said,) = desk.api.chats.values()
     assert desk.door.tally.counts == {outcome: 1}
     assert said.text not in {WORKING, "…"}
@@ -113,7 +125,7 @@ async def test_what_telegram_could_not_show_twenty_times_is_given_up_and_no_door
     await harness.client.xclaim(STREAM, "workers", "lost", 0, [result.entry_id], retrycount=17)
     async with telegram_desk(harness, api, lease_seconds=0.2) as desk:
         await until(lambda: desk.door.tally.counts.get("delivery_abandoned"))
-        await acknowledged(harness, "telegram")
+        await wait_until_acknowledged(harness, "telegram")
         api.malformed.clear()
         async with harness.open():
             await desk.say("And now?", id_=2)
@@ -199,7 +211,7 @@ async def test_an_address_that_telegram_refuses_in_a_button_costs_no_other_butto
     await desk.say("How?")
 
     await until(lambda: any(said.buttons for said in desk.api.chats.values()))
-    await settled(desk.harness, desk.api)
+    await wait_until_settled(desk.harness, desk.api)
     (said,) = desk.api.chats.values()
     assert [button["text"] for button in said.buttons] == ["One"]
 
@@ -213,7 +225,7 @@ async def test_only_who_asked_may_press_in_a_group_and_others_are_told(
             harness.script.next(Role.CLARIFICATION, {"suggested_actions": OPTIONS[:1]})
             await desk.send(desk.group("@desk_bot How?"))
             await until(lambda: any(said.buttons for said in api.chats.values()))
-            await settled(harness, api)
+            await wait_until_settled(harness, api)
         ((id_, said),) = api.chats.items()
         token = said.buttons[0]["callback_data"]
 

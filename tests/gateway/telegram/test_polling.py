@@ -14,7 +14,7 @@ from gateway.telegram.polling import Duty, Polling
 from memory.leader_lock import RedisDuty
 from tests.support.chat_harness import ANSWER, push_door_of, until
 from tests.support.fake_telegram import BotApi, RefusedError, flood
-from tests.support.telegram_harness import PERSON, calls_of, channel_of, settled
+from tests.support.telegram_harness import PERSON, calls_of, channel_of, wait_until_settled
 from tests.support.worker_harness import WorkerHarness
 
 CONFLICT_SECONDS = 0.05
@@ -89,7 +89,7 @@ async def polling(
 
 async def answered(harness: WorkerHarness, api: BotApi, count: int) -> None:
     await until(lambda: sum(ANSWER in text for text in api.texts(7)) == count)
-    await settled(harness, api)
+    await wait_until_settled(harness, api)
     await until(lambda: api.updates == [])
     assert len(api.chats) == count
 

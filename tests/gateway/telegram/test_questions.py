@@ -20,15 +20,15 @@ from tests.support.telegram_harness import (
     TelegramHarness,
     calls_of,
     channel_of,
-    settled,
     telegram_desk,
+    wait_until_settled,
 )
 from tests.support.worker_harness import WorkerHarness
 
 
 async def answered(desk: TelegramHarness, count: int = 1, *, chat: int = 7) -> None:
     await until(lambda: sum(ANSWER in text for text in desk.api.texts(chat)) == count)
-    await settled(desk.harness, desk.api)
+    await wait_until_settled(desk.harness, desk.api)
 
 
 async def test_a_question_gets_a_placeholder_that_becomes_its_answer(desk: TelegramHarness) -> None:
@@ -46,7 +46,7 @@ async def test_an_update_that_comes_twice_is_answered_once(desk: TelegramHarness
     await answered(desk)
     await desk.send(update)
 
-    await settled(desk.harness, desk.api)
+    await wait_until_settled(desk.harness, desk.api)
     assert len(desk.harness.script.seen[Role.RESPONSE]) == 1
     assert len(desk.api.chats) == 1
 
@@ -148,7 +148,7 @@ async def test_commands_are_answered(desk: TelegramHarness, command: str, shown:
     await desk.say(command)
 
     await until(lambda: any(TEXTS.text(shown, "en") in text for text in desk.api.texts(7)))
-    await settled(desk.harness, desk.api)
+    await wait_until_settled(desk.harness, desk.api)
     (said,) = desk.api.chats.values()
     assert len(said.buttons) == (12 if command == "/language" else 0)
 

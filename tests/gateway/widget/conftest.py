@@ -8,7 +8,7 @@ from playwright.async_api import Browser
 from gateway.widget.routes import widget_router
 from tests.gateway.widget.sample_documents import DOCUMENTS
 from tests.support.browser import BrowserVisitor, chromium
-from tests.support.http_server import FakeDocuments, HttpServerFixture, open_booth
+from tests.support.http_server import FakeDocuments, HttpServerFixture, open_http_server
 from tests.support.worker_harness import WorkerHarness
 
 SHELF = FakeDocuments(*(("acme", "docs", chunk, document) for chunk, document in DOCUMENTS.items()))
@@ -27,7 +27,7 @@ async def http_server() -> AsyncIterator[HttpServerFixture]:
     """An open door with the widget, before a desk that works, on a Redis that is played."""
     server = FakeServer()
     harness = WorkerHarness(lambda: FakeAsyncRedis(server=server, protocol=2), played=True)
-    door = open_booth(harness, documents=SHELF, others=(widget_router(),))
+    door = open_http_server(harness, documents=SHELF, others=(widget_router(),))
     async with harness.open(), door as opened:
         yield opened
     await harness.close()

@@ -7,14 +7,14 @@ import structlog
 
 from broker.transport.connect import connect
 from gateway.widget.routes import widget_router
-from tests.support.http_server import open_booth
+from tests.support.http_server import open_http_server
 from tests.support.worker_harness import WorkerHarness
 
 
 async def serve(redis_url: str, port: int) -> None:
     """Serve until killed; the answers are worked out elsewhere."""
     harness = WorkerHarness(lambda: connect(redis_url), played=False)
-    async with open_booth(harness, port=port, others=(widget_router(),)) as http_server:
+    async with open_http_server(harness, port=port, others=(widget_router(),)) as http_server:
         sys.stdout.write(f"{http_server.url}\n")
         sys.stdout.flush()
         await asyncio.Event().wait()

@@ -9,7 +9,7 @@ from envelope.role import Role
 from gateway.widget.routes import widget_router
 from tests.gateway.widget.conftest import Come
 from tests.support.browser import WIDGET
-from tests.support.http_server import HttpServerFixture, eventually, open_booth
+from tests.support.http_server import HttpServerFixture, eventually, open_http_server
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 
@@ -344,7 +344,7 @@ async def test_who_waits_before_a_full_desk_is_told_so_in_the_own_language(
     http_server: HttpServerFixture, come: Come
 ) -> None:
     gate = gated(http_server, Role.ESSENCE, {"canonical_question": "How?"})
-    small = open_booth(http_server.harness, quota=1, others=(widget_router(),))
+    small = open_http_server(http_server.harness, quota=1, others=(widget_router(),))
     async with small as full, asyncio.TaskGroup() as tasks:
         path = "/v1/conversations/c1/messages"
         first = tasks.create_task(full.client().post(path, json={"text": "How?"}))
