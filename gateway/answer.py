@@ -98,7 +98,9 @@ class Answer(BaseModel, frozen=True, extra="ignore"):
     termination_reason: str | None = Field(None, description="the limit that ended it early")
     merged_into: str | None = Field(None, description="the message that this one joined")
     processing_seconds: float | None = None
-    model_usage: ModelUsage | None = Field(None, description="unset where no vendor was asked")
+    model_usage: ModelUsage | None = Field(
+        None, description="for secret keys; unset where no vendor was asked"
+    )
 
 
 def answer_of(
@@ -107,15 +109,22 @@ def answer_of(
     words: Words,
     language: str = "en",
     opens: Opens = _nowhere,
+    with_usage: bool = False,
 ) -> Answer:
     """Return what is shown of a reply, and `opens` its sources; words are found for one without.
+
+    The usage of models is shown to the operator's own callers only (`with_usage`): a cache hit
+    reveals that somebody else has asked the same.
 
     Its texts are made safe as the head of this file says; what had to be removed is logged, since
     agents had removed it before.
 
     A message that was forgotten while somebody waited for it counts as superseded.
     """
-    shown = {name: value for name, value in reply.items() if value is not None}
+    hidden = frozenset() if with_usage else frozenset({"model_usage"})
+    shown = {
+        name: value for name, value in reply.items() if value is not None and name not in hidden
+    }
     if shown.get("termination_reason") == FORGOTTEN:
         shown["outcome"] = Outcome.SUPERSEDED.value
     safe, removed = safe_reply(shown, opens)

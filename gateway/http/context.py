@@ -94,7 +94,13 @@ class HttpChannel:
         opens = self.links.of(caller, place)
 
         def show(reply: Fields, language: str) -> Answer:
-            return answer_of(reply, words=self.words, language=language, opens=opens)
+            return answer_of(
+                reply,
+                words=self.words,
+                language=language,
+                opens=opens,
+                with_usage=not caller.public,
+            )
 
         return show
 

@@ -12,6 +12,7 @@ from agents.agent import Agent
 from agents.roster import AGENTS
 from broker.maintenance.lease_renewer import InLoopRenewal, LeaseRenewal
 from broker.redis_broker import RedisBroker
+from deploy.assembly.call_recording import HopCalls
 from envelope.conversation import Pause, Preferences, Turn
 from envelope.outcome import Wrote
 from envelope.role import Role
@@ -168,7 +169,12 @@ class WorkerHarness:
         beside = InlineManager(manager, meter) if on_the_spot else None
         staff = [WorkerSpec(manager, slots)]
         staff += [
-            WorkerSpec(AgentHandler(agent, limit_seconds=limit_seconds, manager=beside), slots)
+            WorkerSpec(
+                AgentHandler(
+                    agent, limit_seconds=limit_seconds, recorded=HopCalls(None), manager=beside
+                ),
+                slots,
+            )
             for agent in agents
         ]
         return WorkerProcess(
