@@ -7,7 +7,7 @@ from knowledge.chunking import ChunkText
 from knowledge.document import Document
 from knowledge.documents.decoding import clean_text
 from knowledge.documents.errors import NoTextError
-from knowledge.documents.page import BlockKind, Page
+from knowledge.documents.page import BlockKind, Page, Prepared
 from knowledge.rule_descriptions import Description
 
 _LONGEST_ADDRESS = 2048
@@ -37,6 +37,8 @@ def compose(
         summary=clean_text(description.summary),
         keypoints=tuple(clean_text(point) for point in description.keypoints),
         keywords=tuple(clean_text(word) for word in description.keywords),
+        stated_keywords=tuple(clean_text(word) for word in page.keywords),
+        stated_text=clean_text(_join_stated_text(page)),
         chunks=chunking.name_chunks(passages, identity),
         language=language,
         url=_web_address(page.url),
@@ -54,6 +56,12 @@ def document_id(page: Page, language: str, default_language: str) -> str:
         return page.id or page.name
     tag = (page.language or "").strip().lower().replace("_", "-")
     return f"{page.name}@{tag if tag.partition('-')[0] == language else language}"
+
+
+def _join_stated_text(page: Page) -> str:
+    """Return what the source says about the page besides its content and its keywords."""
+    prepared = page.prepared or Prepared()
+    return "\n".join(filter(None, (page.description, prepared.summary, *prepared.keypoints)))
 
 
 def _web_address(url: str | None) -> str | None:

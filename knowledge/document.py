@@ -28,6 +28,12 @@ class Document(BaseModel, frozen=True, extra="forbid"):
     summary: str = ""
     keypoints: tuple[str, ...] = ()
     keywords: tuple[str, ...] = ()
+    stated_keywords: tuple[str, ...] = Field(
+        default=(), description="keywords that the source states, not those made by rule"
+    )
+    stated_text: str = Field(
+        default="", description="description, summary and key points that the source states"
+    )
     chunks: tuple[Chunk, ...]
     language: str = "en"
     url: str | None = None

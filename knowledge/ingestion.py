@@ -28,7 +28,7 @@ from knowledge.isolation.limits import ReadingLimits
 from knowledge.isolation.preparation import Preparation
 from knowledge.rule_descriptions import Description
 
-READING_VERSION = "3"
+READING_VERSION = "4"
 CHUNKS_PER_BATCH = 256
 MOST_FAILURES = 100
 """The most unreadable lines of one file that are reported; further ones are only counted."""

@@ -130,7 +130,7 @@ def levels_alone() -> dict[str, Weights]:
     nothing = replace(
         usual,
         keywords=0.0,
-        keywords_labels=0.0,
+        keywords_stated=0.0,
         semantic=0.0,
         hierarchical=0.0,
         summary_lead=0.0,
@@ -139,7 +139,7 @@ def levels_alone() -> dict[str, Weights]:
     )
     return {
         "keywords": replace(
-            nothing, keywords=usual.keywords, keywords_labels=usual.keywords_labels
+            nothing, keywords=usual.keywords, keywords_stated=usual.keywords_stated
         ),
         "semantic": replace(nothing, semantic=usual.semantic),
         "hierarchical": replace(nothing, hierarchical=usual.hierarchical),

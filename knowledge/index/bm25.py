@@ -47,6 +47,14 @@ class Bm25:
         return int(found[0]) if found else 0
 
 
+def merge(one: SparseText, other: SparseText) -> SparseText:
+    """Return the terms of both texts, each with the higher of its weights."""
+    numbers, at = np.unique(np.concatenate((one.terms, other.terms)), return_inverse=True)
+    weights = np.zeros(len(numbers), dtype=np.float32)
+    np.maximum.at(weights, at, np.concatenate((one.weights, other.weights)))
+    return SparseText(numbers, weights)
+
+
 class TermNumbers:
     """Tells the number of a term as the sparse vectors have it; remembers what it was asked."""
 

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from knowledge.document import Chunk, Document
-from knowledge.index.bm25 import CHUNK_LENGTH, SUMMARY_LENGTH, Bm25
+from knowledge.index.bm25 import CHUNK_LENGTH, SUMMARY_LENGTH, Bm25, merge
 from knowledge.index.port import Floats, Passage, SparseText, StoredChunk, StoredDocument
-from knowledge.index.terms import surface_words
+from knowledge.index.terms import surface_words, terms
 from knowledge.rule_descriptions import definitions
 
 FORMAT = 1
@@ -59,21 +59,32 @@ class Layout:
                 _identity("chunk", document.id, version, str(chunk.ordinal)),
                 _chunk_payload(document, chunk, version),
                 vector,
-                {KEYWORDS: self._chunk.encode(_text_to_search(document, chunk), document.language)},
+                {KEYWORDS: self._encode_keywords(document, chunk)},
             )
             for chunk, vector in zip(document.chunks, vectors, strict=True)
         ]
 
+    def _encode_keywords(self, document: Document, chunk: Chunk) -> SparseText:
+        """Return the terms of a chunk; the first one of a page has its stated metadata too.
+
+        The metadata is encoded separately, so that it does not make the text longer and thereby
+        weaker.
+        """
+        text = self._chunk.encode(_text_to_search(document, chunk), document.language)
+        stated = _join_stated(document)
+        if chunk.ordinal > 0 or not stated:
+            return text
+        return merge(text, self._summary.encode(stated, document.language))
+
     def document_point(self, document: Document, version: str, root: str) -> Point:
         summary = " ".join((document.title, document.summary, *document.keypoints))
-        labels = " ".join((document.title, *document.keywords))
+        sparse = {SUMMARY: self._summary.encode(summary, document.language)}
+        if added := _select_added(document):
+            sparse[LABELS] = self._summary.encode(added, document.language)
         return Point(
             document_identity(document.id),
             _document_payload(document, version, root),
-            sparse={
-                SUMMARY: self._summary.encode(summary, document.language),
-                LABELS: self._summary.encode(labels, document.language),
-            },
+            sparse=sparse,
         )
 
 
@@ -153,6 +164,19 @@ def _read_chunk(point: Point) -> StoredChunk:
     )
 
 
+def _join_stated(document: Document) -> str:
+    """Return the metadata that the source states: an author's words, not those of a rule."""
+    return " ".join((*document.stated_keywords, document.stated_text)).strip()
+
+
+def _select_added(document: Document) -> str:
+    """Return the words of the stated metadata that the page's own text does not contain."""
+    text = " ".join((document.title, *(chunk.text for chunk in document.chunks)))
+    known = set(terms(text, document.language))
+    words = _join_stated(document).split()
+    return " ".join(word for word in words if not known.issuperset(terms(word, document.language)))
+
+
 def _text_to_search(document: Document, chunk: Chunk) -> str:
     place = (*document.crumbs[-_NEAREST_CRUMBS:], *chunk.heading_path)
     return " ".join((*place, chunk.text))
@@ -166,15 +190,23 @@ def _chunk_payload(document: Document, chunk: Chunk, version: str) -> dict[str, 
         "ordinal": chunk.ordinal,
         "text": chunk.text,
         "heading_path": list(chunk.heading_path),
-        "defined": list(definitions(chunk.text)),
+        "defined": _select_names(document, chunk),
         "anchor": chunk.anchor,
         **_place(document),
     }
 
 
+def _select_names(document: Document, chunk: Chunk) -> list[str]:
+    """Return the names of a chunk besides its heading: for the first one, the stated keywords."""
+    stated = document.stated_keywords if chunk.ordinal == 0 else ()
+    return list(dict.fromkeys((*definitions(chunk.text), *stated)))
+
+
 def _document_payload(document: Document, version: str, root: str) -> dict[str, Any]:
     words = {word for chunk in document.chunks for word in surface_words(chunk.text)}
-    words.update(surface_words(" ".join((document.title, *document.keywords))))
+    words.update(
+        surface_words(" ".join((document.title, *document.keywords, document.stated_text)))
+    )
     return {
         "kind": "document",
         "version": version,

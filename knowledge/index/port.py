@@ -43,7 +43,8 @@ class SparseText:
 class StoredChunk:
     """A chunk in the form that a search needs, without its text; `vector` is L2-normalised.
 
-    `defined` are the terms that its text defines.
+    `defined` are the terms that its text defines and, on the first chunk, the keywords that the
+    source states for the page.
     """
 
     point: str
@@ -58,8 +59,8 @@ class StoredChunk:
 class StoredDocument:
     """One version of a document in the form that a search needs.
 
-    `summary` is the text of its summary and key points, `labels` that of its title and keywords;
-    `words` are the words of the document in lower case.
+    `summary` is the text of its summary and key points, `labels` what its stated metadata
+    adds to its text; `words` are the words of the document in lower case.
     """
 
     document_id: str

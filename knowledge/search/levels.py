@@ -37,13 +37,11 @@ def score(mirror: Mirror, query: Query, weights: Weights) -> Scores:
     cosine = _cosine(mirror, query)
     match = _match(mirror, query)
     levels: dict[str, Floats] = {
-        KEYWORDS: weights.keywords * _bent(standardise(bm25), query, weights),
+        KEYWORDS: weights.keywords * _bent(standardise(bm25), query, weights)
+        + np.float32(weights.keywords_stated) * _weigh_stated(mirror, query),
         HIERARCHICAL: np.float32(weights.hierarchical) * match**3,
         SUMMARY: _summary(mirror, query, cosine, weights),
     }
-    if weights.keywords_labels:
-        labels = mirror.labels.scores(query.terms, query.weights)[mirror.document_of]
-        levels[KEYWORDS] = levels[KEYWORDS] + weights.keywords_labels * standardise(labels)
     if cosine is not None:
         levels[SEMANTIC] = weights.semantic * standardise(cosine)
     return Scores(levels, bm25, cosine, match)
@@ -64,6 +62,26 @@ def _bent(values: Floats, query: Query, weights: Weights) -> Floats:
     bend = np.float32(weights.keywords_bend)
     bent: Floats = np.where(values > 0, bend * np.log1p(np.maximum(values, 0) / bend), values)
     return bent
+
+
+def _weigh_stated(mirror: Mirror, query: Query) -> Floats:
+    """Return for the first chunk of each page how much of the question its metadata alone has.
+
+    The value is the share of the question's terms, by IDF, that the metadata adds to the page's
+    text, 0 to 1, of the best wording. A term counts the less, the more other chunks contain it.
+    Chunks other than the first one of a page have 0.
+    """
+    best = np.zeros(mirror.labels.count, dtype=np.float32)
+    for phrase in query.phrases:
+        idf = mirror.keywords.idf(phrase)
+        share = np.zeros(mirror.labels.count, dtype=np.float32)
+        for term, weight in zip(phrase, idf, strict=True):
+            pages = mirror.labels.rows_of(term)
+            share[pages] += weight * len(pages) / max(len(mirror.keywords.rows_of(term)), 1)
+        best = np.maximum(best, share / max(float(idf.sum()), 1e-6))
+    stated = np.zeros(len(mirror), dtype=np.float32)
+    stated[mirror.chunk_starts] = best
+    return stated
 
 
 def cosines(vectors: Floats, vector: Floats) -> Floats:

@@ -181,7 +181,9 @@ class Mirror:
 def _names(
     document: StoredDocument, paths: Sequence[tuple[str, ...]], sections: Sequence[int]
 ) -> Iterator[tuple[str, list[int]]]:
-    """Return names with the chunks they name: headings of sections, terms that are defined.
+    """Return names with the chunks they name: headings of sections, terms that are defined, crumbs.
+
+    The crumbs of a page, its folder with its title, name the page's first chunk.
 
     A heading that begins with a number (`Article 4 Scope`, `2.1 Limits`) has a name without it.
     """
@@ -195,6 +197,8 @@ def _names(
     for at, chunk in enumerate(document.chunks):
         for term in chunk.defined:
             yield term, [at]
+    if len(document.crumbs) > 2:
+        yield " ".join(document.crumbs[-2:]), [0]
 
 
 def _terms(text: str, language: str, numbers: TermNumbers) -> SparseText:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 class Weights:
     """Weights of levels are factors of z-scores over all chunks; a bonus is added as it is.
 
+    `keywords_stated` is the bonus of a page whose stated metadata alone has the whole question.
     `hierarchical` is the bonus of a section whose heading is the question. `summary_lead`,
     `summary_text` and `summary_centre` make up the summary level: the section's first chunk, the
     summary with the key points, and the middle of the page's chunks. `related_*` and `previous_*`
@@ -19,7 +20,7 @@ class Weights:
 
     keywords: float = 1.0
     keywords_bend: float = 4.0
-    keywords_labels: float = 0.0
+    keywords_stated: float = 12.0
     semantic: float = 2.4
     hierarchical: float = 12.0
     summary_lead: float = 0.2

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 from qdrant_client import AsyncQdrantClient
@@ -53,6 +54,7 @@ def document(
     crumbs: tuple[str, ...] = (),
     content_hash: str = "1",
     keywords: tuple[str, ...] = (),
+    **metadata: Any,
 ) -> Document:
     """A document of these chunks; a chunk may come with its heading path."""
     parts = [((), text) if isinstance(text, str) else text for text in texts]
@@ -64,6 +66,7 @@ def document(
         crumbs=crumbs or (title or name,),
         content="\n\n".join(text for _, text in parts),
         keywords=keywords,
+        **metadata,
         chunks=tuple(
             Chunk(chunk_id=f"{name}#{at}", ordinal=at, text=text, heading_path=path)
             for at, (path, text) in enumerate(parts)
