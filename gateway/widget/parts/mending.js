@@ -5,7 +5,7 @@ export function mending(code, { key, url, assistant }) {
   const { origin } = location;
   const id = key.split("_").slice(0, 3).join("_");
   const make = `refdesk keys create --public --origin ${origin}`;
-  const anew = `Mend: ${make} and give the widget that key`;
+  const anew = `Fix: ${make} and use the new key in the widget`;
   return {
     origin_not_allowed: `this page's origin ${origin} is not among the websites of the key ${id}. ${anew}; see refdesk keys list`,
     invalid_api_key: key
@@ -13,9 +13,9 @@ export function mending(code, { key, url, assistant }) {
       : `the desk needs a key. ${anew}`,
     not_local: `without keys the desk answers its own machine alone. ${anew}`,
     missing_scope: `the key ${id} lacks a scope. ${anew}`,
-    unknown_assistant: `the key ${id} has no assistant ${assistant}. Mend: ${make} --assistant ${assistant}`,
-    policy: `the page's Content-Security-Policy stops it. Mend: add ${url} to connect-src`,
-    unreadable: `${url} answers, but the page may not read it. Mend: have what stands in front of the desk pass on OPTIONS and Access-Control-*`,
+    unknown_assistant: `the key ${id} has no assistant ${assistant}. Fix: ${make} --assistant ${assistant}`,
+    policy: `the page's Content-Security-Policy stops it. Fix: add ${url} to connect-src`,
+    unreadable: `${url} answers, but the page may not read it. Fix: configure the proxy in front of it to forward OPTIONS and Access-Control-*`,
     unreachable: `${url} cannot be reached from this page. Does refdesk serve run there?`,
   }[code];
 }
