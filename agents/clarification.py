@@ -7,7 +7,14 @@ from pydantic import BaseModel
 from agents.agent import Agent, AgentParts, AgentTexts
 from citations.addresses import page_of
 from citations.links import Allowed, keep_links, plain_line
-from envelope.conversation import REFUSALS, ClarificationReason, SuggestedAction, Turn
+from citations.places import choose_alternatives
+from envelope.conversation import (
+    REFUSALS,
+    ClarificationOption,
+    ClarificationReason,
+    SuggestedAction,
+    Turn,
+)
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import SearchResult
@@ -45,7 +52,7 @@ class Reads(BaseModel, frozen=True):
     needs_clarification: bool = True
     clarification_reason: ClarificationReason | None = None
     clarification_message: str = ""
-    clarification_options: tuple[str, ...] = ()
+    clarification_options: tuple[ClarificationOption, ...] = ()
     canonical_question: str = ""
     language: str = "en"
     stage: str = ""
@@ -170,7 +177,7 @@ class ClarificationAgent(Agent[Reads, Writes]):
         skip = self._texts.text("skip", reads.language)
         leave = self._texts.text("exit_action", reads.language)
         return (
-            *(SuggestedAction(label=option, value=option) for option in _options(reads)),
+            *(_offer(option) for option in _options(reads)),
             SuggestedAction(label=skip, value=skip, kind="skip"),
             SuggestedAction(label=leave, value=leave, kind="exit"),
         )
@@ -200,11 +207,14 @@ def _without_links(text: str) -> str:
     return keep_links(text, Allowed(any_host=True)).text
 
 
-def _options(reads: Reads) -> tuple[str, ...]:
+def _options(reads: Reads) -> tuple[ClarificationOption, ...]:
     """Return places to choose from: those the search named, else where its results stand."""
     named = reads.clarification_options or tuple(map(_place, reads.search_results))
-    options = tuple(dict.fromkeys(filter(None, map(plain_line, named))))[:MOST_OPTIONS]
-    return options if len(options) > 1 else ()
+    return choose_alternatives(named, MOST_OPTIONS)
+
+
+def _offer(option: ClarificationOption) -> SuggestedAction:
+    return SuggestedAction(label=option.label, value=option.label, crumbs=option.crumbs)
 
 
 def _sources(results: tuple[SearchResult, ...]) -> tuple[SuggestedAction, ...]:
@@ -217,8 +227,18 @@ def _source(result: SearchResult) -> SuggestedAction:
     """Return a page to look at; its address only where it is one of the web."""
     title = plain_line(result.title)
     url = result.url if result.url is not None and page_of(result.url) is not None else None
-    return SuggestedAction(label=title, value=title, kind="source", url=url)
+    return SuggestedAction(
+        label=title,
+        value=title,
+        kind="source",
+        url=url,
+        crumbs=tuple(map(plain_line, result.crumbs)),
+        chunk_id=result.chunk_id,
+        path=result.path,
+        anchor=result.anchor,
+    )
 
 
-def _place(result: SearchResult) -> str:
-    return " > ".join(dict.fromkeys((*result.crumbs, *result.heading_path))) or result.title
+def _place(result: SearchResult) -> ClarificationOption:
+    path = tuple(dict.fromkeys((*result.crumbs, *result.heading_path)))
+    return ClarificationOption(label=path[-1] if path else result.title, crumbs=path)

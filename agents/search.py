@@ -7,7 +7,7 @@ from typing import Literal, Protocol, Self
 from pydantic import BaseModel
 
 from agents.agent import Agent, AgentParts
-from envelope.conversation import ClarificationReason, Turn
+from envelope.conversation import ClarificationOption, ClarificationReason, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import SearchResult, SearchStats
@@ -52,7 +52,7 @@ class Writes(BaseModel, frozen=True):
     needs_clarification: bool = False
     clarification_reason: ClarificationReason | None = None
     clarification_message: str = ""
-    clarification_options: tuple[str, ...] = ()
+    clarification_options: tuple[ClarificationOption, ...] = ()
     document_languages: tuple[str, ...] = ()
 
 
@@ -198,7 +198,10 @@ def _asking(writes: Writes, reads: Reads, findings: Findings) -> Writes:
     vague = not reads.related_history and names_no_subject(reads.canonical_question)
     if findings.quality != "poor" and not vague:
         return writes
-    options = tuple(dict.fromkeys(place.label for place in findings.places))[:_OPTIONS]
+    places = (
+        ClarificationOption(label=place.label, crumbs=place.crumbs) for place in findings.places
+    )
+    options = tuple(dict.fromkeys(places))[:_OPTIONS]
     unclear = vague or findings.ambiguity >= 1 - findings.answerability - findings.ambiguity
     if unclear and findings.hits and reads.assumption:
         return writes.model_copy(update={"search_quality": "good"})

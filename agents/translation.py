@@ -25,7 +25,9 @@ class Writes(BaseModel, frozen=True):
 
     text_eng: str
     translation_confidence: float = Field(ge=0, le=1)
-    corrections_made: tuple[str, ...] = ()
+    corrections_made: bool = False
+    corrections: tuple[str, ...] = ()
+    translation_error: str = ""
 
 
 class TranslationSettings(Protocol):
@@ -40,7 +42,7 @@ class TranslationAgent(Agent[Reads, Writes]):
 
     Code, addresses, paths, identifiers and `product_names` are taken out before a model sees the
     text and come back byte for byte. Where the model loses one of them, the text stays as it came,
-    with confidence 0, and `corrections_made` says why.
+    with confidence 0, and `translation_error` says why.
     """
 
     role = Role.TRANSLATION
@@ -73,15 +75,16 @@ def _restore(text: str, protected: Protected, found: Output) -> Writes:
         text_eng = protected.restore(found.text_eng)
         corrections = tuple(protected.restore_some(note) for note in found.corrections)
     except PlaceLost as lost:
-        return _as_it_came(text, f"not translated: {lost}")
+        return _as_it_came(text, str(lost))
     if not text_eng.strip():
-        return _as_it_came(text, "not translated: the model gave no text")
+        return _as_it_came(text, "the model gave no text")
     return Writes(
         text_eng=text_eng,
         translation_confidence=found.confidence,
-        corrections_made=corrections,
+        corrections_made=bool(corrections),
+        corrections=corrections,
     )
 
 
 def _as_it_came(text: str, why: str) -> Writes:
-    return Writes(text_eng=text, translation_confidence=0.0, corrections_made=(why,))
+    return Writes(text_eng=text, translation_confidence=0.0, translation_error=why)

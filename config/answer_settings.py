@@ -32,7 +32,9 @@ class AnswerSettings(BaseModel):
     max_regenerate: int = Field(
         1, ge=0, description="maximum number of rewritten answers after the quality check"
     )
-    max_process_count: int = Field(60, ge=10, description="maximum number of hops of a question")
+    max_process_count: int = Field(
+        60, ge=10, description="maximum number of hops (runs of agents) of a question"
+    )
     deadline_seconds: float = Field(
         120.0, gt=1, description="time limit of a question, from its acceptance"
     )

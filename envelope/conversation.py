@@ -54,13 +54,27 @@ REFUSALS = frozenset(
 desk as `failed`."""
 
 
+class ClarificationOption(BaseModel, frozen=True, extra="forbid"):
+    """A place in the documents that a question may mean; `crumbs` lead to it."""
+
+    label: str
+    crumbs: tuple[str, ...] = ()
+
+
 class SuggestedAction(BaseModel, frozen=True, extra="forbid"):
-    """A button that a channel can show; pressing it sends `value` as the next message."""
+    """A button that a channel can show; pressing it sends `value` as the next message.
+
+    A `source` is a page to open instead: by `url`, or by what a channel finds it with.
+    """
 
     label: str
     value: str
     kind: Literal["option", "skip", "exit", "source"] = "option"
     url: str | None = None
+    crumbs: tuple[str, ...] = ()
+    chunk_id: str | None = None
+    path: str | None = None
+    anchor: str | None = None
 
 
 class Pause(BaseModel, frozen=True, extra="forbid"):

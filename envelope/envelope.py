@@ -89,7 +89,7 @@ class Envelope:
     create_ts: float
     update_ts: float
     deadline_ts: float
-    process_count: int = Field(default=0, ge=0, description="hops so far")
+    process_count: int = Field(default=0, ge=0, description="hops so far: runs of agents")
     retries: int = Field(default=0, ge=0, description="of the present hop, after failures")
     total_processing_time: float = Field(default=0.0, ge=0)
     sender_role: str = ""

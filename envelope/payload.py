@@ -9,7 +9,14 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from envelope.conversation import ClarificationReason, Pause, Preferences, SuggestedAction, Turn
+from envelope.conversation import (
+    ClarificationOption,
+    ClarificationReason,
+    Pause,
+    Preferences,
+    SuggestedAction,
+    Turn,
+)
 from envelope.role import Role
 from envelope.sources import (
     SearchResult,
@@ -72,7 +79,9 @@ CATALOGUE: tuple[Attribute, ...] = (
     Attribute("text_eng", str, "the text in clean English", (Role.TRANSLATION,),
               (Role.ESSENCE, Role.GUARDRAILS, Role.SEARCH)),
     Attribute("translation_confidence", Share, "0-1; 0 if the text is unchanged", (Role.TRANSLATION,), NOBODY),
-    Attribute("corrections_made", tuple[str, ...], "the corrections that the translation made", (Role.TRANSLATION,), NOBODY),
+    Attribute("corrections_made", bool, "whether the translation corrected an English text", (Role.TRANSLATION,), NOBODY),
+    Attribute("corrections", tuple[str, ...], "the corrections that the translation made", (Role.TRANSLATION,), NOBODY),
+    Attribute("translation_error", str, "the reason if a translation was not usable", (Role.TRANSLATION,), NOBODY),
     Attribute("canonical_question", str, "the question in a form that needs no context", (Role.ESSENCE,),
               (Role.GUARDRAILS, Role.SEARCH, Role.AUGMENTATION, Role.RESPONSE, Role.QUALITY, Role.CLARIFICATION)),
     Attribute("context_type", Literal["new_topic", "follow_up", "clarification"],
@@ -91,7 +100,7 @@ CATALOGUE: tuple[Attribute, ...] = (
               (Role.CLARIFICATION, Role.MANAGER)),
     Attribute("clarification_message", str, "the unclear or missing information, for the text of the clarification", ASKERS,
               (Role.CLARIFICATION,)),
-    Attribute("clarification_options", tuple[str, ...], "competing places in the documents that the question may mean", (Role.SEARCH,),
+    Attribute("clarification_options", tuple[ClarificationOption, ...], "competing places in the documents that the question may mean", (Role.SEARCH,),
               (Role.CLARIFICATION,)),
     Attribute("document_languages", tuple[str, ...], "of the documents, where the question is in none of them",
               (Role.GUARDRAILS, Role.SEARCH), (Role.CLARIFICATION,)),

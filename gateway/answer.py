@@ -36,6 +36,7 @@ class Source(BaseModel, frozen=True, extra="ignore"):
     """A place in the documents that the answer cites as `[number]`."""
 
     number: int = Field(description="as it stands in the text: `[1]`", examples=[1])
+    chunk_id: str | None = Field(None, description="of the cited passage, stable while it is")
     title: str = Field(examples=["Configure SMS routing rules"])
     heading_path: tuple[str, ...] = Field((), description="headings above the place")
     crumbs: tuple[str, ...] = Field((), description="folders and pages above the page")
@@ -64,6 +65,9 @@ class Action(BaseModel, frozen=True, extra="ignore"):
     value: str = Field(examples=["Set up a webhook"])
     kind: Literal["option", "skip", "exit", "source"] = "option"
     url: str | None = Field(None, description="of a page, where `kind` is `source`")
+    path: str | None = Field(None, description="of its file, where `kind` is `source`")
+    crumbs: tuple[str, ...] = Field((), description="folders and pages above it, and itself")
+    link: str | None = Field(None, description="opens the page of a `source`, as those of sources")
 
 
 class ModelUsage(BaseModel, frozen=True, extra="ignore"):
@@ -142,7 +146,7 @@ def safe_reply(
 ) -> tuple[dict[str, JsonValue], tuple[str, ...]]:
     """Return a reply whose texts may be shown, and what was removed from its text."""
     sources = [_source(one, opens) for one in _objects(reply.get("sources"))]
-    actions = [_action(one) for one in _objects(reply.get("suggested_actions"))]
+    actions = [_action(one, opens) for one in _objects(reply.get("suggested_actions"))]
     kept = keep_links(str(reply.get("text") or ""), _collect_allowed(sources, actions, reply))
     safe: dict[str, JsonValue] = {
         **reply,
@@ -175,10 +179,18 @@ def _source(source: Named, opens: Opens) -> dict[str, JsonValue]:
     return told if link is None else {**told, "link": link}
 
 
-def _action(action: Named) -> dict[str, JsonValue]:
-    label, value = str(action.get("label") or ""), str(action.get("value") or "")
-    told = {"label": plain_line(label), "value": clean_text(value), "url": _web(action.get("url"))}
-    return {**action, **told}
+def _action(action: Named, opens: Opens) -> dict[str, JsonValue]:
+    """Return a choice in plain words; a page to look at has a link like a source."""
+    label, value, path = (str(action.get(name) or "") for name in ("label", "value", "path"))
+    told: dict[str, JsonValue] = {
+        **action,
+        "label": plain_line(label),
+        "value": clean_text(value),
+        "url": _web(action.get("url")),
+        "path": clean_text(path) if path else None,
+        "crumbs": [plain_line(str(part)) for part in _list_values(action, "crumbs")],
+    }
+    return {**told, "link": opens(told) if action.get("kind") == "source" else None}
 
 
 def _list_values(source: Named, name: str) -> list[JsonValue]:

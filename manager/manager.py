@@ -145,7 +145,6 @@ class Manager:
             payload=payload,
             hop=None,
             retries=0,
-            process_count=envelope.process_count + 1,
             sender_role=MANAGER,
             target_role=role,
             target_list=stream_key(role, delivery.shard),

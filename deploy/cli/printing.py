@@ -124,7 +124,7 @@ def _options(reply: Fields) -> list[str]:
     numbered = [f"{n}. {action.get('label')}" for n, action in enumerate(choices(reply), 1)]
     lines = [line for line in numbered if line not in listed]
     lines += [
-        f"-> {action.get('label')}  {action.get('url') or ''}".rstrip()
+        f"-> {action.get('label')}  {action.get('link') or action.get('path') or ''}".rstrip()
         for action in _actions(reply)
         if action.get("kind") == "source"
     ]

@@ -41,8 +41,8 @@ class Buttons:
         for number, action in enumerate(answer.suggested_actions):
             label = plain_title(action.label)
             if action.kind == "source":
-                if action.url is not None:
-                    made.append(Button(label, "", action.kind, action.url))
+                if action.link is not None:
+                    made.append(Button(label, "", action.kind, action.link))
                 continue
             choice = Choice(question=question, number=str(number), label=label, ask=action.value)
             made.append(Button(label, await self.store(choice), action.kind))

@@ -2,7 +2,7 @@ import pytest
 
 from agents.clarification import ClarificationAgent, Reads, Writes
 from config.texts import load_texts
-from envelope.conversation import ClarificationReason, SuggestedAction
+from envelope.conversation import ClarificationOption, ClarificationReason, SuggestedAction
 from envelope.outcome import Wrote
 from envelope.sources import SearchResult
 from llm.errors import ModelUnavailable
@@ -27,6 +27,17 @@ def result(number: int, *crumbs: str, title: str = "") -> SearchResult:
         url=f"https://example.org/{number}",
         score=1.0 / number,
         levels=("keywords",),
+    )
+
+
+def page(number: int, *crumbs: str) -> SuggestedAction:
+    return SuggestedAction(
+        label=f"Page {number}",
+        value=f"Page {number}",
+        kind="source",
+        url=f"https://example.org/{number}",
+        crumbs=crumbs,
+        chunk_id=f"c{number}",
     )
 
 
@@ -67,20 +78,23 @@ async def test_options_are_the_places_that_the_search_found() -> None:
 
     assert found.clarification_type == "ambiguity"
     assert [(action.kind, action.value) for action in found.suggested_actions] == [
-        ("option", "Accounts > Limits"),
-        ("option", "Rates > Limits"),
+        ("option", "Limits (Accounts)"),
+        ("option", "Limits (Rates)"),
         ("option", "API"),
         ("skip", "Trotzdem antworten"),
         ("exit", "Abbrechen"),
     ]
-    assert "2. Rates > Limits" in found.response
+    assert found.suggested_actions[1].crumbs == ("Rates", "Limits")
+    assert "2. Limits (Rates)" in found.response
 
 
 async def test_options_that_the_search_named_win() -> None:
     found = await worded(
         Reads(
             clarification_reason=Reason.AMBIGUOUS_QUERY,
-            clarification_options=("Sending", "Receiving", "Sending"),
+            clarification_options=tuple(
+                ClarificationOption(label=label) for label in ("Sending", "Receiving", "Sending")
+            ),
             search_results=RESULTS,
         )
     )
@@ -120,8 +134,8 @@ async def test_a_refusal_for_missing_context_names_the_question_and_the_nearest_
 
     assert "How loud is the pager?" in found.response
     assert found.suggested_actions == (
-        SuggestedAction(label="Page 1", value="Page 1", kind="source", url="https://example.org/1"),
-        SuggestedAction(label="Page 2", value="Page 2", kind="source", url="https://example.org/2"),
+        page(1, "Accounts", "Limits"),
+        page(2, "Rates", "Limits"),
     )
 
 
@@ -169,7 +183,7 @@ async def test_a_model_words_it_and_the_options_stay_ours() -> None:
 
     asked = model.calls[0].inputs
     assert isinstance(asked, Inputs)
-    assert asked.options == ("Accounts > Limits", "Rates > Limits", "API")
+    assert asked.options == ("Limits (Accounts)", "Limits (Rates)", "API")
     assert found.response.startswith("Meinen Sie Konten oder Tarife?\n")
     assert "3. API" in found.response
     assert found.clarification_fallback == ""

@@ -112,7 +112,7 @@ async def test_competing_places_become_the_options_of_a_question() -> None:
 
     assert writes.needs_clarification
     assert writes.clarification_reason is ClarificationReason.AMBIGUOUS_QUERY
-    assert writes.clarification_options == ("Rate plans", "Routing")
+    assert [one.label for one in writes.clarification_options] == ["Rate plans", "Routing"]
 
 
 async def test_nothing_found_is_declined_and_not_asked() -> None:
@@ -207,7 +207,7 @@ async def test_a_question_that_names_no_subject_is_asked_about_whatever_was_foun
     answered = await searched(Finding(found), follow_up)
 
     assert asked.clarification_reason is ClarificationReason.AMBIGUOUS_QUERY
-    assert asked.clarification_options == ("Rate plans", "Routing")
+    assert [one.label for one in asked.clarification_options] == ["Rate plans", "Routing"]
     assert not answered.needs_clarification
 
 

@@ -10,6 +10,7 @@ from broker.values import Fields, JournalEntry
 from gateway.answer import Answer
 from gateway.http.context import ID
 
+_BRACKET = re.compile(r"[\[\]]")
 _CITED = re.compile(r"\[(\d{1,4})\]", re.ASCII)
 MODEL_CREATED = 1767225600
 """Clients want a date of every model: that of this interface, 2026-01-01."""
@@ -90,12 +91,23 @@ class ModelList(BaseModel):
 
 
 def content_of(answer: Answer) -> str:
-    """Return the text as a plain client shows it: with the options of a question back."""
+    """Return the text as a plain client shows it: with options, and links to the nearest pages."""
+    answer = answer.model_copy(update={"text": _link_pages(answer)})
     told = {line.strip() for line in answer.text.splitlines()}
     options = [action.label for action in answer.suggested_actions if action.kind == "option"]
     lines = [f"{number}. {label}" for number, label in enumerate(options, 1)]
     missing = [line for line in lines if line not in told]
     return "\n\n".join([answer.text, "\n".join(missing)]) if missing else answer.text
+
+
+def _link_pages(answer: Answer) -> str:
+    """Return the text with the listed pages as links, where they have one."""
+    links = {
+        f"- {action.label}": f"- [{_BRACKET.sub('', action.label)}]({action.link})"
+        for action in answer.suggested_actions
+        if action.kind == "source" and action.link is not None
+    }
+    return "\n".join(links.get(line, line) for line in answer.text.split("\n"))
 
 
 def annotations_of(answer: Answer) -> list[JsonValue]:

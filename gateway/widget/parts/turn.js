@@ -100,13 +100,13 @@ export class TurnView {
   }
 
   #options(actions) {
-    const pages = actions.filter(({ kind, url }) => kind === "source" && harmless(url));
+    const pages = actions.filter(({ kind, link }) => kind === "source" && harmless(link));
     const choices = actions.filter((action) => !pages.includes(action));
     this.choices = choices.map((action) => this.#choice(action));
-    const links = pages.map(({ label, url }) =>
+    const links = pages.map(({ label, link }) =>
       make(
         "a",
-        { class: "place", href: harmless(url), target: "_blank", rel: "noopener noreferrer" },
+        { class: "place", href: harmless(link), target: "_blank", rel: "noopener noreferrer" },
         make("span", { class: "what", dir: "auto" }, make("b", {}, ...titled(label))),
         unseen(` (${this.words.tab})`),
       ),

@@ -46,6 +46,54 @@ async def asked(
     return told
 
 
+async def refused(http_server: HttpServerFixture) -> None:
+    """Let the next question be refused, with a page to look at."""
+    page = {
+        "label": "Routing rules",
+        "value": "Routing rules",
+        "kind": "source",
+        "chunk_id": "rules#1",
+        "path": "routing/rules.md",
+        "crumbs": ["Routing", "Routing rules"],
+    }
+    script = http_server.harness.script
+    script.next(
+        Role.SEARCH, {"needs_clarification": True, "clarification_reason": "insufficient_context"}
+    )
+    script.next(
+        Role.CLARIFICATION,
+        {"response": "Look here:\n- Routing rules", "suggested_actions": [page]},
+    )
+
+
+async def test_the_nearest_page_of_a_refusal_opens_like_a_source(
+    http_server: HttpServerFixture,
+) -> None:
+    client = await http_server.secret()
+    await refused(http_server)
+
+    answer = (await client.post(MESSAGES, json=QUESTION)).json()
+
+    [action] = answer["suggested_actions"]
+    assert (answer["outcome"], action["crumbs"]) == ("refused", ["Routing", "Routing rules"])
+    page = await http_server.client().get(action["link"])
+    assert (page.status_code, "Routing rules" in page.text) == (200, True)
+
+
+async def test_a_client_of_completions_reads_the_nearest_pages_as_links(
+    http_server: HttpServerFixture,
+) -> None:
+    client = await http_server.secret()
+    await refused(http_server)
+    body = {"model": "docs", "messages": [{"role": "user", "content": "How loud is it?"}]}
+
+    answer = (await client.post("/v1/chat/completions", json=body)).json()
+
+    [choice] = answer["choices"]
+    [action] = answer["refdesk"]["suggested_actions"]
+    assert f"- [Routing rules]({action['link']})" in choice["message"]["content"]
+
+
 def ticket_of(**changes: Any) -> str:
     """Return a signed ticket for this citation."""
     made = SourceLinks(secret=SECRET)
@@ -77,7 +125,7 @@ async def test_a_source_opens_at_its_heading_in_a_tab_that_has_no_key(
     assert 'id="create-a-rule" class="cited"' in page.text
     assert '<h1 dir="auto">Routing rules</h1>' in page.text
     assert "<p>Choose <code>New rule</code>.</p>" in page.text
-    assert "chunk_id" not in source
+    assert source["chunk_id"] == "rules#1"
 
 
 async def test_every_way_to_an_answer_tells_the_link(http_server: HttpServerFixture) -> None:
