@@ -22,13 +22,13 @@ class ChatChannelSpec:
 CHAT_CHANNELS = (
     ChatChannelSpec(
         name="slack",
-        purpose="answer on Slack, over HTTP or in Socket Mode",
+        purpose="answer in Slack, over HTTP or in Socket Mode",
         secrets={"SLACK_BOT_TOKEN": "xoxb-TOKEN", "SLACK_APP_TOKEN": "xapp-TOKEN"},
         pod_note="Slack in Socket Mode needs no inbound connection; any number of pods may run.",
     ),
     ChatChannelSpec(
         name="telegram",
-        purpose="answer on Telegram, by webhook or long polling",
+        purpose="answer in Telegram, by webhook or long polling",
         secrets={"TELEGRAM_BOT_TOKEN": "TOKEN"},
         pod_note="Telegram's long polling needs no inbound connection; one pod at a time polls.",
     ),

@@ -83,10 +83,9 @@ def name_of(path: Path) -> str:
 
 def hand_written_pages() -> Iterator[Path]:
     """Yield the pages of documentation that no program writes."""
-    for path in sorted({*tracked("*.md"), *tracked("docs/*.md")}):
+    for path in sorted(tracked("*.md")):
         parts = path.relative_to(ROOT).parts
-        own = parts[0] == "docs" or len(parts) == 1
-        if own and "measurements" not in parts and path.name not in GENERATED:
+        if parts[0] != "examples" and "measurements" not in parts and path.name not in GENERATED:
             yield path
 
 

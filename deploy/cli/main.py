@@ -8,22 +8,23 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from deploy.chat_channels import CHAT_CHANNELS
+from deploy.cli.help_text import format_sentence
 
 VERBS: dict[str, str] = {
-    "demo": "ingest the example documents, ask three questions, show one trace",
-    "ask": "ask one question and print the answer with its sources",
-    "chat": "talk to the desk in the terminal",
+    "demo": "ingest example documents, answer three questions, show a trace",
+    "ask": "answer one question and print the sources",
+    "chat": "start a conversation in the terminal",
     "ingest": "read documents into the index",
-    "up": "run every role in this process",
-    "serve": "serve the desk over HTTP: conversations, events, OpenAI's chat completions",
+    "up": "run all roles in one worker process",
+    "serve": "serve the HTTP API, the chat completions API and the widget",
     **{spec.name: spec.purpose for spec in CHAT_CHANNELS},
-    "keys": "make, list and revoke keys of the HTTP door",
-    "worker": "run a worker process for some roles",
-    "trace": "show the journey of one question",
-    "status": "show what waits, runs and was given up, and which workers live",
-    "forget": "erase a conversation wherever the desk keeps something of it",
-    "dead": "look at dead letters, run them again, or drop them",
-    "evaluate": "measure the desk on a folder of evaluation data",
+    "keys": "create, list and revoke keys of the HTTP API",
+    "worker": "run a worker process for the given roles",
+    "trace": "show stages, decisions, model calls and cost of one message",
+    "status": "show queue depths, dead letters and live workers",
+    "forget": "erase a conversation from all stores",
+    "dead": "list, show, retry or drop dead letters",
+    "evaluate": "measure Refdesk on a folder of evaluation data",
 }
 OPERATIONS = frozenset({"keys", "trace", "status", "forget", "dead"})
 """The verbs for operators."""
@@ -32,10 +33,17 @@ EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 EXIT_STATUSES = {"answered": 0, "clarification": 3, "refused": 4, "failed": 5, "superseded": 5}
 EPILOG = """\
-exit status of ask: 0 answered, 3 clarification, 4 refused, 5 failed;
-of forget: 0 erased, 3 nothing was found; 1 an error, 2 a wrong use of the command.
+exit status:
+  0  success; ask: answered
+  1  an error, described in one line
+  2  wrong arguments
+  3  ask: clarification; forget: nothing was found
+  4  ask: refused
+  5  ask: failed or superseded
+  6  ingest: some files could not be read
 
-Settings come from the environment or a .env file; docs/settings.md lists them.
+refdesk VERB --help explains the arguments of a verb. Settings are environment
+variables or lines of a .env file; docs/settings.md lists them.
 """
 
 
@@ -78,16 +86,14 @@ def _report_error(error: Exception) -> int:
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="refdesk",
-        description="A reference desk: answers questions from your documents, and shows where.",
+        description="Answers questions from your documents and cites the sources.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action=_Version, help="print the version and exit")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB")
     for verb, purpose in VERBS.items():
-        sub = verbs.add_parser(
-            verb, help=purpose, description=f"{purpose[:1].upper()}{purpose[1:]}."
-        )
+        sub = verbs.add_parser(verb, help=purpose, description=format_sentence(purpose))
         # Only the chosen verb's module is imported: others may take half a second to import.
         if verb in words[:1]:
             _load(verb).add_arguments(sub)
@@ -135,7 +141,7 @@ def _format_error(error: Exception) -> str:
         about = "" if error.filename is None else f": {os.fsdecode(error.filename)!r}"
         return f"{error.strerror}{about}"
     _show_where(error)
-    return f"an error that should not happen, {type(error).__name__}: {error}"
+    return f"unexpected error, {type(error).__name__}: {error}"
 
 
 def _show_where(error: Exception) -> None:

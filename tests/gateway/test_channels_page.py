@@ -5,7 +5,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = (ROOT / "docs" / "channels.md").read_text("utf-8")
-PROMISES = PAGE[PAGE.index("## How a push door") :]
+PROMISES = PAGE[PAGE.index("## How a chat channel") :]
 
 
 def rows() -> list[str]:

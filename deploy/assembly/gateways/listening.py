@@ -36,13 +36,13 @@ NOBODY = Question(tenant="probe", assistant="probe", conversation_id="-", messag
 def add_place(parser: argparse.ArgumentParser, port: int) -> None:
     """Add the arguments for the address, and for whether to run workers as well."""
     parser.add_argument(
-        "--port", type=int, default=port, help=f"listen here for events ({port}); 0: any"
+        "--port", type=int, default=port, help=f"port for webhook events (default {port}; 0: any)"
     )
-    parser.add_argument("--host", default=LOCAL, help=f"listen at this address ({LOCAL})")
+    parser.add_argument("--host", default=LOCAL, help=f"address to listen on (default {LOCAL})")
     parser.add_argument(
         "--gateway-only",
         action="store_true",
-        help="leave the work to `refdesk up` or `refdesk worker` on the same Redis",
+        help="run no agents here; `refdesk up` or `refdesk worker` must use the same Redis",
     )
 
 

@@ -16,15 +16,17 @@ from gateway.text import clean_text
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `refdesk ask`."""
-    parser.add_argument("question", nargs="*", help="the question; without one, standard input")
-    parser.add_argument("--conversation", metavar="ID", help="go on with this conversation")
+    parser.add_argument(
+        "question", nargs="*", help="the question (default: read from standard input)"
+    )
+    parser.add_argument("--conversation", metavar="ID", help="continue this conversation")
     parser.add_argument(
         "--message",
         metavar="ID",
-        help="the message's own id; asked twice under one id, a question is answered once",
+        help="id of the message; a question sent twice under one id is answered once",
     )
-    parser.add_argument("--json", action="store_true", help="print the whole reply as JSON")
-    parser.epilog = "exit status: 0 answered, 3 clarification, 4 refused, 5 failed, 1 an error"
+    parser.add_argument("--json", action="store_true", help="print the complete reply as JSON")
+    parser.epilog = "exit status: 0 answered, 3 clarification, 4 refused, 5 failed, 1 error"
 
 
 def run(chosen: argparse.Namespace) -> int:
@@ -40,7 +42,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 def _from_standard_input() -> str:
     if sys.stdin.isatty():
-        sys.stderr.write("Type the question, then Ctrl-D on a line of its own:\n")
+        sys.stderr.write("Type the question, then press Ctrl-D on an empty line:\n")
     return sys.stdin.read()
 
 
@@ -54,5 +56,5 @@ async def _ask(message: Message, *, as_json: bool) -> int:
         for line in reply_lines(reply):
             print_line(line)
         if reply.get("outcome") == "failed":
-            sys.stderr.write(f"refdesk: what went wrong: refdesk trace {message.message_id}\n")
+            sys.stderr.write(f"refdesk: for details run: refdesk trace {message.message_id}\n")
     return EXIT_STATUSES.get(str(reply.get("outcome")), 1)

@@ -20,14 +20,14 @@ from gateway.errors import GatewayError
 
 COMMANDS = ("clear_history", "clear_all", "set_language", "get_stats", "help")
 LEAVING = frozenset({"/quit", "/exit"})
-GREETING = "Ask a question. /help lists the commands; /quit or Ctrl-D leaves."
-CHOOSING = "Answer with a number, or in your own words."
+GREETING = "Ask a question. /help lists the commands; /quit or Ctrl-D exits."
+CHOOSING = "Answer with a number or with text."
 ERASE_LINE = "\r\x1b[2K"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `refdesk chat`."""
-    parser.add_argument("--conversation", metavar="ID", help="go on with this conversation")
+    parser.add_argument("--conversation", metavar="ID", help="continue this conversation")
 
 
 def run(chosen: argparse.Namespace) -> int:
@@ -133,7 +133,7 @@ async def _ask_desk(desk: Desk, message: Message) -> dict[str, JsonValue]:
             reply = entry.fields
     _show_stage("")
     if not reply:
-        sys.stderr.write("refdesk: no answer came in time; see: refdesk status\n")
+        sys.stderr.write("refdesk: no answer before the deadline; see: refdesk status\n")
     return reply
 
 

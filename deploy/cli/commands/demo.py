@@ -22,7 +22,7 @@ EXAMPLES = CHECKOUT if CHECKOUT.is_dir() else INSTALLED
 QUESTIONS = (
     ("a clear one", "How do I configure SMS routing rules?"),
     ("a vague one", "How do I set it up?"),
-    ("one that is not its business", "What will the weather be like tomorrow?"),
+    ("one that is out of scope", "What will the weather be like tomorrow?"),
 )
 NEXT = """\
 What next?
@@ -31,7 +31,7 @@ What next?
   .venv/bin/refdesk ingest YOUR-DOCUMENTS     your own documents; set DOMAIN_NAME too
   .venv/bin/refdesk trace MESSAGE             everything that happened to a question
   GEN_MODEL=gpt-5-mini@openai OPENAI_API_KEY=... .venv/bin/refdesk chat"""
-BY_RULES = "The answers above were quoted by rules, without a model: no key, no network."
+BY_RULES = "The offline rules wrote these answers: no model, no key, no network."
 RULE = "-" * WIDTH
 
 
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(_chosen: argparse.Namespace) -> int:
     """Run `refdesk demo`."""
     if not EXAMPLES.is_dir():
-        raise CommandError("the example documents are not here: install Refdesk again")
+        raise CommandError("the example documents are missing: install Refdesk again")
     asyncio.run(_demo(demo_settings()))
     return 0
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from deploy.cli.help_text import format_sentence
 from deploy.cli.printing import print_line, say_json
 from deploy.errors import CommandError
 from deploy.evaluation.suites import SUITES, evaluate
@@ -17,13 +18,13 @@ if TYPE_CHECKING:
     from deploy.evaluation.answers.desk_run import Variant
 
 PURPOSES = {
-    "retrieval": "whether the right pages are found",
-    "language": "whether the language of texts is detected",
-    "scope": "what is let through and what is declined",
-    "conversation": "when the desk answers, asks back and declines",
-    "answers": "whole answers to golden questions: see docs/evaluation.md",
-    "grounding": "how far a judge of answers agrees with people",
-    "prompt": "nothing: sends a prompt that a run of `answers` kept once more",
+    "retrieval": "measure whether searches find the right pages",
+    "language": "measure language detection",
+    "scope": "measure which questions are accepted and refused",
+    "conversation": "measure answers, clarifications and refusals in dialogues",
+    "answers": "measure answers to golden questions; see docs/evaluation.md",
+    "grounding": "measure how far a judge agrees with people",
+    "prompt": "send a prompt again that `answers --output` stored",
 }
 
 
@@ -31,45 +32,58 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `refdesk evaluate`."""
     suites = parser.add_subparsers(dest="suite", metavar="SUITE", required=True)
     for name in (*sorted(SUITES), "answers", "grounding", "prompt"):
-        suite = suites.add_parser(name, help=PURPOSES[name], description=PURPOSES[name])
-        suite.add_argument("--data", required=True, type=Path, metavar="FOLDER", help="the data")
+        suite = suites.add_parser(
+            name, help=PURPOSES[name], description=format_sentence(PURPOSES[name])
+        )
+        suite.add_argument(
+            "--data", required=True, type=Path, metavar="FOLDER", help="the evaluation data"
+        )
         suite.add_argument("--json", action="store_true", help="print the figures as JSON")
         if name == "answers":
             _add_answers_arguments(suite)
         if name == "grounding":
             _add_grounding_arguments(suite)
         if name == "prompt":
-            suite.add_argument("--hash", required=True, help="the prompt, as the page names it")
-            suite.add_argument("--model", metavar="NAME", help="a model, else the one configured")
+            suite.add_argument(
+                "--hash", required=True, help="hash of the prompt, as the page shows it"
+            )
+            suite.add_argument("--model", metavar="NAME", help="the model (default: as configured)")
 
 
 def _add_answers_arguments(suite: argparse.ArgumentParser) -> None:
     suite.add_argument(
-        "--questions", type=Path, metavar="FILE", help="golden questions, else golden* of --data"
+        "--questions",
+        type=Path,
+        metavar="FILE",
+        help="golden questions (default: golden* of --data)",
     )
-    suite.add_argument("--only", action="append", metavar="ID", help="ask this question alone")
+    suite.add_argument(
+        "--only", action="append", metavar="ID", help="ask only this question; repeatable"
+    )
     suite.add_argument(
         "--documents", type=Path, action="append", metavar="PATH",
-        help="ask these documents, else `documents` or pages.jsonl of --data, else the desk's own",
+        help="documents to use (default: those of --data, else the ingested ones); repeatable",
     )  # fmt: skip
     suite.add_argument(
         "--model", action="append", metavar="NAME",
-        help="a model for every task, else those that are configured; several are compared",
+        help="model for every task (default: as configured); repeat it to compare models",
     )  # fmt: skip
     suite.add_argument(
         "--prompts", type=Path, action="append", metavar="FOLDER",
-        help="prompts that replace those of the product; several are compared with the product's",
+        help="prompts that replace the default ones; repeat it to compare folders",
     )  # fmt: skip
-    suite.add_argument("--judge", metavar="NAME", help="a model that judges every sentence")
-    suite.add_argument("--page", type=Path, metavar="FILE", help="write a page, .html or .md")
+    suite.add_argument("--judge", metavar="NAME", help="model that judges every sentence")
+    suite.add_argument("--page", type=Path, metavar="FILE", help="write a report, .html or .md")
     suite.add_argument(
-        "--output", type=Path, metavar="FOLDER", help="keep answers and prompts in a new folder"
+        "--output", type=Path, metavar="FOLDER", help="store answers and prompts in a new folder"
     )
 
 
 def _add_grounding_arguments(suite: argparse.ArgumentParser) -> None:
-    suite.add_argument("--judge", default="offline", metavar="NAME", help="the judge (offline)")
-    suite.add_argument("--limit", type=int, metavar="N", help="judge N of the answers alone")
+    suite.add_argument(
+        "--judge", default="offline", metavar="NAME", help="the judge (default: offline)"
+    )
+    suite.add_argument("--limit", type=int, metavar="N", help="judge only N answers")
 
 
 def run(chosen: argparse.Namespace) -> int:
@@ -148,8 +162,8 @@ def _make_variants(chosen: argparse.Namespace, settings: "Settings") -> "tuple[V
     folders: list[Path] = [*dict.fromkeys(chosen.prompts or ())]
     if folders and all((model or settings.gen_model) == "offline" for model in models):
         raise CommandError(
-            "expected a model that reads prompts beside --prompts, found only offline, which "
-            "reads none: add --model NAME"
+            "expected a model that reads prompts together with --prompts, found only offline, "
+            "which reads none: add --model NAME"
         )
     variants = []
     for model in models:

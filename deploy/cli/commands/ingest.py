@@ -16,9 +16,11 @@ EXIT_SOME_FAILED = 6
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `refdesk ingest`."""
-    parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="folders or files")
+    parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="a folder or a file")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
-    parser.epilog = f"exit status: 0 all read, {EXIT_SOME_FAILED} some files could not be read"
+    parser.epilog = (
+        f"exit status: 0 all files were read, {EXIT_SOME_FAILED} some could not be read, 1 error"
+    )
 
 
 def run(chosen: argparse.Namespace) -> int:
@@ -52,7 +54,7 @@ def result_lines(result: IngestionResult) -> list[str]:
     }
     documents = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
     if not documents:
-        return ["no documents were found there"]
+        return ["no documents found"]
     return [*lines, f"documents: {documents}; {result.chunks} new chunks in {result.seconds:.1f} s"]
 
 

@@ -21,14 +21,14 @@ LOCAL = "127.0.0.1"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `refdesk serve`."""
-    parser.add_argument("--port", type=int, default=PORT, help=f"listen here ({PORT}); 0: any")
+    parser.add_argument("--port", type=int, default=PORT, help=f"port (default {PORT}; 0: any)")
     parser.add_argument(
-        "--host", default=LOCAL, help=f"listen at this address ({LOCAL}: this machine alone)"
+        "--host", default=LOCAL, help=f"address to listen on (default {LOCAL}: only this machine)"
     )
     parser.add_argument(
         "--gateway-only",
         action="store_true",
-        help="leave the work to `refdesk up` or `refdesk worker` on the same Redis",
+        help="run no agents here; `refdesk up` or `refdesk worker` must use the same Redis",
     )
 
 
@@ -65,7 +65,7 @@ async def _serve(settings: Settings, host: str, port: int, *, alone: bool) -> No
             print_line(line)
         sys.stdout.flush()
         await stop.wait()
-        print_line("stopping: finishing what runs")
+        print_line("stopping: finishing running work")
         sys.stdout.flush()
 
 
@@ -95,11 +95,13 @@ async def _startup_lines(runtime: Runtime, host: str, port: int, *, reason: str)
     if keyed:
         lines.append("every request needs a key; see: refdesk keys list")
     elif history.has_keys:
-        lines.append("every request needs a key, and Redis has lost all: refdesk keys create")
+        lines.append("every request needs a key, and Redis has lost all keys: refdesk keys create")
     elif not reason:
-        lines.append("no key is needed, because none was made and only this machine can come in")
+        lines.append("no key is needed: none was created, and only this machine can connect")
     else:
-        lines.append(f"nobody can come in yet: {reason}; make a key with: refdesk keys create")
+        lines.append(
+            f"every request needs a key, and there is none: {reason}; run: refdesk keys create"
+        )
     return lines
 
 
@@ -107,9 +109,9 @@ def why_keys(settings: Settings, host: str) -> str:
     """Return why requests need a key even before one is created; empty if they need none."""
     reasons = {
         "REQUIRE_KEYS is set": settings.require_keys,
-        "PUBLIC_URL is set, so others reach this server": settings.public_url is not None,
-        "TRUSTED_PROXIES is set, so others reach this server": bool(settings.trusted_proxies),
-        "other machines reach this address": not is_local(host),
+        "PUBLIC_URL is set, so other machines can connect": settings.public_url is not None,
+        "TRUSTED_PROXIES is set, so other machines can connect": bool(settings.trusted_proxies),
+        "other machines can connect to this address": not is_local(host),
     }
     return next((reason for reason, is_true in reasons.items() if is_true), "")
 

@@ -26,8 +26,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         const="",
         metavar="URL",
-        help="print the manifest that makes the Slack app, and end: for Socket Mode, or with the "
-        "address at which Slack reaches the desk, such as https://desk.example.org",
+        help="print the manifest of the Slack app and exit: for Socket Mode, or for events over "
+        "HTTP with the public address of this server, such as https://desk.example.org",
     )
 
 
@@ -97,7 +97,7 @@ async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
         app = make_app(client, events, signing_secret=secret)
         if socket_token is not None:
             await stack.enter_async_context(socket_mode(app, socket_token.get_secret_value()))
-            print_line("answering on Slack in Socket Mode; stop with Ctrl-C")
+            print_line("answering in Slack (Socket Mode); stop with Ctrl-C")
         else:
             web = slack_webhook(
                 app,
@@ -108,8 +108,8 @@ async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
             port = await stack.enter_async_context(
                 serve_app(web, chosen.host, chosen.port, settings)
             )
-            print_line(f"answering on Slack, events at port {port}{PATH}; stop with Ctrl-C")
+            print_line(f"answering in Slack, events on port {port}{PATH}; stop with Ctrl-C")
         sys.stdout.flush()
         await stop.wait()
-        print_line("stopping: what is not shown yet is left to another process")
+        print_line("stopping: another process will show the remaining answers")
         sys.stdout.flush()

@@ -70,10 +70,10 @@ async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
         )
         if app is not None:
             await stack.enter_async_context(serve_app(app, chosen.host, chosen.port, settings))
-        print_line(f"answering on Telegram as @{me.username}; stop with Ctrl-C")
+        print_line(f"answering in Telegram as @{me.username}; stop with Ctrl-C")
         sys.stdout.flush()
         await stop.wait()
-        print_line("stopping: what is not shown yet is left to another process")
+        print_line("stopping: another process will show the remaining answers")
         sys.stdout.flush()
 
 

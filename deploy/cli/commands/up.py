@@ -10,7 +10,11 @@ from deploy.cli.commands.worker import serve
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `refdesk up`."""
-    parser.add_argument("--port", type=int, help="serve /healthz, /readyz and /metrics here")
+    parser.add_argument(
+        "--port",
+        type=int,
+        help="port of /healthz, /readyz and /metrics (default: HEALTH_PORT; 0: none)",
+    )
 
 
 def run(chosen: argparse.Namespace) -> int:

@@ -20,9 +20,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         required=True,
         metavar="ROLE",
-        help=f"the roles to work for: {', '.join(ROLES)}",
+        help=f"one or more of: {', '.join(ROLES)}",
     )
-    parser.add_argument("--port", type=int, help="serve /healthz, /readyz and /metrics here")
+    parser.add_argument(
+        "--port",
+        type=int,
+        help="port of /healthz, /readyz and /metrics (default: HEALTH_PORT; 0: none)",
+    )
 
 
 def run(chosen: argparse.Namespace) -> int:
@@ -48,7 +52,7 @@ async def serve(settings: Settings, roles: tuple[str, ...], port: int) -> None:
         if port:
             _print_now(f"serving /healthz, /readyz and /metrics on port {port}")
         await stop.wait()
-        _print_now("stopping: finishing what runs")
+        _print_now("stopping: finishing running work")
 
 
 def _print_now(text: str) -> None:

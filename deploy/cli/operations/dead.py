@@ -28,17 +28,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "action",
         choices=ACTIONS,
-        help="list the newest; show one with its frame; retry one: run its question again, whole, "
-        "as a new message of its conversation that is linked to it; drop one",
+        help="list the newest dead letters; show one with its frame; retry: run the question of "
+        "one again, from its start, as a new message; drop: delete one",
     )
-    parser.add_argument("id", nargs="?", help="the dead letter's id, as `list` prints it")
-    parser.add_argument("--limit", type=int, default=50, help="how many to list (50)")
+    parser.add_argument("id", nargs="?", help="id of a dead letter, as `list` prints it")
+    parser.add_argument("--limit", type=int, default=50, help="maximum number to list (default 50)")
     parser.add_argument(
         "--deliver",
         action="store_true",
-        help="retry: send the reply to the channel that asked; else only `refdesk trace` shows it",
+        help="with retry: send the reply to the channel that asked (default: only `refdesk "
+        "trace` shows it)",
     )
-    parser.add_argument("--json", action="store_true", help="print as JSON")
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(chosen: argparse.Namespace) -> int:
@@ -81,7 +82,7 @@ async def _retry(broker: Broker, letter: DeadLetter, settings: Settings, *, deli
     result = await broker.producer.submit(again)
     if isinstance(result, Busy):
         raise CommandError(
-            f"the desk is busy ({result.reason}): "
+            f"all workers are busy ({result.reason}): "
             f"try again in {result.retry_after_seconds:.0f} seconds"
         )
     return again.question.message_id

@@ -16,28 +16,34 @@ from gateway.conversation_erasure import erase
 
 EXIT_NOTHING = 3
 LEFT = (
-    "What stays for RESULT_TTL_HOURS: the ids of messages, so that none is asked again. "
-    "Backups, snapshots and replicas' files are yours to erase; see docs/operations.md."
+    "Ids of messages remain for RESULT_TTL_HOURS, so that repeated messages are recognised. "
+    "Erase backups, snapshots and files of replicas yourself; see docs/operations.md."
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `refdesk forget`."""
-    parser.add_argument("conversation", nargs="?", help="the conversation's id")
-    parser.add_argument("--message", metavar="ID", help="instead: the id of one of its messages")
-    parser.add_argument("--tenant", help="whose conversation it is; TENANT when left out")
-    parser.add_argument("--assistant", help="with which assistant; ASSISTANT when left out")
+    parser.add_argument("conversation", nargs="?", help="id of the conversation")
+    parser.add_argument(
+        "--message", metavar="ID", help="id of one of its messages, instead of the conversation"
+    )
+    parser.add_argument("--tenant", help="tenant of the conversation (default: the setting TENANT)")
+    parser.add_argument(
+        "--assistant", help="assistant of the conversation (default: the setting ASSISTANT)"
+    )
     parser.add_argument(
         "--channel",
-        help="where it is, such as slack or telegram; left out: as its id says, else http",
+        help="channel, such as slack or telegram (default: the beginning of the id, else http)",
     )
-    parser.add_argument("--json", action="store_true", help="print as JSON")
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(chosen: argparse.Namespace) -> int:
     """Run `refdesk forget`."""
     if (chosen.conversation is None) == (chosen.message is None):
-        raise CommandError("expected the id of a conversation, or --message and the id of one")
+        raise CommandError(
+            "expected the id of a conversation, or --message with the id of a message"
+        )
     return asyncio.run(_forget(chosen, load_settings()))
 
 
@@ -45,7 +51,7 @@ async def _forget(chosen: argparse.Namespace, settings: Settings) -> int:
     async with connect_runtime(settings) as runtime:
         if not runtime.endpoint.durable:
             raise CommandError(
-                "there is nothing to forget: Redis is played inside each process and ends with it"
+                "there is nothing to erase: without a Redis server, data ends with each process"
             )
         question = await _question(chosen, runtime)
         erased = await _erase(runtime, question)
@@ -84,7 +90,7 @@ async def _question(chosen: argparse.Namespace, runtime: Runtime) -> Question:
         stored = _qualify_id(named, chosen.channel)
         return Question(tenant=tenant, assistant=assistant, conversation_id=stored, message_id="-")
     except (ValueError, EnvelopeError) as error:
-        raise CommandError(f"expected ids as the desk uses them: {error}") from error
+        raise CommandError(f"expected ids in the form of Refdesk: {error}") from error
 
 
 def _qualify_id(named: str, channel: str | None) -> str:
@@ -109,17 +115,15 @@ def _report(question: Question, erased: Erased, settings: Settings, *, as_json: 
         return
     if not erased.found:
         print_line(
-            f"nothing is kept of the conversation {whose}: it never was, ended long ago, or was"
+            f"there is no data of the conversation {whose}: it never existed, expired, or was"
         )
-        print_line(
-            "forgotten before. `refdesk trace MESSAGE` tells of a message whose id you know."
-        )
+        print_line("erased before. `refdesk trace MESSAGE_ID` shows one message.")
         return
     print_line(f"the conversation {whose} is erased:")
     print_line(
         f"  {erased.messages} messages with replies and journals, {erased.ended} of them open"
     )
-    print_line(f"  {erased.entries} envelopes that travelled or waited for a retry")
+    print_line(f"  {erased.entries} envelopes that waited, ran or were delayed")
     print_line(f"  {erased.dead_letters} dead letters")
     print_line(f"  {erased.memories} entries of its memory")
     print_line(_file_line(settings))
@@ -128,8 +132,8 @@ def _report(question: Question, erased: Erased, settings: Settings, *, as_json: 
 
 def _file_line(settings: Settings) -> str:
     if not settings.erasure_rewrite_seconds:
-        return "Have Redis write its append-only file anew: ERASURE_REWRITE_SECONDS is 0."
+        return "Run BGREWRITEAOF on Redis: ERASURE_REWRITE_SECONDS is 0."
     if settings.redis_url is None:
-        return "The append-only file of the data folder is written anew without it."
+        return "The append-only file of the data folder is rewritten without it."
     seconds = f"{settings.erasure_rewrite_seconds:g}"
-    return f"A worker has Redis write its append-only file anew, after {seconds} seconds."
+    return f"A worker makes Redis rewrite its append-only file, after {seconds} seconds."

@@ -13,6 +13,7 @@ from config.settings import load_settings
 from deploy.assembly.data_folder import KeyHistory
 from deploy.assembly.gateways.http_gateway import StoredKeys
 from deploy.assembly.runtime import Runtime, connect_runtime
+from deploy.cli.help_text import format_sentence
 from deploy.cli.printing import print_line, say_json
 from deploy.errors import CommandError
 from gateway.api_keys import DEFAULT_SCOPES, Key, Scope, make_key, origin_in
@@ -20,54 +21,64 @@ from gateway.api_keys import DEFAULT_SCOPES, Key, Scope, make_key, origin_in
 DAY_SECONDS = 86_400
 PUBLIC_PER_MINUTE = 600
 """The default limit of a public key, which everybody can read, in requests per minute."""
-SHOWN_ONCE = "This is the only time it is shown; only its hash is stored."
+SHOWN_ONCE = "It is shown only now; Redis stores only its hash."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `refdesk keys`."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    create = actions.add_parser("create", help="make a key; it is shown once")
-    create.add_argument("--tenant", help="whose key it is; TENANT when left out")
+    create = _add_action(actions, "create", "create a key and show it once")
+    create.add_argument("--tenant", help="tenant of the key (default: the setting TENANT)")
     create.add_argument(
         "--assistant",
         nargs="+",
         action="extend",
         default=[],
         metavar="NAME",
-        help="bind it to these assistants; may be repeated",
+        help="limit the key to these assistants; repeatable",
     )
     create.add_argument(
         "--scope",
         nargs="+",
         action="extend",
         choices=[scope.value for scope in Scope],
-        help=f"what it may do; else: {', '.join(sorted(DEFAULT_SCOPES))}",
+        metavar="SCOPE",
+        help=f"permissions, of {', '.join(scope.value for scope in Scope)} "
+        f"(default: {', '.join(sorted(DEFAULT_SCOPES))}); repeatable",
     )
-    create.add_argument("--public", action="store_true", help="for a web page, where all see it")
+    create.add_argument("--public", action="store_true", help="create a public key, for a web page")
     create.add_argument(
         "--origin",
         nargs="+",
         action="extend",
         default=[],
         metavar="ORIGIN",
-        help="websites of a public key, such as https://www.acme.com; may be repeated, several "
-        "may be given at once, with blanks or commas between",
+        help="websites of a public key, such as https://www.acme.com, separated by blanks or "
+        "commas; repeatable",
     )
-    create.add_argument("--per-minute", type=int, metavar="N", help="requests a minute")
-    create.add_argument("--per-day", type=int, metavar="N", help="questions a day")
+    create.add_argument("--per-minute", type=int, metavar="N", help="maximum requests per minute")
+    create.add_argument("--per-day", type=int, metavar="N", help="maximum questions per day")
     create.add_argument(
         "--visitor-per-day",
         type=int,
         metavar="N",
-        help="questions a day of one visitor; else "
-        "VISITOR_QUESTIONS_PER_DAY, and at most a share of the key's own",
+        help="maximum questions per day of one visitor (default: VISITOR_QUESTIONS_PER_DAY, "
+        "and at most VISITOR_SHARE of the limit of the key)",
     )
-    create.add_argument("--days", type=float, metavar="N", help="it is good for so long")
-    create.add_argument("--note", default="", help="for whom it is")
-    revoke = actions.add_parser("revoke", help="make a key useless, at once")
-    revoke.add_argument("id", help="the key's id, as `keys list` shows it")
-    for action in (create, actions.add_parser("list", help="show every key"), revoke):
-        action.add_argument("--json", action="store_true", help="print as JSON")
+    create.add_argument(
+        "--days", type=float, metavar="N", help="days until the key expires (default: never)"
+    )
+    create.add_argument("--note", default="", help="a note that `keys list` shows")
+    revoke = _add_action(actions, "revoke", "revoke a key immediately")
+    revoke.add_argument("id", help="id of the key, as `keys list` shows it")
+    for action in (create, _add_action(actions, "list", "list all keys"), revoke):
+        action.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _add_action(
+    actions: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, purpose: str
+) -> argparse.ArgumentParser:
+    return actions.add_parser(name, help=purpose, description=format_sentence(purpose))
 
 
 def run(chosen: argparse.Namespace) -> int:
@@ -88,7 +99,8 @@ async def _open_key_admin() -> AsyncIterator[_KeyAdmin]:
     async with connect_runtime(load_settings()) as runtime:
         if not runtime.endpoint.durable:
             raise CommandError(
-                "keys need a Redis that outlives this command: install one, or set REDIS_URL"
+                "keys need a Redis server that runs longer than this command: install "
+                "redis-server, or set REDIS_URL"
             )
         client = runtime.endpoint.client()
         try:
@@ -143,8 +155,8 @@ def _origins(given: Sequence[str]) -> tuple[str, ...]:
         if as_sent != text:
             instead = f"; write {as_sent}" if as_sent is not None else ""
             raise CommandError(
-                "expected an origin as browsers send it, scheme and host in small letters and a "
-                "port unless it is the scheme's own, such as https://www.acme.com; "
+                "expected an origin as browsers send it: scheme and host in lower case, and a port "
+                "only if it is not the default, such as https://www.acme.com; "
                 f"found {text!r}{instead}"
             )
     return tuple(dict.fromkeys(named))
@@ -157,7 +169,7 @@ async def _list(chosen: argparse.Namespace) -> None:
         say_json([_describe_key(key) for key in keys])
         return
     if not keys:
-        print_line("there are no keys; make one with: refdesk keys create")
+        print_line("there are no keys; create one with: refdesk keys create")
     for key in keys:
         print_line("  ".join(_line(key)))
 

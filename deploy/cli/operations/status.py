@@ -29,7 +29,7 @@ class DeskStatus:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `refdesk status`."""
-    parser.add_argument("--json", action="store_true", help="print as JSON")
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(chosen: argparse.Namespace) -> int:
@@ -96,7 +96,7 @@ async def _status() -> DeskStatus:
 async def _describe_server(runtime: Runtime) -> str:
     """Return the lines about the Redis that answers and its owner."""
     if runtime.endpoint.played is not None:
-        return "Redis is played inside this process, and forgets with it"
+        return "Redis is simulated inside this process; its data ends with the process"
     client = runtime.endpoint.client()
     try:
         node = (await client.nodes())[0] if isinstance(client, ClusterClient) else client

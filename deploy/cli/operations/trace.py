@@ -26,8 +26,10 @@ _LONG = frozenset({"search_context", "search_results", "augmented_prompt", "sour
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `refdesk trace`."""
-    parser.add_argument("message_id", help="the message's id, as `ask` prints it")
-    parser.add_argument("--conversation", metavar="ID", help="where several have such a message")
+    parser.add_argument("message_id", help="id of the message, as `ask` prints it")
+    parser.add_argument(
+        "--conversation", metavar="ID", help="the conversation, if several contain this message id"
+    )
     parser.add_argument("--json", action="store_true", help="print the journal as JSON")
 
 
@@ -60,10 +62,10 @@ def _line_without_journal(question: Question, ended: Fields | None) -> str:
     """Return a line about a message without a journal: its ids and its outcome."""
     named = f"{question.conversation_id} / {question.message_id}"
     if ended is None or ended.get("termination_reason") != FORGOTTEN:
-        return f"{named}: its journal is not kept any more"
+        return f"{named}: its journal has expired"
     return (
-        f"{named}: forgotten; it ended as {ended.get('outcome')}, and no word of it is kept. "
-        "Its id stays for RESULT_TTL_HOURS, so that it is not asked again."
+        f"{named}: it ended as {ended.get('outcome')}, and its text is erased. "
+        "Its id remains for RESULT_TTL_HOURS, so that a repeated message is recognised."
     )
 
 
@@ -74,7 +76,7 @@ def _sole(message_id: str, conversation_id: str | None, found: Sequence[Question
         if conversation_id is None or names_conversation(conversation_id, question.conversation_id)
     ]
     if not meant:
-        raise CommandError(f"there is no message {message_id!r} whose journal is still kept")
+        raise CommandError(f"there is no journal of a message {message_id!r}")
     if len(meant) > 1:
         names = ", ".join(sorted(question.conversation_id for question in meant))
         raise CommandError(
@@ -100,7 +102,7 @@ def _version_lines(entries: Sequence[JournalEntry]) -> list[str]:
     if version is None or version <= JOURNAL_SCHEMA_VERSION:
         return []
     return [
-        f"this journal has the schema version {version}, newer than {JOURNAL_SCHEMA_VERSION}:",
+        f"this journal has schema version {version}, newer than {JOURNAL_SCHEMA_VERSION}:",
         "update refdesk to see all of it",
     ]
 

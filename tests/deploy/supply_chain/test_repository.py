@@ -37,5 +37,5 @@ def test_issue_forms_have_the_form_that_is_expected_of_them(form: Path) -> None:
 def test_the_security_page_says_how_to_report_what_is_supported_and_what_is_in_scope() -> None:
     page = (ROOT / "SECURITY.md").read_text()
 
-    for part in ("## Report a vulnerability", "## Supported versions", "## What is in scope"):
+    for part in ("## Report a vulnerability", "## Supported versions", "## Scope"):
         assert part in page

@@ -127,7 +127,7 @@ def test_a_door_that_others_reach_answers_nobody_without_a_key(
 
     assert answer.status_code == 401
     assert "refdesk keys create" in answer.json()["error"]["message"]
-    assert f"nobody can come in yet: {reason}" in said[1]
+    assert f"every request needs a key, and there is none: {reason}" in said[1]
 
 
 def forget_everything(data: Path) -> None:

@@ -38,7 +38,7 @@ def test_what_is_not_known_is_told_with_a_status_of_its_own(served: Run) -> None
     told = served("forget", "nobody-ever-said")
 
     assert told.status == 3
-    assert "nothing is kept of the conversation 'nobody-ever-said'" in told.out
+    assert "there is no data of the conversation 'nobody-ever-said'" in told.out
     assert served("forget", "nobody-ever-said", "--json").json["messages"] == 0
 
 
@@ -52,7 +52,7 @@ def test_a_conversation_is_forgotten_once_and_the_second_time_there_is_nothing(
 
     assert (first.status, second.status) == (0, 3)
     assert "1 messages with replies and journals" in first.out
-    assert "nothing is kept" in second.out
+    assert "there is no data" in second.out
     assert served("forget", "--message", message_id).status == 3
 
 
@@ -80,8 +80,8 @@ def test_the_trace_of_a_forgotten_message_says_that_it_was_forgotten(served: Run
     told = served("trace", message_id)
 
     assert told.status == 0
-    assert f"{conversation} / {message_id}: forgotten; it ended as " in told.out
-    assert "no word of it is kept" in told.out
+    assert f"{conversation} / {message_id}: it ended as " in told.out
+    assert "its text is erased" in told.out
     assert "hops" not in told.out
     assert served("trace", message_id, "--json").json == []
     assert served("trace", "nobody").status != 0

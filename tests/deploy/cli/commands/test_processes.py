@@ -62,7 +62,7 @@ def test_others_hand_their_work_to_a_running_desk(
 
     assert (read.json["added"], asked.json["outcome"]) == (1, "answered")
     assert f"is owned by process {desk.pid}" in one_line(second)
-    assert (desk.returncode, rest, errors) == (0, "stopping: finishing what runs\n", "")
+    assert (desk.returncode, rest, errors) == (0, "stopping: finishing running work\n", "")
 
 
 def test_the_status_shows_an_idle_worker_while_it_lives(
