@@ -35,15 +35,17 @@ _nowhere = opens_in("")
 class Source(BaseModel, frozen=True, extra="ignore"):
     """A place in the documents that the answer cites as `[number]`."""
 
-    number: int = Field(description="as it stands in the text: `[1]`", examples=[1])
-    chunk_id: str | None = Field(None, description="of the cited passage, stable while it is")
+    number: int = Field(description="number of the citation in the text: `[1]`", examples=[1])
+    chunk_id: str | None = Field(None, description="id of the cited passage, until it changes")
     title: str = Field(examples=["Configure SMS routing rules"])
-    heading_path: tuple[str, ...] = Field((), description="headings above the place")
-    crumbs: tuple[str, ...] = Field((), description="folders and pages above the page")
-    url: str | None = Field(None, description="of the page, where it has one")
+    heading_path: tuple[str, ...] = Field((), description="headings above the cited part")
+    crumbs: tuple[str, ...] = Field((), description="folders and pages above this page")
+    url: str | None = Field(None, description="address of the page, if it has one")
     path: str | None = Field(None, examples=["routing/configure-routing-rules.md"])
     anchor: str | None = Field(None, examples=["create-a-routing-rule"])
-    language: str | None = Field(None, description="of the page, ISO 639-1", examples=["en"])
+    language: str | None = Field(
+        None, description="language of the page, ISO 639-1", examples=["en"]
+    )
     link: str | None = Field(
         None,
         description="opens it at its heading: at the page's address, else in the documentation, "
@@ -64,10 +66,10 @@ class Action(BaseModel, frozen=True, extra="ignore"):
     label: str = Field(examples=["Set up a webhook"])
     value: str = Field(examples=["Set up a webhook"])
     kind: Literal["option", "skip", "exit", "source"] = "option"
-    url: str | None = Field(None, description="of a page, where `kind` is `source`")
-    path: str | None = Field(None, description="of its file, where `kind` is `source`")
+    url: str | None = Field(None, description="address of the page if `kind` is `source`")
+    path: str | None = Field(None, description="path of the file if `kind` is `source`")
     crumbs: tuple[str, ...] = Field((), description="folders and pages above it, and itself")
-    link: str | None = Field(None, description="opens the page of a `source`, as those of sources")
+    link: str | None = Field(None, description="link to the page, as in sources")
 
 
 class ModelUsage(BaseModel, frozen=True, extra="ignore"):
@@ -77,9 +79,9 @@ class ModelUsage(BaseModel, frozen=True, extra="ignore"):
     input_tokens: int = 0
     output_tokens: int = 0
     cached_input_tokens: int = Field(0, description="part of the input tokens")
-    cost_usd: float | None = Field(None, description="unset where a price is unknown")
-    cache_hits: int = Field(0, description="answers that another message had paid")
-    saved_usd: float | None = Field(None, description="what those had cost")
+    cost_usd: float | None = Field(None, description="omitted if a price is unknown")
+    cache_hits: int = Field(0, description="answers that another message had paid for")
+    saved_usd: float | None = Field(None, description="the cost of those answers")
 
 
 class Answer(BaseModel, frozen=True, extra="ignore"):
@@ -87,23 +89,23 @@ class Answer(BaseModel, frozen=True, extra="ignore"):
 
     conversation_id: str = Field(examples=["c-7f3a"])
     message_id: str = Field(examples=["m-1"])
-    outcome: Outcome = Field(description="every message has exactly one")
+    outcome: Outcome = Field(description="each message has exactly one outcome")
     text: str = Field(
         "", description="Markdown", examples=["Open Routing > Rules and choose New rule. [1]"]
     )
-    language: str = Field("en", description="of the text, ISO 639-1")
+    language: str = Field("en", description="language of the text, ISO 639-1")
     sources: tuple[Source, ...] = ()
     suggested_actions: tuple[Action, ...] = Field((), description="options of a clarification")
     clarification_type: str | None = None
     clarification_reason: str | None = None
-    question: str | None = Field(None, description="the message as it was understood")
-    model: str | None = Field(None, description="who wrote it; `offline`: quoted by rules")
-    quality_score: float | None = Field(None, description="0 to 1, by the judge")
+    question: str | None = Field(None, description="the question as Refdesk understood it")
+    model: str | None = Field(None, description="model that wrote the answer; `offline`: rules")
+    quality_score: float | None = Field(None, description="verdict of the judge, 0 to 1")
     termination_reason: str | None = Field(None, description="the limit that ended it early")
-    merged_into: str | None = Field(None, description="the message that this one joined")
+    merged_into: str | None = Field(None, description="message into which this one was merged")
     processing_seconds: float | None = None
     model_usage: ModelUsage | None = Field(
-        None, description="for secret keys; unset where no vendor was asked"
+        None, description="for secret keys; omitted if no vendor was called"
     )
 
 

@@ -59,7 +59,7 @@ AssistantName = Annotated[
     Query(
         alias="assistant",
         max_length=64,
-        description="which of the key's assistants; may be left out where there is one",
+        description="one of the key's assistants; the default is the first",
     ),
 ]
 ConversationId = Annotated[str, Path(pattern=ID, examples=["c-7f3a"])]
@@ -69,10 +69,10 @@ VisitToken = Annotated[
     Header(
         alias="X-Conversation-Token",
         max_length=100,
-        description="of a conversation that was opened with a public key",
+        description="token of a conversation that was opened with a public key",
     ),
 ]
-bearer = HTTPBearer(auto_error=False, description="made with `refdesk keys create`")
+bearer = HTTPBearer(auto_error=False, description="a key from `refdesk keys create`")
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,9 +25,9 @@ class Problem(BaseModel):
 
     message: str
     type: str = Field(examples=["invalid_request_error"])
-    param: str | None = Field(None, description="what of the request is meant")
+    param: str | None = Field(None, description="field of the request that is wrong")
     code: str | None = None
-    request_id: str = Field(description="names this request in the logs")
+    request_id: str = Field(description="id of this request in the logs")
 
 
 class Failure(BaseModel):

@@ -39,8 +39,8 @@ FILES = {
 class Embedding(BaseModel):
     """The address and integrity hash of one version of the script."""
 
-    src: str = Field(description="of the script, at this desk")
-    integrity: str = Field(description="for the script tag's attribute of this name")
+    src: str = Field(description="path of the script on this server")
+    integrity: str = Field(description="value of the script tag's attribute `integrity`")
 
 
 def widget_router() -> APIRouter:

@@ -51,7 +51,7 @@ class CompletionRequest(BaseModel, frozen=True, extra="ignore"):
     conversation_id: str | None = Field(
         None,
         pattern=ID,
-        description="an extension: the desk remembers, and only the last message is read",
+        description="an extension: Refdesk stores the conversation and reads only the last message",
     )
 
 

@@ -18,8 +18,8 @@ class Opened(BaseModel):
     assistant: str
     token: str | None = Field(
         None,
-        description="of a conversation opened with a public key: send it in X-Conversation-Token "
-        "with every request; it is told this once",
+        description="token, with a public key: send it in the header X-Conversation-Token "
+        "with every request. It is returned only here",
     )
 
 

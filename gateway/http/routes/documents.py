@@ -16,7 +16,7 @@ from gateway.http.links import PATH, Citation
 from gateway.http.routes.document_page import document_page, notice_page, policy
 from gateway.port import Documents, ReadableDocument
 
-Ticket = Annotated[str, Path(description="as it stands in the `link` of a source")]
+Ticket = Annotated[str, Path(description="part of the `link` of a source")]
 HTML = "text/html"
 EXAMPLE = '<!doctype html><html lang="en"><title>Routing rules</title><h1>Routing rules</h1>'
 _NOTICE: dict[str, object] = {HTML: {"schema": {"type": "string"}}}
@@ -26,11 +26,11 @@ _PAGES: dict[int | str, dict[str, object]] = {
         "content": {HTML: {"schema": {"type": "string"}, "example": EXAMPLE}},
     },
     404: {
-        "description": "A link that is not good any more, or never was.",
+        "description": "An expired or invalid link.",
         "content": _NOTICE,
     },
-    429: {"description": "The link's key has used up its requests.", "content": _NOTICE},
-    503: {"description": "The documents cannot be reached just now.", "content": _NOTICE},
+    429: {"description": "The key of the link has no requests left.", "content": _NOTICE},
+    503: {"description": "The index is unavailable.", "content": _NOTICE},
 }
 
 

@@ -47,12 +47,14 @@ IdempotencyKey = Annotated[
         alias="Idempotency-Key",
         min_length=1,
         max_length=255,
-        description="the same key in the same conversation is the same message, for 24 hours",
+        description="equal values name one message of the conversation, for 24 hours",
     ),
 ]
 LastEventId = Annotated[
     str | None,
-    Header(alias="Last-Event-ID", max_length=60, description="the last event that you have"),
+    Header(
+        alias="Last-Event-ID", max_length=60, description="id of the last event that you received"
+    ),
 ]
 
 
@@ -63,10 +65,10 @@ class NewMessage(BaseModel, frozen=True, extra="forbid"):
         min_length=1, max_length=LONGEST_CHARACTERS, examples=["How do I configure routing rules?"]
     )
     message_id: str | None = Field(
-        None, pattern=ID, description="your own id; sent twice, it is answered once"
+        None, pattern=ID, description="an id that you choose; a repeated id is answered once"
     )
     language: str | None = Field(
-        None, pattern=LANGUAGE, description="of an apology, where the text's is not known yet"
+        None, pattern=LANGUAGE, description="language of an apology if the text's is unknown"
     )
 
 
@@ -112,7 +114,7 @@ class Messages:
             return await self._follow(place, message_id, last_event_id, language)
 
         @router.post(
-            f"{base}/{{message_id}}/cancel", response_model=Answer, summary="Stop a message"
+            f"{base}/{{message_id}}/cancel", response_model=Answer, summary="Cancel a message"
         )
         async def cancel_message(
             place: Annotated[ConversationAccess, ask], request: Request, message_id: MessageId

@@ -43,7 +43,7 @@ def health_router(
         shown = Health(status=reason or "ready")
         return JSONResponse(shown.model_dump(), 503 if reason else 200)
 
-    @router.get("/metrics", summary="What was done", response_class=Response)
+    @router.get("/metrics", summary="Metrics in Prometheus' format", response_class=Response)
     async def metrics(
         _caller: Annotated[Principal, Depends(admits(door, Scope.METRICS))],
     ) -> Response:

@@ -32,7 +32,7 @@ class SaidMessage(BaseModel):
 
     message_id: str
     text: str
-    at: float = Field(description="when it was accepted, Unix seconds")
+    at: float = Field(description="time of acceptance, Unix seconds")
     status: Literal["running", "ended"]
     answer: Answer | None = None
     feedback: Feedback | None = None
@@ -42,7 +42,7 @@ class Conversation(BaseModel):
     """What was said, oldest first."""
 
     conversation_id: str
-    earlier: list[HistoryTurn] = Field([], description="turns before `messages`, text alone")
+    earlier: list[HistoryTurn] = Field([], description="turns before `messages`, text only")
     messages: list[SaidMessage]
 
 
@@ -72,7 +72,7 @@ class Reading:
             """Return what was said."""
             return await self._read(place, choose_language(request))
 
-        @router.delete(base, status_code=204, summary="Forget a conversation")
+        @router.delete(base, status_code=204, summary="Erase a conversation")
         async def forget_conversation(
             place: Annotated[ConversationAccess, Depends(enters(self._door, Scope.FORGET))],
         ) -> Response:
