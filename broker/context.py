@@ -1,4 +1,4 @@
-"""Holds what every part of the broker shares: the client, the shards, the roles, the limits."""
+"""Holds the objects that all parts of the broker share: client, shards, roles and limits."""
 
 import asyncio
 from collections.abc import Coroutine, Iterable, Sequence
@@ -21,9 +21,9 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class BrokerContext:
-    """One Redis as the broker sees it; `roles` grows with what is prepared and sent.
+    """One Redis as the broker uses it; `roles` grows with each role that is prepared or sent to.
 
-    `slots_apart` says that shards lie in slots of a cluster, which no command may mix.
+    `slots_apart`: the shards are in different slots of a cluster, which no single command may use.
     """
 
     client: "Redis"
@@ -40,14 +40,14 @@ class BrokerContext:
         return shard, question_keys(question, shard)
 
     def call(self, shard: int, more: Iterable[str] = ()) -> ScriptCall:
-        """Begin a call that may send to any role known here."""
+        """Begin a script call that may send to any known role; `more` roles become known."""
         self.roles.update(dict.fromkeys(more))
         return ScriptCall.on_shard(shard, self.roles, self.limits)
 
     async def result_lists(self, shard: int, records: Sequence[str]) -> list[str]:
-        """Return the key of each record's result list, or the record's own where it has none.
+        """Return the key of each record's result list, or the record's key where it has none.
 
-        Scripts want every key declared; which list it is stands in the record alone.
+        A script must declare every key, and only the record contains the name of its result list.
         """
         if not records:
             return []
@@ -62,16 +62,17 @@ class BrokerContext:
         ]
 
     async def run(self, script: LuaScript, keys: Sequence[str], args: Sequence[Argument]) -> Any:
-        """Run a script; raises `BrokerUnavailableError`."""
+        """Run a script and return its result; raises `BrokerUnavailableError`."""
         with reachable():
             return await script.run(self.client, keys, args)
 
     async def on_shards(
         self, calls: Sequence[Coroutine[Any, Any, T]]
     ) -> list[T | BrokerUnavailableError]:
-        """Do something on several shards at once; one that is away does not keep the others.
+        """Run one call for each shard concurrently, and return their results in order.
 
-        Its error stands in its place; raises only when every shard is away.
+        The result of an unreachable shard is its error. Raises only when every shard is
+        unreachable.
         """
         if len(calls) == 1:
             return [await calls[0]]

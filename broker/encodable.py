@@ -1,4 +1,4 @@
-"""Defines what the broker needs of the objects that frames decode to."""
+"""Defines the interface of the objects that frames decode to."""
 
 from dataclasses import dataclass
 from typing import Any, Protocol

@@ -32,17 +32,17 @@ from envelope.question import Question
 Entry = tuple[bytes, list[bytes] | dict[bytes, bytes]]
 
 Known = tuple[bytes, tuple[int, bytes]]
-"""An entry that this call added: the place of its settlement, and its deadline (ms)."""
+"""An entry that this call added: the index of its settlement (from 1), and its deadline (ms)."""
 
-DOOR = "door"
-"""The name of a base frame that is kept on submission; others have the name of an entry."""
+SUBMITTED_FRAME = "submitted"
+"""The name of the base frame of a submission; other base frames are named after an entry."""
 
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """An entry that cannot be read; `name` is that of its question where it could be read.
+    """An entry that cannot be decoded; `name` is its question's where that could be decoded.
 
-    A stale entry is no error if its question has ended.
+    A stale entry lacks its base frame. It is an error only if its question is still open.
     """
 
     role: str
@@ -59,7 +59,7 @@ class Malformed:
 
 @dataclass(frozen=True, slots=True)
 class FrameDelta:
-    """A delivery whose frame contains only changes of `base`, which its question keeps."""
+    """A delivery whose frame contains only the changes of `base`, a frame that Redis keeps."""
 
     delivery: Delivery
     name: str
@@ -81,7 +81,7 @@ def fields_of(raw: list[bytes] | dict[bytes, bytes] | None) -> Mapping[bytes, by
 def delivery_of(
     entry: Entry, *, role: str, shard: int, consumer: str, count: int, now_ms: float
 ) -> Read:
-    """Return an entry as it was delivered; raises nothing for any content of an entry."""
+    """Return a delivered entry; raises nothing, whatever the entry contains."""
     entry_id = entry[0].decode()
     fields = fields_of(entry[1])
     question: Question | None = None
@@ -127,10 +127,10 @@ def read_prefetched(
     batch: Sequence[tuple[Delivery, Settlement]],
     now_ms: float,
 ) -> Read:
-    """Return an entry that was taken by the call that settled `batch`, and perhaps added it.
+    """Return an entry that the call that settled `batch` took, and that it may have added itself.
 
-    `Delivery` is built by position: keywords take 0.7 us more, 1.3 % of the processor time of a hop
-    (`python -m benchmarks --only refdesk`).
+    `Delivery` is built from positional arguments: keywords take 0.7 us more, 1.3 % of the processor
+    time of a hop (`python -m benchmarks --only refdesk`).
     """
     what = entry[1]
     if isinstance(what, dict) or not isinstance(what[0], int):
@@ -159,15 +159,15 @@ def read_prefetched(
 
 
 def base_frame_name(submission: Submission) -> str:
-    """Return the name under which a submitted frame is kept, or '' where it is sent whole."""
+    """Return the name under which Redis keeps a submitted frame, or '' where it keeps none."""
     is_kept = submission.decoded is not None and len(submission.frame) >= LONG_FRAME
-    return DOOR if is_kept else ""
+    return SUBMITTED_FRAME if is_kept else ""
 
 
 def read_delivered(
     taken: Sequence[Any], *, submission: Submission, shard: int, consumer: str
 ) -> Read:
-    """Return the entry that a submission took: its own, or another one with its fields."""
+    """Return the entry that a submission took: its own message, or an earlier one of the stream."""
     entry_id, fields, now_ms, prefetched = taken
     if fields is not None:
         return delivery_of(

@@ -1,27 +1,27 @@
 """Errors of the broker.
 
 BrokerError
-├── BrokerUnavailableError   Redis does not answer; the same call may be made again later
-├── UnsuitableServerError    this Redis cannot serve: too old, evicting, or of other shards
-├── UnwritableError          a settlement says what neither JSON nor UTF-8 can
+├── BrokerUnavailableError   Redis does not answer; the caller may repeat the call later
+├── UnsuitableServerError    this Redis is too old, evicts keys, or has other shards
+├── UnwritableError          a settlement contains a value that JSON or UTF-8 cannot express
 └── EmbeddedServerError      the private server of a data folder could not be started
 """
 
 
 class BrokerError(Exception):
-    """Something about moving frames is wrong."""
+    """The root of the broker's errors."""
 
 
 class BrokerUnavailableError(BrokerError):
-    """Redis does not answer; the same call may be made again later."""
+    """Redis does not answer; the caller may repeat the call later."""
 
 
 class UnsuitableServerError(BrokerError):
-    """This Redis cannot serve as it is set up."""
+    """This Redis is too old, evicts keys, or has another number of shards."""
 
 
 class UnwritableError(BrokerError):
-    """A settlement says what neither JSON nor UTF-8 can."""
+    """A settlement contains a value that JSON or UTF-8 cannot express."""
 
 
 class EmbeddedServerError(BrokerError):

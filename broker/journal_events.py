@@ -110,11 +110,11 @@ class JournalEvent(Protocol):
 
 @dataclass(slots=True)
 class EncodedEvent:
-    """An event that was encoded when it was made.
+    """An event that is encoded when it is created.
 
     This is cheaper than to keep its fields until it is sent: hundreds of other questions are
-    handled in between, and the processor's caches no longer hold them (`make bench`, questions a
-    second).
+    processed in between, and the processor's caches no longer contain the fields (`make bench`,
+    questions per second).
     """
 
     kind: str
@@ -127,5 +127,5 @@ class EncodedEvent:
 
 @lru_cache(64)
 def note_fields(place: int) -> tuple[str, str]:
-    """Return the names of the fields for kind and JSON of the event at this place of an entry."""
+    """Return the names of the two fields, kind and JSON, of the event at this index of an entry."""
     return (f"k{place + 1}", f"j{place + 1}") if place else ("k", "j")

@@ -16,7 +16,7 @@ percent-encoded: no id can reach into another key.
 | rd:{n}:notices           | stream | close                 | outcome        | capped, ttl        |
 | rd:{n}:alarms            | stream | submit, settle, close | alarm          | capped, ttl        |
 | rd:{n}:duty              | hash   | sweep, due            | sweep, due     | ttl                |
-| rd:{n}:pulse             | -      | nobody                | pulse          | never exists       |
+| rd:{n}:pulse             | -      | nobody                | heartbeat      | never exists       |
 | rd:{n}:dead              | stream | settle, discard       | dead_letters   | capped, ttl        |
 | rd:{n}:letters           | hash   | settle, discard       | dead_letters   | capped, ttl        |
 | rd:{n}:files             | hash   | forget, sweep         | sweep          | ttl                |
@@ -30,9 +30,10 @@ percent-encoded: no id can reach into another key.
 | rd:{n}:named:<message id> | zset  | submit                | find           | capped, ttl        |
 | rd:{n}:results:<list>    | stream | close                 | push channels  | ttl                |
 
-"close" is what ends a question: finish, bury, cancel, forget, or due at the deadline. What has a
-time to live ends with it whoever works here; what ends with its members is empty where nothing is
-open. `never` and the streams of the roles alone stay for good, and hold no word.
+"close" stands for the operations that end a question: finish, bury, cancel, forget, and due at its
+deadline. Redis deletes a key with a time to live even if no process runs. A key that dies with its
+members is empty when no question is open. Only `rd:shards` and the streams of the roles remain
+forever, and they contain no text of users.
 """
 
 from collections.abc import Callable
@@ -52,7 +53,7 @@ CACHED = 8192
 
 @lru_cache(CACHED)
 def stream_key(role: str, shard: int) -> str:
-    """Return the stream that frames for `role` travel on."""
+    """Return the stream on which `role` receives frames in this shard."""
     return f"rd:{shard_tag(shard)}:stream:{in_key(role)}"
 
 
@@ -62,12 +63,12 @@ def stream_of(role: str, question: Question, shards: int) -> str:
 
 
 def results_key(result_list: str, shard: int) -> str:
-    """Return the stream that final replies for a push channel stand on."""
+    """Return the stream that contains the final replies for a push channel."""
     return f"rd:{shard_tag(shard)}:results:{in_key(result_list)}"
 
 
 def pace_key(shard: int) -> str:
-    """Return what the door measured of a shard."""
+    """Return the hash with the admission figures of a shard."""
     return f"rd:{shard_tag(shard)}:pace"
 
 
@@ -78,13 +79,13 @@ def message_id_key(message_id: str, shard: int) -> str:
 
 @lru_cache(CACHED)
 def name_of(question: Question) -> str:
-    """Return the question as it is written inside keys and entries."""
+    """Return the question in the form in which keys and entries contain it."""
     return "/".join(in_key(part) for part in (*question.conversation, question.message_id))
 
 
 @lru_cache(CACHED)
 def question_of(name: str) -> Question:
-    """Return the question of a written name; raises ValueError when it is none."""
+    """Return the question that a name stands for; raises `ValueError` for any other text."""
     parts = [unquote(part, errors="strict") for part in name.split("/")]
     if len(parts) != 4:
         raise ValueError(f"expected tenant/assistant/conversation/message, found {name!r}")
@@ -99,23 +100,23 @@ def question_of(name: str) -> Question:
 
 @lru_cache(CACHED)
 def shard_for(question: Question, shards: int) -> int:
-    """Return the shard that every key of the question's conversation lives in."""
+    """Return the shard that contains every key of the question's conversation."""
     return shard_of(question.conversation, shards)
 
 
 def record_of(shards: int) -> Callable[[Question], str]:
-    """Return what tells the key of a question's record."""
+    """Return a function that returns the key of a question's record."""
     return lambda question: question_keys(question, shard_for(question, shards)).record
 
 
-def pulse_key(shard: int) -> str:
-    """Return the key that is waited for only to hear from whoever holds the shard."""
+def heartbeat_key(shard: int) -> str:
+    """Return the key that heartbeats wait for on the shard's server; it never exists."""
     return f"rd:{shard_tag(shard)}:pulse"
 
 
 @dataclass(frozen=True, slots=True)
 class ShardKeys:
-    """The keys that a shard has once."""
+    """The keys that exist once in a shard."""
 
     deadlines: str
     open: str
@@ -130,7 +131,7 @@ class ShardKeys:
 
     @property
     def all(self) -> tuple[str, ...]:
-        """In the order in which every script expects them."""
+        """The keys that every script expects, in this order."""
         return (
             self.deadlines, self.open, self.dead, self.delayed, self.parked, self.notices,
             self.alarms, self.letters,
@@ -169,7 +170,7 @@ class QuestionKeys(NamedTuple):
 
     @property
     def closing(self) -> tuple[str, ...]:
-        """What closing a question touches, in the order in which the scripts expect it."""
+        """The keys that closing a question changes, in the order that the scripts expect."""
         return (
             self.record, self.journal, self.order, self.conversation, self.tombstone, self.frames,
         )  # fmt: skip
@@ -177,7 +178,7 @@ class QuestionKeys(NamedTuple):
 
 @lru_cache(CACHED)
 def question_keys(question: Question, shard: int) -> QuestionKeys:
-    """Return the keys of a question that lives in `shard`."""
+    """Return the keys of a question that belongs to `shard`."""
     stem = f"rd:{shard_tag(shard)}:"
     name = name_of(question)
     conversation = name.rsplit("/", 1)[0]

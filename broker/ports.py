@@ -1,4 +1,4 @@
-"""The broker's ports: each client depends only on the one that it uses.
+"""The broker's ports: each client depends only on the port that it uses.
 
 | Port | Its clients |
 |---|---|
@@ -9,8 +9,9 @@
 | `Eraser` | the erasure of conversations |
 
 Maintenance has no port: only `broker.maintenance` runs it. Every operation is one atomic step and
-one round trip. An entry belongs to the consumer and the delivery count that it was taken with; a
-settlement by anybody else changes nothing and returns False.
+one round trip, and raises `BrokerUnavailableError` when Redis does not answer. An entry belongs to
+the consumer and the delivery count with which it was taken; a settlement by any other holder
+changes nothing and returns False.
 """
 
 from collections.abc import Collection, Sequence
@@ -45,19 +46,19 @@ class LocalConsumer(Protocol):
 
     @property
     def free_slots(self) -> int:
-        """How many more entries it can work on."""
+        """How many more entries it can process."""
         ...
 
     def deliver(self, delivery: Delivery) -> None:
-        """Work on an entry that was taken for it."""
+        """Process an entry that was taken for this consumer."""
         ...
 
     def prefetch_memory(self, question: Question) -> MemoryRead | None:
-        """Return what is to be read in the trip that starts a question, where that can be."""
+        """Return the memory keys to read in the round trip that starts a question, if known."""
         ...
 
     def schedule_recovery(self) -> None:
-        """Look for entries that it may own without knowing, because an answer got lost."""
+        """Look for entries that it may own unknowingly, because the answer to a call was lost."""
         ...
 
 
@@ -73,14 +74,16 @@ class Producer(Protocol):
     async def cancel(
         self, question: Question, *, forget: bool = False, reason: str | None = None
     ) -> bool:
-        """End a message as superseded, or forget it; False when it has its outcome already.
+        """End a message as superseded, or forget it; False when it already has its outcome.
 
-        A `reason` is the reply's `termination_reason`.
+        `reason` becomes the reply's `termination_reason`.
         """
         ...
 
     def local_consumers(self, consumers: Sequence[LocalConsumer]) -> AbstractContextManager[None]:
-        """While inside, deliver new submissions to those of these that have a free slot."""
+        """Inside the context, deliver new submissions to these consumers while they have free
+        slots.
+        """
         ...
 
 
@@ -90,26 +93,27 @@ class Consumer(Protocol):
     async def take(
         self, role: str, consumer: str, *, slots: int, block_seconds: float
     ) -> Sequence[Delivery]:
-        """Take up to `slots` entries over all shards; empty after `block_seconds`."""
+        """Take up to `slots` entries from all shards; return none after `block_seconds`."""
         ...
 
     async def renew(self, held: Sequence[Delivery]) -> Sequence[LeaseLost]:
-        """Keep the leases of entries that wait or run here; return those that were lost."""
+        """Renew the leases of entries that wait or run here; return those that were lost."""
         ...
 
     async def give_back(self, held: Sequence[Delivery]) -> None:
-        """Return unstarted entries at once, without spending an attempt."""
+        """Return unstarted entries to their streams without spending an attempt."""
         ...
 
     async def recover(self, role: str, consumer: str, known: Collection[tuple[int, str]]) -> bool:
-        """Return at once what was delivered to a consumer and never arrived.
+        """Return entries to their streams that were delivered to a consumer and never arrived.
 
-        `known` are shard and entry id of what did. False: ask again, some of it may still arrive.
+        `known` contains shard and entry id of those that did arrive. False: call again later,
+        because some may still arrive.
         """
         ...
 
     async def leave(self, role: str, consumer: str) -> None:
-        """Remove a consumer, and return what it still holds."""
+        """Remove a consumer, and return its entries to their streams."""
         ...
 
 
@@ -117,21 +121,23 @@ class Settler(Protocol):
     """Settles entries."""
 
     async def settle(self, settlements: Sequence[tuple[Delivery, Settlement]]) -> Sequence[bool]:
-        """Settle what finished together, each atomically; False where the entry was lost."""
+        """Settle entries, each atomically; return for each whether its lease was still held."""
         ...
 
     async def settle_and_take(
         self, settlements: Sequence[tuple[Delivery, Settlement]], wants: Sequence[ConsumerDemand]
     ) -> Settled:
-        """Settle, and take in the same round trip what those shards have for free slots."""
+        """Settle entries, and take entries of the same shards for free slots in the same round
+        trip.
+        """
         ...
 
 
 class ReplySubscription(Protocol):
-    """The reply to a question that is to be submitted."""
+    """Waits for the reply to a question that is submitted afterwards."""
 
     async def await_reply(self, *, block_seconds: float) -> Fields | None:
-        """Return the final reply, waiting up to `block_seconds`; call it once."""
+        """Return the final reply, or None after `block_seconds`; call it only once."""
         ...
 
 
@@ -139,11 +145,11 @@ class ReplyReader(Protocol):
     """Reads the journals and the final replies of questions, and waits for them."""
 
     async def read_reply(self, question: Question) -> Fields | None:
-        """Return the final reply of a question, once there is one."""
+        """Return the final reply of a question, or None while there is none."""
         ...
 
     async def await_reply(self, question: Question, *, block_seconds: float = 0.0) -> Fields | None:
-        """Return the final reply, waiting up to `block_seconds`; one read serves all waiters."""
+        """Return the final reply, or None after `block_seconds`; all waiters share one read."""
         ...
 
     def subscribe(self, question: Question) -> AbstractAsyncContextManager[ReplySubscription]:
@@ -153,27 +159,27 @@ class ReplyReader(Protocol):
     async def read_journal(
         self, question: Question, *, after: str = "0", block_seconds: float = 0.0
     ) -> Sequence[JournalEntry]:
-        """Return what happened after the entry `after`, waiting up to `block_seconds`."""
+        """Return the events after the entry `after`; wait up to `block_seconds` for the first."""
         ...
 
 
 class Admin(Protocol):
-    """Shows what the queues hold, and acts on dead letters."""
+    """Reports the state of the queues, and manages dead letters."""
 
     async def find_questions(self, message_id: str) -> Sequence[Question]:
         """Return the questions that carry this `message_id`, newest first."""
         ...
 
     async def read_status(self, roles: Sequence[str]) -> Sequence[RoleStatus]:
-        """Return depth and age of each role."""
+        """Return the depth, age and consumers of each role."""
         ...
 
     async def list_dead_letters(self, *, limit: int = 100) -> Sequence[DeadLetter]:
-        """Return the newest dead letters of all shards."""
+        """Return the newest dead letters of all shards, newest first."""
         ...
 
     async def read_dead_letter(self, letter_id: str) -> DeadLetter | None:
-        """Return one dead letter."""
+        """Return one dead letter, or None when it does not exist."""
         ...
 
     async def drop_dead_letter(self, letter_id: str) -> bool:
@@ -182,18 +188,18 @@ class Admin(Protocol):
 
 
 class Eraser(Protocol):
-    """Erases conversations, whether or not a worker runs."""
+    """Erases conversations, even if no worker runs."""
 
     async def forget(self, question: Question, memory: Sequence[str] = ()) -> Erased:
-        """End what is open of the question's conversation, and delete every word of it.
+        """End the open messages of the question's conversation, and delete all its text.
 
-        `memory` are keys of the conversation's slot that go with it. Forgetting twice, or at once
-        from two sides, is no error.
+        `memory` are further keys in the conversation's slot to delete. To forget twice, or twice at
+        the same time, is no error.
         """
         ...
 
     async def rewrite_file(self) -> bool:
-        """Have the server rewrite its file if anything was erased; whether that goes on."""
+        """Have the server rewrite its file if anything was erased; return whether it is running."""
         ...
 
 
@@ -216,7 +222,7 @@ class Broker(Settler, Protocol):
     def eraser(self) -> Eraser: ...
 
     async def prepare(self, roles: Sequence[str]) -> None:
-        """Check the server and make the streams and groups of these roles."""
+        """Check the server, and create the streams and groups of these roles."""
         ...
 
     async def close(self) -> None:

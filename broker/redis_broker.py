@@ -1,10 +1,10 @@
 """Implements the ports on Redis Streams.
 
-States of a question: *waiting* (behind another of its conversation, or for its start), *open* (one
-entry travels, or is parked until a retry is due), *closed* (its record has an outcome). Only the
-scripts move it on, each atomically; a closed question never changes again. An entry belongs to the
-consumer that holds its latest delivery; when its lease runs out anybody may take it over, and what
-the old owner settles then is refused.
+A question has three states: *waiting* (behind another of its conversation, or for its start),
+*open* (one entry is in a stream, or parked until a retry is due), *closed* (its record has an
+outcome). Only the scripts change the state, each atomically; a closed question never changes again.
+An entry belongs to the consumer of its latest delivery. When the lease ends, any consumer may take
+it over, and a later settlement by the old holder is rejected.
 """
 
 import random
@@ -23,7 +23,7 @@ from broker.maintenance.file_rewriting import Files, Rewriting
 from broker.maintenance.forgetting_scope import ConversationEraser, Forgotten
 from broker.maintenance.heartbeat import Heartbeats
 from broker.maintenance.loop import Maintenance
-from broker.maintenance.orphan_rescuer import OrphanRescuer, Tell
+from broker.maintenance.orphan_rescuer import MakeNotice, OrphanRescuer
 from broker.maintenance.queue_admin import QueueAdmin
 from broker.maintenance.scheduler import Scheduler
 from broker.maintenance.upkeep import Upkeep
@@ -47,21 +47,26 @@ if TYPE_CHECKING:
 log = structlog.get_logger("broker")
 
 
-def tell_nobody(_delivery: Delivery, _error: str) -> FrameSend | None:
-    """Let the script end a poisonous question with the last resort of its record."""
+def make_no_notice(_delivery: Delivery, _error: str) -> FrameSend | None:
+    """Return no notice: the script ends the question with the last resort of its record."""
     return None
 
 
 class RedisBroker:
-    """The broker on one Redis: settles, and holds the parts that implement the other ports.
+    """The broker on one Redis: settles entries, and holds the parts behind the other ports.
 
-    Times are seconds.
-    `lease`: idle time after which entries are taken over. `ttl`: of what ended questions leave.
-    `quota`: open questions of a shard; above half of it a tenant gets at most an equal share.
-    `pace`: admission under overload, with `retry_after` as long as nothing was measured.
-    `longest_queue`: waiting messages of a conversation. `attempts`: failures of a hop before it is
-    buried. `dead_letter_ttls`: exceptions by tenant and assistant. `rewriting`: of the append-only
-    file. `tell` makes the notice for the manager about an entry that killed its workers.
+    All times are in seconds.
+    - `lease_seconds`: idle time after which other consumers take over an entry
+    - `ttl_seconds`: how long the results of closed questions are kept
+    - `quota`: open questions of a shard; above half of it, a tenant gets at most an equal share
+    - `pace`: admission under overload; `retry_after_seconds` applies until figures are measured
+    - `longest_queue`: waiting messages of one conversation
+    - `attempts`: failures of a hop before its entry is buried
+    - `backoff_seconds`, `longest_backoff_seconds`: bounds of the delay before a retry
+    - `dead_letters`, `dead_letter_ttl_seconds`: how many a shard keeps, and how long
+    - `dead_letter_ttls`: exceptions by tenant and assistant
+    - `rewriting`: when the append-only file is rewritten
+    - `make_notice`: creates the notice for the manager about an entry that killed its workers
     """
 
     def __init__(
@@ -82,7 +87,7 @@ class RedisBroker:
         dead_letter_ttl_seconds: float = 7 * 86_400.0,
         dead_letter_ttls: Mapping[tuple[str, str], float] = MappingProxyType({}),
         rewriting: Rewriting = Rewriting(),  # noqa: B008 - frozen
-        tell: Tell = tell_nobody,
+        make_notice: MakeNotice = make_no_notice,
     ) -> None:
         longest_ttl_seconds = max((dead_letter_ttl_seconds, *dead_letter_ttls.values()))
         limits = BrokerLimits(
@@ -96,7 +101,7 @@ class RedisBroker:
         roles = dict.fromkeys(role.value for role in Role)
         space = BrokerContext(client, shards, limits, int(lease_seconds * 1000), roles)
         loader, files = DeliveryLoader(space), Files(space, rewriting)
-        rescuer = OrphanRescuer(space, self.settle, tell, loader)
+        rescuer = OrphanRescuer(space, self.settle, make_notice, loader)
         upkeep = Upkeep(
             space,
             files,
@@ -109,7 +114,7 @@ class RedisBroker:
         self._leases = Leases(space, loader)
         self._outcomes = ReplyWaiter(space)
         self._forgetting = ConversationEraser(space, files)
-        self._tell = tell
+        self._make_notice = make_notice
         admission = SubmissionLimits(quota, longest_queue, retry_after_seconds, pace)
         self.producer: Producer = RedisProducer(space, loader, self._forgetting, admission)
         self.consumer: Consumer = self._leases
@@ -149,7 +154,7 @@ class RedisBroker:
         return Settled(kept, taken, away)
 
     async def prepare(self, roles: Sequence[str]) -> None:
-        """Check the server and make streams and groups; raises `UnsuitableServerError`."""
+        """Check the server, and create streams and groups; raises `UnsuitableServerError`."""
         cluster = await check_server(self._space.client, self._space.shards)
         self._space.slots_apart = cluster and self._space.shards > 1
         for role in roles:
@@ -197,12 +202,12 @@ class RedisBroker:
         settlement: Settlement,
         forgets: Mapping[Question, Sequence[Forgotten]],
     ) -> Settlement:
-        """Add a settlement, and return it; what is added instead of one that cannot be written."""
+        """Add a settlement; return it, or the burial that replaces one that cannot be encoded."""
         forgotten = forgets.get(delivery.question, ()) if forgets else ()
         try:
             settlements.add(delivery, settlement, forgotten)
         except UnwritableError as error:
             log.warning("settlement_not_encodable", role=delivery.role, error=str(error))
-            settlement = unwritable(settlement, error, self._tell(delivery, str(error)))
+            settlement = unwritable(settlement, error, self._make_notice(delivery, str(error)))
             settlements.add(delivery, settlement, ())
         return settlement

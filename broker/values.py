@@ -1,10 +1,10 @@
-"""The values that the broker takes and returns.
+"""The values that the broker accepts and returns.
 
 An *entry* is one delivery of a frame on a role's stream. A consumer and its delivery count together
-identify the holder of an entry. Times are remaining seconds, counted by the clock of Redis.
+identify the holder of an entry. Durations are in seconds and counted by the clock of Redis.
 
-No code changes these values. Those that every hop makes are not frozen all the same: to freeze them
-cost 6 % of a question's processor time.
+No code changes these values. Those that every hop creates are not frozen, because freezing costs 6
+% of a question's processor time.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ Fields = dict[str, JsonValue]
 
 @dataclass(slots=True)
 class JournalEntry:
-    """One thing that happened to a question; `at` (Unix seconds) and `id` are set by Redis."""
+    """One event of a question; Redis sets `at` (Unix seconds) and `id`."""
 
     kind: str
     fields: Fields
@@ -36,16 +36,18 @@ class JournalEntry:
     at: float = 0.0
 
     def encode(self) -> bytes:
-        """Return the fields as JSON; raises `ValueError` for what JSON cannot say."""
+        """Return the fields as JSON; raises `ValueError` for a value that JSON cannot express."""
         return to_json(self.fields)
 
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A message at the door. `result_list` names a push channel, or is empty for pull doors.
+    """A message to accept. `result_list` names a push channel; it is empty for channels that pull.
 
-    `retry_of`: the message that this one runs again. `keep_seconds`: how long reply and journal
-    stay, else as all. `decoded` reaches a worker of this process that takes it in the same trip.
+    `last_resort`: the reply at the deadline if there is no better one. `retry_of`: the message that
+    this one repeats. `keep_seconds`: how long reply and journal are kept, else the default.
+    `decoded`: the object behind `frame`, for a worker of this process that takes it in the same
+    round trip.
     """
 
     question: Question
@@ -63,7 +65,7 @@ class Submission:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The message is in; `waiting` counts the messages of its conversation before it."""
+    """The message was accepted; `waiting` messages of its conversation come before it."""
 
     waiting: int = 0
     merged_into: str | None = None
@@ -81,10 +83,12 @@ BusyReason = Literal["shard_full", "overload", "tenant_share", "conversation_ful
 
 @dataclass(frozen=True, slots=True)
 class Busy:
-    """Refused at the door: try again after `retry_after_seconds`, reckoned from what ends here.
+    """The message was rejected; the sender may repeat it after `retry_after_seconds`.
 
-    `shard_full`: the quota is used up; `overload`: the workers have all they can do in time;
-    `tenant_share`: so it is, and others need the rest; `conversation_full`: too many of it wait.
+    - `shard_full`: the quota of open questions is used up
+    - `overload`: the workers cannot finish more questions in time
+    - `tenant_share`: as `overload`, and the tenant has its share
+    - `conversation_full`: too many messages of the conversation wait
     """
 
     retry_after_seconds: float
@@ -93,7 +97,9 @@ class Busy:
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """A worker that died holding an entry, and when it was last heard of (Unix seconds)."""
+    """A worker that died while it held an entry, and the time of its last sign of life (Unix
+    seconds).
+    """
 
     worker: str
     at: float
@@ -101,12 +107,13 @@ class Death:
 
 @dataclass(slots=True)
 class Delivery(FrameHolder):
-    """An entry that was taken, and what is needed to settle it.
+    """An entry that a consumer took, with everything that its settlement needs.
 
-    `count` is its delivery (1 first), `failures` the retries of this hop before it; `merged` are
-    the frames of messages that joined this one before it started, oldest first. `deaths` tells of
-    workers that died holding it: `starts` counts this start and theirs. What `decoded` tells needs
-    no `frame`. `along` was read in the same trip. `keys` are those of its question, once looked up.
+    `count`: deliveries including this one. `failures`: earlier retries of this hop. `merged`:
+    frames of messages that joined this one before it started, oldest first. `starts`: starts
+    including this one and those whose workers died (`deaths`). `decoded`: the object that `frame`
+    decodes to; `frame` may be empty then. `prefetched`: memory that was read in the same round
+    trip. `keys`: the question's keys, once looked up.
     """
 
     entry_id: str
@@ -130,7 +137,9 @@ class Delivery(FrameHolder):
 
 @dataclass(slots=True)
 class FrameSend(FrameHolder):
-    """A frame for a role, or what it decodes to, which reaches who takes it in the same trip."""
+    """A frame for a role, or the object it decodes to, for a consumer that takes it in the same
+    trip.
+    """
 
     role: str
     frame: bytes = b""
@@ -140,7 +149,7 @@ class FrameSend(FrameHolder):
 
 @dataclass(slots=True)
 class Forward:
-    """Acknowledge, and send on: `last_resort` replaces the reply given at the deadline."""
+    """Acknowledge, and send frames on; `last_resort` replaces the reply that the deadline gives."""
 
     sends: Sequence[FrameSend]
     journal: Sequence[JournalEvent] = ()
@@ -149,7 +158,7 @@ class Forward:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """Acknowledge, and end the question with `reply`, once."""
+    """Acknowledge, and end the question with `reply`."""
 
     outcome: Outcome
     reply: Fields
@@ -170,11 +179,11 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class Bury:
-    """Acknowledge, and move to the dead letters.
+    """Acknowledge, and move the entry to the dead letters.
 
-    `tell` is the frame for the manager, so that the user still gets an outcome; without one the
-    script ends the question with the last resort of its record. `deaths` are
-    those it is buried for.
+    `poison_notice` is a frame for the manager, so that the user still gets an outcome. Without it
+    the script ends the question with the last resort of its record. `deaths` are the deaths of
+    workers that caused the burial.
     """
 
     reason: str
@@ -189,7 +198,7 @@ Settlement = Forward | Finish | Retry | Bury
 
 @dataclass(frozen=True, slots=True)
 class ConsumerDemand:
-    """Somebody with room for more entries of a role."""
+    """A consumer with `slots` free for entries of a role."""
 
     role: str
     consumer: str
@@ -198,10 +207,11 @@ class ConsumerDemand:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """For each settlement whether the entry was still held; and what was taken in the same trip.
+    """For each settlement whether its lease was still held, and the entries that were taken with
+    it.
 
-    `away` tells by place which ones nobody can tell of, since their shard did not answer: settle
-    those again. When no shard answers it is raised instead.
+    `away` contains, by index, the error of each settlement whose shard did not answer: whether it
+    was applied is unknown, so settle it again. When no shard answers, the error is raised instead.
     """
 
     kept: Sequence[bool]
@@ -221,10 +231,10 @@ class LeaseLost:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A frame that was given up, whole, with the reason.
+    """An entry that was given up, with its whole frame and the reason.
 
-    Its times, in Unix seconds: `accepted_at` of the question (0 when nobody knows it), `queued_at`
-    of the hop, `at` when it was given up; and each of the workers that died holding it.
+    Times are in Unix seconds: `accepted_at` of the question (0 if unknown), `queued_at` of the hop,
+    `at` of the burial. `deaths` lists the workers that died while they held it.
     """
 
     id: str
@@ -244,7 +254,7 @@ class DeadLetter:
 
 @dataclass(frozen=True, slots=True)
 class RoleStatus:
-    """How much waits at a role, over all shards."""
+    """The backlog of a role in all shards."""
 
     role: str
     depth: int
@@ -256,10 +266,10 @@ class RoleStatus:
 
 @dataclass(frozen=True, slots=True)
 class Erased:
-    """Counts what was erased of one conversation.
+    """Counts the data of one conversation that was erased.
 
-    `messages` had words still; `ended` of them were open; `entries` travelled or waited for a
-    retry; `memories` are keys of its memory.
+    `messages`: those that still had text; `ended` of them were open. `entries`: those in streams or
+    waiting for a retry. `memories`: keys of its memory.
     """
 
     messages: int = 0

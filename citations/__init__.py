@@ -1,1 +1,1 @@
-"""What an answer may point to: the sources that it cites, and no other place."""
+"""Citations of sources, and the links and addresses that an answer may contain."""

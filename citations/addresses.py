@@ -1,7 +1,7 @@
 """Finds the addresses in a text, and compares web addresses by the page that they open.
 
-An address is whatever a channel, a mail program or a terminal may turn into a link: with a scheme,
-without one (`//host`, `www.host`, `host.com/path`), of a mailbox, or a script.
+An address is any text that a channel, a mail program or a terminal may turn into a link: with a
+scheme, without one (`//host`, `www.host`, `host.com/path`), of a mailbox, or a script.
 """
 
 import re
@@ -34,7 +34,7 @@ _TOPS_WORDS = (
 _TOPS = frozenset(_TOPS_WORDS.split())
 _ENDINGS_WORDS = "md py rs sh pl cc js ts cs go rb ps vb so mk in id to is it at"
 _ENDINGS = frozenset(_ENDINGS_WORDS.split())
-"""Endings of files, and words after a full stop, that are also countries."""
+"""Country domains that are also endings of files, or words after a full stop."""
 _WEB = re.compile(
     r"(?P<scheme>https?)://(?P<host>\[[0-9a-f:.]{2,45}\]|[^\s/?#@\\:\[\]<>\"'`{}|^%\x00-\x1f\x7f]+)"
     r"(?::(?P<port>\d{1,5}))?(?P<path>[/?][^\s#<>\"\\`\x00-\x1f\x7f]*)?"
@@ -48,7 +48,7 @@ _IN_PATH = "!#$%&'()*+,-./:;=?@[]_{|}~^"
 
 @dataclass(frozen=True, slots=True)
 class FoundAddress:
-    """An address in a text, from `start` to `end`; `bare`: a mere name of a host."""
+    """An address in a text, from `start` to `end` (exclusive); `bare`: only the name of a host."""
 
     start: int
     end: int
@@ -59,7 +59,7 @@ class FoundAddress:
 def find_addresses(text: str, *, any_name: bool = False) -> Iterator[FoundAddress]:
     """Yield the addresses of a text, in order.
 
-    With `any_name` also what is more likely a file than a host, such as `rules.md`.
+    With `any_name`, names that are more likely files than hosts are included, such as `rules.md`.
     """
     place = 0
     while (match := _ADDRESS.search(text, place)) is not None:
@@ -73,15 +73,16 @@ def find_addresses(text: str, *, any_name: bool = False) -> Iterator[FoundAddres
 
 
 def addresses_of(text: str) -> frozenset[str]:
-    """Return the addresses of a text."""
+    """Return the addresses in a text, without those that are more likely names of files."""
     return frozenset(found.text for found in find_addresses(text))
 
 
 def page_of(address: str) -> str | None:
-    """Return what two addresses of one page share; None unless it is a plain address of the web.
+    """Return a canonical form that is equal for all addresses of one page.
 
-    Scheme and host are compared in lower case and as IDNA, the default port and a heading
-    (`#...`) do not count. An address with a user's name before its host is none.
+    None for anything but a plain web address, also for one with a user name before its host. Scheme
+    and host are compared in lower case and as IDNA; the default port and a heading (`#...`) are
+    ignored.
     """
     match = _WEB.fullmatch(address)
     host = None if match is None else _host(match["host"])
@@ -94,13 +95,13 @@ def page_of(address: str) -> str | None:
 
 
 def fragment_of(address: str) -> str:
-    """Return the heading that an address names; empty where it names none."""
+    """Return the heading (`#...`) of an address, or an empty text."""
     match = _WEB.fullmatch(address)
     return "" if match is None else (match["fragment"] or "")
 
 
 def host_of(address: str) -> str:
-    """Return the host of an address in lower case, also of one without a scheme; empty: none."""
+    """Return the host of an address in lower case, also without a scheme; empty if none."""
     rest = re.sub(r"\A[A-Za-z][A-Za-z0-9+.-]{0,20}:", "", address).lstrip("/\\")
     authority = re.split(r"[/\\?#]", rest, maxsplit=1)[0].rpartition("@")[2]
     return (_host(authority.partition(":")[0]) or authority.lower()).removeprefix("www.")
@@ -132,7 +133,7 @@ def _is_host(match: re.Match[str]) -> bool:
 
 
 def _trim(address: str) -> str:
-    """Return an address without the signs of the sentence around it."""
+    """Return an address without the punctuation of the sentence around it."""
     end = len(address)
     unopened = address.count(")") - address.count("(")
     while end:

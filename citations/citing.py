@@ -1,8 +1,8 @@
-"""Keeps the parts of an answer that have a source, numbered in the order in which they are cited.
+"""Keeps the parts of an answer that have a source, and numbers the sources in citation order.
 
-A citation covers more than the sentence that carries it:
+A citation covers more than the sentence that contains it:
 
-| where the citation stands                              | what it covers                      |
+| position of the citation                               | it covers                           |
 |--------------------------------------------------------|-------------------------------------|
 | in a later sentence of the same paragraph              | the sentences before it             |
 | in a later item of the same list                       | the items before it                 |
@@ -10,7 +10,7 @@ A citation covers more than the sentence that carries it:
 | in a line with a colon above a list or a table         | the list or the table               |
 | in the sentence before code                            | the code                            |
 
-A sentence that cited only sources that nobody gave is covered by nothing.
+No citation covers a sentence that cites only sources that do not exist.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -36,7 +36,7 @@ LONGEST_LEAD = 200
 """In characters; a longer heading or lead is treated as a statement."""
 
 FindSource = Callable[[str], int | None]
-"""Returns the number of the source that says a sentence; None where no source does."""
+"""Returns the number of the source that supports a sentence, or None."""
 Allows = Callable[[str], bool]
 
 
@@ -44,8 +44,9 @@ Allows = Callable[[str], bool]
 class Cited:
     """An answer in which every claim has a source.
 
-    `order` holds the sources' numbers as they were given, in the order of first use: the text calls
-    the first of them `[1]`. `dropped` are the claims that had no source.
+    `order` contains the original numbers of the sources in the order of first use: the text calls
+    the first of them `[1]`. `claims` counts the claims that stay, and `dropped` contains those
+    without a source.
     """
 
     text: str
@@ -56,7 +57,9 @@ class Cited:
 
 @dataclass(frozen=True, slots=True)
 class _CitedUnits:
-    """The units of an answer, and for each what it cites and which unit carries the citation."""
+    """The units of an answer, and for each its citations and the index of the unit that has the
+    mark.
+    """
 
     units: Sequence[Unit]
     cites: Sequence[tuple[int, ...]]
@@ -70,12 +73,11 @@ def keep_cited(
     find_source: FindSource = lambda claim: None,
     may_frame: Allows = lambda sentence: False,
 ) -> Cited:
-    """Return what is left of `answer` when only `known` sources may be cited.
+    """Return the part of `answer` that remains when only `known` sources may be cited.
 
-    A heading or a lead stays where `may_lead` allows it. A sentence without a citation gets the
-    one that `find_source` returns for it; a mere yes or no belongs to the sentence after it. The
-    first and the last sentence, and one above a list or code, need no source where `may_frame`
-    allows them.
+    A heading or a lead stays if `may_lead` allows it. A sentence without a citation gets the source
+    that `find_source` returns; a mere yes or no belongs to the sentence after it. The first and the
+    last sentence, and a sentence above a list or code, need no source if `may_frame` allows them.
     """
     written = split_units(answer)
     units = [_clean(unit, known) for unit in written]
@@ -100,14 +102,14 @@ def keep_cited(
 
 
 def remove_units(answer: str, places: Collection[int]) -> Cited:
-    """Return `answer` without the units at `places`, in the order of `split_units`."""
+    """Return `answer` without the units at these indices of `split_units`."""
     units = split_units(answer)
     everywhere = range(len(units))
     return _keep(_make_draft(units, ()), set(everywhere).difference(places), everywhere)
 
 
 def cite_units(units: Sequence[Unit]) -> tuple[tuple[int, ...], ...]:
-    """Return for each unit what it cites, also by a citation that covers it."""
+    """Return the citations of each unit, including those of a citation that covers it."""
     return tuple(_make_draft(units, ()).cites)
 
 
@@ -123,9 +125,9 @@ def is_frame(units: Sequence[Unit], cites: Sequence[tuple[int, ...]], place: int
 
 
 def is_lead(unit: Unit) -> bool:
-    """Tell whether a unit only leads over to what follows: a heading, or a sentence with a colon.
+    """Return whether a unit only introduces the next one: a heading, or a sentence with a colon.
 
-    What cites, or is longer than a lead, states something; a sentence also that holds a number or
+    A unit that cites, or is longer than a lead, is a statement; so is a sentence with a digit or
     code.
     """
     if unit.kind is UnitKind.HEADING:
@@ -153,7 +155,7 @@ def _make_draft(units: Sequence[Unit], strayed: Collection[int]) -> _CitedUnits:
 def _cover_upwards(
     units: Sequence[Unit], marks: list[int | None], strayed: Collection[int]
 ) -> None:
-    """Give sentences and items the citation that follows in their block, or on the line below."""
+    """Give sentences and items the citation that follows in their block or on the next line."""
     mark, block = None, -1
     for place in range(len(units) - 1, -1, -1):
         unit = units[place]
@@ -172,7 +174,7 @@ def _cover_upwards(
 def _cover_downwards(
     units: Sequence[Unit], marks: list[int | None], strayed: Collection[int]
 ) -> None:
-    """Give a list, a table or code the citation of the sentence that leads to it."""
+    """Give a list, a table or code the citation of the sentence that introduces it."""
     lead: int | None = None
     for place, unit in enumerate(units):
         before = units[place - 1] if place else None
@@ -218,7 +220,7 @@ def _clean(unit: Unit, known: Collection[int]) -> Unit:
 
 
 def _keep(draft: _CitedUnits, allowed: Collection[int], uncited: Collection[int]) -> Cited:
-    """Return the answer of the allowed units that cite something, or are among the uncited."""
+    """Return the answer of the allowed units that have a citation, or are among the uncited."""
     kept = _select_kept(draft, allowed, uncited)
     order = tuple(dict.fromkeys(number for place in kept for number in draft.cites[place]))
     shown = {number: place for place, number in enumerate(order, start=1)}
@@ -235,7 +237,7 @@ def _keep(draft: _CitedUnits, allowed: Collection[int], uncited: Collection[int]
 def _select_kept(
     draft: _CitedUnits, allowed: Collection[int], uncited: Collection[int]
 ) -> list[int]:
-    """Return the places that stay; a lead stays with what follows it, a citation with its block."""
+    """Return the indices that stay; a lead stays with the next unit, a citation with its block."""
     kept: list[int] = []
     leads: list[int] = []
     used: set[int | None] = set()
@@ -262,7 +264,7 @@ def _belongs(draft: _CitedUnits, place: int, kept: Sequence[int], uncited: Colle
         return place in uncited
     mark = draft.marks[place]
     follows = mark is not None and mark < place
-    # Code and lists below a sentence that goes would stand there without what they are for.
+    # Code and lists below a removed sentence would lack their explanation.
     return not follows or mark in kept
 
 
@@ -294,7 +296,7 @@ def _lay_out(draft: _CitedUnits, kept: Sequence[int], shown: dict[int, int]) -> 
 def _missing_mark(
     draft: _CitedUnits, place: int, staying: Collection[int], shown: dict[int, int]
 ) -> str:
-    """Return the citation of a unit whose mark is gone, or was never written."""
+    """Return the citation of a unit whose mark was removed, or never written."""
     if not draft.cites[place] or draft.marks[place] in staying:
         return ""
     marks = "".join(f"[{shown[number]}]" for number in draft.cites[place])
@@ -302,7 +304,7 @@ def _missing_mark(
 
 
 def _renumber(units: Sequence[Unit], kept: Sequence[int]) -> dict[int, int]:
-    """Return the new numbers of a numbered list's items, where items of it are left out."""
+    """Return the new numbers of a numbered list's items, if some of them were removed."""
     staying = set(kept)
     numbers: dict[int, int] = {}
     blocks: dict[int, list[int]] = {}
@@ -318,7 +320,7 @@ def _renumber(units: Sequence[Unit], kept: Sequence[int]) -> dict[int, int]:
 
 
 def _item_number(unit: Unit) -> int | None:
-    """Return the number of an item that is not indented."""
+    """Return the number of an item that is not indented, or None."""
     sign = marker(unit.text).rstrip()
     return int(sign[:-1]) if sign[:-1].isdecimal() else None
 

@@ -1,7 +1,7 @@
-"""Cuts an answer, or a chunk, into the units that can be cited, and reads their citations.
+"""Splits an answer, or a chunk, into units that can be cited, and reads their citations.
 
 A unit is a sentence of a paragraph, a list item, a table or a code fence. A citation is `[n]`;
-models also write `[1, 2]`, `[1-3]`, and brackets of other scripts. In code nothing is a citation.
+models also write `[1, 2]`, `[1-3]`, and brackets of other scripts. Code contains no citations.
 """
 
 import re
@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 _OPEN, _CLOSE = "[\\[\u3010\uff3b]", "[\\]\u3011\uff3d]"
-# Nothing is given back once it is read, and no two neighbours read the same characters: a model's
-# answer of a few hundred characters could otherwise keep the matcher busy for ever.
+# Possessive quantifiers, and neighbours without common characters: otherwise a model's answer of a
+# few hundred characters could take exponential time.
 _MORE = r"(?:\s*+(?:[,;\u3001\uff0c\u2013-]|and)\s*+\^?+\d++)*"
-_NOTE = r"(?:\u2020[^\]\u3011\uff3d]{0,200}+|\s*+)"  # what some vendors call the source
+_NOTE = r"(?:\u2020[^\]\u3011\uff3d]{0,200}+|\s*+)"  # some vendors append the name of the source
 _CITE = rf"{_OPEN}\s*+\^?+\d++{_MORE}{_NOTE}{_CLOSE}(?:\([^()\s]*+\))?"
 _CITED = re.compile(rf"(?P<code>`[^`\n]*+`)|(?<![ \t])[ \t]*+(?P<cite>{_CITE}(?:[ \t]*+{_CITE})*)")
 _ONE = re.compile(_CITE)
@@ -43,7 +43,7 @@ _BRACKETS = str.maketrans("", "", "[]\u3010\u3011\uff3b\uff3d")
 
 
 class UnitKind(StrEnum):
-    """What a unit is."""
+    """The kind of a unit."""
 
     SENTENCE = "sentence"
     ITEM = "item"
@@ -80,7 +80,7 @@ def split_units(text: str) -> tuple[Unit, ...]:
 
 
 def sentences(text: str) -> Iterator[str]:
-    """Return the sentences of a paragraph; a citation behind the full stop belongs before it."""
+    """Yield the sentences of a paragraph, each with the citations after its full stop."""
     start = 0
     for stop in _STOP.finditer(text):
         if _ends_in_abbreviation(text, start, stop):
@@ -93,13 +93,13 @@ def sentences(text: str) -> Iterator[str]:
 
 
 def citations(text: str) -> tuple[int, ...]:
-    """Return the numbers that `text` cites, in order, each once."""
+    """Return the numbers that `text` cites, in order and without repetition."""
     found = (n for cite in _CITED.finditer(text) if cite["cite"] for n in _numbers(cite["cite"]))
     return tuple(dict.fromkeys(found))
 
 
 def with_citations(text: str, shown: Callable[[int], int | None]) -> str:
-    """Return `text` with each citation under the number that `shown` gives, or without it."""
+    """Return `text` with each citation renumbered by `shown`, or removed where it returns None."""
 
     def replace_citation(match: re.Match[str]) -> str:
         if match["code"]:
@@ -112,8 +112,8 @@ def with_citations(text: str, shown: Callable[[int], int | None]) -> str:
 
 
 def only_known(text: str, known: Collection[int]) -> str:
-    """Return `text` without citations of anything but `known`."""
-    # What is left may close up to a citation that was none before, as in "[[7]7]".
+    """Return `text` without citations of other numbers than `known`."""
+    # The removal may create another citation, as in "[[7]7]".
     for _ in range(_DEEPEST_NESTING):
         before, text = text, with_citations(text, lambda n: n if n in known else None)
         if text == before:
@@ -127,13 +127,13 @@ def without_citations(text: str) -> str:
 
 
 def marker(item: str) -> str:
-    """Return what stands before a list item's words: its indent and its sign or number."""
+    """Return the beginning of a list item before its text: indent and sign or number."""
     match = _MARKER.match(item)
     return match[0] if match else ""
 
 
 def _ends_in_abbreviation(text: str, start: int, stop: re.Match[str]) -> bool:
-    """Tell whether only space follows the full stop of an abbreviation; reads its last letters."""
+    """Return whether the full stop belongs to an abbreviation, by the letters before it."""
     tail = text[max(start, stop.start() - _LONGEST_ABBREVIATION) : stop.start()]
     return not stop[0].strip() and _ABBREVIATION.search(tail) is not None
 
@@ -200,5 +200,5 @@ def _numbers(cite: str) -> list[int]:
 
 
 def _number(digits: str) -> int:
-    """Return the number; one that is absurdly long is 0, which no source has."""
+    """Return the number, or 0, which no source has, for one with too many digits."""
     return int(digits) if len(digits) <= _LONGEST_NUMBER else 0

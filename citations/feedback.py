@@ -1,7 +1,7 @@
-"""Writes down what a judge found wrong, so that the next attempt can read it.
+"""Writes and reads the complaints of a judge, which the next attempt at an answer gets to read.
 
-One line for the whole, then one line for each claim that failed (`- unsupported: ...`) and for each
-thing that was asked and not answered (`- missing: "..."`).
+The first line is about the whole answer. Then follows one line for each claim that failed (`-
+unsupported: ...`) and for each part of the question without an answer (`- missing: "..."`).
 """
 
 import re
@@ -13,9 +13,9 @@ _SPACE = re.compile(r"\s+")
 _LONGEST = 500
 
 
-def complaints(said: str, unsupported: Sequence[str], missing: Sequence[str]) -> str:
-    """Return the analysis as text."""
-    lines = [_line(said)]
+def complaints(summary: str, unsupported: Sequence[str], missing: Sequence[str]) -> str:
+    """Return the analysis as text; `summary` is its first line."""
+    lines = [_line(summary)]
     lines += [f"{_UNSUPPORTED}{_line(claim)}" for claim in unsupported]
     lines += [f'- missing: "{_line(part)}"' for part in missing]
     return "\n".join(line for line in lines if line)
@@ -27,7 +27,7 @@ def parse_unsupported(analysis: str) -> tuple[str, ...]:
 
 
 def same_claim(claim: str) -> str:
-    """Return what two wordings of one claim share: their words, without spaces and signs."""
+    """Return a key that is equal for two spellings of one claim: its letters and digits."""
     return "".join(sign for sign in claim.casefold() if sign.isalnum())
 
 

@@ -1,4 +1,4 @@
-"""Keeps links in a text to the pages of its sources, whatever Markdown hides them in.
+"""Removes every link from a text that does not lead to a page of its sources.
 
 | in the text                                        | becomes                              |
 |----------------------------------------------------|--------------------------------------|
@@ -6,13 +6,12 @@
 | its label, where that names another host           | the source's title                   |
 | a link to anywhere else                            | its label                            |
 | an image                                           | its description                      |
-| an address that a source's text holds              | code, which nothing makes a link     |
-| an address that no source's text holds             | `…`                                  |
-| an HTML tag with attributes, or of an active element | nothing; what stands in it stays   |
-| an address in code                                 | itself where a source holds it, else `…` |
+| an address that a source's text contains           | code, which nothing makes a link     |
+| an address that no source's text contains          | `…`                                  |
+| an HTML tag with attributes, or of an active element | nothing; its content stays         |
+| an address in code                                 | itself if a source contains it, else `…` |
 
-The result is read once more as CommonMark: should a link to elsewhere be left, nothing in the text
-stays a link.
+The result is parsed again as CommonMark: if a link to another place remains, all links are removed.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -46,9 +45,9 @@ LONGEST_REMOVED = 120
 _CONTROLS = dict.fromkeys((*range(9), *range(0x0B, 0x20), *range(0x7F, 0xA0)))
 _DEEPEST = 6
 _SIGNS = frozenset("[<.:/@\\&`")
-"""Without one of these nothing is a link, an address or HTML."""
+"""A text without any of these contains no link, no address and no HTML."""
 Shown = Callable[[FoundAddress], str]
-"""Returns what stands in the place of an address."""
+"""Returns the replacement of an address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,17 +60,17 @@ class LinkedPage:
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """Where links may go, and which further addresses may be read."""
+    """The pages that links may lead to, and further addresses that may be shown (`held`)."""
 
     pages: Mapping[str, LinkedPage] = field(default_factory=dict)
     held: Collection[str] = frozenset()
     any_host: bool = False
-    """Whether the mere name of a host may stand, as in "Node.js" or "acme.com"."""
+    """Whether the mere name of a host may be shown, as in "Node.js" or "acme.com"."""
 
 
 @dataclass(frozen=True, slots=True)
 class Safe:
-    """A text without foreign links, and what was taken out of it."""
+    """A text without foreign links, and the parts that were removed from it."""
 
     text: str
     removed: tuple[str, ...] = ()
@@ -80,25 +79,25 @@ class Safe:
 def allow(
     pages: Iterable[LinkedPage], *, held: Collection[str] = frozenset(), any_host: bool = False
 ) -> Allowed:
-    """Return what links may go to: those of `pages` that have an address of the web."""
+    """Return the allowed targets of links: those of `pages` that have a web address."""
     by_page = ((page_of(page.address), page) for page in pages)
     known = {address: page for address, page in by_page if address is not None}
     return Allowed(known, held, any_host)
 
 
 def addresses_held(texts: Iterable[str]) -> frozenset[str]:
-    """Return the addresses that stand in the texts of sources."""
+    """Return the addresses that the texts of sources contain."""
     return frozenset().union(*map(addresses_of, texts))
 
 
 def clean_text(text: str) -> str:
-    """Return a text without hidden and control characters; lines and tabs stay."""
+    """Return a text without hidden and control characters; line breaks and tabs stay."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n")
     return remove_hidden_characters(lines.translate(_CONTROLS))
 
 
 def keep_links(text: str, allowed: Allowed) -> Safe:
-    """Return a Markdown text whose links go where they may, as the table above says."""
+    """Return a Markdown text with allowed links only, as the table above shows."""
     keeper = _Keeper(allowed)
     clean = clean_text(text)
     kept = keeper.keep(clean)
@@ -111,7 +110,7 @@ def keep_links(text: str, allowed: Allowed) -> Safe:
 def plain_line(text: str) -> str:
     """Return a title or a label on one line, without any link, address or hidden character.
 
-    Where nothing is left of something, it is `…`.
+    Returns `…` if nothing remains of a text that is not empty.
     """
     line = " ".join(clean_text(text).split())
     if _SIGNS.isdisjoint(line):
@@ -147,13 +146,13 @@ class _Keeper:
         return f"{opening(first)}{newline}{self._code(rest)}"
 
     def _read(self, paragraph: str) -> str:
-        """Set aside what is code, and take out what is defined."""
+        """Replace code spans by marks, and collect and remove definitions of links."""
         return definitions(spans_aside(paragraph, self.aside, self._code), self.targets)
 
     def _paragraph(self, prose: str) -> str | None:
-        """Return a paragraph as it may be shown; None when nothing is left of it."""
-        told = tags(unescape(prose), lambda tag: self.note("html", restore(tag, self.aside)))
-        kept = self._addresses(brackets(told, self.targets, self._link))
+        """Return a paragraph that may be shown; None when nothing remains of it."""
+        untagged = tags(unescape(prose), lambda tag: self.note("html", restore(tag, self.aside)))
+        kept = self._addresses(brackets(untagged, self.targets, self._link))
         return restore(kept, self.aside) if kept.strip() or not prose.strip() else None
 
     def _link(self, label: str, target: str, is_image: bool, depth: int) -> str:
@@ -172,7 +171,7 @@ class _Keeper:
         return f"\0{len(self.aside) - 1}\0"
 
     def _label(self, label: str, page: LinkedPage) -> str:
-        """Return a label, unless it is empty or names another host than its link goes to."""
+        """Return a label, or the title or host of its page if it is empty or names another host."""
         host = host_of(page.address)
         others = [one for one in find_addresses(label) if host_of(one.text) != host]
         if label.strip() and not others:
@@ -218,7 +217,7 @@ class _Keeper:
 
 
 def _parts(text: str) -> Iterator[tuple[bool, str]]:
-    """Yield code fences, and what is between them: paragraphs and lines without words."""
+    """Yield code fences, and the paragraphs and blank lines between them; True marks a fence."""
     lines = text.split("\n")
     place = 0
     for start, end in (*fences(text), (len(lines), len(lines))):

@@ -1,7 +1,7 @@
-"""Reads the parts of Markdown in which a link may hide: more of them than any one reader does.
+"""Parses the parts of Markdown that may contain a link, including those of various dialects.
 
-A piece of code is set aside under a mark (`NUL number NUL`), so that nothing in it is read as
-anything else. Every function takes time linear in its text.
+Each piece of code is replaced by a mark (`NUL number NUL`), so that it is not parsed as anything
+else. Every function takes time linear in its text.
 """
 
 import html
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
 
 Link = Callable[[str, str, bool, int], str]
-"""Returns what stands in the place of a link: label, target, whether it is an image, depth."""
+"""Returns the replacement of a link, from label, target, whether it is an image, and depth."""
 _ACTIVE_WORDS = (
     "a applet area audio base body button embed form frame frameset head html iframe image img "
     "input link math meta noscript object portal script select source style svg template "
     "textarea title track video"
 )
 ACTIVE = frozenset(_ACTIVE_WORDS.split())
-"""Elements that load, lead or act, also without an attribute."""
+"""Elements that load, link or execute something, even without an attribute."""
 LONGEST_TARGET = 4_000
 MOST_PARENTHESES = 32
-"""Within a target, as in CommonMark."""
+"""The deepest nesting within a target, as in CommonMark."""
 DEEPEST = 8
 _TICKS = re.compile(r"`+")
 _INFO = re.compile(r"[A-Za-z0-9+#_-]{1,24}")
@@ -44,14 +44,14 @@ _MARK = re.compile(r"\0(\d{1,9})\0")
 
 @cache
 def _blocks() -> "MarkdownIt":
-    """Return the parser of blocks, loaded with the first text that may hold a fence."""
+    """Return the parser of blocks, loaded on the first use."""
     from markdown_it import MarkdownIt
 
     return MarkdownIt("commonmark", {"html": False}).disable(["inline", "text_join"])
 
 
 def fences(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the first line of each code fence, and the line after its last."""
+    """Yield for each code fence the index of its first line, and of the line after its last one."""
     if "```" in text or "~~~" in text:
         for token in _blocks().parse(text):
             if token.type == "fence" and token.map is not None:
@@ -59,7 +59,7 @@ def fences(text: str) -> Iterator[tuple[int, int]]:
 
 
 def opening(line: str) -> str:
-    """Return a fence's first line, with nothing behind its mark but the name of a language."""
+    """Return the first line of a fence, with nothing but a language name after its mark."""
 
     def name_fence(mark: re.Match[str]) -> str:
         words = mark[2].split()
@@ -69,7 +69,7 @@ def opening(line: str) -> str:
 
 
 def spans_aside(prose: str, aside: list[str], treated: Callable[[str], str]) -> str:
-    """Return a paragraph with a mark for each code span, kept in `aside` as `treated`."""
+    """Return a paragraph with marks for its code spans; `aside` gets each, after `treated`."""
     parts: list[str] = []
     runs = list(_TICKS.finditer(prose))
     closing = _closing(runs)
@@ -86,20 +86,20 @@ def spans_aside(prose: str, aside: list[str], treated: Callable[[str], str]) -> 
 
 
 def restore(text: str, aside: Sequence[str]) -> str:
-    """Return a text with what its marks stand for; what stands there may hold marks, too."""
+    """Return a text with the contents of its marks, which may contain marks themselves."""
     while _MARK.search(text):
         text = _MARK.sub(lambda mark: aside[int(mark[1])], text)
     return text
 
 
 def unescape(prose: str) -> str:
-    """Return prose without the disguise of letters, colons and slashes; it reads as before."""
+    """Return prose with plain letters, colons and slashes instead of their entities and escapes."""
     plain = _ENTITY.sub(_plain, prose) if "&" in prose else prose
     return _BACKSLASH.sub(r"\1", plain)
 
 
 def definitions(paragraph: str, targets: dict[str, str]) -> str:
-    """Return a paragraph without its definitions (`[x]: address`), whose targets are kept."""
+    """Return a paragraph without definitions (`[x]: address`); `targets` gets their addresses."""
     lines = paragraph.split("\n")
     kept: list[str] = []
     at = 0
@@ -118,7 +118,7 @@ def definitions(paragraph: str, targets: dict[str, str]) -> str:
 
 
 def tags(prose: str, left_out: Callable[[str], None]) -> str:
-    """Return prose without HTML that leads, loads or acts; a mere `<name>` stays."""
+    """Return prose without HTML that links, loads or executes; a mere `<name>` stays."""
 
     def read(tag: re.Match[str]) -> str:
         inner = tag[1].strip()
@@ -134,7 +134,7 @@ def tags(prose: str, left_out: Callable[[str], None]) -> str:
         left_out(tag[0])
         return ""
 
-    for _ in range(DEEPEST):  # what is removed may have stood in an attribute of another
+    for _ in range(DEEPEST):  # a removed tag may have been in an attribute of another
         last, prose = prose, _TAG.sub(read, prose)
         if prose == last:
             break
@@ -142,7 +142,7 @@ def tags(prose: str, left_out: Callable[[str], None]) -> str:
 
 
 def brackets(prose: str, targets: Mapping[str, str], link: Link, depth: int = 0) -> str:
-    """Return prose with `link`'s words for each link and image, from the inside out."""
+    """Return prose in which `link` has replaced each link and image, from the inside out."""
     ends = _match_brackets(prose)
     parts: list[str] = []
     place = copied = 0
@@ -163,7 +163,7 @@ def brackets(prose: str, targets: Mapping[str, str], link: Link, depth: int = 0)
 
 
 def _closing(runs: Sequence[re.Match[str]]) -> list[int | None]:
-    """Return for each run of ticks the next one of its length."""
+    """Return for each run of backticks the index of the next run of the same length, or None."""
     after: dict[int, int] = {}
     found: list[int | None] = [None] * len(runs)
     for number in range(len(runs) - 1, -1, -1):
@@ -183,7 +183,7 @@ def _normalise_label(label: str) -> str:
 
 
 def _target(written: str) -> str | None:
-    """Return the target of a definition; None for words that are none."""
+    """Return the target of a definition; None for a text that is none."""
     bare = _TITLE.sub("", f" {written}").strip() if len(written) < LONGEST_TARGET else ""
     if bare.startswith("<") and bare.endswith(">"):
         return _address(bare)
@@ -191,7 +191,7 @@ def _target(written: str) -> str | None:
 
 
 def _address(written: str) -> str:
-    """Return a target as a browser gets it."""
+    """Return a target in the form that a browser receives."""
     bare = written.strip()
     inner = bare[1:].partition(">")[0] if bare.startswith("<") else bare
     return _ESCAPED.sub(r"\1", html.unescape(inner))
@@ -200,12 +200,12 @@ def _address(written: str) -> str:
 def _after(
     prose: str, start: int, close: int, targets: Mapping[str, str]
 ) -> tuple[str, int] | None:
-    """Return the target of the brackets from `start` to `close`, and where the link ends."""
+    """Return the target of the brackets from `start` to `close`, and the end of the link."""
     following = prose[close + 1 : close + 2]
     if following == "(":
         end = _parenthesis(prose, close + 2)
-        told = prose[close + 2 : end].strip()
-        first = told if told.startswith("<") else (told.split(None, 1) or [""])[0]
+        inner = prose[close + 2 : end].strip()
+        first = inner if inner.startswith("<") else (inner.split(None, 1) or [""])[0]
         return None if end < 0 else (_address(first), end + 1)
     label, end = prose[start + 1 : close], close + 1
     if following == "[":
@@ -218,9 +218,9 @@ def _after(
 
 
 def _parenthesis(prose: str, start: int) -> int:
-    """Return where the parenthesis closes that opened before `start`, or -1.
+    """Return the index of the parenthesis that closes the one before `start`, or -1.
 
-    Within `<...>` and within quotes behind a space nothing closes it.
+    It is not closed within `<...>`, nor within quotes after a space.
     """
     level, place = 0, start
     last = min(len(prose), start + LONGEST_TARGET)
@@ -242,7 +242,7 @@ def _parenthesis(prose: str, start: int) -> int:
 
 
 def _find_unescaped(prose: str, sign: str, start: int, last: int) -> int:
-    """Return where `sign` stands without a backslash before it, or -1."""
+    """Return the index of `sign` without a backslash before it, or -1."""
     place = prose.find(sign, start, last)
     while place > start and prose[place - 1] == "\\":
         place = prose.find(sign, place + 1, last)
@@ -250,7 +250,7 @@ def _find_unescaped(prose: str, sign: str, start: int, last: int) -> int:
 
 
 def _match_brackets(prose: str) -> dict[int, int]:
-    """Return where each bracket closes, by where it opens."""
+    """Return the index of each closing bracket, by the index of its opening one."""
     opened: list[int] = []
     ends: dict[int, int] = {}
     place = 0

@@ -1,4 +1,4 @@
-"""Tells which links and addresses an answer may carry, by the sources that it cites."""
+"""Determines the links and addresses that an answer may contain, from the sources that it cites."""
 
 from collections.abc import Collection, Iterable, Sequence
 
@@ -8,7 +8,10 @@ from envelope.sources import SourceReference, SourceUsed
 
 
 def collect_allowed(references: Iterable[SourceReference], context: str) -> Allowed:
-    """Return what an answer may show that cites `references`, whose texts are in `context`."""
+    """Return the allowed links and addresses of an answer that cites `references`.
+
+    `context` contains the texts of the sources.
+    """
     cited = tuple(references)
     pages = [LinkedPage(one.url, one.title) for one in cited if one.url is not None]
     return allow(pages, held=addresses_held(_text(one, context) for one in cited))
@@ -17,7 +20,7 @@ def collect_allowed(references: Iterable[SourceReference], context: str) -> Allo
 def references_of(
     used: Iterable[SourceUsed], references: Sequence[SourceReference]
 ) -> tuple[SourceReference, ...]:
-    """Return the references that an answer really cites."""
+    """Return the references that an answer cites."""
     chunks = {source.chunk_id for source in used}
     return tuple(reference for reference in references if reference.chunk_id in chunks)
 
@@ -25,7 +28,7 @@ def references_of(
 def with_addresses(
     used: Iterable[SourceUsed], references: Sequence[SourceReference], context: str, answer: str
 ) -> tuple[SourceUsed, ...]:
-    """Return sources, each with the addresses in its text that the answer shows."""
+    """Return the sources, each with the addresses in its text that the answer shows."""
     shown = addresses_of(answer)
     texts = {one.chunk_id: _text(one, context) for one in references} if shown else {}
     return tuple(_with(source, texts.get(source.chunk_id, ""), shown) for source in used)

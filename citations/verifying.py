@@ -1,4 +1,4 @@
-"""Reads a text as CommonMark does, and tells whether a link in it leads elsewhere."""
+"""Parses a text as CommonMark, and reports whether a link in it leads to another place."""
 
 import re
 from collections.abc import Collection, Iterator
@@ -19,21 +19,21 @@ _OPEN = re.compile(rf"(?P<cite>{_CITATION})|[\[\]<]")
 
 
 def is_free_of_foreign_links(text: str, pages: Collection[str]) -> bool:
-    """Return whether every link goes to one of `pages`, and nothing else leads or loads."""
+    """Return whether every link leads to one of `pages`, and nothing else links or loads."""
     if not any(sign in text for sign in _SIGNS):
         return True
     return not any(_is_foreign(token, pages) for token in _every(_markdown().parse(text)))
 
 
 def disarm(text: str) -> str:
-    """Return a text in which nothing is a link: all brackets but those of citations are escaped."""
+    """Return a text without links: all brackets but those of citations are escaped."""
     plain = text.replace("\\", "").replace("](", "] (").replace("]:", "] :").replace("][", "] [")
     return _OPEN.sub(lambda sign: sign[0] if sign["cite"] else f"\\{sign[0]}", plain)
 
 
 @cache
 def _markdown() -> "MarkdownIt":
-    """Return the parser, loaded with the first text that may hold a link."""
+    """Return the parser, loaded on the first use."""
     from markdown_it import MarkdownIt
 
     return MarkdownIt("commonmark", {"html": True})

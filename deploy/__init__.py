@@ -1,1 +1,1 @@
-"""How it is put together and run: the `refdesk` command and the assembly."""
+"""The `refdesk` command, the assembly of all parts, evaluation, and generated files."""

@@ -2,4 +2,4 @@
 
 
 class CommandError(Exception):
-    """The command cannot do what was asked; its text is shown to the person, in one line."""
+    """The command cannot do what the user requested; its text is shown in one line."""

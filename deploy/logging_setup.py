@@ -1,9 +1,9 @@
-"""Sends every log line to standard error: for people on a terminal, as JSON elsewhere.
+"""Writes every log line to standard error: for people on a terminal, as JSON elsewhere.
 
-Standard output belongs to results. Lines that are written while an envelope is handled carry its
-`conversation_id` and `message_id`, which the worker binds. What settings keep secret is hidden in
-every line. No line holds what people wrote: of an exception its kind and its places are told, since
-its text may quote them, and of libraries what they say from warnings on.
+Standard output is for results. Lines that are written while an envelope is processed contain its
+`conversation_id` and `message_id`. The secrets of the settings are hidden in every line. No line
+contains text of users: an exception is logged by class and place, because its text may quote them,
+and libraries are logged from warnings on.
 """
 
 import json
@@ -22,7 +22,7 @@ from config.settings import Settings
 from worker.log_context import add_message_ids
 
 RETRY = "stamina.retry_scheduled"
-"""What the library of retries calls a warning, and is none: most retries go well."""
+"""The event that the retry library logs as a warning, although most retries succeed."""
 
 
 _QUOTES = frozenset({"args", "kwargs", "caused_by"})
@@ -30,7 +30,7 @@ HIDDEN = "[hidden]"
 
 
 class ErrorStreamLogger:
-    """Writes finished lines to whatever standard error is when they are written."""
+    """Writes finished lines to the present standard error."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -58,7 +58,7 @@ def configure_logging(level: str, *, secrets: Collection[str] = ()) -> None:
 
 
 def secrets_of(settings: Settings) -> set[str]:
-    """Return what no line may show: keys, and the passwords inside addresses."""
+    """Return the texts that no line may contain: keys, and the passwords inside addresses."""
     values = [getattr(settings, name) for name in Settings.model_fields]
     keys = {value.get_secret_value() for value in values if isinstance(value, SecretStr)}
     urls = [value for value in values if isinstance(value, str) and "://" in value]
@@ -68,7 +68,7 @@ def secrets_of(settings: Settings) -> set[str]:
 
 
 class _LibraryHandler(logging.StreamHandler[TextIO]):
-    """Our one handler of what libraries log; told apart, so that it is never added twice."""
+    """The handler of the libraries' log; its class marks it, so that it is never added twice."""
 
 
 def _route_libraries(level: int, render: Processor) -> None:
@@ -90,14 +90,14 @@ def _route_libraries(level: int, render: Processor) -> None:
 
 
 def _drop_retry_events(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Leave out single retries: what they came to is told by whoever retried."""
+    """Drop single retries: the caller logs their final result."""
     if event.get("event") == RETRY:
         raise structlog.DropEvent
     return event
 
 
 def _without_arguments(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Leave out of a retry what was retried, which quotes what is asked of a model."""
+    """Remove the arguments of a retried call, which quote the prompt of a model."""
     if event.get("event") == RETRY:
         return {name: value for name, value in event.items() if name not in _QUOTES}
     return event
@@ -115,8 +115,8 @@ def _renderer(*, terminal: bool) -> Processor:
 
 
 def _hiding(secrets: Collection[str], render: Processor) -> Processor:
-    """Render a line in which no secret stands: errors of vendors and clients quote them."""
-    # Inside JSON a secret may stand escaped; the longest first, since one may contain another.
+    """Return a renderer that hides secrets, which errors of vendors and clients quote."""
+    # JSON may contain a secret escaped; the longest first, because one may contain another.
     forms = {form for secret in secrets for form in (secret, json.dumps(secret)[1:-1])}
     ordered = sorted(forms, key=len, reverse=True)
 
@@ -130,7 +130,7 @@ def _hiding(secrets: Collection[str], render: Processor) -> Processor:
 
 
 def add_error_place(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Tell of an exception where it arose, and of which kind it and its causes are."""
+    """Replace an exception by its class and place, and those of its causes."""
     found = event.pop("exc_info", None)
     error = sys.exc_info()[1] if found is True else found[1] if isinstance(found, tuple) else found
     if isinstance(error, BaseException):

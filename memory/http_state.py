@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from envelope.question import Question
-from memory.key_names import conversation_keys, door_keys_key, link_secret_key, rate_key, thread_key
+from memory.key_names import api_keys_key, conversation_keys, link_secret_key, rate_key, thread_key
 from memory.model_calls import await_answer
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ return found
 NEW = "new:"
 
 
-class RedisDoorKeys:
+class RedisApiKeys:
     """The keys of the HTTP API, by id."""
 
     def __init__(self, client: "Redis") -> None:
@@ -88,21 +88,21 @@ class RedisDoorKeys:
 
     async def get(self, key_id: str) -> bytes | None:
         """Return one key, or None."""
-        found: bytes | None = await await_answer(self._client.hget(door_keys_key(), key_id))
+        found: bytes | None = await await_answer(self._client.hget(api_keys_key(), key_id))
         return found
 
     async def all(self) -> Sequence[bytes]:
         """Return every key."""
-        found: list[bytes] = await await_answer(self._client.hvals(door_keys_key()))
+        found: list[bytes] = await await_answer(self._client.hvals(api_keys_key()))
         return found
 
     async def put(self, key_id: str, written: str) -> None:
         """Store one key."""
-        await await_answer(self._client.hset(door_keys_key(), key_id, written))
+        await await_answer(self._client.hset(api_keys_key(), key_id, written))
 
     async def any(self) -> bool:
         """Return whether any key exists."""
-        return bool(await await_answer(self._client.exists(door_keys_key())))
+        return bool(await await_answer(self._client.exists(api_keys_key())))
 
     async def link_secret(self, new: bytes) -> bytes:
         """Return the secret that signs links in all processes; store `new` if there is none."""
@@ -144,7 +144,7 @@ def digest_of(name: str) -> str:
     return hashlib.sha256(name.encode()).hexdigest()[:32]
 
 
-class RedisDoorMemory:
+class RedisSessionStore:
     """The sessions, feedback and threads of conversations.
 
     They are erased with the conversation, and expire after `ttl_seconds`, or after the time that

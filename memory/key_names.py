@@ -116,7 +116,7 @@ def thread_key(tenant: str, assistant: str, digest: str) -> str:
     return f"rd:thread:{in_key(tenant)}/{in_key(assistant)}:{in_key(digest)}"
 
 
-def door_keys_key() -> str:
+def api_keys_key() -> str:
     """Return the Redis key of the HTTP API's keys."""
     return "rd:keys"
 

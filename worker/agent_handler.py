@@ -36,7 +36,7 @@ AnyAgent = Agent[Any, Any]
 Assistant = tuple[str, str]
 """Tenant and assistant."""
 UNSERVED: object = GaveUp("this process serves no such assistant: name it in ASSISTANTS")
-"""The outcome for an assistant whose documents this process does not have: never an answer."""
+"""The outcome for an assistant whose documents this process does not have."""
 
 Calls = Callable[[], tuple[JournalEvent, ...]]
 CallRecorder = Callable[[Envelope, str, int, float], AbstractContextManager[Calls]]
@@ -125,7 +125,9 @@ class AgentHandler:
         return await self._manager.decide(delivery, handed, journal, seconds)
 
     def _find_agent(self, question: Question) -> AnyAgent | None:
-        """Return the agent that works for the question's assistant; None when there is none."""
+        """Return the agent of the question's assistant, or None when this process serves no such
+        one.
+        """
         if self._assistants is None:
             return self._agent
         return self._assistants.get((question.tenant, question.assistant))
@@ -133,7 +135,7 @@ class AgentHandler:
     async def _run(
         self, agent: AnyAgent, delivery: Delivery, envelope: Envelope
     ) -> tuple[object, Calls]:
-        """Return the outcome of the agent's work, and what returns its model calls."""
+        """Return the outcome of the agent's work, and a function that returns its model calls."""
         reads = self._read(envelope)
         attempt = envelope.payload.get("attempt")
         attempt = attempt if isinstance(attempt, int) else 0
@@ -144,7 +146,7 @@ class AgentHandler:
             try:
                 return await run_with_timeout(agent.work(reads), limit), calls
             except (MemoryUnavailableError, QuestionEndedError):
-                # No failure of the agent: the worker waits for Redis, or drops what has ended.
+                # No failure of the agent: the worker waits for Redis, or drops an ended question.
                 raise
             except TimeoutError as error:
                 late = HandlerTimeoutError(f"{self._name} took longer than {limit:.1f} seconds")
@@ -172,7 +174,7 @@ class AgentHandler:
                 written = _encode_writes(writes)
                 if not self._may_write.issuperset(written):
                     foreign = ", ".join(sorted(set(written) - self._may_write))
-                    raise ContractError(f"{role} wrote what is not its own: {foreign}")
+                    raise ContractError(f"{role} wrote attributes of other roles: {foreign}")
                 return written, Hop.that_wrote(role, tuple(written))
             case GaveUp(reason=reason):
                 return {}, Hop(role=role, status="gave_up", reason=brief(reason))
@@ -196,11 +198,12 @@ class AgentHandler:
         try:
             return EncodedEvent("agent_run", to_json(fields))
         except ValueError as error:
-            raise ContractError(f"{self._name} wrote what JSON cannot say: {error}") from error
+            problem = f"{self._name} wrote values that JSON cannot express: {error}"
+            raise ContractError(problem) from error
 
 
 def _encode_writes(writes: BaseModel) -> dict[str, JsonValue]:
-    """Return the attributes that were set, as JSON values; those that were not set are left out."""
+    """Return the attributes that were set, as JSON values; unset attributes are left out."""
     known, values = writes.model_fields_set, writes.__dict__
     if len(known) == len(values):
         written = values.copy()

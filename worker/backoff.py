@@ -7,7 +7,7 @@ from broker.transport.outage import Outage
 
 FIRST_SECONDS = 0.05
 LONGEST_SECONDS = 0.5
-"""Together with the time an attempt may take: work goes on two seconds after Redis answers."""
+"""With the time that an attempt may take, work continues two seconds after Redis answers."""
 
 _RANDOM = random.Random()  # noqa: S311 - jitter is no secret
 

@@ -1,10 +1,10 @@
 """Errors of the worker.
 
 WorkerError
-├── HandlerTimeoutError   a handler took longer than it may
-├── RunFailedError        a run failed; its cause is the error, `journal` what it had done
-│   └── SuspectFailedError    it failed in quarantine, in another process
-└── HealthPortError       the port for probes cannot be had
+├── HandlerTimeoutError   a handler exceeded its time limit
+├── RunFailedError        a run failed; its cause is the error, `journal` its events until then
+│   └── SuspectFailedError    it failed in another process, in quarantine
+└── HealthPortError       the port for probes is not available
 """
 
 import traceback
@@ -15,15 +15,15 @@ from broker.journal_events import JournalEvent
 
 
 class WorkerError(Exception):
-    """Something about running a handler is wrong."""
+    """The root of the worker's errors."""
 
 
 class HandlerTimeoutError(WorkerError):
-    """A handler took longer than it may."""
+    """A handler exceeded its time limit."""
 
 
 class RunFailedError(WorkerError):
-    """A run failed; what it had done, such as model calls, is kept for the journal."""
+    """A run failed; `journal` keeps its events until then, such as model calls."""
 
     def __init__(self, error: Exception, journal: Sequence[JournalEvent]) -> None:
         super().__init__(f"{type(error).__name__}: {error}")
@@ -31,21 +31,22 @@ class RunFailedError(WorkerError):
 
 
 class SuspectFailedError(RunFailedError):
-    """A run failed in quarantine; told by the process that ran it."""
+    """A run failed in quarantine; `description` comes from the process that ran it."""
 
-    def __init__(self, told: str, journal: Sequence[JournalEvent]) -> None:
-        WorkerError.__init__(self, told)
+    def __init__(self, description: str, journal: Sequence[JournalEvent]) -> None:
+        WorkerError.__init__(self, description)
         self.journal = tuple(journal)
 
 
 class HealthPortError(WorkerError):
-    """The port for probes cannot be had."""
+    """The port for probes is not available."""
 
 
 def name_error(error: BaseException) -> str:
-    """Return what a log may tell of an error: its kind and its place, no word of its text.
+    """Return the kind and the place of an error for the log, without its text.
 
-    Errors of agents and models quote what people wrote; the journal keeps that, and is forgotten.
+    The errors of agents and models quote text of users; only the journal keeps that, and is
+    forgotten.
     """
     if isinstance(error, SuspectFailedError):
         return str(error).partition(":")[0]

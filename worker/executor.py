@@ -21,7 +21,7 @@ Key = tuple[str, int, str, int]
 
 @dataclass(eq=False, slots=True)
 class Execution:
-    """One entry, from its delivery to its settlement."""
+    """The run of one entry, from its delivery to its settlement."""
 
     key: Key
     delivery: Delivery
@@ -33,7 +33,7 @@ class Execution:
 
 
 class Executor:
-    """Calls `work` with each run, at most `slots` at once, and keeps the leases of the entries."""
+    """Calls `work` with each run, at most `slots` at a time, and keeps the leases."""
 
     def __init__(
         self,
@@ -65,23 +65,22 @@ class Executor:
 
     @property
     def free_slots(self) -> int:
-        """How many more entries there are slots for."""
+        """The number of further entries that can be run now."""
         return max(0, self._slots - len(self._runs))
 
     def work_in(self, group: asyncio.TaskGroup) -> None:
-        """Start the runners in this group from now on.
+        """Start runners in this group from now on.
 
-        They have this call's context variables, not those of a caller that starts one later.
+        Runners get this call's context variables, not those of a caller that starts one later.
         """
         self._group = group
         self._context = copy_context()
 
     def start(self, delivery: Delivery) -> bool:
-        """Queue an entry; return False where a run of it exists already.
+        """Queue an entry; return False if a run of it already exists.
 
-        A consumer group that was created again delivers every entry again, also those that run.
-        Entries of a settlement's trip may exceed the slots that a blocked read asked for: they
-        wait.
+        A consumer group that was created again delivers every entry again, also running ones.
+        Entries that a settlement took may exceed the free slots: they wait.
         """
         key = (delivery.role, delivery.shard, delivery.entry_id, delivery.count)
         if key in self._runs:
@@ -107,10 +106,10 @@ class Executor:
             self._empty.set()
 
     def cancel_lost(self, lost: LeaseLost) -> bool:
-        """Cancel the run of an entry whose lease was lost; return False where there is none.
+        """Cancel the run of an entry whose lease was lost; return False if there is none.
 
-        A run that is being settled is not cancelled: its entry may be gone because it is settled,
-        and the answer may contain entries that were taken in the same trip.
+        A run that is being settled is not cancelled: the lease may be gone because it is settled,
+        and the answer may contain entries that were taken in the same round trip.
         """
         run = self._runs.get((lost.role, lost.shard, lost.entry_id, lost.count))
         if run is None or run.settling:
@@ -136,7 +135,7 @@ class Executor:
             await self._empty.wait()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Start a task beside the runners."""
+        """Start a task in the group of the runners."""
         if self._group is None:
             work.close()
             raise RuntimeError("expected a group to work in, found none: `work_in` comes first")
@@ -150,7 +149,7 @@ class Executor:
             run.task.cancel()
 
     def _relieve(self) -> None:
-        """Start another runner for queued runs: the one before waits for something."""
+        """Start another runner for queued runs, because the previous one is waiting."""
         while self._queue and self._queue[0].key not in self._runs:
             self._queue.popleft()
         if self._queue and self._at_work < self._slots:
@@ -166,7 +165,7 @@ class Executor:
             if run.key not in self._runs:
                 continue
             if self._queue and not self._runner_comes:
-                # It is called at the next turn of the loop: by then this runner waits, or is done.
+                # Called in the next turn of the loop: by then this runner waits, or has finished.
                 self._runner_comes = True
                 asyncio.get_running_loop().call_soon(self._relieve)
             run.task = task

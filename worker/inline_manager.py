@@ -1,8 +1,8 @@
-"""Lets the manager that works in this process decide at once, inside the agent's own settlement.
+"""Has a manager in this process decide within the agent's own settlement.
 
-What an agent wrote and where the envelope goes next then become true in one atomic step, and the
-envelope saves the way over the manager's stream. The manager decides as ever; when it cannot, the
-envelope takes that way after all, where it has its attempts and its dead letters.
+The agent's writes and the next role then take effect in one atomic step, and the envelope skips the
+manager's stream. The decision is the same as that of any manager. If it fails, the envelope goes to
+the manager's stream after all, with attempts and dead letters as usual.
 """
 
 import time
@@ -25,7 +25,7 @@ MANAGER = Role.MANAGER.value
 
 
 class Decides(Protocol):
-    """The manager, as far as it is needed here."""
+    """The methods of a manager that are used here."""
 
     async def decide(
         self,
@@ -34,12 +34,12 @@ class Decides(Protocol):
         remaining_seconds: float,
         journal: Sequence[JournalEvent] = (),
     ) -> Forward | Finish:
-        """Return what is to be done; `journal` is what is told before the decision."""
+        """Return the next settlement; `journal` contains the events before the decision."""
         ...
 
 
 class InlineManager:
-    """The manager beside the agents of one process."""
+    """The manager in the process of the agents."""
 
     def __init__(self, manager: Decides, meter: WorkerMeter) -> None:
         self._manager = manager
@@ -48,12 +48,14 @@ class InlineManager:
     async def decide(
         self, delivery: Delivery, handed: Envelope, journal: Sequence[JournalEvent], seconds: float
     ) -> Settlement:
-        """Return the manager's settlement of `handed`, which an agent made in `seconds`."""
+        """Return the manager's settlement for the envelope `handed`, which took the agent
+        `seconds`.
+        """
         began = time.perf_counter()
         remaining = delivery.remaining_seconds - seconds
         try:
             decided = await self._manager.decide(delivery, handed, remaining, journal)
-        except Exception as error:  # noqa: BLE001 - whatever it raises, its stream gives it another try
+        except Exception as error:  # noqa: BLE001 - after any error its stream gives it another try
             reason = brief(f"{type(error).__name__}: {error}")
             log.warning("inline_decision_failed", role=MANAGER, error=name_error(error))
             self._meter.count_failure(MANAGER, "inline_decision")
@@ -64,5 +66,5 @@ class InlineManager:
 
 
 def to_manager(handed: Envelope, journal: Sequence[JournalEvent]) -> Forward:
-    """Return how an envelope is handed back over the manager's stream."""
+    """Return the settlement that sends an envelope to the manager's stream."""
     return Forward(sends=(FrameSend(MANAGER, decoded=handed),), journal=tuple(journal))

@@ -1,11 +1,10 @@
-"""Runs a suspect in a process of its own, so that poison kills nobody else.
+"""Runs suspected entries in separate processes, so that a poison message kills no other run.
 
-An entry whose worker died may have killed it, or only have been beside the one that did. Started
-again, it runs in a child of this process: a child that dies convicts its own entry alone, neither
-holds nor harms what runs here, and tells at once, without waiting for a lease. After three starts
-in all the entry is buried. Children come from a fork server, which has no threads and no
-connections that a fork would break; it starts with the first suspect, or before when `warm` is
-called.
+An entry whose worker died may have killed it, or may have run while another entry killed it. It is
+started again in a child process. A child that dies proves only its own entry guilty, does not
+disturb other runs of this process, and is noticed at once, without waiting for a lease. After three
+starts in total the entry is buried. Children come from a fork server, which has no threads and no
+connections that a fork would break. It starts with the first suspect, or earlier by `warm`.
 """
 
 import asyncio
@@ -25,8 +24,9 @@ import structlog
 
 from broker.errors import BrokerUnavailableError
 from broker.journal_events import JournalEvent
+from broker.maintenance.orphan_rescuer import MakeNotice
 from broker.settle.batch import STARTS
-from broker.values import Bury, Death, Delivery, Forward, FrameSend, Settlement
+from broker.values import Bury, Death, Delivery, Forward, Settlement
 from envelope.envelope import Envelope, decode
 from envelope.memory_read import MemoryRead
 from envelope.question import Question
@@ -37,63 +37,66 @@ from worker.log_context import PRESENT
 from worker.port import Handler, PrefetchesMemory
 
 SUSPECT_STARTS = 2
-"""An entry in this start or a later one may have killed the worker that had it before."""
+"""From this start on, an entry may have killed its previous worker."""
 CHILDREN = 8
-"""Suspects that one process runs at once."""
+"""Suspects that one process runs at the same time."""
 RESERVE_SECONDS = 0.5
-"""Left of a question's time when its child is ended."""
+"""The part of a question's time that remains when its child is killed."""
 
 T = TypeVar("T")
 MakeHandler = Callable[[str], AbstractAsyncContextManager[Handler]]
-"""Makes the handler of a role inside the child; sent there, so a function of a module."""
-Tell = Callable[[Delivery, str], FrameSend | None]
+"""Creates the handler of a role inside the child; it is pickled, so a function of a module."""
+
 
 log = structlog.get_logger("worker")
 
 
 @dataclass(frozen=True, slots=True)
 class _Raised:
-    """What a handler raised in the child."""
+    """The error that a handler raised in the child."""
 
-    told: str
+    description: str
     unavailable: bool = False
     journal: tuple[JournalEvent, ...] = ()
 
 
 class Quarantine:
-    """Starts children for suspects of `roles`; `tell` makes the frame that tells the manager."""
+    """Starts children for suspects of `roles`.
+
+    `make_notice` creates the frame that notifies the manager of a buried entry.
+    """
 
     def __init__(
         self,
         make: MakeHandler,
         roles: Collection[str],
-        tell: Tell,
+        make_notice: MakeNotice,
         *,
         preload: Collection[str] = (),
     ) -> None:
         self.roles = frozenset(roles)
         self._make = make
-        self._tell = tell
+        self._make_notice = make_notice
         self._at_once = asyncio.Semaphore(CHILDREN)
         self._context = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload([__name__, *preload])
-        # For each child one that waits for its answer, and one that may end it meanwhile: threads
-        # that others share could all be waiting.
+        # Two threads for each child: one waits for its answer, and one may kill it meanwhile. All
+        # threads of a shared pool could be waiting.
         self._threads = ThreadPoolExecutor(2 * CHILDREN, thread_name_prefix="quarantine")
 
     async def warm(self) -> None:
-        """Start the fork server, so that the first suspect need not wait for it."""
+        """Start the fork server, so that the first suspect does not wait for it."""
         process: Any = self._context.Process(target=_nothing, name="quarantine", daemon=True)
         await asyncio.to_thread(process.start)
         await asyncio.to_thread(process.join)
 
     async def run(self, delivery: Delivery) -> Settlement:
-        """Return the settlement of a suspect, which is buried when its last start kills too."""
+        """Return the settlement of a suspect: a burial if its last start also kills the process."""
         deaths, how = list(delivery.deaths), ""
         until = time.monotonic() + delivery.remaining_seconds
         async with self._at_once:
             for start in range(delivery.starts, STARTS + 1):
-                # It may have waited for a place, or a child may have died of it meanwhile.
+                # It may have waited for the semaphore, or a child may have died meanwhile.
                 left = until - time.monotonic()
                 now = replace(delivery, remaining_seconds=left)
                 child = _IsolatedProcess(self._context, self._threads, self._make, now)
@@ -107,7 +110,7 @@ class Quarantine:
                 )
         error = f"it killed its process in each of {STARTS} starts; the last: {how}"
         return Bury(
-            "poison", error, poison_notice=self._tell(delivery, error), deaths=tuple(deaths)
+            "poison", error, poison_notice=self._make_notice(delivery, error), deaths=tuple(deaths)
         )
 
 
@@ -119,10 +122,10 @@ def ignore_run(_role: str, _settlement: Settlement) -> None:
 
 
 class IsolatedHandler:
-    """A handler whose suspects run in quarantine, and everything else in this process.
+    """A handler that runs suspects in quarantine, and all other entries in this process.
 
-    `on_isolated_run` receives the role and the settlement of each run in a child, whose own
-    counters ended with it.
+    `on_isolated_run` receives the role and the settlement of each run in a child, because the
+    counters of a child end with it.
     """
 
     def __init__(
@@ -134,7 +137,7 @@ class IsolatedHandler:
         self._on_isolated_run = on_isolated_run
 
     def prefetch_memory(self, question: Question) -> MemoryRead | None:
-        """Return the read that the handler wants, if it wants one."""
+        """Return the read that the handler requests, or None."""
         return (
             self._handler.prefetch_memory(question)
             if isinstance(self._handler, PrefetchesMemory)
@@ -151,7 +154,7 @@ class IsolatedHandler:
 
 
 class _IsolatedProcess:
-    """One process for one start of one suspect."""
+    """The process for one start of one suspect."""
 
     def __init__(
         self, context: Any, threads: ThreadPoolExecutor, make: MakeHandler, delivery: Delivery
@@ -167,7 +170,7 @@ class _IsolatedProcess:
         )
 
     async def answer(self, seconds: float) -> Settlement | _Raised | None:
-        """Return what the handler settled or raised; None when the process died of it."""
+        """Return the handler's settlement or error; None when the process died."""
         try:
             async with asyncio.timeout(max(0.0, seconds)):
                 await self._in_thread(self._start)
@@ -181,7 +184,7 @@ class _IsolatedProcess:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
     def _start(self) -> None:
-        # The first start waits for the fork server; who gives up meanwhile must not leave a child.
+        # The first start waits for the fork server; a timeout meanwhile must not leave a child.
         with self._lock:
             if not self._over:
                 self._process.start()
@@ -211,8 +214,8 @@ def _settlement(answer: Settlement | _Raised) -> Settlement:
     if not isinstance(answer, _Raised):
         return answer
     if answer.unavailable:
-        raise MemoryUnavailableError(answer.told)
-    raise SuspectFailedError(answer.told, answer.journal)
+        raise MemoryUnavailableError(answer.description)
+    raise SuspectFailedError(answer.description, answer.journal)
 
 
 def _describe_exit(exit_code: int | None) -> str:
@@ -222,7 +225,7 @@ def _describe_exit(exit_code: int | None) -> str:
 
 
 def _work(make: MakeHandler, delivery: Delivery, answer: "connection.Connection") -> None:
-    """Run in the child: handle one delivery and send back what came of it."""
+    """Handle one delivery in the child, and send its result to the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     PRESENT.set(delivery)
@@ -250,5 +253,5 @@ async def _handle(make: MakeHandler, delivery: Delivery) -> Settlement | _Raised
         return _Raised(str(error), unavailable=True)
     except RunFailedError as error:
         return _Raised(str(error), journal=error.journal)
-    except Exception as error:  # noqa: BLE001 - an agent may raise anything; its parent is told
+    except Exception as error:  # noqa: BLE001 - an agent may raise anything; the parent gets it
         return _Raised(f"{type(error).__name__}: {error}")

@@ -1,4 +1,4 @@
-"""Knows which delivery is worked on here, for the log."""
+"""Adds the ids of the running delivery to log lines."""
 
 from contextvars import ContextVar
 
@@ -7,11 +7,11 @@ from structlog.typing import EventDict, WrappedLogger
 from broker.values import Delivery
 
 PRESENT: ContextVar[Delivery | None] = ContextVar("present_delivery", default=None)
-"""Set once in the task of each delivery; cheaper than binding each of its names."""
+"""The delivery of the current task; setting it once is cheaper than binding each id."""
 
 
 def add_message_ids(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Add conversation and message to what is logged while a delivery is worked on."""
+    """Add conversation and message id to events that are logged while a delivery runs."""
     delivery = PRESENT.get()
     if delivery is not None:
         event.setdefault("conversation_id", delivery.question.conversation_id)

@@ -1,4 +1,4 @@
-"""Adds up what the model calls of a question took, for the metadata of its reply."""
+"""Adds up tokens and cost of a question's model calls, for the metadata of its reply."""
 
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
@@ -17,10 +17,11 @@ _TOKENS = ("input_tokens", "output_tokens", "cached_input_tokens")
 
 
 def add_model_usage(payload: "Mapping[str, JsonValue]", calls: "Iterable[JournalEvent]") -> Fields:
-    """Return the attribute `model_usage` with these calls added; nothing where no model was asked.
+    """Return the attribute `model_usage` with these calls added; nothing without a model call.
 
-    `cost_usd` is None as soon as the price of one call is unknown. An answer that another question
-    had paid counts as a cache hit: it has no tokens and no cost, and `saved_usd` grows.
+    `cost_usd` (USD, as text) is None as soon as the price of one call is unknown. An answer from
+    the cache, which another question had paid, counts as a cache hit: it has no tokens and no cost,
+    and increases `saved_usd`.
     """
     made = [
         call.fields

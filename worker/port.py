@@ -1,4 +1,4 @@
-"""What a worker runs, and what it tells about its work."""
+"""The interfaces that a worker uses: handlers, the keeper of leases, and the meter of its work."""
 
 from typing import Protocol, runtime_checkable
 
@@ -21,22 +21,22 @@ class Handler(Protocol):
 
 @runtime_checkable
 class PrefetchesMemory(Protocol):
-    """A handler for which something is read in the trip that starts a question."""
+    """A handler with memory to read in the round trip that starts a question."""
 
     def prefetch_memory(self, question: Question) -> MemoryRead | None:
-        """Return what is to be read."""
+        """Return the read, or None where nothing is to be read."""
         ...
 
 
 class LeaseKeeper(Protocol):
-    """What a worker tells the renewal of leases; see `broker.maintenance.lease_renewer`."""
+    """Receives the entries whose leases to renew; see `broker.maintenance.lease_renewer`."""
 
     def hold(self, delivery: Delivery) -> None:
-        """Renew this entry's lease from now on."""
+        """Renew the lease of this entry from now on."""
         ...
 
     def release(self, delivery: Delivery) -> None:
-        """Stop renewing it."""
+        """Stop renewing the lease of this entry."""
         ...
 
 

@@ -20,16 +20,16 @@ from worker.worker import Worker
 
 
 class Renewal(LeaseKeeper, Protocol):
-    """Renews leases independently of what the handlers do."""
+    """Renews leases independently of the handlers."""
 
     def running(self, on_lost: Callable[[LeaseLost], None]) -> AbstractAsyncContextManager[None]:
-        """Renew while inside; `on_lost` may be called from another thread."""
+        """Renew inside the context; `on_lost` may be called from another thread."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerSpec:
-    """A handler, how many instances of it run, and on how many envelopes each works at once."""
+    """A handler, the number of its workers, and the number of envelopes each processes at once."""
 
     handler: Handler
     slots: int
@@ -37,17 +37,17 @@ class WorkerSpec:
 
 
 def collect_rarely() -> None:
-    """Let the garbage collector look less often: envelopes come and go, and hold no cycles."""
+    """Run the garbage collector less often: envelopes are short-lived and contain no cycles."""
     gc.set_threshold(100_000, 50, 50)
 
 
 def consumer_name() -> str:
-    """Return a name for this process that no other has or will have."""
+    """Return a name for this process that no other process ever has."""
     return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
 
 
 class WorkerProcess:
-    """Runs workers until told to stop; see `worker.shutdown` for how it ends."""
+    """Runs the workers of a process; see `worker.shutdown` for its end."""
 
     def __init__(
         self,
@@ -85,12 +85,12 @@ class WorkerProcess:
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """The roles this process works for."""
+        """The roles of this process."""
         return tuple(dict.fromkeys(worker.role for worker in self.workers))
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Work while inside; on the way out finish or hand back."""
+        """Run the workers inside the context; at its end finish runs or return their entries."""
         loop = asyncio.get_running_loop()
         await self._broker.prepare(self.roles)
 

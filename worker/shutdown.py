@@ -1,4 +1,4 @@
-"""The end of a worker process: stop taking, finish or hand back, keep the leases until the end."""
+"""Ends a worker process: stops taking, finishes or returns entries, keeps leases until the end."""
 
 import asyncio
 import signal
@@ -12,7 +12,7 @@ from broker.ports import Consumer
 from worker.worker import Worker
 
 GRACE_SECONDS = 25.0
-"""How long what runs may take to finish; a pod must be given longer before it is killed."""
+"""How long runs may take to finish; a pod needs a longer period before it is killed."""
 CANCEL_AGAIN_SECONDS = 0.05
 
 log = structlog.get_logger("worker")
@@ -33,7 +33,7 @@ async def stop_on_signals(stop: asyncio.Event) -> AsyncIterator[None]:
 
 
 async def drain(workers: Sequence[Worker], *, grace_seconds: float) -> int:
-    """Wait for what runs; cancel what is left after the grace period and return its number."""
+    """Wait for the runs; cancel those left after the grace period, and return their number."""
     late = 0
     for patience in (grace_seconds, None):
         try:
@@ -47,19 +47,19 @@ async def drain(workers: Sequence[Worker], *, grace_seconds: float) -> int:
 
 
 async def end(timers: Collection["asyncio.Task[None]"]) -> None:
-    """Cancel tasks that never end by themselves, until they have ended."""
+    """Cancel these tasks, which never end by themselves, until they have ended."""
     while timers:
         for timer in timers:
             timer.cancel()
-        # Asked again where it had no effect: a client may lose a cancellation inside a command.
+        # Repeated where it had no effect: a client may lose a cancellation inside a command.
         _, timers = await asyncio.wait(timers, timeout=CANCEL_AGAIN_SECONDS)
 
 
 async def leave(consumer: Consumer, workers: Sequence[Worker]) -> None:
-    """Hand back what these workers still own and remove their consumers."""
+    """Return the entries that these workers still own, and remove their consumers."""
     for worker in workers:
         try:
             await consumer.leave(worker.role, worker.consumer)
         except BrokerUnavailableError as error:
-            # What stays behind is taken over when its lease runs out.
+            # Other workers take over its entries when their leases end.
             log.warning("consumer_not_removed", role=worker.role, error=str(error))

@@ -1,7 +1,7 @@
-"""Bounds how long a coroutine may take, at no cost for one that never waits.
+"""Limits how long a coroutine may take, without cost for a coroutine that never waits.
 
-A clock is set only when the coroutine waits for the first time: until then nothing could interrupt
-it anyway.
+A timer is set only when the coroutine waits for the first time: until then nothing could interrupt
+it.
 """
 
 import asyncio
@@ -24,14 +24,14 @@ async def run_with_timeout(work: Coroutine[Any, Any, T], seconds: float) -> T:
 
 
 class _Begun:
-    """A coroutine that was begun in this very task, and waits."""
+    """A coroutine that was started in this task, and now waits."""
 
     def __init__(self, work: Coroutine[Any, Any, Any], waits_for: Any) -> None:
         self._work = work
         self._waits_for = waits_for
 
     def __await__(self) -> Generator[Any, Any, Any]:
-        """Go on where it waits: what comes back, a result or a cancellation, is handed in."""
+        """Resume the coroutine with each result or exception of the futures that it waits for."""
         waits_for = self._waits_for
         while True:
             try:

@@ -1,6 +1,6 @@
-"""Runs one role's worker: it takes, decodes, runs and settles entries.
+"""Runs the worker of one role: it takes, decodes, runs and settles entries.
 
-A run submits its settlement to the broker's queue, and ends when the result of it arrives.
+A run submits its settlement to the settlement pipeline, and ends when the result arrives.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ LEASE_LOST = "lease_lost"
 
 
 class Worker:
-    """Works for one role: takes as many entries as it has slots, runs them, settles them."""
+    """Takes entries of one role for its free slots, runs them, and settles them."""
 
     def __init__(
         self,
@@ -76,16 +76,16 @@ class Worker:
 
     @property
     def free_slots(self) -> int:
-        """How many more entries it can work on; none when it does not take."""
+        """The number of further entries it can run; 0 when it does not take entries."""
         return self.runs.free_slots if self._takes else 0
 
     def deliver(self, delivery: Delivery) -> None:
-        """Work on an entry that was taken in the trip of a settlement."""
+        """Run an entry that was taken in the round trip of a settlement or a submission."""
         if self._takes:
             self._start(delivery)
 
     def prefetch_memory(self, question: Question) -> MemoryRead | None:
-        """Return the memory that the handler reads in the trip that starts a question."""
+        """Return the memory that the handler reads in the round trip that starts a question."""
         return None if self._reads_along is None else self._reads_along.prefetch_memory(question)
 
     def schedule_recovery(self) -> None:
@@ -93,7 +93,7 @@ class Worker:
         self._recovered = UNSURE
 
     async def take(self, tasks: asyncio.TaskGroup) -> None:
-        """Take entries until cancelled, and work on them in `tasks`."""
+        """Take entries until cancelled, and run them in `tasks`."""
         self.runs.work_in(tasks)
         self._takes = True
         try:
@@ -213,7 +213,7 @@ class Worker:
         return await self._replies.await_reply(delivery.question, block_seconds=0.0) is not None
 
     def _sendable(self, settlement: Settlement) -> Settlement:
-        """Return a burial in place of a settlement for a role that no worker reads."""
+        """Return the settlement, or a burial if it sends to a role that no worker serves."""
         sends = settlement.sends if isinstance(settlement, Forward) else ()
         for send in sends:
             if send.role not in ROLES:
@@ -245,7 +245,7 @@ class Worker:
 
 
 def format_error(error: Exception) -> str:
-    """Return an error as it is written into the journal and the log."""
+    """Return the text of an error for the journal and the log."""
     kind = "" if isinstance(error, RunFailedError) else f"{type(error).__name__}: "
     return brief(f"{kind}{error}")
 

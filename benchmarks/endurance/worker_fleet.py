@@ -69,7 +69,7 @@ class WorkerFleet:
             lease_seconds=self.lease_seconds,
             ttl_seconds=self.ttl_seconds,
             pace=self.pace,
-            tell=make_poison_notice,
+            make_notice=make_poison_notice,
         )
 
 

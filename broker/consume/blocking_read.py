@@ -1,4 +1,4 @@
-"""Waits for the next entries of many streams, which in a cluster no single command may read."""
+"""Waits for the next entries of many streams, which no single command of a cluster can read."""
 
 import asyncio
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from broker.context import BrokerContext
 
 AWAY_SECONDS = 1.0
-"""How long the others are waited for while some stream cannot be read, before it is tried again."""
+"""How long the other streams are awaited while one cannot be read; then that one is tried again."""
 
 Read = list[tuple[bytes, list[Entry]]]
 
@@ -22,16 +22,16 @@ Read = list[tuple[bytes, list[Entry]]]
 async def next_entries(
     space: "BrokerContext", after: Mapping[bytes, bytes], *, seconds: float, count: int
 ) -> Read:
-    """Return what stands after these places, waiting up to `seconds` for the first of it.
+    """Return the entries after these ids, by stream; wait up to `seconds` for the first of them.
 
-    In a cluster each stream is waited for on a connection of its own; the others hang up as soon
-    as one has something.
+    In a cluster each stream is awaited on a separate connection. As soon as one of them returns an
+    entry, the other reads are cancelled.
     """
     if not space.slots_apart:
         try:
             return await _read(space, after, seconds, count)
         except ClusterCrossSlotError:
-            # Only who prepares a server looks whether it is a cluster; others find out here.
+            # Only `prepare` checks whether the server is a cluster; other clients find out here.
             space.slots_apart = True
     async with asyncio.TaskGroup() as tasks:
         waiting = {
@@ -43,7 +43,7 @@ async def next_entries(
         finally:
             for task in waiting:
                 task.cancel()
-    # Not inside the group, which would wrap it.
+    # Raised outside the task group, which would wrap it into an exception group.
     if isinstance(first, BrokerUnavailableError):
         raise first
     return first
@@ -52,9 +52,9 @@ async def next_entries(
 async def _first(
     waiting: "set[asyncio.Task[Read | BrokerUnavailableError]]",
 ) -> Read | BrokerUnavailableError:
-    """Return what comes first; an error only when nobody could wait.
+    """Return the first result that has entries; an error only when every read failed.
 
-    Where only some could not, the others wait for a little while.
+    Once one read has failed, the others are awaited for `AWAY_SECONDS` at most.
     """
     errors: list[BrokerUnavailableError] = []
     pending, total = waiting, len(waiting)
@@ -99,7 +99,7 @@ async def _read(
 
 
 def pairs(read: Any) -> Read:
-    """Return stream and entries, in whichever form the client gives them."""
+    """Return streams with their entries, from the list or the dictionary that a client returns."""
     if not read:
         return []
     if isinstance(read, dict):

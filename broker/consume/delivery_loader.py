@@ -1,4 +1,4 @@
-"""Makes deliveries of what was read: completes frames that came in part, buries what is none."""
+"""Turns entries into deliveries: completes deltas of frames, and buries malformed entries."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,13 +12,16 @@ from envelope.envelope import apply_delta
 
 
 class DeliveryLoader:
-    """Opens entries for whoever takes them without knowing what they carry."""
+    """Loads the deliveries of all readers: of streams, settlements, submissions and rescues."""
 
     def __init__(self, space: BrokerContext) -> None:
         self._space = space
 
     async def select_workable(self, found: Sequence[Read]) -> list[Delivery]:
-        """Return what can be worked on; the rest is buried, or let go when its question ended."""
+        """Return the deliveries that a worker can process.
+
+        Malformed entries are buried. Stale ones are deleted if their question has ended.
+        """
         parts = [entry for entry in found if isinstance(entry, FrameDelta)]
         whole = iter(await self._complete_frames(parts) if parts else ())
         opened: list[Delivery] = []
@@ -40,7 +43,7 @@ class DeliveryLoader:
         return [_complete(part, base) for part, base in zip(parts, bases, strict=True)]
 
     async def _discard(self, entry: Malformed) -> None:
-        """Bury what is no frame of ours, on first sight."""
+        """Bury an entry that is not a frame of Refdesk, at its first delivery."""
         call = self._space.call(entry.shard, [entry.role])
         keys = list(call.keys)
         if entry.question is not None:
@@ -62,7 +65,7 @@ class DeliveryLoader:
 
 
 def _complete(part: FrameDelta, base: bytes | None) -> Delivery | Malformed:
-    """Return the whole; without its base it is stale, which goes when its question ends."""
+    """Apply a delta to its base frame; without the base the entry is stale."""
     delivery = part.delivery
     error = f"expected the frame {part.base!r} that it is based on, found none"
     try:

@@ -1,4 +1,4 @@
-"""Reads new entries of a role over all its streams, and makes groups that are gone again."""
+"""Reads new entries of a role from all its streams, and creates missing consumer groups."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -14,14 +14,16 @@ from broker.transport.connect import LONGEST_BLOCK_SECONDS, reachable
 Clocks = dict[bytes, float]
 """The time of each stream's server, in milliseconds."""
 GONE = ("NOGROUP", "UNBLOCKED", "requires the key to exist")
-"""What Redis says of a group, or of a stream under a blocked read, that was deleted."""
+"""Parts of the errors by which Redis reports a deleted group, or a deleted stream under a read."""
 PATIENCE_SECONDS = 0.05
-"""How long one wait lasts on a server that does not block in XREADGROUP."""
+"""How long one wait lasts on a server where XREADGROUP does not block."""
 
 
 @dataclass(frozen=True, slots=True)
 class PendingLook:
-    """What was found, when by each stream's server, and where each ended when it was looked at."""
+    """The result of one read: the entries, the clock of each stream's server, and its last entry
+    id.
+    """
 
     found: Read
     clocks: Clocks
@@ -29,9 +31,9 @@ class PendingLook:
 
 
 class GroupReader:
-    """Reads as a consumer of the group; several shards are read at once.
+    """Reads as a consumer of the group; several shards are read concurrently.
 
-    `key_of` gives the stream of a name (a role, or a result list) in a shard.
+    `key_of` returns the stream of a name (a role, or a result list) in a shard.
     """
 
     def __init__(
@@ -51,13 +53,13 @@ class GroupReader:
         return self._streams[role]
 
     async def make_groups(self, role: str) -> None:
-        """Make the streams and groups of a role; what is there stays as it is."""
+        """Create the streams and groups of a role; existing ones stay unchanged."""
         await self._space.on_shards([self._make_group(stream) for stream in self.streams_of(role)])
 
     async def read(
         self, role: str, consumer: str, slots: int, block_seconds: float
     ) -> tuple[Read, Clocks]:
-        """Return what was read, and the clock of each stream's server."""
+        """Return new entries by stream, and the clock of each stream's server."""
         block_seconds = min(block_seconds, LONGEST_BLOCK_SECONDS)
         until = time.monotonic() + block_seconds
         while True:
@@ -65,10 +67,10 @@ class GroupReader:
             left = until - time.monotonic()
             if look.found or left <= 0:
                 return look.found, look.clocks
-            # Where XREADGROUP does not wait: played in the process, or in several slots.
+            # Here XREADGROUP did not wait: fakeredis, or streams in several slots.
             seconds = left if look.ends else min(left, PATIENCE_SECONDS)
             if len(look.clocks) < len(self.streams_of(role)):
-                # A shard was away, and is looked at again soon.
+                # A shard is unreachable, and is read again soon.
                 seconds = min(left, AWAY_SECONDS)
             after = {stream: look.ends.get(stream, b"$") for stream in look.clocks}
             await next_entries(self._space, after, seconds=seconds, count=1)
@@ -76,7 +78,7 @@ class GroupReader:
     async def first_of(
         self, roles: Sequence[str], consumer: str, block_seconds: float
     ) -> tuple[Read, Clocks]:
-        """Return what comes first for any of these roles, at most one entry of each stream."""
+        """Return the first new entries for any of these roles, at most one of each stream."""
         streams = [stream for role in roles for stream in self.streams_of(role)]
         look = await self._healing(streams, consumer, 1, block_seconds)
         return look.found, look.clocks
@@ -85,7 +87,7 @@ class GroupReader:
         self, role: str, consumer: str, slots: int, block_seconds: float
     ) -> PendingLook:
         groups = self._groups(role)
-        # COUNT is meant for each stream, not for all.
+        # COUNT applies to each stream, not to all of them together.
         count = max(1, slots // self._space.shards)
         if len(groups) == 1:
             return await self._healing(groups[0], consumer, count, block_seconds)
@@ -118,7 +120,7 @@ class GroupReader:
         with reachable():
             pipeline = self._space.client.pipeline(transaction=False)
             for stream in apart:
-                # Before the read: what comes between both is found by it, or by the wait.
+                # Before the read: an entry that arrives between both is found by one of them.
                 pipeline.execute_command("XREVRANGE", stream, "+", "-", "COUNT", 1)
             pipeline.execute_command(
                 "XREADGROUP", "GROUP", GROUP, consumer, "COUNT", count, *block,
@@ -142,7 +144,7 @@ class GroupReader:
                     raise
 
     def _groups(self, role: str) -> list[list[bytes]]:
-        """Return which streams are read by one command: all, or those of one slot."""
+        """Return the streams that one command reads: all of them, or those of one slot."""
         streams = list(self.streams_of(role))
         self._turn += 1
         start = self._turn % len(streams)

@@ -1,9 +1,9 @@
-"""Lets the roles of a process that have nothing to do wait with one read instead of one each.
+"""Lets the idle roles of a process wait with one shared read instead of one read each.
 
-A role whose read ended with nothing is idle: from then on it waits in a read over the streams of
-all idle roles of its consumer. The first to come leads: it reads, and hands out what it got. A role
-that got something reads on its own again until it finds nothing. Whoever becomes idle while the
-others wait reads on its own until they come back, and joins them then.
+A role is idle when its last read returned nothing. From then on it waits in a read over the streams
+of all idle roles of its consumer. The first role to arrive leads: it reads, and distributes the
+entries. A role that received entries reads alone again until it finds nothing. A role that becomes
+idle while a shared read is running reads alone until that read ends, and joins the next one.
 """
 
 import asyncio
@@ -17,15 +17,15 @@ from broker.context import BrokerContext
 from broker.transport.connect import LONGEST_BLOCK_SECONDS
 
 GATHER_SECONDS = 0.005
-"""How long the leader waits for the others, who come back at the same time."""
+"""How long the leader waits for the other roles, which return at the same time."""
 LATE_SECONDS = 0.25
-"""A server ends a blocked read by so much too late, when nothing else happens on it."""
+"""How much too late a server may end a blocked read when nothing else happens on it."""
 Found = tuple[Read, Clocks]
 
 
 @dataclass(slots=True)
 class _SharedRead:
-    """Those who wait together; `until` tells when they come back, once the leader reads."""
+    """The roles that wait together; `until` (monotonic seconds) is set once the leader reads."""
 
     roles: dict[str, "asyncio.Future[Found]"] = field(default_factory=dict)
     until: float | None = None
@@ -33,9 +33,9 @@ class _SharedRead:
 
 
 class IdleReader:
-    """Reads as `GroupReader` does, at fewer round trips while there is nothing to read.
+    """Reads like `GroupReader`, with fewer round trips while there is nothing to read.
 
-    Who is ready to wait for `long_seconds` may be made to wait with others.
+    Only a read that may block for `long_seconds` is shared with other roles.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class IdleReader:
         self._shares = True
 
     async def read(self, role: str, consumer: str, slots: int, block_seconds: float) -> Found:
-        """Return what was read; who may block for long waits with the others when idle."""
+        """Return new entries and clocks; a long read of an idle role is shared with other roles."""
         may_share = block_seconds >= self._long_seconds and self._shares
         if not may_share or self._space.slots_apart:
             return await self._reader.read(role, consumer, slots, block_seconds)
@@ -98,7 +98,7 @@ class IdleReader:
             circle.over.set()
             for each, waiting in circle.roles.items():
                 if waiting.done():
-                    continue  # cancelled: what it was given is handed back when its consumer leaves
+                    continue  # cancelled: its entries are returned when its consumer leaves
                 if error is None:
                     waiting.set_result(self._part(found, each))
                 else:
@@ -110,7 +110,7 @@ class IdleReader:
         circle.until = began + self._long_seconds
         found = await self._reader.first_of(roles, consumer, self._long_seconds)
         if not found[0] and time.monotonic() - began < self._long_seconds / 2:
-            self._shares = False  # a server that is played in the process may not block
+            self._shares = False  # fakeredis may not block
         return found
 
     def _part(self, found: Found, role: str) -> Found:

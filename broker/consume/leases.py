@@ -14,14 +14,14 @@ from broker.transport.scripts import LEAVE, RECOVER, RENEW, RETURN, Argument
 from broker.values import ConsumerDemand, Delivery, LeaseLost, Settlement
 
 ON_THE_WAY_MS = 100
-"""What was delivered so lately may be in an answer that is about to arrive."""
+"""An entry that was delivered this recently may be part of an answer that is about to arrive."""
 
 LEFT_AT_ONCE = 200
-"""Entries that one step hands back when a consumer leaves, so that nobody waits for long."""
+"""Entries that one call returns when a consumer leaves, so that other calls do not wait long."""
 
 
 class Leases:
-    """Who holds which entry."""
+    """Takes entries, renews and recovers their leases, and returns entries to their streams."""
 
     def __init__(self, space: BrokerContext, opening: DeliveryLoader) -> None:
         self._space = space
@@ -30,14 +30,14 @@ class Leases:
         self._reads = IdleReader(space, self._reader)
 
     async def make_groups(self, role: str) -> None:
-        """Make the streams and groups of a role; what is there stays as it is."""
+        """Create the streams and groups of a role; existing ones stay unchanged."""
         self._space.roles[role] = None
         await self._reader.make_groups(role)
 
     async def take(
         self, role: str, consumer: str, *, slots: int, block_seconds: float
     ) -> Sequence[Delivery]:
-        """Read new entries; what is more than there are slots goes back at once."""
+        """Read new entries; entries beyond the free slots are returned to their streams at once."""
         read, clocks = await self._reads.read(role, consumer, slots, block_seconds)
         shards = self._reader.streams_of(role)
         found = [
@@ -64,7 +64,7 @@ class Leases:
         taken: Sequence[Sequence[Entry | Known]],
         now_ms: float,
     ) -> Sequence[Delivery]:
-        """Return what the settlements of one shard took on their way."""
+        """Return the deliveries that the settlements of one shard took in the same call."""
         found = [
             read_prefetched(entry, want=want, batch=batch, now_ms=now_ms)
             for want, entries in zip(wants, taken, strict=True)
@@ -73,13 +73,13 @@ class Leases:
         return await self._opening.select_workable(found)
 
     async def renew(self, held: Sequence[Delivery]) -> Sequence[LeaseLost]:
-        """Renew what is still held."""
+        """Renew the leases of these entries; return those that were lost."""
         groups = _by_shard(held)
         calls = [self._space.run(RENEW, *renewal(group)) for group in groups]
         return [
             describe_loss(group[int(place)])
             for group, slots in zip(groups, await self._space.on_shards(calls), strict=True)
-            # What a shard that is away holds is renewed when it is back, or was lost by then.
+            # Leases on an unreachable shard are renewed when it returns, unless they ended by then.
             if not isinstance(slots, BrokerUnavailableError)
             for place in slots
         ]
@@ -91,7 +91,7 @@ class Leases:
             await self._space.run(RETURN, keys, args)
 
     async def recover(self, role: str, consumer: str, known: Collection[tuple[int, str]]) -> bool:
-        """Return what a consumer owns without knowing; False while some is too new to tell."""
+        """Return entries that a consumer owns unknowingly; False while some may still arrive."""
         calls = [
             self._space.run(
                 RECOVER,
@@ -103,14 +103,14 @@ class Leases:
         return not any(await self._space.on_shards(calls))
 
     async def leave(self, role: str, consumer: str) -> None:
-        """Remove a consumer, handing back what it still owns."""
+        """Remove a consumer, and return the entries that it still owns."""
         for stream in self._reader.streams_of(role):
             while await self._space.run(LEAVE, [stream.decode()], [consumer, LEFT_AT_ONCE]):
                 pass
 
 
 def renewal(held: Sequence[Delivery]) -> tuple[list[str], list[Argument]]:
-    """Return keys and arguments for entries of one shard."""
+    """Return the keys and arguments of a renewal, for entries of one shard."""
     streams: dict[str, int] = {}
     args: list[Argument] = []
     for entry in held:
@@ -121,7 +121,7 @@ def renewal(held: Sequence[Delivery]) -> tuple[list[str], list[Argument]]:
 
 
 def describe_loss(entry: Delivery) -> LeaseLost:
-    """Return how the loss of an entry is told."""
+    """Return the value that reports the loss of an entry."""
     return LeaseLost(entry.role, entry.shard, entry.entry_id, entry.count)
 
 

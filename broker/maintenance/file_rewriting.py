@@ -1,9 +1,10 @@
-"""Has Redis write its file anew after something was erased, since the file tells all that ever was.
+"""Has Redis rewrite its append-only file after an erasure, because the file still contains the
+text.
 
-What erases leaves a mark before it does. Whoever sweeps the shard looks at the mark: when it is
-old enough, one rewriting covers all that was erased until then. The mark goes only when that
-rewriting has ended well on the same run of the server; what was erased meanwhile has left another.
-Without a mark the file is written anew from time to time, for what expired.
+An erasure sets a mark before it deletes anything. The process that sweeps the shard reads the mark.
+When the mark is old enough, it starts one rewriting, which covers all erasures until then. The mark
+is removed only when that rewriting has succeeded on the same run of the server; later erasures have
+set another mark. Without a mark the file is rewritten periodically, to remove expired data.
 """
 
 import time
@@ -25,14 +26,14 @@ if TYPE_CHECKING:
 log = structlog.get_logger("broker")
 
 KEEP_MS = 90 * 86_400_000
-"""How long (ms) a mark stays where nobody sweeps."""
+"""How long (ms) a mark is kept if no process sweeps the shard."""
 WARN_SECONDS = 3600.0
-"""A server that refuses is asked again each time, and told of in the log once in so long."""
+"""The least time between two warnings about a server that refuses; it is asked each time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rewriting:
-    """When files are written anew: so long after an erasure, and so often anyway. 0: never."""
+    """When files are rewritten: this long after an erasure, and periodically. 0: never."""
 
     after_seconds: float = 60.0
     every_seconds: float = 86_400.0
@@ -48,17 +49,17 @@ class Files:
 
     @property
     def patience_seconds(self) -> float:
-        """How long after an erasure its words may stand in the file."""
+        """The longest time for which erased text may remain in the file."""
         return self._rewriting.after_seconds or float("inf")
 
     async def mark(self, shard: int) -> None:
-        """Keep that something is erased now."""
+        """Set the mark that something is being erased."""
         await self._space.run(MARK, [self._key(shard)], [KEEP_MS])
 
     async def look(self, shard: int, *, at_once: bool = False) -> bool:
-        """Have the file written anew when it is time; return whether that is under way."""
+        """Start a rewriting when it is due; return whether one is running."""
         if shard and not self._space.slots_apart:
-            return False  # One server holds all shards, and the first one looks after its file.
+            return False  # One server holds all shards; the first shard takes care of its file.
         key = self._key(shard)
         known, now_ms = await self._read_notes(key)
         if b"began" in known:
@@ -86,7 +87,7 @@ class Files:
             await client.pexpire(key, KEEP_MS)
 
     async def _begin(self, key: str, known: dict[bytes, bytes]) -> bool:
-        """Ask for the file to be written anew; where there is none, note that it was."""
+        """Start a rewriting; where the server has no file, record that it was rewritten."""
         state = await self._state(key)
         enabled = bool(state.get("aof_enabled"))
         if enabled and not await self._is_asked(key):
@@ -104,7 +105,7 @@ class Files:
                 await client.execute_command("BGREWRITEAOF")
         except ResponseError as error:
             if "in progress" not in str(error):
-                self._tell_of_refusal(error)
+                self._log_refusal(error)
             return False
         return True
 
@@ -114,10 +115,10 @@ class Files:
             with reachable():
                 return {**await client.info("server"), **await client.info("persistence")}
         except ResponseError:
-            return {}  # A Redis that is played has no INFO, and no file.
+            return {}  # fakeredis has no INFO, and no file.
 
     async def _follow(self, key: str, known: dict[bytes, bytes]) -> bool:
-        """Look how the rewriting went that began before."""
+        """Check a running rewriting: remove its mark when it succeeded, else repeat it later."""
         state = await self._state(key)
         run = str(state.get("run_id", ""))
         same = run == known.get(b"run", b"").decode()
@@ -128,12 +129,12 @@ class Files:
             if same and state.get("aof_last_bgrewrite_status", "ok") == "ok":
                 await self._space.run(WRITTEN, [key], [known[b"began"], KEEP_MS])
             else:
-                # The mark is there still: the next look begins again.
+                # The mark remains: the next look starts another rewriting.
                 await self._space.client.hdel(key, "began", "run", "covers")
         return False
 
     async def _read_notes(self, key: str) -> tuple[dict[bytes, bytes], float]:
-        """Return what is noted, and what time it is (ms)."""
+        """Return the fields of the mark, and the server's time (ms)."""
         client: Any = self._space.client
         with reachable():
             found: dict[bytes, bytes] = await client.hgetall(key)
@@ -145,8 +146,8 @@ class Files:
         with reachable():
             return (await client.holder(key))[1] if isinstance(client, ClusterClient) else client
 
-    def _tell_of_refusal(self, error: ResponseError) -> None:
-        """Tell now and then that the server does not let us: somebody else has to see to it."""
+    def _log_refusal(self, error: ResponseError) -> None:
+        """Log at intervals that the server refuses to rewrite its file: an operator must act."""
         if time.monotonic() - self._warned_at > WARN_SECONDS:
             self._warned_at = time.monotonic()
             log.warning("aof_rewrite_failed", error=str(error))

@@ -1,4 +1,4 @@
-"""Forgets conversations: names everything that holds words of theirs, and deletes it."""
+"""Erases conversations: finds every key and entry that contains their text, and deletes it."""
 
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, cast
@@ -25,28 +25,28 @@ Forgotten = tuple[str, str, str]
 """The keys of a message: record, journal, result list (or the record again, where it has none)."""
 
 AT_ONCE = 250
-"""So many messages are forgotten by one script, which keeps Redis busy for a millisecond or two."""
+"""Messages that one script call erases; such a call keeps Redis busy for one or two ms."""
 MOST_SETTLED = 1_000
-"""So many messages a settlement forgets; those before them are forgotten before it."""
+"""Messages that one settlement erases; older ones are erased before it."""
 ROUNDS = 20
-"""How often a conversation is looked at again that goes on while it is forgotten."""
+"""How often a conversation is read again that receives messages while it is erased."""
 PAGE = 200
 FORGOTTEN = "forgotten"
 GONE = frozenset((b"superseded", b"failed"))
-"""Outcomes of questions that may have ended while an entry of theirs travelled."""
+"""Outcomes of questions that may have ended while one of their entries was still in a stream."""
 
 
 class ConversationEraser:
-    """Forgets conversations and messages."""
+    """Erases conversations and messages."""
 
     def __init__(self, space: BrokerContext, files: Files) -> None:
         self._space = space
         self._files = files
 
     async def forget(self, question: Question, memory: Sequence[str] = ()) -> Erased:
-        """Forget a conversation, and the `memory` of it; see the port."""
+        """Erase a conversation and the `memory` keys of it; see the port."""
         shard, names = self._space.locate(question)
-        # Before anything is deleted: whoever dies in between leaves a file that is written anew.
+        # Before anything is deleted: if this process dies now, the file is still rewritten.
         await self._files.mark(shard)
         erased = Erased()
         travelling: dict[str, None] = {}
@@ -62,16 +62,19 @@ class ConversationEraser:
         return erased
 
     async def rewrite_file(self) -> bool:
-        """Have the server rewrite its file if anything was erased; whether that goes on."""
+        """Have the server rewrite its file if anything was erased; return whether it is running."""
         return await self._files.look(0, at_once=True)
 
     async def mark(self, question: Question) -> None:
-        """Keep that something of the question is erased now."""
+        """Set the mark that something of the question is being erased."""
         shard, _ = self._space.locate(question)
         await self._files.mark(shard)
 
     async def before(self, question: Question) -> Sequence[Forgotten]:
-        """Return the keys of what a settlement forgets; what is too much for one is gone then."""
+        """Return the keys of the messages that a settlement is to erase.
+
+        Messages beyond `MOST_SETTLED` are erased before this returns.
+        """
         shard, names = self._space.locate(question)
         await self._files.mark(shard)
         messages = await self._messages(names)
@@ -85,9 +88,9 @@ class ConversationEraser:
         ]
 
     async def after(self, question: Question, *, alone: bool = False) -> None:
-        """Take off the streams what travels of questions that ended and were forgotten.
+        """Delete the entries of erased questions that are still in streams.
 
-        Of the question's conversation, or of it `alone`.
+        These are the questions of the conversation, or with `alone` only this question.
         """
         shard, names = self._space.locate(question)
         messages = [names.name] if alone else await self._messages(names)
@@ -96,10 +99,10 @@ class ConversationEraser:
             pipeline: Any = self._space.client.pipeline(transaction=False)
             for record in records:
                 pipeline.execute_command("HMGET", record, "o", "at")
-            told = await pipeline.execute() if records else []
+            states = await pipeline.execute() if records else []
         gone = {
             name: int(at) // 1000
-            for name, (outcome, at) in zip(messages, told, strict=True)
+            for name, (outcome, at) in zip(messages, states, strict=True)
             if outcome in GONE
         }
         if gone:
@@ -121,14 +124,16 @@ class ConversationEraser:
         travelling: dict[str, None],
         since_ms: list[int],
     ) -> tuple[Erased, int]:
-        """Erase these messages, and with the last of them the memory; return how many are left."""
+        """Erase these messages, and the memory with the last of them; return counts and how many
+        remain.
+        """
         erased, left = Erased(), 0
         chunks = _chunks(messages) or [()]
         for place, chunk in enumerate(chunks, 1):
             last = memory if place == len(chunks) else ()
-            told = await self._run(shard, names, chunk, last, ends=True)
-            worded, ended, letters, remembered, left, names_left, since = told
-            erased += Erased(worded, ended, 0, letters, remembered)
+            answer = await self._run(shard, names, chunk, last, ends=True)
+            with_text, ended, letters, memories, left, names_left, since = answer
+            erased += Erased(with_text, ended, 0, letters, memories)
             travelling.update((name.decode(), None) for name in names_left)
             since_ms += [int(since)] if since else []
         return erased, left
@@ -156,7 +161,10 @@ class ConversationEraser:
         return await self._space.run(FORGET, call.keys, call.args)
 
     async def _take_off(self, shard: int, names: Collection[str], since_ms: int) -> int:
-        """Delete what travels of ended questions; what moves meanwhile moves to the end, ahead."""
+        """Delete the entries of ended questions from the streams, and return their number.
+
+        An entry that moves meanwhile moves to the end of a stream, ahead of this scan.
+        """
         wanted = {name.encode() for name in names}
         taken = await self._unpark(shard, names)
         for role in tuple(self._space.roles):
@@ -187,7 +195,7 @@ class ConversationEraser:
             await pipeline.execute()
 
     async def _unpark(self, shard: int, names: Collection[str]) -> int:
-        """Delete what waits for a retry."""
+        """Delete the frames that wait for a retry, and return their number."""
         keys, client = shard_keys(shard), cast("Any", self._space.client)
         with reachable():
             found = await client.execute_command("ZRANGE", keys.delayed, 0, -1)

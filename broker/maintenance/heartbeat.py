@@ -1,14 +1,15 @@
-"""Hears from each server twice a second, and notices soon that a line is dead or a server hangs.
+"""Checks each server twice a second, to notice soon that a connection is dead or a server hangs.
 
-A read that waits cannot tell a server with nothing to say from a line on which nothing comes any
-more. So one connection of the process asks for many short waits at once. Redis does one after the
-other and tells of each when it is over: one round trip in half a minute, and a beat of it every
-half a second. When one is missing, the server is greeted on a new line. If it answers there while
-the old line stays mute, every line on which nothing was heard since is broken, in all threads:
-whoever waits on one is told so, and connects again.
+A blocking read cannot distinguish a server without new entries from a dead connection. So one
+connection of the process sends many short blocking commands together. Redis runs them one after the
+other and answers each when it times out: one request every half minute, with an answer (a beat)
+every half second. When a beat is missing, the server is contacted on a new connection. If it
+answers there while the old connection stays silent, every connection without an answer since then
+is broken, in all threads: the tasks that wait on them get an error and connect again.
 
-A server that answers nobody may go on in a moment, with everything it was asked. A single one is
-waited for. In a cluster others can work meanwhile: what waits for a node that hangs is broken off.
+A server that answers on no connection may continue soon, and then run everything that it received.
+A single server is therefore waited for. In a cluster the other nodes can work meanwhile, so that
+calls that wait for the node are broken.
 """
 
 import asyncio
@@ -19,7 +20,7 @@ import hiredis
 from redis.exceptions import RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from broker.keys import pulse_key
+from broker.keys import heartbeat_key
 from broker.transport.auto_pipelining import AutoPipeliningRedis
 from broker.transport.cluster import Address, ClusterClient
 from broker.transport.connect import reachable
@@ -32,19 +33,22 @@ if TYPE_CHECKING:
 
 BEAT_SECONDS = 0.5
 BEATS = 60
-"""Asked for at once: a round trip in half a minute."""
+"""Commands that are sent together: one request every half minute."""
 LATE_SECONDS = 0.35
-"""So late a beat may come: a server ends a wait up to a tenth of a second late."""
+"""How late a beat may be: a server ends a wait up to a tenth of a second late."""
 GREETING_SECONDS = 0.75
-"""For a server that missed a beat to answer on a new line."""
+"""Time for a server that missed a beat to answer on a new connection."""
 GRACE_SECONDS = 0.2
-"""For the old line to speak, once the server answers on a new one: perhaps it hung for a moment."""
+"""Time for the old connection to answer once a new one did: the server may have paused briefly."""
 AGAIN_SECONDS = 0.25
 NEVER_READ_SECONDS = 60.0
 
 
 class Heartbeat:
-    """Hears from one server; `key` lies on it and never exists. `patient`: see above."""
+    """Checks one server, on which `key` would be and never exists.
+
+    `patient`: a server that answers on no connection is waited for, instead of broken off.
+    """
 
     def __init__(self, client: AutoPipeliningRedis, key: str, *, patient: bool = True) -> None:
         self._pool: Any = client.connection_pool
@@ -54,7 +58,7 @@ class Heartbeat:
         self._beats = BEATS * [hiredis.pack_command(beat)]
 
     async def keep(self) -> None:
-        """Hear until nothing comes any more; raises what redis-py raises when nothing ever came."""
+        """Check until the connection fails; raises redis-py's error when it failed at once."""
         try:
             connection: Connection = await self._pool.get_connection()
         except (RedisError, OSError):
@@ -64,20 +68,20 @@ class Heartbeat:
         self._line.watch_again()
         began = time.monotonic()
         try:
-            await self._hear(connection)
+            await self._receive_beats(connection)
         except ResponseError:
-            raise  # it speaks, if only to say that the key is elsewhere now
+            raise  # the server answers, if only that the key has moved to another node
         except (RedisError, OSError):
             self._line.suspect()
             self._line.unwatched = True
-            # The next line is made at once: until then nobody would notice a dead one.
+            # The next connection is made at once: without one, no dead connection is noticed.
             if time.monotonic() - began < BEAT_SECONDS:
                 raise
         finally:
             await connection.disconnect(nowait=True)
             await self._pool.release(connection)
 
-    async def _hear(self, connection: "Connection") -> NoReturn:
+    async def _receive_beats(self, connection: "Connection") -> NoReturn:
         while True:
             await connection.send_packed_command(self._beats)
             for _ in range(BEATS):
@@ -85,16 +89,16 @@ class Heartbeat:
 
     async def _beat(self, connection: "Connection") -> None:
         seconds = BEAT_SECONDS + LATE_SECONDS
-        while not await _hears(connection, seconds):
+        while not await _receives(connection, seconds):
             self._line.suspect()
             if not await self._answers():
                 self._miss()
                 seconds = AGAIN_SECONDS
-            elif await _hears(connection, GRACE_SECONDS):
+            elif await _receives(connection, GRACE_SECONDS):
                 return
             else:
                 self._line.give_up()
-                raise RedisTimeoutError("nothing comes on a line whose server answers on others")
+                raise RedisTimeoutError("a connection is silent while its server answers on others")
 
     def _miss(self) -> None:
         if not self._patient:
@@ -118,29 +122,31 @@ class Heartbeat:
 
 
 class Heartbeats:
-    """Hears from every server that holds a shard."""
+    """Checks every server that holds a shard."""
 
     def __init__(self, space: "BrokerContext") -> None:
         self._space = space
         self._kept: set[Address] = set()
 
     async def keep(self) -> None:
-        """Hear for ever; raises `BrokerUnavailableError` when the only server is not heard."""
+        """Check until cancelled; raises `BrokerUnavailableError` when the only server does not
+        answer.
+        """
         client = self._space.client
         if isinstance(client, AutoPipeliningRedis):
-            pulse = Heartbeat(client, pulse_key(0))
+            heartbeat = Heartbeat(client, heartbeat_key(0))
             while True:
                 with reachable():
-                    await pulse.keep()
+                    await heartbeat.keep()
         if isinstance(client, ClusterClient):
             async with asyncio.TaskGroup() as tasks:
                 for shard in range(self._space.shards):
-                    tasks.create_task(self._keep(client, pulse_key(shard)))
-        # A Redis that is played in this process has no line.
+                    tasks.create_task(self._keep(client, heartbeat_key(shard)))
+        # fakeredis has no connection.
         await asyncio.Event().wait()
 
     async def _keep(self, client: ClusterClient, key: str) -> NoReturn:
-        """Hear from whichever node holds this key, unless that is done for another key."""
+        """Check the node that holds this key, unless it is already checked for another key."""
         while True:
             try:
                 address, node = await client.holder(key)
@@ -151,16 +157,16 @@ class Heartbeats:
                 client.look_again()
             await asyncio.sleep(AGAIN_SECONDS)
 
-    async def _keep_one(self, address: Address, pulse: Heartbeat) -> None:
+    async def _keep_one(self, address: Address, heartbeat: Heartbeat) -> None:
         self._kept.add(address)
         try:
-            await pulse.keep()
+            await heartbeat.keep()
         finally:
             self._kept.discard(address)
 
 
-async def _hears(connection: "Connection", seconds: float) -> bool:
-    """Return whether something came in time; what comes later can still be heard."""
+async def _receives(connection: "Connection", seconds: float) -> bool:
+    """Return whether an answer arrived in time; a later answer can still be read."""
     try:
         async with asyncio.timeout(seconds):
             await connection.read_response(timeout=NEVER_READ_SECONDS, disconnect_on_error=False)

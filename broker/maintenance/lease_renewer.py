@@ -1,8 +1,8 @@
-"""Renews leases and keeps time, from a thread with a loop and a connection of its own.
+"""Renews leases and runs maintenance in a separate thread with its own event loop and connection.
 
-A handler that blocks its event loop for minutes keeps its entries: this thread does not share the
-loop. Only when the whole process hangs or dies do the leases run out. One such thread anywhere is
-enough for delays, deadlines and recovery of everybody.
+A handler that blocks its event loop for minutes keeps its entries, because this thread does not
+share the loop. The leases end only when the whole process hangs or dies. One such thread in the
+whole system is enough for the delays, deadlines and rescues of all processes.
 """
 
 import asyncio
@@ -36,19 +36,19 @@ class RenewingBroker(Protocol):
 
 
 MakeBroker = Callable[[], RenewingBroker]
-"""Makes the thread's broker; called inside the thread's event loop."""
+"""Creates the thread's broker; it is called inside the thread's event loop."""
 
 
 class LeaseRenewal:
-    """Renews what is held every third of a lease; tells losses; keeps time for everybody.
+    """Renews held leases three times per lease, reports lost ones, and runs the maintenance loop.
 
-    `hold` and `release` may be called from any thread. `on_lost` is called in this thread.
+    `hold` and `release` may be called from any thread. `on_lost` is called in the renewal thread.
     """
 
     def __init__(self, make_broker: MakeBroker, *, lease_seconds: float = 15.0) -> None:
         self._make_broker = make_broker
         self._pause_seconds = lease_seconds / 3
-        # By identity. Each use is one operation of the dict, which threads need no lock for.
+        # By identity. Each access is one operation of the dict, so that threads need no lock.
         self._held: dict[int, Delivery] = {}
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -58,7 +58,7 @@ class LeaseRenewal:
         self.last_renewal = time.monotonic()
 
     def start(self, on_lost: Callable[[LeaseLost], None]) -> None:
-        """Begin; returns when the thread runs."""
+        """Start the thread; return once it runs."""
         self._started.clear()
         self._thread = threading.Thread(
             target=lambda: asyncio.run(self._run(on_lost)), name="lease-renewal", daemon=True
@@ -67,7 +67,7 @@ class LeaseRenewal:
         self._started.wait()
 
     def stop(self) -> None:
-        """End, and wait for the thread; leases that are still held run out by themselves."""
+        """Stop the thread and wait for its end; leases that are still held then run out."""
         thread, loop, stop = self._thread, self._loop, self._stop
         if thread is None or loop is None or stop is None:
             return
@@ -78,7 +78,7 @@ class LeaseRenewal:
 
     @asynccontextmanager
     async def running(self, on_lost: Callable[[LeaseLost], None]) -> AsyncIterator[None]:
-        """Renew while inside; starting and stopping leave the loop free."""
+        """Renew leases inside the context; starting and stopping do not block the event loop."""
         await asyncio.to_thread(self.start, on_lost)
         try:
             yield
@@ -91,11 +91,11 @@ class LeaseRenewal:
         return self._thread is not None and self._thread.is_alive()
 
     def hold(self, delivery: Delivery) -> None:
-        """Renew this entry's lease from now on."""
+        """Renew the lease of this entry from now on."""
         self._held[id(delivery)] = delivery
 
     def release(self, delivery: Delivery) -> None:
-        """Stop renewing it; an entry that is not held is no error."""
+        """Stop renewing the lease; an entry that is not held is no error."""
         self._held.pop(id(delivery), None)
 
     async def _run(self, on_lost: Callable[[LeaseLost], None]) -> None:
@@ -136,7 +136,7 @@ class LeaseRenewal:
     ) -> None:
         known = {describe_loss(delivery): delivery for delivery in asked}
         for entry in lost:
-            # What was released between looking and asking was settled, not lost.
+            # An entry that was released during the call was settled, not lost.
             if self._held.pop(id(known[entry]), None) is not None:
                 on_lost(entry)
 
@@ -147,20 +147,21 @@ class LeaseRenewal:
 
 
 class InLoopRenewal(LeaseRenewal):
-    """Renews from the loop itself: a Redis that is played in a loop cannot be asked from another.
+    """Renews leases from the worker's own event loop, because fakeredis belongs to one loop.
 
-    Nothing outlives this process then, so nobody could take over what a blocked loop holds.
+    No data of fakeredis outlives this process, so no other process could take over the entries of a
+    blocked loop.
     """
 
     @asynccontextmanager
     async def running(self, on_lost: Callable[[LeaseLost], None]) -> AsyncIterator[None]:
-        """Renew while inside."""
+        """Renew leases inside the context."""
         async with asyncio.TaskGroup() as tasks:
             renewing = tasks.create_task(self._run(on_lost))
             try:
                 yield
             finally:
-                # Told rather than cancelled: the played client may lose a cancellation.
+                # Stopped by the event rather than cancelled: fakeredis may lose a cancellation.
                 if self._stop is None:
                     renewing.cancel()
                 else:
@@ -168,7 +169,7 @@ class InLoopRenewal(LeaseRenewal):
 
     @property
     def alive(self) -> bool:
-        """It lives as long as its loop."""
+        """Always true: it runs as long as its event loop."""
         return True
 
 

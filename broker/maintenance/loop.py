@@ -1,9 +1,10 @@
-"""Keeps time for everybody: sends what is due, and gives back what dead workers held.
+"""Runs the work on timers for the whole system: due entries, deadlines, and entries of dead
+workers.
 
-Wherever a process runs this, delays, deadlines and recovery work for the whole system. It sleeps
-until the next thing is due, or until an alarm tells of something earlier; on an idle system it
-asks Redis a few times a minute. It also hears from Redis twice a second, so that all connections of
-the process learn soon when their lines are dead.
+If one process runs this loop, delays, deadlines and recovery work for all. It sleeps until the next
+item is due, or until a wakeup announces an earlier one; on an idle system it calls Redis a few
+times a minute. It also sends a heartbeat to Redis twice a second, so that all connections of the
+process notice soon that they are dead.
 """
 
 import asyncio
@@ -21,17 +22,17 @@ from broker.transport.connect import LONGEST_BLOCK_SECONDS
 AWAY_SECONDS = 0.25
 """How long it sleeps when Redis does not answer."""
 GATHER_SECONDS = 0.02
-"""Alarms and looks follow each other no faster: many retries are sent at once."""
+"""The least time between two wakeups, so that many retries are sent together."""
 CANCEL_AGAIN_SECONDS = 0.05
 TIDY_SECONDS = 1.0
-"""A process that has just begun sweeps first, to see what it is on duty for."""
+"""How long a process waits before its first upkeep: the sweep finds out its shards first."""
 
-Heard = Callable[[BrokerUnavailableError | None], None]
+RecordResult = Callable[[BrokerUnavailableError | None], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Maintenance:
-    """The parts that work on timers, for the whole system."""
+    """The parts that work on timers."""
 
     scheduler: Scheduler
     rescuer: OrphanRescuer
@@ -40,20 +41,20 @@ class Maintenance:
 
 
 class MaintenanceLoop:
-    """Runs what is due, sweeps, and listens for alarms.
+    """Sends due entries, sweeps, tidies, and waits for wakeups.
 
-    `heard` is told how each call went: the error of a silent Redis, or None.
+    `record_result` receives the result of each call: the error when Redis did not answer, or None.
     """
 
-    def __init__(self, maintenance: Maintenance, heard: Heard) -> None:
+    def __init__(self, maintenance: Maintenance, record_result: RecordResult) -> None:
         self._maintenance = maintenance
-        self._heard = heard
+        self._record_result = record_result
         self._look_at = 0.0
         self._tidy_seconds = TIDY_SECONDS
         self._sooner = asyncio.Event()
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Keep time until told to stop."""
+        """Run until `stop` is set."""
         async with asyncio.TaskGroup() as tasks:
             keeping = {
                 tasks.create_task(self._repeat(work))
@@ -63,7 +64,7 @@ class MaintenanceLoop:
             while keeping:
                 for task in keeping:
                     task.cancel()
-                # Asked again where it had no effect: a client may lose a cancellation.
+                # Repeated where it had no effect: a client may lose a cancellation.
                 _, keeping = await asyncio.wait(keeping, timeout=CANCEL_AGAIN_SECONDS)
 
     @property
@@ -75,22 +76,22 @@ class MaintenanceLoop:
             try:
                 await work()
             except BrokerUnavailableError as error:
-                self._heard(error)
-                # What rang meanwhile was not heard: look, once Redis answers.
-                self._ring(0.0)
+                self._record_result(error)
+                # Wakeups of the meantime were missed: look as soon as Redis answers.
+                self._schedule_look(0.0)
                 await asyncio.sleep(AWAY_SECONDS)
             else:
-                self._heard(None)
+                self._record_result(None)
 
     async def _listen(self) -> None:
         seconds = await self._maintenance.scheduler.wait_for_wakeup(
             block_seconds=LONGEST_BLOCK_SECONDS
         )
         if seconds is not None:
-            self._ring(seconds)
+            self._schedule_look(seconds)
             await asyncio.sleep(GATHER_SECONDS)
 
-    def _ring(self, seconds: float) -> None:
+    def _schedule_look(self, seconds: float) -> None:
         at = time.monotonic() + seconds
         if at < self._look_at:
             self._look_at = at
@@ -104,7 +105,7 @@ class MaintenanceLoop:
                     await self._sooner.wait()
             except TimeoutError:
                 break
-        # Set before the look: an alarm that rings during it shortens the sleep after it.
+        # Set before the look: a wakeup during it shortens the sleep that follows.
         self._look_at = float("inf")
         seconds = await self._maintenance.scheduler.send_due()
         self._look_at = min(self._look_at, time.monotonic() + max(seconds, GATHER_SECONDS / 2))

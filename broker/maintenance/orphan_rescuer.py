@@ -1,9 +1,9 @@
-"""Gives the work of dead workers back to whoever is free, on a timer that needs no traffic.
+"""Returns the entries of dead workers to their streams, on a timer, even without other traffic.
 
-A sweep looks at the consumers of every stream of a shard, not at every entry: a consumer that
-holds something and was silent for a lease belongs to a process that died. What it held becomes a
-new entry that tells how often it was started before, so that any worker takes it at once. The next
-sweep is due when the next lease can end: a lease later where nothing is held.
+A sweep checks the consumers of every stream of a shard, not every entry. A consumer that owns
+entries and was silent for one lease belongs to a dead process. Each of its entries becomes a new
+entry with the number of its earlier starts, so that any worker takes it immediately. The next sweep
+is due when the next lease can end: one lease later if no entry is held.
 """
 
 import random
@@ -19,40 +19,44 @@ from broker.transport.scripts import SWEEP, Argument
 from broker.values import Bury, Delivery, FrameSend, Settlement
 
 LOOKS = 1000
-"""Entries that one sweep of a shard looks at, of however many are pending."""
+"""Pending entries that one sweep of a shard checks at most."""
 MOVES = 25
-"""Entries that one sweep gives back; where there are more, the next follows at once."""
+"""Entries that one sweep returns at most; if more remain, the next sweep follows at once."""
 SILENT_LEASES = 4
-"""A consumer that holds nothing and was silent for so many leases is removed."""
+"""A consumer that owns nothing is removed after this many leases of silence."""
 LEAST_SECONDS = 0.005
 AWAY_SECONDS = 0.25
 
 Settle = Callable[[Sequence[tuple[Delivery, Settlement]]], Awaitable[Sequence[bool]]]
-Tell = Callable[[Delivery, str], FrameSend | None]
+MakeNotice = Callable[[Delivery, str], FrameSend | None]
+"""Returns the notice for the manager about an entry that killed its workers, and its error."""
 
 
 class OrphanRescuer:
-    """Sweeps all shards; `settle` buries what was started too often, which `tell` tells of.
+    """Sweeps all shards; buries, by `settle`, entries that were started too often.
 
-    `on_duty` are the shards that this process swept last: what one process does is done by it.
+    `make_notice` creates the notice to the manager about a buried entry. `on_duty` contains the
+    shards that this process swept last: the other work on timers is done by the same process.
     """
 
     def __init__(
-        self, space: BrokerContext, settle: Settle, tell: Tell, opening: DeliveryLoader
+        self, space: BrokerContext, settle: Settle, make_notice: MakeNotice, opening: DeliveryLoader
     ) -> None:
         self._space = space
         self._settle = settle
-        self._tell = tell
+        self._make_notice = make_notice
         self._opening = opening
         self.on_duty: set[int] = set()
         self._name = f"sweeper-{secrets.token_hex(4)}"
         self._random = random.SystemRandom()
 
     async def sweep(self) -> float:
-        """Sweep, where nobody else does; return seconds until it is worth doing again."""
+        """Sweep the shards that no other process sweeps; return seconds until the next sweep is
+        useful.
+        """
         sweeps = [self._sweep(shard) for shard in range(self._space.shards)]
         waits = await self._space.on_shards(sweeps)
-        # A shard that is away is swept as soon as it may answer again.
+        # An unreachable shard is swept as soon as it may answer again.
         return min(wait if isinstance(wait, float) else AWAY_SECONDS for wait in waits)
 
     async def _sweep(self, shard: int) -> float:
@@ -81,12 +85,12 @@ class OrphanRescuer:
             await self._bury(found)
         (self.on_duty.add if swept else self.on_duty.discard)(shard)
         seconds = max(LEAST_SECONDS, float(wait_ms) / 1000)
-        # Of those who stand by, one shall come first.
+        # The random delay separates the processes that wait to take over.
         return seconds if swept else seconds + self._random.uniform(0.0, lease_ms / 16_000)
 
     async def _bury(self, found: Read) -> None:
         error = f"its worker died or hung in each of {STARTS} starts"
         for delivery in await self._opening.select_workable([found]):
-            tell = self._tell(delivery, error)
-            buried = Bury("poison", error, poison_notice=tell, deaths=delivery.deaths)
+            notice = self._make_notice(delivery, error)
+            buried = Bury("poison", error, poison_notice=notice, deaths=delivery.deaths)
             await self._settle([(delivery, buried)])

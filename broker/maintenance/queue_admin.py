@@ -17,7 +17,7 @@ from envelope.question import Question
 
 @dataclass(frozen=True, slots=True)
 class _StreamBacklog:
-    """What one stream of a role holds."""
+    """The content of one stream of a role."""
 
     role: str
     depth: int
@@ -43,9 +43,9 @@ class QueueAdmin:
         return [question_of(name.decode()) for name, _ in found]
 
     async def read_status(self, roles: Sequence[str]) -> Sequence[RoleStatus]:
-        """Return depth and age of each role, read from Redis itself."""
+        """Return the depth, age and consumers of each role, read from Redis."""
         dead = await self._dead_by_role()
-        places = await self._places(roles)
+        places = await self._read_backlogs(roles)
         return [
             _status(role, [place for place in places if place.role == role], dead.get(role, 0))
             for role in roles
@@ -64,7 +64,7 @@ class QueueAdmin:
 
     async def read_dead_letter(self, letter_id: str) -> DeadLetter | None:
         """Return one dead letter."""
-        place = letter_place(letter_id)
+        place = parse_letter_id(letter_id)
         if place is None:
             return None
         shard, entry_id = place
@@ -75,22 +75,22 @@ class QueueAdmin:
 
     async def drop_dead_letter(self, letter_id: str) -> bool:
         """Delete one dead letter."""
-        place = letter_place(letter_id)
+        place = parse_letter_id(letter_id)
         if place is None:
             return False
         keys = shard_keys(place[0])
         with reachable():
             pipeline: Any = self._space.client.pipeline(transaction=False)
-            pipeline.hdel(keys.letters, *words_of(place[1]))
+            pipeline.hdel(keys.letters, *letter_fields(place[1]))
             pipeline.xdel(keys.dead, place[1])
             _, dropped = await pipeline.execute()
         return bool(dropped)
 
     async def _letters(self, shard: int, entries: Sequence[Any]) -> list[DeadLetter]:
-        """Return the dead letters of these entries with their words, which stand elsewhere."""
+        """Return the dead letters of these entries with frame and error, which a hash contains."""
         if not entries:
             return []
-        fields = [field for entry in entries for field in words_of(entry[0].decode())]
+        fields = [field for entry in entries for field in letter_fields(entry[0].decode())]
         words: Any = await self._space.client.hmget(shard_keys(shard).letters, fields)
         return [
             dead_letter_of(entry, shard, frame, error)
@@ -101,8 +101,8 @@ class QueueAdmin:
         client: Any = self._space.client
         return await client.execute_command(*parts)
 
-    async def _places(self, roles: Sequence[str]) -> list[_StreamBacklog]:
-        """Return what the stream of each role in each shard holds, all in one round trip."""
+    async def _read_backlogs(self, roles: Sequence[str]) -> list[_StreamBacklog]:
+        """Return the backlog of each role in each shard, in one round trip."""
         shards = range(self._space.shards)
         pipeline: Any = self._space.client.pipeline(transaction=False)
         for role in roles:
@@ -113,26 +113,26 @@ class QueueAdmin:
                 pipeline.xinfo_groups(stream)
         pipeline.time()
         with reachable():
-            *told, clock = await pipeline.execute(raise_on_error=False)
+            *answers, clock = await pipeline.execute(raise_on_error=False)
             seconds, microseconds = _good(clock)
             now = seconds + microseconds / 1e6
             names = [role for role in roles for _ in shards]
             return [
-                _place_of(role, now, *told[3 * place : 3 * place + 3])
+                _parse_backlog(role, now, *answers[3 * place : 3 * place + 3])
                 for place, role in enumerate(names)
             ]
 
     async def _dead_by_role(self) -> dict[str, int]:
         counts: dict[str, int] = {}
         for shard in range(self._space.shards):
-            told = await self._space.run(DEAD, [shard_keys(shard).dead], [])
-            for role, count in zip(told[::2], told[1::2], strict=True):
+            found = await self._space.run(DEAD, [shard_keys(shard).dead], [])
+            for role, count in zip(found[::2], found[1::2], strict=True):
                 counts[role.decode()] = counts.get(role.decode(), 0) + int(count)
         return counts
 
 
-def _place_of(role: str, now: float, length: Any, first: Any, groups: Any) -> _StreamBacklog:
-    """Read the answers about one stream; raises those that are errors."""
+def _parse_backlog(role: str, now: float, length: Any, first: Any, groups: Any) -> _StreamBacklog:
+    """Return the backlog from the answers about one stream; raises those that are errors."""
     oldest = now - seconds_of(first[0][0].decode()) if _good(first) else 0.0
     missing = isinstance(groups, ResponseError) and "no such key" in str(groups)
     found: list[dict[str, Any]] = [] if missing else _good(groups)
@@ -163,13 +163,13 @@ def _status(role: str, places: Sequence[_StreamBacklog], dead: int) -> RoleStatu
     )
 
 
-def words_of(entry_id: str) -> tuple[str, str]:
-    """Return the fields in which the frame and the error of a dead letter stand."""
+def letter_fields(entry_id: str) -> tuple[str, str]:
+    """Return the two fields of the hash `letters` with the frame and the error of a dead letter."""
     return entry_id, f"{entry_id}:error"
 
 
-def letter_place(letter_id: str) -> tuple[int, str] | None:
-    """Return shard and entry of a dead letter's id, or None when it is none."""
+def parse_letter_id(letter_id: str) -> tuple[int, str] | None:
+    """Return the shard and the entry id in a dead letter's id, or None for any other text."""
     shard, _, entry_id = letter_id.partition("-")
     first, _, second = entry_id.partition("-")
     if not (shard.isdecimal() and first.isdecimal() and second.isdecimal()):

@@ -1,9 +1,10 @@
-"""Ends questions from outside their envelope: at the deadline, or because somebody cancels.
+"""Sends delayed entries when they are due, and ends questions at their deadlines.
 
-Any number of processes sleep until the next thing is due. Who sent what was due last is the timer
-of its shard and wakes to the point; the others stand by and look a moment later, so that they
-find nothing to do as long as the timer lives, and one of them becomes the timer when it does not.
-Whoever makes something due before all else rings an alarm, a stream that all of them read.
+Any number of processes sleep until the next item is due. The process that sent the last due item is
+the timer of its shard and wakes exactly on time. The others stand by and look a moment later: they
+find nothing to do as long as the timer lives, and one of them becomes the timer when it does not. A
+call that makes an item due before all others adds a wakeup to a stream, which all these processes
+read.
 """
 
 import random
@@ -26,14 +27,14 @@ if TYPE_CHECKING:
 
 AT_ONCE = 128
 LONGEST_WAIT_SECONDS = 30.0
-"""So long nobody sleeps who waits for what is due, should an alarm be lost."""
+"""The longest sleep of a process, in case a wakeup is lost."""
 AWAY_SECONDS = 0.25
 STAND_BY_SECONDS = (0.06, 0.14)
-"""How long after its time somebody else sends what is due, when who did so last does not."""
+"""How long after its time a process that stands by sends a due item that the timer did not send."""
 
 
 class Scheduler:
-    """What is due, and what is cancelled."""
+    """Sends due entries and deadlines of all shards."""
 
     def __init__(self, space: BrokerContext) -> None:
         self._space = space
@@ -43,16 +44,16 @@ class Scheduler:
         self._stands_by: set[bytes] = set()
 
     async def send_due(self) -> float:
-        """Send what is due on every shard; return seconds until it is worth looking again."""
+        """Send the due items of every shard; return seconds until the next look."""
         await self._set_cursors()
         looks = await self._space.on_shards(
             [self._send_due_of(shard) for shard in range(self._space.shards)]
         )
-        # A shard that is away is looked at again soon.
+        # An unreachable shard is looked at again soon.
         return min(look if isinstance(look, float) else AWAY_SECONDS for look in looks)
 
     async def wait_for_wakeup(self, *, block_seconds: float) -> float | None:
-        """Wait for alarms; return seconds until the earliest thing that they tell is due."""
+        """Wait for wakeups; return seconds until the earliest item that they announce, or None."""
         await self._set_cursors()
         seconds = min(block_seconds, LONGEST_BLOCK_SECONDS)
         read = await next_entries(self._space, self._alarms, seconds=seconds, count=AT_ONCE)
@@ -96,7 +97,7 @@ class Scheduler:
         for keys, result in zip(names, results, strict=True):
             call.keys.extend([*keys.closing, result])
             call.args.extend(["deadline", keys.name])
-        # After the deadlines: a retry that waited until its deadline is not sent any more.
+        # After the deadlines: a retry whose question has just ended is not sent.
         for parts in tokens:
             self._add_delayed(call, parts)
         await self._space.run(DUE, call.keys, call.args)
@@ -112,7 +113,9 @@ class Scheduler:
         call.args.extend(["retry", " ".join(parts), keys.name, role, failures])
 
     async def _set_cursors(self) -> None:
-        """Begin after the last alarm: what it told is seen by the look that follows."""
+        """Start reading after the last wakeup: the look that follows sees the items of earlier
+        ones.
+        """
         if self._alarms:
             return
         keys = [shard_keys(shard).alarms.encode() for shard in range(self._space.shards)]
@@ -130,13 +133,13 @@ class Scheduler:
 
 
 def _seconds_left(alarm: Entry) -> float:
-    """Return how long after its alarm a thing is due; both are told by the clock of Redis."""
+    """Return the time from a wakeup until its item is due; both times are by the clock of Redis."""
     due_ms = float(fields_of(alarm[1])[b"d"])
     return due_ms / 1000 - seconds_of(alarm[0].decode())
 
 
 def make_superseded_reply(question: Question, merged_into: str | None = None) -> Fields:
-    """Return the reply of a message that another replaced."""
+    """Return the reply of a message that another message replaced."""
     reply: Fields = {
         "outcome": "superseded",
         "text": "",
@@ -147,6 +150,6 @@ def make_superseded_reply(question: Question, merged_into: str | None = None) ->
 
 
 def encode_superseded_reply(submission: Submission) -> bytes | str:
-    """Return the reply of a message that waits, for when another replaces it; else ""."""
+    """Return the reply for a delayed message in case another replaces it; else ""."""
     waits = submission.not_before_seconds > 0
     return to_json(make_superseded_reply(submission.question)) if waits else ""

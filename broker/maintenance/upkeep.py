@@ -1,6 +1,6 @@
-"""Deletes what has had its time and has no time to live of its own, and looks after the file.
+"""Deletes expired data whose key has no time to live, and starts rewritings of the file.
 
-One process a shard does so: the one that sweeps it.
+One process does this for each shard: the one that sweeps it.
 """
 
 import time
@@ -11,7 +11,7 @@ from broker.context import BrokerContext
 from broker.entry_codec import fields_of, seconds_of
 from broker.keys import question_of, shard_keys
 from broker.maintenance.file_rewriting import Files
-from broker.maintenance.queue_admin import words_of
+from broker.maintenance.queue_admin import letter_fields
 from broker.transport.connect import reachable
 
 LONGEST_SECONDS = 10.0
@@ -20,9 +20,9 @@ PAGE = 100
 
 
 class Upkeep:
-    """The upkeep of the shards in `on_duty`.
+    """Deletes expired dead letters of the shards in `on_duty`, and starts rewritings of the file.
 
-    Dead letters live `seconds`, those of a (tenant, assistant) in `of` so many seconds instead.
+    Dead letters are kept for `seconds`; `of` has exceptions by tenant and assistant, in seconds.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Upkeep:
         self._shortest_seconds = min((seconds, *of.values()))
 
     async def tidy(self) -> float:
-        """Delete what has had its time; return after how many seconds to do so again."""
+        """Delete expired data once; return seconds until the next time."""
         for shard in tuple(self._on_duty):
             await self._drop_letters(shard)
             await self._files.look(shard)
@@ -53,7 +53,7 @@ class Upkeep:
         keys, client = shard_keys(shard), self._space.client
         now, after = time.time(), "-"
         while True:
-            # In the time of Redis: clocks that differ delay this, or hasten it, by as much.
+            # Entry ids are in Redis time: a clock difference delays or hastens this accordingly.
             until = int((now - self._shortest_seconds) * 1000)
             command: Any = client
             with reachable():
@@ -66,7 +66,9 @@ class Upkeep:
             if old:
                 with reachable():
                     pipeline: Any = client.pipeline(transaction=False)
-                    pipeline.hdel(keys.letters, *(name for one in old for name in words_of(one)))
+                    pipeline.hdel(
+                        keys.letters, *(name for one in old for name in letter_fields(one))
+                    )
                     pipeline.xdel(keys.dead, *old)
                     await pipeline.execute()
             if len(entries) < PAGE:

@@ -21,12 +21,12 @@ from envelope.encoding import to_json
 from envelope.question import Question
 
 RECOVERY_SECONDS = 1.0
-"""After this time it is known whether a call whose answer got lost was carried out."""
+"""The time after which a call whose answer was lost has either run or failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class SubmissionLimits:
-    """The bounds of what is accepted; see `RedisBroker` for each."""
+    """The limits on accepted messages; see `RedisBroker` for each."""
 
     quota: int = 10_000
     longest_queue: int = 20
@@ -78,7 +78,9 @@ class RedisProducer:
 
     @contextmanager
     def local_consumers(self, consumers: Sequence[LocalConsumer]) -> Iterator[None]:
-        """While inside, deliver new submissions to those of these that have a free slot."""
+        """Inside the context, deliver new submissions to these consumers while they have free
+        slots.
+        """
         self._local_consumers.append(consumers)
         try:
             yield
@@ -105,7 +107,7 @@ class RedisProducer:
     async def _deliver(
         self, receiver: LocalConsumer, submission: Submission, shard: int, taken: Sequence[Any]
     ) -> None:
-        """Deliver what the submission's trip took: the message, or one that waited before it."""
+        """Deliver the entry that the submission took: its own message, or an earlier one."""
         found = read_delivered(
             taken, submission=submission, shard=shard, consumer=receiver.consumer
         )
@@ -157,7 +159,7 @@ class RedisProducer:
 
 
 def _schedule_recovery(receiver: LocalConsumer | None) -> None:
-    """Let a worker look for what it may own without knowing; the call may be under way still."""
+    """Have the receiver look for entries that it may own unknowingly, once the call has ended."""
     if receiver is not None:
         asyncio.get_running_loop().call_later(RECOVERY_SECONDS, receiver.schedule_recovery)
 

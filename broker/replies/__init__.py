@@ -1,1 +1,1 @@
-"""What is read of questions: final replies, journals, transcripts, status."""
+"""Reading: final replies, journals and transcripts of questions."""

@@ -1,29 +1,29 @@
-"""Reads the journals of questions and the replies in them; changes nothing."""
+"""Reads the journals of questions and the replies in them, without changing anything."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from broker.context import BrokerContext
 from broker.entry_codec import fields_of, journal_entries_of, json_fields
-from broker.replies.journal_tailer import TailedJournal
+from broker.replies.journal_tailer import JournalTailer
 from broker.transport.connect import LONGEST_BLOCK_SECONDS, reachable
 from broker.transport.scripts import ENDED
 from broker.values import Fields, JournalEntry
 from envelope.question import Question
 
 LOST = "lost"
-"""Why a question ended that Redis knows nothing of any more."""
+"""The reason of a reply to a question that Redis no longer knows."""
 FOLLOWERS = 8
-"""How many may block a connection each, following a journal; more of them share one."""
+"""How many reads of journals may block a connection each; further ones share one connection."""
 
 
 class JournalReader:
-    """Reads journals, one for each question."""
+    """Reads journals of questions."""
 
     def __init__(self, space: BrokerContext) -> None:
         self._space = space
         self._followers = 0
-        self._following = TailedJournal(space)
+        self._following = JournalTailer(space)
 
     async def read_reply(self, question: Question) -> Fields | None:
         """Return the reply in the journal's last entry, once it is the finished one."""
@@ -34,16 +34,16 @@ class JournalReader:
         return _reply_of(found)
 
     async def find_end(self, question: Question) -> Fields | None:
-        """Return how a question ended, as `find_ends` does; calls at one time share the trip."""
+        """Return the end of a question as `find_ends` does; concurrent calls share a round trip."""
         _, names = self._space.locate(question)
         entries, record = await self._space.run(ENDED, [names.journal, names.record], [])
         return _reply_of(entries) if entries else _wordless(question, *record)
 
     async def find_ends(self, questions: Sequence[Question]) -> list[Fields | None]:
-        """Return how many questions ended, in one round trip; those that did not are None.
+        """Return the final replies of questions in one round trip; None for those that are open.
 
-        Of one that was forgotten only its outcome is left: whoever waits for it need not any more.
-        Nor for one that Redis knows nothing of: it was lost with what Redis had not kept.
+        The reply of a forgotten question contains only its outcome. A question that Redis does not
+        know was lost with unsaved data of Redis; its reply is a failure.
         """
         with reachable():
             pipeline: Any = self._space.client.pipeline(transaction=False)
@@ -60,7 +60,7 @@ class JournalReader:
     async def read_journal(
         self, question: Question, *, after: str = "0", block_seconds: float = 0.0
     ) -> Sequence[JournalEntry]:
-        """Return what stands in the journal after an entry."""
+        """Return the events after the entry `after`; wait up to `block_seconds` for the first."""
         if block_seconds <= 0:
             return await self._read(question, after)
         if self._followers >= FOLLOWERS:
@@ -107,7 +107,7 @@ def _wordless(question: Question, at: bytes | None, outcome: bytes | None) -> Fi
 
 
 def entries_of(read: Any) -> list[Any]:
-    """Return the entries of a read of one stream, in whichever form this client gives them."""
+    """Return the entries of a read of one stream, from the list or the dictionary of a client."""
     if not read:
         return []
     if isinstance(read, dict):

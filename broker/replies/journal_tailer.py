@@ -1,7 +1,7 @@
-"""Follows many journals with one connection: one command looks into all of them.
+"""Follows many journals with one connection: one command reads all of them.
 
-However many follow in this process, one of them looks for all, and hands the looking on when it has
-what it came for. A blocking read each would take a connection each.
+Of all followers in this process, one reads for all, and passes the reading on when it has its
+entries. A blocking read for each follower would need a connection for each.
 """
 
 import asyncio
@@ -16,55 +16,55 @@ from broker.entry_codec import Entry
 from broker.transport.connect import reachable
 
 LOOK_SECONDS = 0.02
-"""How long looking waits between two looks."""
+"""The pause between two reads."""
 AT_ONCE = 500
-"""How many journals one command looks into."""
+"""How many journals one command reads."""
 
 
 @dataclass(eq=False, slots=True)
-class JournalTailer:
-    """Somebody who waits for what comes after an entry; told None when it is its turn to look."""
+class JournalFollower:
+    """A task that waits for the entries after `after`; its `result` is None when it is to read."""
 
     shard: int
     journal: bytes
     after: str
-    told: "asyncio.Future[Sequence[Entry] | None]"
+    result: "asyncio.Future[Sequence[Entry] | None]"
 
 
-class TailedJournal:
-    """Who follows which journal here."""
+class JournalTailer:
+    """Reads journals for all followers in this process."""
 
     def __init__(self, space: BrokerContext) -> None:
         self._space = space
-        self._followers: dict[JournalTailer, None] = {}
+        self._followers: dict[JournalFollower, None] = {}
         self._looking = False
 
     async def entries(
         self, shard: int, journal: str, after: str, *, block_seconds: float
     ) -> Sequence[Entry]:
-        """Return what comes after an entry, waiting up to `block_seconds` for it."""
+        """Return the entries after `after`, or none after `block_seconds`."""
         until = time.monotonic() + block_seconds
-        told: asyncio.Future[Sequence[Entry] | None] = asyncio.get_running_loop().create_future()
-        mine = JournalTailer(shard, journal.encode(), after, told)
+        result: asyncio.Future[Sequence[Entry] | None] = asyncio.get_running_loop().create_future()
+        mine = JournalFollower(shard, journal.encode(), after, result)
         self._followers[mine] = None
         try:
             while time.monotonic() < until:
                 if not self._looking:
                     await self._look()
                 else:
-                    await asyncio.wait([mine.told], timeout=until - time.monotonic())
-                if mine.told.done():
-                    found = mine.told.result()
+                    await asyncio.wait([mine.result], timeout=until - time.monotonic())
+                if mine.result.done():
+                    found = mine.result.result()
                     if found is not None:
                         return found
-                    mine.told = asyncio.get_running_loop().create_future()
+                    mine.result = asyncio.get_running_loop().create_future()
             return ()
         finally:
             del self._followers[mine]
-            self._hand_on()
+            self._pass_reading_on()
 
     async def _look(self) -> None:
-        """Look once for all, after a short while in which others come."""
+        """Read once for all followers, after a short pause in which others may join."""
         self._looking = True
         try:
             await asyncio.sleep(LOOK_SECONDS)
@@ -73,9 +73,9 @@ class TailedJournal:
         finally:
             self._looking = False
 
-    def _batches(self) -> list[list[JournalTailer]]:
-        """Return who can be looked for with one command: slots of a cluster do not mix."""
-        groups: dict[int, list[JournalTailer]] = {}
+    def _batches(self) -> list[list[JournalFollower]]:
+        """Return the followers that one command can serve: slots of a cluster do not mix."""
+        groups: dict[int, list[JournalFollower]] = {}
         for follower in self._followers:
             groups.setdefault(follower.shard if self._space.slots_apart else 0, []).append(follower)
         return [
@@ -84,8 +84,8 @@ class TailedJournal:
             for start in range(0, len(group), AT_ONCE)
         ]
 
-    async def _look_into(self, followers: Sequence[JournalTailer]) -> None:
-        # Two who follow one journal from different places: the farther back counts for both.
+    async def _look_into(self, followers: Sequence[JournalFollower]) -> None:
+        # If two follow one journal from different entries, the earlier entry counts for both.
         places: dict[bytes, str] = {}
         for follower in followers:
             before = places.setdefault(follower.journal, follower.after)
@@ -101,19 +101,19 @@ class TailedJournal:
                 for entry in found.get(follower.journal, ())
                 if order(entry[0].decode()) > order(follower.after)
             ]
-            if new and not follower.told.done():
-                follower.told.set_result(new)
+            if new and not follower.result.done():
+                follower.result.set_result(new)
 
-    def _hand_on(self) -> None:
+    def _pass_reading_on(self) -> None:
         if self._looking:
             return
         for follower in self._followers:
-            if not follower.told.done():
-                follower.told.set_result(None)
+            if not follower.result.done():
+                follower.result.set_result(None)
                 return
 
 
 def order(entry_id: str) -> tuple[int, int]:
-    """Return what entries of a stream are ordered by; `0` is before all."""
+    """Return the sort key of an entry id; `0` comes before all entries."""
     milliseconds, _, sequence = entry_id.partition("-")
     return int(milliseconds), int(sequence or 0)

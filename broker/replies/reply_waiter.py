@@ -1,8 +1,7 @@
 """Waits for the final replies of many questions with one read.
 
-Closing a question leaves its name on a notice stream of its shard. However many wait in this
-process, one of them reads the notices for all; when it has what it came for, it hands the reading
-on to another.
+Closing a question adds its name to a notice stream of its shard. Of all waiting tasks in this
+process, one reads the notices for all; when it has its reply, it passes the reading on to another.
 """
 
 import asyncio
@@ -27,17 +26,17 @@ AT_ONCE = 1000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReaderHandoff:
-    """It is this one's turn to read; its own reply will be told to `waiting`."""
+    """Makes a waiting task the reader; its reply will be the result of the future `waiting`."""
 
     waiting: "Waiting"
 
 
 Waiting = asyncio.Future[Fields | ReaderHandoff | None]
-"""Ends with the reply, or with the turn to read; with nothing when its time was over."""
+"""Its result: the reply, or the task's turn to read, or None when its time was over."""
 
 
 def latest(mine: Waiting) -> Waiting:
-    """Return what stands now in the place of one who was given the turn, perhaps many times."""
+    """Return the future that replaced this one, perhaps repeatedly, by handoffs to its task."""
     while mine.done() and not mine.cancelled() and isinstance(turn := mine.result(), ReaderHandoff):
         mine = turn.waiting
     return mine
@@ -58,7 +57,7 @@ class ReplyWaiter(JournalReader):
 
     @asynccontextmanager
     async def subscribe(self, question: Question) -> AsyncIterator["Expectation"]:
-        """Notice whatever ends from here on: who asks inside need not look first."""
+        """Collect notices from now on: a reply that is awaited inside needs no lookup first."""
         name = name_of(question)
         await self._set_cursors()
         mine = self._enter(name)
@@ -71,10 +70,10 @@ class ReplyWaiter(JournalReader):
 
     @asynccontextmanager
     async def ending(self, questions: Sequence[Question]) -> AsyncIterator[None]:
-        """Hear from `ended` how these end: what is noticed of them inside is not looked up.
+        """Leave the replies of these questions to `publish_local` while inside.
 
-        What others have ended, and what the lost answer of a settlement would have told, is looked
-        up in the end.
+        Notices about them are not looked up inside. Afterwards those are looked up that other
+        processes ended, or whose settlement's answer was lost.
         """
         if not questions:
             yield
@@ -92,19 +91,19 @@ class ReplyWaiter(JournalReader):
         await self._look_up(self._resume_reading(names))
 
     def publish_local(self, question: Question, reply: Fields) -> None:
-        """Tell whoever waits here for a question that this process itself has ended."""
+        """Give the reply to the tasks that wait for a question that this process has ended."""
         for waiting in self._waiting.get(name_of(question), ()):
             if not waiting.done():
                 waiting.set_result(reply)
 
     async def await_reply(self, question: Question, *, block_seconds: float = 0.0) -> Fields | None:
-        """Return the final reply, waiting up to `block_seconds` for it."""
+        """Return the final reply, or None after `block_seconds`."""
         name = name_of(question)
         until = time.monotonic() + block_seconds
         await self._set_cursors()
         mine = self._enter(name)
         try:
-            # After entering: what ends between these lines is either seen here or noticed.
+            # After entering: a question that ends between these lines is found here or noticed.
             reply = await self.find_end(question)
         except BaseException:
             self._leave(name, mine)
@@ -114,7 +113,7 @@ class ReplyWaiter(JournalReader):
     async def wait_for_notice(
         self, name: str, mine: Waiting, until: float, reply: Fields | None = None
     ) -> Fields | None:
-        """Wait until it is noticed that a question has ended, or `until` (monotonic seconds)."""
+        """Wait for the notice that a question has ended, until `until` (monotonic seconds)."""
         self._not_yet_waiting.discard(mine)
         try:
             while reply is None and time.monotonic() < until:
@@ -123,19 +122,19 @@ class ReplyWaiter(JournalReader):
                     break
                 await self._wait(name, mine, until)
             mine = latest(mine)
-            told = mine.result() if mine.done() else None
-            return told if isinstance(told, dict) else reply
+            result = mine.result() if mine.done() else None
+            return result if isinstance(result, dict) else reply
         finally:
             self._leave(name, latest(mine))
-            self._hand_on()
+            self._pass_reading_on()
 
     async def _wait(self, name: str, mine: Waiting, until: float) -> None:
-        """Read for everybody when nobody does, else wait for whoever reads.
+        """Read notices for all tasks if no other task does, else wait for the reader.
 
-        Who will be told in a moment by the settlement that is under way lets another read.
+        A task whose question is being settled in this process lets another task read.
         """
         if name in self._noticed:
-            self._hand_on()
+            self._pass_reading_on()
         if self._being_read or name in self._noticed:
             await _wait_until_done(mine, until - time.monotonic())
             return
@@ -151,28 +150,30 @@ class ReplyWaiter(JournalReader):
         for _, entries in read:
             ended.update((fields_of(raw)[b"q"].decode(), None) for _, raw in entries)
         self._noticed |= ended.keys() & self._ending
-        await self._tell(
+        await self._publish_ends(
             [name for name in ended if name not in self._ending and self._is_awaited(name)]
         )
-        # Only now: when telling failed, whoever reads next reads these notices again.
+        # Only now: if the lookup failed, the next reader reads these notices again.
         self._cursors.update((stream, entries[-1][0]) for stream, entries in read)
 
     def _resume_reading(self, names: set[str]) -> list[str]:
-        """Stop leaving these to others; return what was noticed of them, and is awaited still."""
+        """Stop leaving these to `publish_local`; return those that were noticed and are still
+        awaited.
+        """
         self._ending -= names
         noticed = names & self._noticed
         self._noticed -= noticed
         return [name for name in noticed if self._is_awaited(name)]
 
     async def _look_up(self, names: Sequence[str]) -> None:
-        # Whoever waits looks from time to time, should Redis be away just now.
+        # If Redis is unreachable now, the waiting tasks look again later.
         with suppress(BrokerUnavailableError):
-            await self._tell(names)
+            await self._publish_ends(names)
 
     def _is_awaited(self, name: str) -> bool:
         return any(not waiting.done() for waiting in self._waiting.get(name, ()))
 
-    async def _tell(self, names: Sequence[str]) -> None:
+    async def _publish_ends(self, names: Sequence[str]) -> None:
         if not names:
             return
         replies = await self.find_ends([question_of(name) for name in names])
@@ -182,7 +183,7 @@ class ReplyWaiter(JournalReader):
                     waiting.set_result(reply)
 
     async def _set_cursors(self) -> None:
-        """Begin after the last notice, when nobody has read here yet."""
+        """Start reading after the last notice if no task has read yet."""
         if self._cursors:
             return
         async with self._first:
@@ -213,8 +214,8 @@ class ReplyWaiter(JournalReader):
         if not waiting:
             self._waiting.pop(name, None)
 
-    def _hand_on(self) -> None:
-        """Let somebody else read, when nobody does."""
+    def _pass_reading_on(self) -> None:
+        """Make another task the reader, if there is none."""
         if self._being_read:
             return
         for name, group in self._waiting.items():
@@ -222,14 +223,14 @@ class ReplyWaiter(JournalReader):
                 continue
             for place, waiting in enumerate(group):
                 if not waiting.done() and waiting not in self._not_yet_waiting:
-                    # Whatever ends before this one wakes up is told to what stands in its place.
+                    # A reply that arrives before this task wakes up is set on the new future.
                     group[place] = asyncio.get_running_loop().create_future()
                     waiting.set_result(ReaderHandoff(group[place]))
                     return
 
 
 class Expectation:
-    """Somebody who was there before the question was submitted."""
+    """A subscription that existed before the question was submitted."""
 
     def __init__(self, outcomes: ReplyWaiter, name: str, mine: Waiting) -> None:
         self._outcomes = outcomes
@@ -237,23 +238,23 @@ class Expectation:
         self._mine = mine
 
     async def await_reply(self, *, block_seconds: float) -> Fields | None:
-        """Return the final reply, waiting up to `block_seconds` for it; ask once."""
+        """Return the final reply, or None after `block_seconds`; call it only once."""
         until = time.monotonic() + block_seconds
         return await self._outcomes.wait_for_notice(self._name, self._mine, until)
 
 
 async def _wait_until_done(mine: Waiting, seconds: float) -> None:
-    """Wait until it is told, at most so long: `asyncio.wait` takes three times as much of the loop.
+    """Wait for the future up to `seconds`; then its result is None.
 
-    Who waited in vain finds that it was told nothing.
+    `asyncio.wait` takes three times as much time of the event loop.
     """
-    timer = asyncio.get_running_loop().call_later(seconds, _tell_nothing, mine)
+    timer = asyncio.get_running_loop().call_later(seconds, _set_none, mine)
     try:
         await mine
     finally:
         timer.cancel()
 
 
-def _tell_nothing(mine: Waiting) -> None:
+def _set_none(mine: Waiting) -> None:
     if not mine.done():
         mine.set_result(None)

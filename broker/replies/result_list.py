@@ -1,4 +1,4 @@
-"""Gives push channels the final replies of their result list, until they are delivered."""
+"""Gives push channels the final replies of their result list until they are delivered."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ from broker.values import Fields
 from envelope.question import Question
 
 NEVER_MS = 2**40
-"""Consumers of a result list are not removed for being silent."""
+"""Consumers of a result list are not removed when they are silent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One final reply to deliver; `count` tells its delivery, 1 first."""
+    """One final reply to deliver; `count` is the number of its deliveries, including this one."""
 
     entry_id: str
     shard: int
@@ -30,10 +30,11 @@ class Result:
 
 
 class ResultList:
-    """Reads one result list as `consumer`; other consumers get other replies.
+    """Reads one result list as `consumer`; other consumers receive other replies.
 
-    A reply stays until `delivered`: at least once for the user, also when the channel dies between
-    sending and telling. `take` also takes over what a silent consumer left for a lease.
+    A reply stays until `mark_delivered`: the user gets it at least once, even when the channel dies
+    between sending and marking. `take` also takes over replies that a silent consumer held for a
+    lease.
     """
 
     def __init__(self, space: BrokerContext, name: str, consumer: str) -> None:
@@ -44,7 +45,7 @@ class ResultList:
         self._cursors: dict[bytes, str] = {}
 
     async def take(self, *, slots: int, block_seconds: float) -> Sequence[Result]:
-        """Return replies to deliver, at most `slots` for each shard."""
+        """Return replies to deliver, at most `slots` of each shard; none after `block_seconds`."""
         left = await self._read_orphaned(slots)
         if left:
             return left
@@ -54,11 +55,11 @@ class ResultList:
 
     @property
     def renew_seconds(self) -> float:
-        """How often to renew what takes long to deliver."""
+        """How often to renew replies whose delivery takes long."""
         return self._space.lease_ms / 3000
 
     async def renew(self, results: Sequence[Result]) -> None:
-        """Keep results from others while they are delivered; one that is lost stays lost."""
+        """Renew the leases of replies that are being delivered; a lost one stays lost."""
         for shard in {result.shard for result in results}:
             args: list[Argument] = []
             for result in results:
@@ -67,7 +68,7 @@ class ResultList:
             await self._space.run(RENEW, [results_key(self._name, shard)], args)
 
     async def mark_delivered(self, results: Sequence[Result]) -> None:
-        """Remove what was delivered; telling it twice is no error."""
+        """Remove delivered replies from the list; to mark one twice is no error."""
         if not results:
             return
         with reachable():
@@ -76,7 +77,7 @@ class ResultList:
                 stream = results_key(self._name, result.shard)
                 pipeline.xack(stream, GROUP, result.entry_id)
                 pipeline.xdel(stream, result.entry_id)
-            # A list that expired meanwhile has no group any more, and nothing to remove.
+            # A list that has expired meanwhile has no group, and nothing to remove.
             await pipeline.execute(raise_on_error=False)
 
     async def _read_orphaned(self, slots: int) -> list[Result]:

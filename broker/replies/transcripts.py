@@ -1,4 +1,4 @@
-"""Reads what was said in a conversation from the journals of its messages."""
+"""Reads the messages of a conversation and their replies from the journals of the messages."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RecentMessage:
-    """One message whose journal is still kept: how it began, and what happened to it last."""
+    """One message whose journal is still kept: its first event and its latest one."""
 
     question: Question
     first: JournalEntry
@@ -24,7 +24,7 @@ class RecentMessage:
 
 
 class Transcripts:
-    """The journals of whole conversations."""
+    """Reads the journals of whole conversations."""
 
     def __init__(self, client: "Redis", *, shards: int) -> None:
         self._client = client
@@ -33,7 +33,7 @@ class Transcripts:
     async def of(self, question: Question, *, limit: int) -> Sequence[RecentMessage]:
         """Return the last `limit` messages of the question's conversation, oldest first.
 
-        Two round trips, however many there are. What was forgotten is left out.
+        Takes two round trips for any number of messages. Forgotten messages are left out.
         """
         shard = shard_for(question, self._shards)
         messages = question_keys(question, shard).messages

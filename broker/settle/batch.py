@@ -47,9 +47,9 @@ from envelope.memory_write import Append, Delete, Increment, MemoryWrite, SetFie
 SHORT = 64
 """Texts of fewer characters stay in the JSON that `ScriptCall.fold` writes."""
 LEAST_SAVING = 2
-"""A part is at least this many times shorter than the frame that it is based on."""
+"""A delta is at least this many times shorter than its base frame."""
 STARTS = 3
-"""How often a handler that kills its process is started before its entry is buried."""
+"""How often an entry is started whose handler kills the process, before it is buried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class BrokerLimits:
 
 @dataclass(frozen=True, slots=True)
 class ScriptCall:
-    """Keys and arguments of one script call; `lists` follow the arguments when they are folded."""
+    """Keys and arguments of one script call; `fold` puts the `lists` after the arguments."""
 
     keys: list[str]
     args: list[Argument]
@@ -100,7 +100,7 @@ def _shard_keys(shard: int, roles: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class SettleBatch:
-    """Gathers the settlements of one shard."""
+    """Collects the settlements of one shard and packs them into one script call."""
 
     def __init__(
         self,
@@ -123,7 +123,7 @@ class SettleBatch:
     def add(
         self, delivery: Delivery, settlement: Settlement, forgets: Sequence[tuple[str, str, str]]
     ) -> None:
-        """Add one; `forgets` are record, journal and result list of each message that it forgets.
+        """Add a settlement; `forgets` are record, journal and result list of each erased message.
 
         Raises `UnwritableError`, and adds nothing, for a value that JSON cannot express.
         """
@@ -132,7 +132,9 @@ class SettleBatch:
             self._add(delivery, settlement, forgets)
         except ValueError as error:
             del self._keys[first_key:]
-            raise UnwritableError(f"expected what JSON can say: {brief(str(error))}") from error
+            raise UnwritableError(
+                f"expected values that JSON can express: {brief(str(error))}"
+            ) from error
 
     def _add(
         self, delivery: Delivery, settlement: Settlement, forgets: Sequence[tuple[str, str, str]]
@@ -302,9 +304,9 @@ class SettleBatch:
 
 
 def frame_for_consumer(send: FrameSend, delivery: Delivery) -> tuple[SendForm, Argument]:
-    """Return how a frame is sent that a consumer probably takes in this call: form and bytes.
+    """Return form and bytes of a frame that a consumer probably takes in this call.
 
-    A part contains the changes since a frame that Redis keeps, which `send.kept` names: only the
+    A part contains the changes since a base frame in Redis, which `send.kept` names: only the
     successor of a consumer that dies reads it. The benchmark `conversation` shows the saving.
     """
     if send.frame or send.decoded is None:

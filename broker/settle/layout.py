@@ -31,10 +31,10 @@ def names_of(group: Group) -> tuple[str, ...]:
 
 
 def pack_shard(ttl: str, cap: str, letters_ttl: str, roles: int) -> Packed:
-    """Return what begins every script that settles or closes; the names of the roles follow.
+    """Return the beginning of every script that settles or closes; the names of the roles follow.
 
-    `ttl`: how long a closed question is kept (ms); `cap`: how many dead letters a shard keeps, and
-    `letters_ttl` how long (ms).
+    `ttl`: how long a closed question is kept (ms). `cap`: how many dead letters a shard keeps, and
+    `letters_ttl` for how long (ms).
     """
     return ttl, cap, letters_ttl, roles
 
@@ -56,13 +56,13 @@ def pack_header(
 ) -> Packed:
     """Return the beginning of a settlement.
 
-    As many fields of its journal entry as `journal_fields` says follow, then its kind's arguments.
+    `journal_fields` fields of its journal entry follow, then the arguments of its kind.
     """
     return kind, key_count, role, entry_id, consumer, delivery_count, question, journal_fields
 
 
 def pack_forward(last_resort: Argument, last_resort_outcome: str, sends: int) -> Packed:
-    """Return a last resort as JSON, or '' and ''; as many sends as `sends` says follow."""
+    """Return a last resort as JSON, or '' and ''; `sends` sends follow."""
     return last_resort, last_resort_outcome, sends
 
 
@@ -87,7 +87,7 @@ def pack_retry(frame: Argument, role: str, entry_id: str, failures: int, delay_m
 
 
 def pack_finish(outcome: str, reply: Argument, forget: str, memory_writes: int) -> Packed:
-    """Return the reply as JSON; as many memory writes as `memory_writes` says follow.
+    """Return the reply as JSON; `memory_writes` memory writes follow.
 
     A finish that forgets then adds the number of forgotten messages, and the keys of each.
     """
@@ -95,7 +95,7 @@ def pack_finish(outcome: str, reply: Argument, forget: str, memory_writes: int) 
 
 
 def pack_memory_write(kind: str, ttl_seconds: Argument, keep: int, values: int) -> Packed:
-    """Return a write into the memory of a conversation; as many values as `values` says follow."""
+    """Return a write into the memory of a conversation; `values` values follow."""
     return kind, ttl_seconds, keep, values
 
 
@@ -105,7 +105,7 @@ def pack_memory_key(key: str) -> PackedKeys:
 
 
 def pack_forgotten_keys(record: str, journal: str, results: str) -> PackedKeys:
-    """Return the keys of a message whose words a finish deletes."""
+    """Return the keys of a message whose text a finish deletes."""
     return record, journal, results
 
 

@@ -1,4 +1,4 @@
-"""Gathers settlements while others travel, and sends those of a moment in one round trip."""
+"""Collects settlements while others are in flight, and sends them in one round trip."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -7,11 +7,11 @@ from broker.ports import LocalConsumer
 from broker.values import ConsumerDemand, Delivery, Forward, Settled, Settlement
 
 LANES = 2
-"""Batches that travel at once: while Redis works on one, this process packs the next."""
+"""Batches in flight at once: while Redis processes one, this process packs the next."""
 BATCH = 48
-"""Settlements of one batch at most: Redis and this process wait for each other with more.
+"""The most settlements of one batch: with more, Redis and this process wait for each other.
 
-`make bench` shows both numbers as questions a second.
+`make bench` shows both numbers as questions per second.
 """
 
 Answer = Callable[[bool | Exception], None]
@@ -23,16 +23,16 @@ Waiting = tuple[Delivery, Settlement, Answer]
 
 
 def no_consumers() -> Sequence[LocalConsumer]:
-    """Return nobody: no entry is taken in the trip of a settlement."""
+    """Return no consumer: a settlement takes no entry."""
     return ()
 
 
 class SettlementPipeline:
     """The one queue between a finished run and Redis.
 
-    A settlement alone is sent at once, in the task that submits it. While `LANES` batches travel,
-    settlements wait, and the next batch takes up to `BATCH` of them. Frames that a batch sends to a
-    role of `consumers` are taken for them in the same round trip.
+    A settlement that comes alone is sent at once, by the task that submits it. While `LANES`
+    batches are in flight, settlements wait, and the next batch takes up to `BATCH` of them. Frames
+    that a batch sends to a role of `consumers` are taken for them in the same round trip.
     """
 
     def __init__(
@@ -52,9 +52,9 @@ class SettlementPipeline:
         self._stopping = False
 
     async def submit(self, delivery: Delivery, settlement: Settlement, answer: Answer) -> None:
-        """Send a settlement, or let it wait for the next batch; `answer` receives the result.
+        """Send a settlement, or queue it for the next batch; `answer` receives the result.
 
-        It waits only while `run` sends batches.
+        A settlement is queued only while `run` sends batches.
         """
         one = (delivery, settlement, answer)
         if self._trips is not None and (self._travelling >= LANES or self._waiting):
@@ -81,7 +81,7 @@ class SettlementPipeline:
         self._changed.set()
 
     def _send_waiting(self) -> None:
-        """Begin as many trips as there are settlements and lanes for."""
+        """Start round trips while settlements wait and lanes are free."""
         while self._waiting and self._travelling < LANES and self._trips is not None:
             batch, self._waiting = self._waiting[: self._batch], self._waiting[self._batch :]
             self._travelling += 1
@@ -115,7 +115,7 @@ Demands = Sequence[tuple[LocalConsumer, ConsumerDemand]]
 def _find_demands(
     consumers: Sequence[LocalConsumer], settlements: Iterable[Settlement]
 ) -> list[tuple[LocalConsumer, ConsumerDemand]]:
-    """Return the consumers with free slots for frames of these settlements, and for how many."""
+    """Return the consumers with free slots for frames of these settlements, with their demands."""
     sent: dict[str, int] = {}
     for settlement in settlements:
         if isinstance(settlement, Forward):

@@ -1,8 +1,8 @@
 """A client whose script calls share round trips.
 
-Calls that are made while others travel are sent together as the next trip. A call alone is sent at
-once; under load hundreds share a trip, and are sent and received in one step. Each call has its
-own answer and its own error; when a trip fails, each of its calls fails.
+Calls that are made while others are in flight are sent together in the next round trip. A single
+call is sent at once; under load hundreds share a round trip, and are sent and received in one step.
+Each call has a separate answer or error; when a round trip fails, each of its calls fails.
 """
 
 import asyncio
@@ -12,22 +12,22 @@ from typing import TYPE_CHECKING, Any
 from redis.asyncio import Redis
 from redis.exceptions import ResponseError
 
-from broker.transport.encode_command import at_hand, encode_command, is_open
+from broker.transport.encode_command import encode_command, is_open, read_buffered_answers
 
 if TYPE_CHECKING:
     from redis.asyncio import Connection
 
 LANES = 3
-"""Shared trips that travel at once: while Redis works on one, this process packs the next."""
+"""Shared round trips in flight at once: while Redis processes one, this process packs the next."""
 AT_ONCE = 128
-"""Calls of one shared trip at most."""
+"""The most calls of one shared round trip."""
 
 Call = tuple[Any, ...]
 _Waiting = tuple[Call, asyncio.Future[Any]]
 
 
 class AutoPipeliningRedis(Redis):
-    """A client for one event loop, whose scripts share trips; other commands are redis-py's."""
+    """A client for one event loop whose script calls share round trips; all else is redis-py's."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -41,7 +41,7 @@ class AutoPipeliningRedis(Redis):
         return await self._send_shared(("EVALSHA", sha, numkeys, *keys_and_args))
 
     async def eval(self, script: str, numkeys: int, *keys_and_args: Any) -> Any:
-        """Do as `evalsha`: many calls bring a script at once to a server that forgot it."""
+        """Do the same as `evalsha`: many calls send a script at once to a server that lost it."""
         return await self._send_shared(("EVAL", script, numkeys, *keys_and_args))
 
     async def _send_shared(self, call: Call) -> Any:
@@ -59,7 +59,7 @@ class AutoPipeliningRedis(Redis):
         return found
 
     def _release_lane(self) -> None:
-        """Begin the next trip if calls wait for one."""
+        """Start the next round trip if calls wait for one."""
         if not self._waiting:
             self._travelling -= 1
             return
@@ -73,7 +73,7 @@ class AutoPipeliningRedis(Redis):
         batch = [each for each in batch if not each[1].done()]
         try:
             answers = await self.send_trip([call for call, _ in batch]) if batch else ()
-        except Exception as error:  # noqa: BLE001 - it is the answer to each call of this trip
+        except Exception as error:  # noqa: BLE001 - each call of this trip raises it
             answers = [error] * len(batch)
         except BaseException:
             for _, answer in batch:
@@ -90,18 +90,18 @@ class AutoPipeliningRedis(Redis):
                 answer.set_result(found)
 
     async def send_trip(self, calls: Sequence[Call]) -> list[Any]:
-        """Send calls now, on a connection that nobody else uses, and return their answers.
+        """Send calls now on an unused connection, and return their answers.
 
-        An error of the server is the answer to its call. When the trip fails or is cancelled, the
-        connection is closed, so that no answer is left on it.
+        An error of the server is the answer to its call. When the round trip fails or is cancelled,
+        the connection is closed, so that no unread answer remains on it.
         """
         connection = await self._connection()
         try:
             await connection.send_packed_command([encode_command(call) for call in calls])
             answers = [await _answer(connection)]
             while (left := len(calls) - len(answers)) > 0:
-                # Answers that came together are read at once: each wait would set a timer.
-                answers += at_hand(connection, left) or [await _answer(connection)]
+                # Answers that arrived together are read at once: each wait would set a timer.
+                answers += read_buffered_answers(connection, left) or [await _answer(connection)]
             return answers
         except BaseException:
             await connection.disconnect(nowait=True)

@@ -1,9 +1,9 @@
-"""Speaks with Redis Cluster: an ordinary client for each node, and a table of who holds which slot.
+"""A client for Redis Cluster: one ordinary client per node, and a table of the slots of each node.
 
-redis-py has a client for clusters. Its retries are blind, it hangs up on every node when one moved,
-it sends ASKING on another connection than the command, and it asks a server where the keys of each
-XREADGROUP stand. This one never sends anything twice: a command is sent again only when a node
-said that it did not do it, because the slot is elsewhere or just moves there.
+redis-py has a client for clusters. It repeats commands blindly, closes the connections to every
+node when one slot moved, sends ASKING on another connection than the command, and asks a server for
+the keys of each XREADGROUP. This client sends a command again only when a node reported that it did
+not run it, because the slot is on another node or is moving.
 """
 
 import asyncio
@@ -33,26 +33,26 @@ Command = tuple[tuple[Any, ...], Mapping[str, Any]]
 
 SLOTS = 16_384
 REDIRECTIONS = 5
-"""A slot that moves more often within one command is asked for later."""
+"""A slot that moves more often within one command is retried by the caller."""
 NOT_DONE = (MovedError, TryAgainError)
-"""What a node says that did nothing, and may be asked again at once."""
+"""Errors of a node that did not run the command; it may be sent again at once."""
 LOOK_SECONDS = 1.0
-"""How long a node may take to tell the table of slots."""
+"""How long a node may take to send the table of slots."""
 LOOK_AGAIN_SECONDS = 0.25
-"""How often the table is looked for while nodes hang or slots move."""
+"""How often the table is read while nodes hang or slots move."""
 MOVING_SECONDS = 1.0
-"""How long a command waits for keys that are just on their way to another node."""
+"""How long a command waits for keys that are being moved to another node."""
 PAUSE_SECONDS = 0.02
-"""Between two looks whether they have arrived."""
+"""The pause before a command on moving keys is sent again."""
 KEYLESS = frozenset({"INFO", "PING", "TIME", "FLUSHALL", "SCRIPT FLUSH", "SCRIPT LOAD"})
-"""Commands of the whole cluster: every master does them, and the first one's answer counts."""
+"""Commands without a key: every master runs them, and the answer of the first one counts."""
 
 
 class ClusterClient(aioredis.Redis):
-    """A client whose commands go to the master that holds their key.
+    """A client that sends each command to the master that holds its key.
 
-    `open_node` makes the client of one node. A pipeline may span several slots; what it sends to
-    each is sent in one trip.
+    `open_node` creates the client of one node. A pipeline may span several slots; its commands for
+    each slot are sent in one round trip.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class ClusterClient(aioredis.Redis):
         super().__init__(connection_pool=self._node(self._seeds[0]).connection_pool)
 
     async def execute_command(self, *args: Any, **options: Any) -> Any:
-        """Return what the right node answers."""
+        """Return the answer of the node that holds the command's key."""
         key = key_of(args)
         if key is None:
             nodes = await self.nodes()
@@ -79,16 +79,16 @@ class ClusterClient(aioredis.Redis):
         return _raise_if_error(answer)
 
     def pipeline(self, transaction: bool = True, shard_hint: str | None = None) -> Pipeline:
-        """Gather commands; there are no transactions over slots."""
+        """Return a pipeline; it runs no transaction, because its commands may span slots."""
         return ClusterPipeline(self)
 
     async def many(self, commands: Sequence[Command]) -> list[Any]:
-        """Return what the nodes answer, errors of single commands in their places."""
+        """Return the answers in the order of the commands; failed commands yield their errors."""
         groups: dict[int, list[int]] = {}
         slot = 0
         for place, (args, _) in enumerate(commands):
             key = key_of(args)
-            # A command without a key, such as TIME, is about the one before it.
+            # A command without a key, such as TIME, goes to the node of the command before it.
             slot = slot if key is None else _slot(key)
             groups.setdefault(slot, []).append(place)
         answers: list[Any] = [None] * len(commands)
@@ -99,7 +99,7 @@ class ClusterClient(aioredis.Redis):
                 answers[place] = answer
 
         asked = (ask(slot, places) for slot, places in groups.items())
-        # All of them, also when one fails: none goes on behind the back of who asked.
+        # Awaits all of them, even if one fails: none may still run when the caller continues.
         for error in await asyncio.gather(*asked, return_exceptions=True):
             if error is not None:
                 raise error
@@ -112,16 +112,16 @@ class ClusterClient(aioredis.Redis):
         return [self._node(address) for address in dict.fromkeys(row[2] for row in self._ranges)]
 
     async def holder(self, key: str) -> tuple[Address, Any]:
-        """Return the master that holds a key, also while it does not answer, and its client."""
+        """Return address and client of the master that holds a key, even if it does not answer."""
         address = await self._address(_slot(key))
         return address, self._node(address)
 
     def look_again(self) -> None:
-        """Look for the table of slots again before the next command."""
+        """Read the table of slots again before the next command."""
         self._forget(self._ranges)
 
     async def disconnect(self) -> None:
-        """Hang up on every node; the next command dials anew."""
+        """Close the connections to every node; the next command connects again."""
         for node in list(self._nodes.values()):
             await node.connection_pool.disconnect(inuse_connections=True)
 
@@ -154,7 +154,7 @@ class ClusterClient(aioredis.Redis):
         return answers
 
     async def _send_following_redirects(self, slot: int, commands: Sequence[Command]) -> list[Any]:
-        """Ask the owner, and where it says so the node to which the slot moves."""
+        """Send to the owner of the slot, and on ASK to the node that imports the slot."""
         answers = await self._send_to_owner(slot, commands)
         for place, answer in enumerate(answers):
             if type(answer) is MovedError:
@@ -175,7 +175,7 @@ class ClusterClient(aioredis.Redis):
         return answers
 
     async def _send_asking(self, error: AskError, command: Command) -> Any:
-        """Ask the node that is just importing the slot; both commands on one connection."""
+        """Send to the node that is importing the slot; both commands on one connection."""
         node = self._node((error.host, error.port))
         return (await _send(node, [(("ASKING",), {}), command]))[-1]
 
@@ -192,7 +192,7 @@ class ClusterClient(aioredis.Redis):
 
     async def _address(self, slot: int) -> Address:
         if self._moved:
-            # The table is older than what was learned, perhaps because a node told it that was.
+            # The table is older than the redirection, perhaps because it came from a stale node.
             self._look_soon()
         if not self._ranges:
             await self._look(self._ranges)
@@ -209,12 +209,12 @@ class ClusterClient(aioredis.Redis):
         self._moved[error.slot_id] = (error.host or self._seeds[0][0], error.port)
 
     def _look_soon(self) -> None:
-        """Look for the table again, unless it was looked for a moment ago."""
+        """Read the table again before the next command, unless it was read very recently."""
         if time.monotonic() - self._looked_at > LOOK_AGAIN_SECONDS:
             self.look_again()
 
     def _forget(self, table: object) -> None:
-        """Look for the table again before the next command, unless somebody just did."""
+        """Read the table again before the next command, unless another task just did."""
         if table is self._ranges:
             self._ranges = []
 
@@ -228,7 +228,7 @@ class ClusterClient(aioredis.Redis):
             self._part_from_gone()
 
     async def _read_slot_ranges(self) -> list[Range]:
-        """Return what the nodes tell, those first that are not known to hang."""
+        """Return the table from the nodes; nodes that are not known to hang are asked first."""
         error: Exception = ClusterDownError("no node was found")
         largest: list[Range] = []
         known = dict.fromkeys((*self._nodes, *self._seeds))
@@ -242,7 +242,7 @@ class ClusterClient(aioredis.Redis):
             if isinstance(rows, Exception):
                 error = rows
             else:
-                # A node that has just started may know a part of the table only.
+                # A node that has just started may know only a part of the table.
                 largest = max(largest, _ranges(rows, address[0]), key=_count_slots)
             if _count_slots(largest) == SLOTS:
                 break
@@ -251,7 +251,7 @@ class ClusterClient(aioredis.Redis):
         return largest
 
     def _part_from_gone(self) -> None:
-        """Close the clients of nodes that hold nothing any more."""
+        """Close the clients of nodes that no longer hold slots."""
         held = {address for _, _, address in self._ranges}
         for address in self._nodes.keys() - held - set(self._seeds):
             node = self._nodes.pop(address)
@@ -267,14 +267,14 @@ class ClusterClient(aioredis.Redis):
 
 
 class ClusterPipeline(Pipeline):
-    """Commands for several slots; sent together, and never sent twice."""
+    """Commands for several slots, sent together and never repeated blindly."""
 
     def __init__(self, cluster: ClusterClient) -> None:
         super().__init__(cluster.connection_pool, cluster.response_callbacks, False, None)
         self._cluster = cluster
 
     async def execute(self, raise_on_error: bool = True) -> list[Any]:
-        """Return the answers in order; raises the first error unless told not to."""
+        """Return the answers in order; raises the first error if `raise_on_error`."""
         commands: list[Command] = [(tuple(args), dict(kept)) for args, kept in self.command_stack]
         self.command_stack = []
         answers = await self._cluster.many(commands)
@@ -282,7 +282,7 @@ class ClusterPipeline(Pipeline):
 
 
 def _ranges(rows: Iterable[Any], host: str) -> list[Range]:
-    """Return what a node tells; one that does not know its own name is asked under `host`."""
+    """Return the ranges in a node's answer; a master without a name is at the node's `host`."""
     return [
         (first, last, (master[0].decode() or host, master[1])) for first, last, master, *_ in rows
     ]
@@ -293,7 +293,7 @@ def _count_slots(ranges: Sequence[Range]) -> int:
 
 
 def key_of(command: Sequence[Any]) -> str | bytes | None:
-    """Return the first key of a command, or None when it is about no key."""
+    """Return the first key of a command, or None for a command without a key."""
     name = command[0] if isinstance(command[0], str) else command[0].decode()
     key: str | bytes | None
     match name:
@@ -321,7 +321,7 @@ def _hangs(node: aioredis.Redis) -> bool:
 
 
 async def _close_later(node: aioredis.Redis) -> None:
-    """Close it once nobody waits for an answer of it, or could any more."""
+    """Close the client once no task waits for an answer of it, or could."""
     try:
         for _ in range(int(ANSWER_SECONDS / LOOK_AGAIN_SECONDS)):
             if not _in_use(node):
@@ -332,13 +332,13 @@ async def _close_later(node: aioredis.Redis) -> None:
 
 
 def _in_use(node: aioredis.Redis) -> int:
-    """Return how many connections to a node somebody uses."""
+    """Return how many connections to a node are in use."""
     counts: Any = node.connection_pool.get_connection_count()
     return sum(count for count, about in counts if "used" in about.values())
 
 
 async def _send(node: Any, commands: Sequence[Command]) -> list[Any]:
-    """Return what one node answers, in one trip."""
+    """Return the answers of one node, in one round trip."""
     if len(commands) == 1:
         args, options = commands[0]
         try:

@@ -1,4 +1,4 @@
-"""Connects to Redis, and turns its silence into one error."""
+"""Connects to Redis, and reports every way in which it is unreachable as one error."""
 
 import socket
 from collections.abc import Iterator
@@ -35,9 +35,9 @@ from broker.transport.encode_command import ServerLink, use_ours
 
 CONNECTIONS = 512
 POOL_SECONDS = 10.0
-"""How long somebody waits for one of the connections to be free."""
+"""How long a call waits for a free connection of the pool."""
 LONGEST_BLOCK_SECONDS = 8.0
-"""A blocking read ends before its connection is taken for dead."""
+"""A blocking read ends before its connection would count as dead."""
 
 UNREACHABLE = (
     RedisConnectionError,
@@ -50,22 +50,22 @@ UNREACHABLE = (
     OutOfMemoryError,
     OSError,
 )
-"""What passes; a slot that moves while it is asked for (MOVED, ASK) among it."""
+"""Errors that pass with time, such as a slot that moves during a command (MOVED, ASK)."""
 
 UNABLE = (
     "OOM command", "MISCONF", "READONLY", "LOADING", "MASTERDOWN", "NOREPLICAS",
     "instance state changed",
 )  # fmt: skip
-"""What a server that cannot write just now says; before 7.0 inside the error of a script."""
+"""Errors of a server that cannot write now; before 7.0 they are part of a script's error."""
 
 DEAD_MS = 2_000
-"""How long the other end may leave what was sent unacknowledged."""
+"""How long the other end may leave sent data unacknowledged."""
 
 _PROBES = {"TCP_KEEPIDLE": 1, "TCP_KEEPINTVL": 1, "TCP_KEEPCNT": 2, "TCP_USER_TIMEOUT": DEAD_MS}
-"""The system probes a silent line every second; where it knows of these options."""
+"""The system probes a silent connection every second, if it has these options."""
 
 _OPTIONS: dict[str, Any] = {
-    # A command whose answer was lost is never sent again blindly: the caller knows what is safe.
+    # Without retries: only the caller knows whether a command whose answer was lost is idempotent.
     "socket_keepalive": True,
     "socket_keepalive_options": {
         getattr(socket, name): value for name, value in _PROBES.items() if hasattr(socket, name)
@@ -76,21 +76,21 @@ _OPTIONS: dict[str, Any] = {
 
 
 CLUSTER = "+cluster"
-"""Ends the scheme of a cluster's address: `redis+cluster://host:port,host:port`."""
+"""The end of the scheme of a cluster's address: `redis+cluster://host:port,host:port`."""
 
 
 class ServerLinks(WeakValueDictionary[str, ServerLink]):
-    """What is known of the lines to each server, by its address, as long as anybody has one."""
+    """The state of the connections to each server, by its address, while a connection exists."""
 
     def __reduce__(self) -> tuple[type["ServerLinks"], tuple[()]]:
-        """Leave them behind: another process has lines of its own."""
+        """Pickle as empty: another process has other connections."""
         return ServerLinks, ()
 
 
 def connect(url: str, lines: ServerLinks | None = None) -> "aioredis.Redis":
-    """Return a client for the broker's port: of one server, or of a cluster of many.
+    """Return a client of one server, or of a cluster.
 
-    Clients of one process should share `lines`: what one of them notices, all know.
+    Clients of one process should share `lines`: if one of them notices an outage, all know it.
     """
     known = ServerLinks() if lines is None else lines
     parts = urlsplit(url)
@@ -101,7 +101,7 @@ def connect(url: str, lines: ServerLinks | None = None) -> "aioredis.Redis":
 
 @cache
 def _driver() -> DriverInfo:
-    """Return who we are to the server; every connection that is not told reads it from a file."""
+    """Return the name of this client for the server; redis-py reads it from a file otherwise."""
     return DriverInfo()
 
 
@@ -120,7 +120,7 @@ def _connect(url: str, lines: ServerLinks) -> "aioredis.Redis":
 
 @contextmanager
 def reachable() -> Iterator[None]:
-    """Turn every way in which Redis can be away into `BrokerUnavailableError`."""
+    """Raise `BrokerUnavailableError` for every error that means that Redis is unreachable."""
     try:
         yield
     except UNREACHABLE as error:
@@ -132,7 +132,7 @@ def reachable() -> Iterator[None]:
 
 
 def _seeds(parts: SplitResult) -> list[Address]:
-    """Return the nodes that an address names; any of them tells about all."""
+    """Return the nodes in an address; any of them knows all others."""
     hosts = parts.netloc.rpartition("@")[2].split(",")
     try:
         named = [urlsplit(f"//{host}") for host in hosts]

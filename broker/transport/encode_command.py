@@ -1,8 +1,9 @@
-"""The broker's connections: they pack fast, and notice soon that nobody answers any more.
+"""The broker's connections: they encode quickly, and notice soon that a server no longer answers.
 
-A batch of settlements has hundreds of arguments, which redis-py packs with several calls each. And
-a connection of its has one time limit for everything: here a command that waits in Redis may take
-its time, any other must be answered soon, and who did not answer before must greet even sooner.
+A batch of settlements has hundreds of arguments, for each of which redis-py makes several calls.
+And a connection of redis-py has one time limit for everything. Here a blocking command may take its
+time, any other command must be answered soon, and a server that did not answer before has even less
+time to accept a new connection.
 """
 
 import asyncio
@@ -24,37 +25,37 @@ if TYPE_CHECKING:
     from redis.asyncio import ConnectionPool
 
 GREETING_SECONDS = 1.25
-"""For the greeting on a new connection to a server that was silent: it is tried again and again."""
+"""Time limit of the handshake with a server that was silent: it is repeated until it succeeds."""
 ANSWER_SECONDS = 10.0
-"""For any command; a line on which nothing comes back is given up then."""
+"""Time limit of any command; then its connection is closed."""
 LATE_SECONDS = 1.0
-"""How much longer than it was asked to wait a blocking read may take."""
+"""How much longer than its own limit a blocking read may take."""
 HANGING_SECONDS = 2.5
-"""How long a server counts as hung that was found to hang; it is looked at again before."""
+"""How long a server counts as hung; it is checked again earlier."""
 BATCH_BYTES = 1_000_000
-"""Room for a batch of settlements that leaves at once."""
+"""Size of the send buffer: a batch of settlements fits into it."""
 HEADS = tuple(b"$%d" % length for length in range(2048))
-"""How arguments of these lengths, which nearly all have, are announced (RESP)."""
+"""The encoded lengths (RESP) of nearly all arguments."""
 BLOCKING = frozenset({"XREAD", "XREADGROUP"})
 
 
 def encode_command(args: Sequence[Any]) -> bytes:
-    """Return a command as it travels (RESP): what `hiredis.pack_command` returns.
+    """Return an encoded command (RESP), equal to the result of `hiredis.pack_command`.
 
-    That takes half as long again for a batch of settlements, which has hundreds of arguments.
-    Raises `TypeError` for what is neither bytes nor text nor a number.
+    `pack_command` takes 1.5 times as long for a batch of settlements with hundreds of arguments.
+    Raises `TypeError` for an argument that is neither bytes nor text nor a number.
     """
     parts = [b"*%d" % len(args)]
     for arg in args:
-        told = (
+        encoded = (
             arg
             if type(arg) is bytes
             else arg.encode()
             if type(arg) is str
             else _encode_argument(arg)
         )
-        length = len(told)
-        parts += (HEADS[length] if length < len(HEADS) else b"$%d" % length, told)
+        length = len(encoded)
+        parts += (HEADS[length] if length < len(HEADS) else b"$%d" % length, encoded)
     parts.append(b"")
     return b"\r\n".join(parts)
 
@@ -68,14 +69,14 @@ def _encode_argument(arg: object) -> bytes:
 
 
 class ServerLink:
-    """What the connections of a process to one server know of it together; for any thread.
+    """The state that all connections of a process to one server share; for any thread.
 
-    When one of them hears nothing any more, the others that wait in pools are likely to be half
-    open as well: each is made anew before it is used.
+    When one connection gets no answer, the idle ones in pools are probably half open as well: each
+    is opened again before it is used.
     """
 
     def __init__(self) -> None:
-        self.heard_at = float("-inf")
+        self.answered_at = float("-inf")
         self.suspected_at = float("-inf")
         self.hung_at = float("-inf")
         self.unwatched = False
@@ -84,20 +85,20 @@ class ServerLink:
 
     @property
     def silent(self) -> bool:
-        """Whether nothing was heard since somebody waited in vain."""
-        return self.heard_at < self.suspected_at
+        """Whether no answer arrived since a call waited in vain."""
+        return self.answered_at < self.suspected_at
 
     @property
     def hangs(self) -> bool:
-        """Whether the server was found to answer nobody a moment ago."""
+        """Whether the server was recently found to answer on no connection."""
         return self.silent and time.monotonic() - self.hung_at < HANGING_SECONDS
 
     def hang(self) -> None:
-        """Note that the server answers nobody, not even on a new connection."""
+        """Record that the server answers on no connection, not even on a new one."""
         self.hung_at = self.suspected_at = time.monotonic()
 
     def watch_again(self) -> None:
-        """Have reads begin anew that began unwatched: their lines may have died meanwhile."""
+        """Restart reads that began without a heartbeat: their connections may have died since."""
         if self.unwatched:
             self.unwatched = False
             self.hung_at = float("-inf")
@@ -105,18 +106,18 @@ class ServerLink:
             self.give_up(only_reads=True)
 
     def suspect(self) -> None:
-        """Note that somebody waited in vain."""
+        """Record that a call waited in vain."""
         self.suspected_at = time.monotonic()
 
     def record_connection(self, connection: "_PackedConnection") -> None:
-        """Note that a connection was made."""
+        """Record that a connection was opened."""
         with self._lock:
             self._made.add(connection)
 
     def give_up(self, *, only_reads: bool = False) -> None:
-        """Break every connection on which nothing was heard since somebody waited in vain.
+        """Break every connection without an answer since a call waited in vain.
 
-        `only_reads`: of these only such as a read waits on, which can be done again at no cost.
+        `only_reads`: only those on which a read waits, which can be repeated safely.
         """
         with self._lock:
             connections = list(self._made)
@@ -126,19 +127,19 @@ class ServerLink:
 
 
 class _PackedConnection:
-    """Overrides how a connection packs, sends and waits; the rest is redis-py's."""
+    """Overrides how a connection of redis-py encodes, sends and waits."""
 
     socket_timeout: float | None
 
     def __init__(self, *, line: ServerLink, **options: Any) -> None:
         super().__init__(**{**options, "socket_timeout": ANSWER_SECONDS})
         self._line = line
-        self._heard_at = float("-inf")
+        self._answered_at = float("-inf")
         self._loop: asyncio.AbstractEventLoop | None = None
         self.reads = False
 
     async def send_packed_command(self, command: Any, check_health: bool = True) -> None:
-        """Write at once; only when the socket takes no more is there something to wait for.
+        """Write without waiting, unless the send buffer of the socket is full.
 
         redis-py waits for every write with a time limit, which costs a task each.
         """
@@ -179,13 +180,13 @@ class _PackedConnection:
 
     @property
     def suspected(self) -> bool:
-        """Whether somebody waited in vain on this line since anything was heard here."""
-        return self._heard_at < self._line.suspected_at
+        """Whether a call waited in vain since the last answer on this connection."""
+        return self._answered_at < self._line.suspected_at
 
     def give_up(self) -> None:
-        """Break it, if it is suspected: whoever waits on it is told so. For any thread."""
+        """Break the connection if it is suspected: waiting tasks get an error. For any thread."""
         if self._loop is not None:
-            # A loop that is closed has nobody left who waits.
+            # In a closed loop no task waits.
             with suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._break)
 
@@ -195,7 +196,7 @@ class _PackedConnection:
             writer.transport.abort()
 
     async def can_read(self) -> bool:
-        """Return True for a connection that its pool shall make anew before it is used."""
+        """Return True also for a suspected connection, which its pool then opens again."""
         if self.suspected:
             return True
         readable: bool = await super().can_read()  # type: ignore[misc] # as above
@@ -204,10 +205,10 @@ class _PackedConnection:
     def _record_answer(self) -> None:
         self.socket_timeout = ANSWER_SECONDS
         self.reads = False
-        self._heard_at = self._line.heard_at = time.monotonic()
+        self._answered_at = self._line.answered_at = time.monotonic()
 
     async def connect_check_health(self, *args: Any, **options: Any) -> None:
-        """Make the connection; a server that was silent has little time to greet."""
+        """Open the connection; a server that was silent gets less time for the handshake."""
         if not self.is_connected:  # type: ignore[attr-defined] # of the connection
             self.socket_timeout = GREETING_SECONDS if self._line.silent else ANSWER_SECONDS
             self._loop = asyncio.get_running_loop()
@@ -216,20 +217,20 @@ class _PackedConnection:
 
 
 class _PackingConnection(_PackedConnection, Connection):
-    """Over TCP."""
+    """A connection over TCP."""
 
 
 class _PackingSSLConnection(_PackedConnection, SSLConnection):
-    """Over TLS."""
+    """A connection over TLS."""
 
 
 class _PackingUnixConnection(_PackedConnection, UnixDomainSocketConnection):
-    """Over a unix socket, whose buffer does not grow by itself: a batch is to fit into it."""
+    """A connection over a Unix socket, whose buffer must fit a batch because it does not grow."""
 
     async def _connect(self) -> None:
         await super()._connect()  # type: ignore[no-untyped-call] # of redis-py
         writer: Any = self._writer
-        # The system caps it; what does not fit is copied, and waits for another turn of the loop.
+        # The system caps it; the rest of a batch is copied, and sent in the next turn of the loop.
         end = writer.get_extra_info("socket")
         end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BATCH_BYTES)
 
@@ -242,15 +243,15 @@ _PACKING: dict[type, type] = {
 
 
 def is_open(connection: Any) -> bool:
-    """Return whether a connection is made, was not ended by the server, and is not suspected."""
-    reader = connection._reader  # noqa: SLF001 - redis-py tells it only by reading, which may wait
+    """Return whether a connection is open, the server did not close it, and it is not suspected."""
+    reader = connection._reader  # noqa: SLF001 - redis-py reports it only by a read, which may wait
     return reader is not None and not reader.at_eof() and not connection.suspected
 
 
-def at_hand(connection: Any, most: int) -> list[Any]:
-    """Return the answers that have come already; an error that the server told is one of them.
+def read_buffered_answers(connection: Any, most: int) -> list[Any]:
+    """Return up to `most` answers that have arrived already, among them errors of commands.
 
-    Raises what ends a connection.
+    Raises the errors that end a connection.
     """
     reader = connection._parser._reader  # noqa: SLF001 - redis-py gives one answer at a time, and waits
     answers: list[Any] = []
@@ -262,12 +263,12 @@ def at_hand(connection: Any, most: int) -> list[Any]:
 
 
 def line_of(pool: "ConnectionPool") -> ServerLink:
-    """Return what is known of the lines of a pool's connections."""
+    """Return the shared state of a pool's connections."""
     line: ServerLink = pool.connection_kwargs["line"]
     return line
 
 
 def use_ours(pool: "ConnectionPool", line: ServerLink) -> None:
-    """Let the pool's connections, none of which is open yet, be the broker's own."""
+    """Have the pool, which has no open connection yet, use the broker's connection classes."""
     pool.connection_class = _PACKING[pool.connection_class]
     pool.connection_kwargs["line"] = line

@@ -1,6 +1,6 @@
-"""Logs that Redis is unreachable: at the beginning, every few seconds while it lasts, and its end.
+"""Logs an outage of Redis: its beginning, every few seconds while it lasts, and its end.
 
-The log stays readable however many tasks of a process fail, and however often.
+The number of log lines does not depend on how many tasks of a process fail, and how often.
 """
 
 import threading
@@ -16,7 +16,7 @@ PAUSE_SECONDS = 5.0
 
 
 class Outage:
-    """Counts the failures of one process, or of one thread of it; every thread may call it.
+    """Counts failures of a process, or of one of its threads; every thread may call it.
 
     `troubles` is the number of operations that failed since the process started.
     """

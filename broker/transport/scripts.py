@@ -1,4 +1,4 @@
-"""Runs the Lua scripts by their digest, and loads them again when the server forgot them."""
+"""Runs the Lua scripts by their digest, and loads them again when the server lost them."""
 
 import hashlib
 from collections.abc import Callable, Coroutine, Sequence
@@ -17,7 +17,7 @@ RunScript = Callable[["Redis", Sequence[str], Sequence[Argument]], Coroutine[Any
 
 
 class LuaScript:
-    """One script: the shared prelude, the files that it `needs`, a `header`, and its own file."""
+    """One script: the shared prelude, the files in `needs`, a `header`, and the script's file."""
 
     def __init__(self, name: str, *, needs: Sequence[str] = (), header: str = "") -> None:
         folder = files("broker") / "lua"
@@ -28,7 +28,7 @@ class LuaScript:
         self.digest = hashlib.sha1(self.text.encode(), usedforsecurity=False).hexdigest()
 
     async def run(self, client: "Redis", keys: Sequence[str], args: Sequence[Argument]) -> Any:
-        """Return what the script returns; calls of the same moment share a round trip."""
+        """Return the script's result; concurrent calls share a round trip."""
         try:
             return await client.evalsha(self.digest, len(keys), *keys, *args)
         except NoScriptError:
@@ -37,9 +37,9 @@ class LuaScript:
     async def run_at_once(
         self, client: "Redis", keys: Sequence[str], args: Sequence[Argument]
     ) -> Any:
-        """Return what the script returns; its trip begins now, whatever else travels.
+        """Return the script's result; its round trip starts now, whatever else is in flight.
 
-        Only for a caller that gathers and bounds its calls, as `broker.settle.pipeline` does.
+        Only for a caller that collects and bounds its calls, as `broker.settle.pipeline` does.
         """
         if not isinstance(client, AutoPipeliningRedis):
             return await self.run(client, keys, args)

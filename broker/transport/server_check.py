@@ -1,4 +1,4 @@
-"""Checks at start that a Redis can serve: its version, its eviction, its number of shards."""
+"""Checks at start that a Redis is suitable: its version, eviction policy and number of shards."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -16,13 +16,15 @@ OLDEST = (6, 2)
 
 
 async def check_server(client: "Redis", shards: int) -> bool:
-    """Return whether it is a cluster; raises `UnsuitableServerError` when frames could be lost."""
+    """Return whether the server is a cluster; raises `UnsuitableServerError` if it could lose
+    frames.
+    """
     with reachable():
         nodes = await client.nodes() if isinstance(client, ClusterClient) else [client]
-        told = [await _info(node) for node in nodes]
-        for info in told:
+        infos = [await _info(node) for node in nodes]
+        for info in infos:
             check_server_info(info)
-        clustered = any(info.get("cluster_enabled") for info in told)
+        clustered = any(info.get("cluster_enabled") for info in infos)
         if clustered and not isinstance(client, ClusterClient):
             await _check_alone(client)
         await client.set(SHARDS, shards, nx=True)
@@ -50,7 +52,7 @@ def check_server_info(info: dict[str, Any]) -> None:
 
 
 async def _check_alone(client: Any) -> None:
-    """Refuse one node of many, which would send most conversations elsewhere."""
+    """Reject a single node of a cluster, which would redirect most conversations."""
     rows = await client.execute_command("CLUSTER", "SLOTS")
     masters = {tuple(row[2][:2]) for row in rows}
     if len(masters) > 1:
@@ -61,7 +63,7 @@ async def _check_alone(client: Any) -> None:
 
 
 def version_numbers(version: str) -> tuple[int, ...]:
-    """Return the first two numbers of a version, or () when it has none."""
+    """Return the first two numbers of a version, or () for a text without numbers."""
     return tuple(int(part) for part in version.split(".")[:2] if part.isdecimal())
 
 
@@ -69,4 +71,4 @@ async def _info(client: "Redis") -> dict[str, Any]:
     try:
         return await client.info()
     except ResponseError:
-        return {}  # the in-process server has no INFO, and evicts nothing
+        return {}  # fakeredis has no INFO, and evicts nothing

@@ -1,6 +1,6 @@
-"""Makes the handlers of the roles: the manager, and each agent with what it needs.
+"""Creates the handlers of the roles: the manager, and each agent with its dependencies.
 
-`HandlerPipeline.make` is the one place where a handler is put together.
+`HandlerPipeline.make` is the one place where a handler is assembled.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -42,7 +42,7 @@ MODEL_RESERVE_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class AgentFactory:
-    """Makes the agents of one assistant; `agents.agent.AgentParts` describes what they receive."""
+    """Creates the agents of one assistant; `agents.agent.AgentParts` lists their dependencies."""
 
     settings: Settings
     knowledge: "Knowledge | None"
@@ -62,7 +62,7 @@ class AgentFactory:
 
     @property
     def language_of(self) -> Callable[[str], str]:
-        """Returns the language of a text, or the default language where it is unclear."""
+        """A function that returns a text's language, or the default language if it is unclear."""
         return language_of(self.settings, self.detector)
 
     @property
@@ -73,7 +73,7 @@ class AgentFactory:
 
 @dataclass(frozen=True, slots=True)
 class HandlerPipeline:
-    """Makes the handler of each role of one process: every envelope passes what `make` returns."""
+    """Creates the handler of each role of one process: every envelope passes through it."""
 
     factories: Mapping[Assistant, AgentFactory]
     manager: Manager | None
@@ -85,8 +85,8 @@ class HandlerPipeline:
     def make(self, role: str) -> Handler:
         """Return the handler of a role.
 
-        A suspect, an entry whose worker died, goes to a child process, which makes this handler
-        again. Everything else goes to the manager, or to the agent of its assistant; the steps of
+        A suspect (an entry whose worker died) goes to a child process, which creates this handler
+        again. All other entries go to the manager, or to the agent of their assistant; the steps of
         an agent's run are those of `AgentHandler.handle`.
         """
         if role == MANAGER and self.manager is not None:
@@ -103,7 +103,7 @@ class HandlerPipeline:
         return self.isolate(handler)
 
     def isolate(self, handler: Handler) -> Handler:
-        """Return a handler whose suspects run in the quarantine, if there is one for its role."""
+        """Return a handler that runs suspects in the quarantine, if there is one for its role."""
         if self.quarantine is None or handler.role.value not in self.quarantine.roles:
             return handler
         return IsolatedHandler(handler, self.quarantine, self.calls.count_isolated_calls)
@@ -120,10 +120,10 @@ async def make_worker_specs(
     models: Callable[[str], Model] | None = None,
     quarantine: Quarantine | None = None,
 ) -> list[WorkerSpec]:
-    """Return the worker specifications of these roles, and of ingestion where there is an index.
+    """Return the worker specifications of these roles, and of ingestion if there is an index.
 
-    `models` returns the model of a task; without it the models are those that settings name, which
-    are closed when `stack` is left. Suspects of the roles that `quarantine` has run there.
+    `models` returns the model of a task; by default the settings name the models, which are closed
+    with `stack`. Suspects of the quarantine's roles run in `quarantine`.
     """
     if models is None:
         models = _models(settings, client, stack)
@@ -149,7 +149,7 @@ async def make_worker_specs(
 def _make_factories(
     settings: Settings, knowledge: "Knowledge | None", models: Callable[[str], Model]
 ) -> dict[Assistant, AgentFactory]:
-    """Return a factory for each assistant: each knows its own documents only."""
+    """Return a factory for each assistant, which has only the assistant's own documents."""
     detector = make_detector(settings)
     own, *_ = every = settings.of_assistants()
     return {
@@ -192,7 +192,7 @@ def make_manager(settings: Settings, memory: RedisMemory) -> Manager:
 
 
 def _models(settings: Settings, client: "Redis", stack: AsyncExitStack) -> Callable[[str], Model]:
-    """Return what makes a task's model; `offline` alone loads nothing of the vendors."""
+    """Return a function from a task to its model; `offline` alone loads no library of a vendor."""
     offline: Model = OfflineModel()
     made: list[Callable[[str], Model]] = []
 

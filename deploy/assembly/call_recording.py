@@ -1,4 +1,4 @@
-"""Carries the model calls of a hop into its journal and into the metrics."""
+"""Records the model calls of a hop for its journal and the metrics."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class HopCalls:
-    """A call recorder: see `worker.agent_handler.CallRecorder`."""
+    """Records the calls of one hop; see `worker.agent_handler.CallRecorder`."""
 
     def __init__(self, meter: "PrometheusMeter | None") -> None:
         self._meter = meter
@@ -29,7 +29,7 @@ class HopCalls:
     def __call__(
         self, envelope: Envelope, stage: str, attempt: int, seconds: float
     ) -> Iterator[Calls]:
-        """Record the model calls inside the block, on behalf of this hop."""
+        """Record the model calls inside the block for this hop."""
         scope = call_scope(
             envelope.question, stage=stage, attempt=attempt, remaining_seconds=seconds
         )
@@ -40,7 +40,7 @@ class HopCalls:
                 self._count(stage, calls)
 
     def count_fallbacks(self, role: str, writes: Fields) -> None:
-        """Count the fallbacks of a role: see `worker.agent_handler.AgentHandler`."""
+        """Count the fallbacks of a role; see `worker.agent_handler.AgentHandler`."""
         if self._meter is not None:
             for reason in fallbacks_of(writes):
                 self._meter.count_fallback(role, reason)
@@ -85,7 +85,7 @@ def _read_price(value: JsonValue) -> Decimal | None:
 
 
 def fallbacks_of(writes: Fields) -> list[str]:
-    """Return the slugs of the fallbacks that the writes of a hop name: levels, links, wording."""
+    """Return the slugs of the fallbacks in the writes of a hop: levels, links, wording."""
     stats = writes.get("search_stats")
     levels = stats.get("fallbacks") if isinstance(stats, dict) else None
     reasons = [f"{level}_level_missing" for level in levels] if isinstance(levels, list) else []
@@ -94,7 +94,7 @@ def fallbacks_of(writes: Fields) -> list[str]:
 
 
 def encode_model_call(call: ModelCall) -> JournalEntry:
-    """Return a model call as the journal keeps it; an unknown cost stays None."""
+    """Return the journal event of a model call; an unknown cost stays None."""
     fields: dict[str, str | int | float | bool | None] = {
         "task": call.task,
         "model": call.model,

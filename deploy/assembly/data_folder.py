@@ -1,4 +1,4 @@
-"""Keeps the data folder for its owner alone, and remembers in it that a key was ever made."""
+"""Restricts the data folder to its owner, and records in it that a key was created."""
 
 import os
 import stat
@@ -10,11 +10,11 @@ log = structlog.get_logger("deploy")
 
 OWNER_ALONE = 0o700
 OTHERS = 0o077
-"""The permissions of everybody but the owner."""
+"""The permissions of all users but the owner."""
 KEYS_MADE = "keys-made"
 EXPLANATION = """\
-A key of the HTTP door was made. While this file exists, no door with this data folder answers
-without a key, even if Redis has lost its keys. Remove it only if none is needed any more.
+A key of the HTTP API was created. While this file exists, no server with this data folder answers
+without a key, even if Redis has lost its keys. Remove it only if no key is needed any more.
 """
 
 
@@ -37,18 +37,18 @@ def protect_data_folder(folder: Path) -> None:
 
 
 class KeyHistory:
-    """Remembers outside Redis that a key was ever made, for the day when Redis loses its keys."""
+    """Records outside Redis that a key was ever created, in case Redis loses its keys."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     @property
     def has_keys(self) -> bool:
-        """Whether a key was ever made for this data folder."""
+        """Whether a key was ever created for this data folder."""
         return (self._folder / KEYS_MADE).exists()
 
     def note(self) -> None:
-        """Remember that a key was made; what cannot be written is logged."""
+        """Record that a key was created; a file that cannot be written is logged."""
         if self.has_keys:
             return
         try:

@@ -1,4 +1,4 @@
-"""Ingests: in this process, or by the one that owns the index."""
+"""Ingests documents: in this process, or by the process that owns the index."""
 
 import asyncio
 import time
@@ -31,14 +31,14 @@ CONVERSATION = "ingestion"
 LONGEST_SECONDS = 6 * 3600.0
 BLOCK_SECONDS = 1.0
 MOST_NOTES = 1000
-"""Notes on files that are handed back to the command."""
+"""The most warnings about files that the owner's process returns to the command."""
 
 
 async def ingest_here(
     settings: Settings, knowledge: Knowledge, paths: Sequence[Path], report: Report
 ) -> IngestionResult:
-    """Bring paths into an index that this process owns."""
-    # Loads every reader of documents: most commands that could read some never do.
+    """Ingest paths into an index that this process owns."""
+    # Imports every reader of documents, which most commands never need.
     from knowledge.ingestion import ingest
     from knowledge.isolation.reader_process import ReaderProcess
 
@@ -56,7 +56,7 @@ async def ingest_here(
 
 
 def reading_limits(settings: Settings) -> "ReadingLimits":
-    """Return what reading one file may take."""
+    """Return the limits for reading one file."""
     from knowledge.isolation.limits import ReadingLimits
 
     return ReadingLimits(
@@ -65,7 +65,7 @@ def reading_limits(settings: Settings) -> "ReadingLimits":
 
 
 def make_describer(settings: Settings) -> "Describer":
-    """Return who describes pages: rules, or the model of `DESCRIPTION_MODEL`."""
+    """Return the describer of pages: rules, or the model of `DESCRIPTION_MODEL`."""
     if settings.description_model == "offline":
         from knowledge.rule_descriptions import RuleDescriber
 
@@ -76,10 +76,10 @@ def make_describer(settings: Settings) -> "Describer":
     return ModelDescriber(make_registry(settings).model(settings.description_model))
 
 
-async def hand_over(
+async def ingest_by_owner(
     broker: Broker, settings: Settings, paths: Sequence[Path], report: Report
 ) -> IngestionResult:
-    """Let the process that owns the index ingest, and wait for it."""
+    """Have the process that owns the index ingest, and wait for it; raises `CommandError`."""
     question = Question(
         tenant=settings.tenant,
         assistant=settings.assistant,
@@ -99,7 +99,7 @@ async def hand_over(
 
 
 class IngestionHandler:
-    """Ingests what another process hands over; only the command submits to this role."""
+    """Ingests for another process; only the command submits to this role."""
 
     role = Role.INGESTION
 
@@ -111,7 +111,7 @@ class IngestionHandler:
         self._one_at_a_time = asyncio.Lock()
 
     async def handle(self, delivery: Delivery, envelope: Envelope) -> Settlement:
-        """Ingest the paths of the payload."""
+        """Ingest the paths in the payload."""
         named = envelope.payload.get("paths")
         paths = [Path(str(path)) for path in named] if isinstance(named, list) else []
         question = delivery.question
@@ -185,6 +185,6 @@ def _result(reply: Fields) -> IngestionResult:
     )
 
 
-def _pairs(told: object) -> tuple[tuple[str, str], ...]:
-    pairs = told if isinstance(told, list) else []
+def _pairs(value: object) -> tuple[tuple[str, str], ...]:
+    pairs = value if isinstance(value, list) else []
     return tuple((str(pair[0]), str(pair[1])) for pair in pairs if isinstance(pair, list))

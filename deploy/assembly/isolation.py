@@ -1,4 +1,4 @@
-"""Makes handlers in child processes, for suspects; see `worker.isolation`."""
+"""Creates the handlers in child processes, for suspects; see `worker.isolation`."""
 
 import asyncio
 from collections.abc import AsyncIterator, Collection
@@ -17,10 +17,10 @@ from worker.port import Handler
 def make_quarantine(
     roles: Collection[str], settings: Settings, endpoint: Endpoint, knowing: Collection[str]
 ) -> Quarantine:
-    """Return the quarantine of a process that works for `roles`.
+    """Return the quarantine of a process that runs `roles`.
 
-    The roles that need the index (`knowing`) are in it only where the index is on a server: an
-    embedded index belongs to this process alone, so that their suspects run here.
+    Roles that need the index (`knowing`) are included only if the index is on a server: an embedded
+    index belongs to this process alone, so that its suspects run here.
     """
     here = () if settings.qdrant_url is not None else knowing
     make = partial(make_handler, settings, endpoint, frozenset(knowing))
@@ -29,7 +29,7 @@ def make_quarantine(
 
 @asynccontextmanager
 async def warming(quarantine: Quarantine) -> AsyncIterator[None]:
-    """Start the fork server while the block inside does something else."""
+    """Start the fork server while the block inside runs."""
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(quarantine.warm())
         yield
@@ -39,7 +39,7 @@ async def warming(quarantine: Quarantine) -> AsyncIterator[None]:
 async def make_handler(
     settings: Settings, endpoint: Endpoint, knowing: Collection[str], role: str
 ) -> AsyncIterator[Handler]:
-    """Provide the handler of a role while inside; runs in the child process."""
+    """Provide the handler of a role; runs in the child process."""
     configure_logging(settings.log_level, secrets=secrets_of(settings))
     async with AsyncExitStack() as stack:
         knowledge = None

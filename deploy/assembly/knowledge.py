@@ -1,4 +1,4 @@
-"""Opens what the desk knows: the index, the embedder and the search over both."""
+"""Opens the index, the embedder, and the search over both."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -20,41 +20,41 @@ log = structlog.get_logger("knowledge")
 
 @dataclass(frozen=True, slots=True)
 class Knowledge:
-    """An open index with what reads and writes it."""
+    """An open index with its embedder and its searcher."""
 
     index: Index
     embedder: Embedder
     searcher: LevelSearcher
     others: Mapping[tuple[str, str], "Knowledge"] = field(default_factory=dict)
-    """What the further assistants know, by tenant and assistant."""
+    """The indexes of the further assistants, by tenant and assistant."""
 
     def of(self, tenant: str, assistant: str, *, own: tuple[str, str]) -> "Knowledge | None":
-        """Return what an assistant knows; `own` names whose knowledge this is."""
+        """Return the index of an assistant, or None; `own` is the assistant of this one."""
         return self if (tenant, assistant) == own else self.others.get((tenant, assistant))
 
     async def has_documents(self) -> bool:
-        """Whether anything was ingested."""
+        """Return whether the index contains documents."""
         return (await self.index.info()).documents > 0
 
     @asynccontextmanager
     async def warming(self) -> AsyncIterator[None]:
-        """Load what the first question would wait for, while something else is done inside."""
+        """Load what the first question needs while the block inside runs."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._warm())
             yield
 
     async def _warm(self) -> None:
         if not isinstance(self.embedder, LocalEmbedder):
-            return  # a vendor's would cost a call
+            return  # to warm a vendor's embedder would cost a call
         try:
             await self.searcher.warm()
         except EmbeddingFailed as error:
-            # Searches will say so too, each in its question's journal, and go on by keywords.
+            # Each search records it too, in its question's journal, and continues by keywords.
             log.warning("embedding_model_not_loaded", error=str(error))
 
 
 def load_libraries(settings: Settings) -> None:
-    """Import what opening the index and embedding the first question will need."""
+    """Import the libraries for opening the index and embedding the first question."""
     names = ["knowledge.answerability"]
     names += ["knowledge.index.embedded"] if settings.qdrant_url is None else []
     if isinstance(make_embedder(settings), LocalEmbedder):
@@ -65,7 +65,7 @@ def load_libraries(settings: Settings) -> None:
 
 @asynccontextmanager
 async def open_knowledge(settings: Settings, *, alone: bool = False) -> AsyncIterator[Knowledge]:
-    """Open the index of every assistant while inside; `alone`: of the first one only.
+    """Open the index of every assistant; `alone`: only of the first one.
 
     Raises `IndexOwned` when another process owns one.
     """

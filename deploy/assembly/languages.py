@@ -1,4 +1,4 @@
-"""Makes what tells languages; the detector's model is kept unpacked in the data folder."""
+"""Creates the language detector, whose unpacked model is stored in the data folder."""
 
 from collections.abc import Callable
 
@@ -8,10 +8,10 @@ from knowledge.language.port import Detector
 
 
 def make_detector(settings: Settings) -> Detector:
-    """Return the detector of this process; to unpack its model anew would take half a second."""
+    """Return the detector of this process; the stored model saves half a second of unpacking."""
     return ScriptAndNgramDetector(kept_in=settings.refdesk_data / "language")
 
 
 def language_of(settings: Settings, detector: Detector) -> Callable[[str], str]:
-    """Return what tells the language of a text, or the default language where nothing tells."""
+    """Return a function that returns a text's language, or the default if it is unclear."""
     return lambda text: detector.detect(text).language or settings.default_language

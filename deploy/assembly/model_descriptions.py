@@ -9,14 +9,14 @@ from llm.port import Model
 from llm.tasks.describe import TASK, Inputs
 
 LONGEST_CONTENT = 12_000
-"""Characters of a page that the model is shown."""
+"""Characters of a page that the model receives."""
 VERSION = "1"
 
 log = structlog.get_logger("ingestion")
 
 
 class ModelDescriber:
-    """Asks a model what a page is about; where it fails the rules answer, and the log says so."""
+    """Asks a model for a page's description; if it fails, the rules answer, which is logged."""
 
     def __init__(self, model: Model) -> None:
         self.name = f"{model.name}-{VERSION}"
@@ -31,9 +31,9 @@ class ModelDescriber:
             language=language,
         )
         try:
-            said = (await self._model.ask(TASK, inputs)).output
+            output = (await self._model.ask(TASK, inputs)).output
         except ModelError as error:
             log.warning("description_fallback_used", page=page.title, error=str(error))
             return by_rules
-        made = Description(said.description, said.summary, said.keypoints, said.keywords)
+        made = Description(output.description, output.summary, output.keypoints, output.keywords)
         return complete_description(page, made)

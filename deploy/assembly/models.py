@@ -1,4 +1,4 @@
-"""Makes the models and embedders that the settings name, with their stores and limits."""
+"""Creates the models and embedders that the settings name, with their stores and limits."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
     from redis.asyncio import Redis
 
 TASK_OF_ROLE = {spec.role.value: spec.model_task for spec in AGENTS if spec.model_task is not None}
-"""The task that the agents of a role ask a model for."""
+"""The model task of each role whose agents use a model."""
 TASKS = (*TASK_OF_ROLE.values(), "describe")
 
 
 def make_registry(
     settings: Settings, client: "Redis | None" = None, *, prompts: Prompts | None = None
 ) -> Registry:
-    """Return the registry of this process's models; vendors' libraries load when first used.
+    """Return the registry of this process's models; the libraries of vendors load on first use.
 
-    With a client of Redis the limits hold over all processes; without one there are none. Without
+    With a Redis client the limits hold over all processes; without one there are none. Without
     `prompts`, those of the product are rendered.
     """
     limits = settings.model_limits
@@ -49,7 +49,7 @@ def make_registry(
 
 
 async def check_keys(settings: Settings, tasks: Sequence[str]) -> None:
-    """Ask the vendors of these tasks' models whether they accept our keys; raises `MissingKey`."""
+    """Ask the vendors of these tasks' models whether they accept the keys; raises `MissingKey`."""
     from llm.vendors.key_check import check_key
 
     access = settings.vendor_access()
@@ -62,7 +62,7 @@ async def check_keys(settings: Settings, tasks: Sequence[str]) -> None:
 def make_stored_models(
     settings: Settings, registry: Registry, client: "Redis"
 ) -> Callable[[str], Model]:
-    """Return a function from a task to its model: see `Registry.model` for what that consists of.
+    """Return a function from a task to its model; see `Registry.model` for its parts.
 
     No answer is paid twice, and questions of one assistant share answers.
     """
@@ -92,7 +92,7 @@ def load_prompts() -> PromptFiles:
 
 
 class VendorEmbedding:
-    """A vendor's embedder behind the port of knowledge: it fails with `EmbeddingFailed`."""
+    """A vendor's embedder behind the knowledge port: its errors become `EmbeddingFailed`."""
 
     def __init__(self, embedder: VectorModel) -> None:
         self.name = embedder.name

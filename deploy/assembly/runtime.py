@@ -1,4 +1,4 @@
-"""Puts the desk together: the only place that chooses concrete classes."""
+"""Assembles the desk: the only place that chooses concrete classes."""
 
 import asyncio
 import os
@@ -45,17 +45,17 @@ KNOWING = frozenset({INGESTION, *(spec.role.value for spec in AGENTS if spec.nee
 DAY_SECONDS = 86_400
 HOUR_SECONDS = 3600
 REWRITE_SECONDS = 20.0
-"""So long a command that ends waits for the file of its own server to be written anew."""
+"""How long a command that ends waits while its own server rewrites the append-only file."""
 REWRITE_LOOK_SECONDS = 0.05
 STUCK_DEADLINES = 2.0
-"""An event loop that stands for the life of two questions holds nothing worth waiting for."""
-STAND_IN_SECONDS = 0.5
-"""How often somebody who handed work over looks whether the owner of the index still is there."""
+"""After this many lifetimes of a question without a turn, the event loop counts as dead."""
+OWNER_CHECK_SECONDS = 0.5
+"""How often a process checks whether the owner of the index still runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """A connection to Redis, and what is made of it; `knowledge` where this process opened it."""
+    """A connection to Redis with the broker on it; `knowledge` if this process opened the index."""
 
     endpoint: Endpoint
     broker: Broker
@@ -67,7 +67,7 @@ class Runtime:
 async def connect_runtime(
     settings: Settings, *, endpoint: Endpoint | None = None
 ) -> AsyncIterator[Runtime]:
-    """Reach Redis while inside: `endpoint`, else `REDIS_URL`, else the data folder's own server."""
+    """Connect to Redis: `endpoint`, else `REDIS_URL`, else the data folder's own server."""
     async with AsyncExitStack() as stack:
         if endpoint is None and settings.redis_url is not None:
             endpoint = Endpoint(url=settings.redis_url, durable=True)
@@ -84,9 +84,10 @@ async def connect_runtime(
 
 
 async def rewrite_file(eraser: Eraser) -> None:
-    """Have the file written anew before the last one leaves, where anything was erased.
+    """Have the file rewritten before the last process leaves, if anything was erased.
 
-    Should that not succeed, the mark of it stays, and whoever starts the server next does it.
+    If this does not succeed, its mark remains, and the next process that starts the server repeats
+    it.
     """
     with suppress(BrokerUnavailableError, TimeoutError):
         async with asyncio.timeout(REWRITE_SECONDS):
@@ -98,7 +99,7 @@ async def rewrite_file(eraser: Eraser) -> None:
 
 @asynccontextmanager
 async def connect_broker(settings: Settings) -> AsyncIterator[Broker]:
-    """Speak with the broker while inside, without working for it."""
+    """Provide the broker without running workers."""
     async with connect_runtime(settings) as runtime:
         yield runtime.broker
 
@@ -107,7 +108,7 @@ async def connect_broker(settings: Settings) -> AsyncIterator[Broker]:
 async def working(
     settings: Settings, roles: Sequence[str], *, health_port: int = 0
 ) -> AsyncIterator[Runtime]:
-    """Work for `roles` while inside."""
+    """Run workers of `roles`, and connect to Redis."""
     async with AsyncExitStack() as stack:
         runtime = await stack.enter_async_context(connect_runtime(settings))
         knowledge = None
@@ -131,7 +132,7 @@ async def open_desk(settings: Settings, *, channel: str = "cli") -> AsyncIterato
 
 @asynccontextmanager
 async def run_desk(settings: Settings, *, empty: bool = False) -> AsyncIterator[Runtime]:
-    """Have questions answered: by workers of our own, or beside a running `refdesk up`.
+    """Have questions answered: by workers of this process, or of a running `refdesk up`.
 
     Raises `CommandError` while there are no documents, unless `empty` is allowed.
     """
@@ -143,8 +144,8 @@ async def run_desk(settings: Settings, *, empty: bool = False) -> AsyncIterator[
         try:
             knowledge = await stack.enter_async_context(open_knowledge(settings))
         except IndexOwned:
-            # Whoever owns the index runs the roles; it is handed the question.
-            await stack.enter_async_context(_standing_in(runtime, ROLES))
+            # The process that owns the index runs the roles, and gets the question.
+            await stack.enter_async_context(_ready_to_take_over(runtime, ROLES))
             yield runtime
             return
         if not empty and not await knowledge.has_documents():
@@ -156,7 +157,7 @@ async def run_desk(settings: Settings, *, empty: bool = False) -> AsyncIterator[
 
 @asynccontextmanager
 async def _loading(settings: Settings) -> AsyncIterator[None]:
-    """Import what knowledge needs while inside: a third of the time a command takes to start."""
+    """Import what the index needs meanwhile: a third of the time in which a command starts."""
 
     def load() -> None:
         from deploy.assembly.knowledge import load_libraries
@@ -169,7 +170,7 @@ async def _loading(settings: Settings) -> AsyncIterator[None]:
 
 
 def desks(runtime: Runtime, channel: str, *, result_list: str = "") -> dict[tuple[str, str], Desk]:
-    """Return the desk of every assistant by tenant and assistant, as `channel` sees it."""
+    """Return the desk of every assistant by tenant and assistant, for `channel`."""
     posts = [replace(runtime, settings=one) for one in runtime.settings.of_assistants()]
     return {
         (one.settings.tenant, one.settings.assistant): desk(one, channel, result_list=result_list)
@@ -178,7 +179,7 @@ def desks(runtime: Runtime, channel: str, *, result_list: str = "") -> dict[tupl
 
 
 def desk(runtime: Runtime, channel: str, *, result_list: str = "") -> Desk:
-    """Return the desk of this process's tenant and first assistant, as `channel` sees it."""
+    """Return the desk of this process's tenant and first assistant, for `channel`."""
     texts = load_texts()
     return Desk(
         runtime.broker.producer,
@@ -194,7 +195,7 @@ def desk(runtime: Runtime, channel: str, *, result_list: str = "") -> Desk:
 
 
 def result_seconds(settings: Settings) -> float | None:
-    """Return how long this assistant's replies and journals stay; None: as long as all."""
+    """Return how long this assistant's replies and journals are kept; None: the default."""
     seconds = settings.result_seconds_of(settings.tenant, settings.assistant)
     return None if seconds == settings.result_ttl_hours * HOUR_SECONDS else seconds
 
@@ -202,34 +203,34 @@ def result_seconds(settings: Settings) -> float | None:
 async def run_ingestion(
     settings: Settings, paths: Sequence[Path], report: "Report"
 ) -> "IngestionResult":
-    """Bring paths into the index: here, or by the process that owns it."""
-    from deploy.assembly.ingestion import hand_over, ingest_here
+    """Ingest paths: in this process, or by the process that owns the index."""
+    from deploy.assembly.ingestion import ingest_by_owner, ingest_here
     from deploy.assembly.knowledge import open_knowledge
 
     try:
         async with open_knowledge(settings, alone=True) as knowledge:
             return await ingest_here(settings, knowledge, paths, report)
     except IndexOwned:
-        async with connect_runtime(settings) as runtime, _standing_in(runtime, ()):
-            return await hand_over(runtime.broker, settings, paths, report)
+        async with connect_runtime(settings) as runtime, _ready_to_take_over(runtime, ()):
+            return await ingest_by_owner(runtime.broker, settings, paths, report)
 
 
 @asynccontextmanager
-async def _standing_in(runtime: Runtime, roles: Sequence[str]) -> AsyncIterator[None]:
-    """Work in the place of the index's owner should it leave before our work is done."""
+async def _ready_to_take_over(runtime: Runtime, roles: Sequence[str]) -> AsyncIterator[None]:
+    """Run `roles` from the moment when the owner of the index exits."""
     async with run_maintenance(runtime), asyncio.TaskGroup() as tasks:
-        standing = tasks.create_task(_stand_in(runtime, roles))
+        standing = tasks.create_task(_take_over_when_owner_exits(runtime, roles))
         try:
             yield
         finally:
             standing.cancel()
 
 
-async def _stand_in(runtime: Runtime, roles: Sequence[str]) -> None:
+async def _take_over_when_owner_exits(runtime: Runtime, roles: Sequence[str]) -> None:
     from deploy.assembly.knowledge import open_knowledge
 
     while True:
-        await asyncio.sleep(STAND_IN_SECONDS)
+        await asyncio.sleep(OWNER_CHECK_SECONDS)
         try:
             async with (
                 open_knowledge(runtime.settings) as knowledge,
@@ -250,9 +251,10 @@ async def run_workers(
     models: Callable[[str], Model] | None = None,
     warm: bool = False,
 ) -> AsyncIterator[None]:
-    """Have workers of `roles` while inside; `models` by task, else those that settings name.
+    """Run workers of `roles`; `models` returns the model of a task, by default by the settings.
 
-    `warm` gets ready for the first suspect, which costs a process and pays for who works long.
+    `warm` starts the fork server for suspects in advance; it costs a process, which only a
+    long-running command needs.
     """
     settings = runtime.settings
     meter = _meter() if health_port else None
@@ -282,7 +284,7 @@ async def run_workers(
                 _serve_health(runtime, process, renewal, meter, health_port)
             )
         if process.roles and runtime.endpoint.played is None:
-            # Left last: a process that still finishes its work lives.
+            # Removed last: a process that still finishes its work is alive.
             presence = RedisPresence(client)
             own = presence.of_process(socket.gethostname(), os.getpid(), process.roles)
             await stack.enter_async_context(announcing(own))
@@ -292,7 +294,7 @@ async def run_workers(
 
 @asynccontextmanager
 async def run_maintenance(runtime: Runtime) -> AsyncIterator[None]:
-    """Keep delays, deadlines and recovery going while inside, also when no worker lives."""
+    """Run the maintenance loop, even if no worker runs."""
     async with _renewal(runtime).running(lambda _lost: None):
         yield
 
@@ -360,7 +362,7 @@ async def _serve_health(
     depths = Depths(runtime.broker.admin, process.roles)
     meter.registry.register(depths)
     async with asyncio.TaskGroup() as tasks:
-        watching = [tasks.create_task(depths.run()), tasks.create_task(readiness.pulse())]
+        watching = [tasks.create_task(depths.run()), tasks.create_task(readiness.record_turns())]
         with serving(port, meter.registry, dead=readiness.dead, unready=readiness.unready):
             yield
         for task in watching:
@@ -379,7 +381,7 @@ def _broker(settings: Settings, endpoint: Endpoint) -> RedisBroker:
             at_least=max(1, settings.smallest_role // settings.shards),
             lanes=(INGESTION,),
         ),
-        tell=make_poison_notice,
+        make_notice=make_poison_notice,
         dead_letter_ttl_seconds=settings.dead_letter_ttl_days * DAY_SECONDS,
         dead_letter_ttls={
             (one.tenant, one.assistant): settings.dead_letter_seconds_of(one.tenant, one.assistant)

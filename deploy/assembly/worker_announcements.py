@@ -1,4 +1,4 @@
-"""Announces that a worker process lives, for as long as it does."""
+"""Announces periodically that a worker process is alive."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -11,20 +11,20 @@ from memory.errors import MemoryUnavailableError
 
 ANNOUNCE_SECONDS = 5.0
 LEAVE_SECONDS = 2.0
-"""So long a process that ends waits for Redis to hear of it; else its silence tells."""
+"""How long a process that ends tries to remove its announcement, which expires otherwise."""
 
 log = structlog.get_logger("worker")
 
 
 class Presence(Protocol):
-    """Where one process is announced; raises `MemoryUnavailableError`."""
+    """Stores the announcement of one process; its methods raise `MemoryUnavailableError`."""
 
     async def announce(self) -> None:
-        """Tell that the process lives."""
+        """Announce that the process is alive."""
         ...
 
     async def leave(self) -> None:
-        """Tell that the process ends."""
+        """Remove the announcement."""
         ...
 
 
@@ -32,7 +32,10 @@ class Presence(Protocol):
 async def announcing(
     presence: Presence, *, every_seconds: float = ANNOUNCE_SECONDS
 ) -> AsyncIterator[None]:
-    """Announce a process while inside, and that it ends; Redis being away hurts nobody."""
+    """Announce a process inside the context, and remove it at the end.
+
+    An unreachable Redis is logged and has no other effect.
+    """
     try:
         async with asyncio.TaskGroup() as tasks:
             announcements = tasks.create_task(_announce(presence, every_seconds))
@@ -49,7 +52,7 @@ async def _announce(presence: Presence, every_seconds: float) -> None:
         try:
             await presence.announce()
         except MemoryUnavailableError as error:
-            # The workers tell of a Redis that is away; nobody else misses an announcement.
+            # The workers already log that Redis is unreachable.
             log.debug("worker_heartbeat_failed", error=str(error))
         await asyncio.sleep(every_seconds)
 

@@ -1,4 +1,4 @@
-"""The `refdesk` command: reads the arguments, runs one verb, and tells errors in one line."""
+"""The `refdesk` command: parses the arguments, runs one verb, and prints errors in one line."""
 
 import argparse
 import importlib
@@ -41,7 +41,7 @@ Settings come from the environment or a .env file; docs/settings.md lists them.
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
-    # What is written anywhere holds questions, documents or secrets: it is for its owner alone.
+    # Written files contain questions, documents or secrets: only their owner may read them.
     os.umask(0o077)
     words = list(sys.argv[1:] if arguments is None else arguments)
     parser = _parser(words)
@@ -68,7 +68,7 @@ def _load(verb: str) -> ModuleType:
 
 def _report_error(error: Exception) -> int:
     if isinstance(error, BrokenPipeError):
-        # Whoever read has left; without this, Python complains once more when it ends.
+        # The reader of the pipe has left; without this, Python reports it once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     else:
         sys.stderr.write(f"refdesk: {_format_error(error)}\n")
@@ -88,20 +88,20 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         sub = verbs.add_parser(
             verb, help=purpose, description=f"{purpose[:1].upper()}{purpose[1:]}."
         )
-        # Only the chosen verb's module is loaded: others may import half a second of libraries.
+        # Only the chosen verb's module is imported: others may take half a second to import.
         if verb in words[:1]:
             _load(verb).add_arguments(sub)
     return parser
 
 
 class _Version(argparse.Action):
-    """Prints the version; it is looked up only when somebody asks."""
+    """Prints the version, which is looked up only on request."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, help: str | None = None) -> None:  # noqa: A002 - argparse's name
         super().__init__(option_strings, dest, nargs=0, help=help)
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        """Print it and end."""
+        """Print the version and exit."""
         from importlib.metadata import version
 
         sys.stdout.write(f"refdesk {version('refdesk')}\n")
@@ -120,15 +120,15 @@ def _configure_logging() -> None:
 
 
 def _sole(error: Exception) -> Exception:
-    """Return what went wrong from among the groups in which task groups wrap it."""
+    """Return the error that caused the exception groups in which task groups wrap it."""
     while isinstance(error, ExceptionGroup):
-        told = [one for one in error.exceptions if _is_own(one)]
-        error = told[0] if told else error.exceptions[0]
+        own = [one for one in error.exceptions if _is_own(one)]
+        error = own[0] if own else error.exceptions[0]
     return error
 
 
 def _format_error(error: Exception) -> str:
-    """Return an error in words: ours as they are, those of the system with what they are about."""
+    """Return the text of an error: of ours as it is, of the system's with its object."""
     if _is_own(error):
         return str(error)
     if isinstance(error, OSError) and error.strerror is not None:
@@ -145,7 +145,7 @@ def _show_where(error: Exception) -> None:
 
 
 def _is_own(error: Exception) -> bool:
-    """Whether an error is one of ours, whose text is written for people."""
+    """Return whether an error is one of this product, with a text for people."""
     return any(kind.__name__ in _OWN_ERRORS for kind in type(error).__mro__)
 
 

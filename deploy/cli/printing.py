@@ -1,7 +1,7 @@
-"""Puts replies into words for a terminal of 80 columns, or into JSON for a machine.
+"""Formats replies for a terminal of 80 columns, or as JSON.
 
-No control character but tab and line break reaches the terminal: neither an escape sequence nor a
-hidden link.
+The only control characters in the output are tab and line break: no escape sequence and no hidden
+link reaches the terminal.
 """
 
 import json
@@ -31,7 +31,7 @@ def say_json(value: object) -> None:
 
 
 def reply_lines(reply: Fields) -> list[str]:
-    """Return a reply as a person reads it: text, options, numbered sources, language."""
+    """Return a reply as lines for a person: text, options, numbered sources, language."""
     safe, _ = safe_reply(reply)
     lines = wrap(str(safe["text"]))
     lines += _options(safe)
@@ -79,7 +79,7 @@ def _cut(line: str, width: int) -> list[str]:
 
 
 def columns(text: str) -> int:
-    """Return how many columns of a terminal a text takes."""
+    """Return the number of terminal columns of a text."""
     return sum(
         0 if unicodedata.combining(sign) else 1 + (unicodedata.east_asian_width(sign) in "WF")
         for sign in text
@@ -92,7 +92,7 @@ _CLOSING = "。、，．！？）」』】"
 
 
 def format_place(source: Fields) -> str:
-    """Return where a source stands: URL, or path, with its anchor."""
+    """Return the place of a source: URL, or path, with its anchor."""
     where = source.get("url") or source.get("path") or source.get("chunk_id")
     anchor = source.get("anchor")
     fragment = f"#{anchor}" if anchor and "#" not in str(where) else ""
@@ -108,7 +108,7 @@ def heading(source: Fields) -> str:
 
 
 def choices(reply: Fields) -> list[Fields]:
-    """Return what a person may choose, in the order of the numbers that are shown."""
+    """Return the choices of a person, in the order of the displayed numbers."""
     return [action for action in _actions(reply) if action.get("kind") != "source"]
 
 
@@ -119,10 +119,10 @@ def _actions(reply: Fields) -> list[Fields]:
 
 
 def _options(reply: Fields) -> list[str]:
-    """Return the choices with their numbers, those left out that the text itself lists."""
-    told = {line.strip() for line in str(reply.get("text") or "").splitlines()}
+    """Return the choices with their numbers, without those that the text itself lists."""
+    listed = {line.strip() for line in str(reply.get("text") or "").splitlines()}
     numbered = [f"{n}. {action.get('label')}" for n, action in enumerate(choices(reply), 1)]
-    lines = [line for line in numbered if line not in told]
+    lines = [line for line in numbered if line not in listed]
     lines += [
         f"-> {action.get('label')}  {action.get('url') or ''}".rstrip()
         for action in _actions(reply)
@@ -137,7 +137,7 @@ def _sources(reply: Fields) -> list[str]:
     sources = reply.get("sources")
     if not isinstance(sources, list) or not sources:
         return []
-    # Several passages of one section are cited by numbers of their own, and shown as one place.
+    # Several passages of one section have different numbers, and are shown as one place.
     numbers: dict[tuple[str, str], str] = {}
     for source in sources:
         if isinstance(source, dict):

@@ -1,4 +1,4 @@
-"""Shows how an ingestion goes: a bar on a terminal, plain lines elsewhere."""
+"""Shows the progress of an ingestion: a bar on a terminal, plain lines elsewhere."""
 
 import sys
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def report_on_terminal(*, quiet: bool) -> Iterator[Report]:
-    """Yield who is to be told; everything goes to standard error, results to standard output."""
+    """Provide the report, which writes to standard error; results go to standard output."""
     if quiet:
         yield PlainReport(lambda _line: None)
     elif sys.stderr.isatty():
@@ -24,23 +24,23 @@ def report_on_terminal(*, quiet: bool) -> Iterator[Report]:
 
 
 def print_line(text: str) -> None:
-    """Write to standard error at once."""
+    """Write to standard error without buffering."""
     sys.stderr.write(text)
     sys.stderr.flush()
 
 
 class LineReport(PlainReport):
-    """Plain lines; the command itself says what came of it."""
+    """Writes plain lines; the command itself prints the result."""
 
     def finish(self, result: IngestionResult) -> None:
-        """Say nothing."""
+        """Print nothing."""
 
     def record_failure(self, source: str, reason: str) -> None:
-        """Leave it to the result to name what failed."""
+        """Print nothing: the result lists the failures."""
 
 
 class BarReport:
-    """A bar per folder, failures above it."""
+    """Shows a bar for each folder, and warnings above it."""
 
     def __init__(self, progress: "Progress") -> None:
         self._progress = progress
@@ -56,10 +56,10 @@ class BarReport:
         self._progress.update(self._task, completed=files, documents=documents, chunks=chunks)
 
     def record_failure(self, source: str, reason: str) -> None:
-        """Leave it to the result to name what failed."""
+        """Print nothing: the result lists the failures."""
 
     def record_warning(self, source: str, reason: str) -> None:
-        """Tell what was odd, above the bar."""
+        """Print a warning about a file above the bar."""
         self._progress.console.print(f"note on {source}: {reason}", markup=False, highlight=False)
 
     def finish(self, result: IngestionResult) -> None:

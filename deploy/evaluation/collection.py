@@ -1,4 +1,4 @@
-"""Brings a folder's documents into an index that is thrown away, with all that searches it."""
+"""Ingests a folder's documents into a temporary index, with a searcher over it."""
 
 import tempfile
 from collections.abc import AsyncIterator, Sequence
@@ -21,7 +21,7 @@ from knowledge.rule_descriptions import RuleDescriber
 async def open_collection(
     corpus: Sequence[Path], settings: Settings, embedder: Embedder | None
 ) -> AsyncIterator[Knowledge]:
-    """Know these files while inside."""
+    """Provide a temporary index of these files."""
     model = local_embedder() if embedder is None else embedder
     with tempfile.TemporaryDirectory(prefix="refdesk-evaluate-") as folder:
         identity = Identity("evaluate", "desk", model.name, model.dimensions)

@@ -31,7 +31,7 @@ AT_ONCE = 8
 
 @dataclass(frozen=True, slots=True)
 class LabelledAnswer:
-    """An answer, what it was made from, and whether people found it grounded."""
+    """An answer, its sources, and whether people found it grounded."""
 
     source: str
     question: str
@@ -42,7 +42,7 @@ class LabelledAnswer:
 
 @dataclass(frozen=True, slots=True)
 class JudgedLabel:
-    """What people and a judge say of one answer; None where the judge failed."""
+    """The verdicts of people and of a judge about one answer; None where the judge failed."""
 
     source: str
     grounded: bool
@@ -100,7 +100,7 @@ def load_labelled_answers(data: Path) -> list[LabelledAnswer]:
 
 
 def compute_agreement(labels: Sequence[JudgedLabel]) -> Figures:
-    """Return agreement, and precision and recall of finding what is not grounded.
+    """Return agreement, and precision and recall of finding ungrounded answers.
 
     An answer on which the judge failed counts as a disagreement, and as not found.
     """

@@ -1,13 +1,13 @@
-"""Measures how well the language of a text is told: the suite `language`.
+"""Measures how well the language of a text is detected: the suite `language`.
 
-The folder holds `texts.jsonl` (`text`, `lang`, and optionally `kind` and `source`),
+The folder contains `texts.jsonl` (`text`, `lang`, and optionally `kind` and `source`),
 `questions.jsonl` or `queries.jsonl` (`query`, `lang`), or `tasks.jsonl` (`query`, `history` with
-`speaker` and `text`; `lang` is `en` where it is not named). `zh-Hant` counts as `zh`, `nb` and `nn`
+`speaker` and `text`; `lang` is `en` where it is missing). `zh-Hant` counts as `zh`, `nb` and `nn`
 as `no`.
 
-Texts are told without context, by kind and by length. Short turns, of at most six words, are told
-once more by the lang agent inside a conversation: a task's own history, or else two longer texts of
-the same source and language.
+Texts are detected without context, by kind and by length. Short turns, of at most six words, are
+detected again by the lang agent inside a conversation: a task's own history, or else two longer
+texts of the same source and language.
 """
 
 from collections import defaultdict
@@ -37,7 +37,7 @@ _CHARACTERS_A_WORD = 2
 
 @dataclass(frozen=True, slots=True)
 class LabelledText:
-    """A text whose language is known, and what was said before it."""
+    """A text with its known language, and the turns before it."""
 
     text: str
     language: str
@@ -47,7 +47,7 @@ class LabelledText:
 
     @property
     def words(self) -> int:
-        """Its length in words; where none are written apart, two characters count as one."""
+        """The number of words; in a script without spaces, two characters count as one."""
         if self.language in _UNSPACED:
             return max(len(self.text) // _CHARACTERS_A_WORD, 1)
         return len(self.text.split())
@@ -58,15 +58,15 @@ async def evaluate(data: Path, *, detector: Detector | None = None) -> Figures:
     chosen = ScriptAndNgramDetector() if detector is None else detector
     spoken = _read(data)
     turns = [turn for turn in _in_conversation(spoken) if turn.words <= SHORT_TURN_WORDS]
-    chosen.detect(spoken[0].text)  # loads what is loaded once
+    chosen.detect(spoken[0].text)  # loads the model before the measurement
     started = perf_counter()
-    told = [chosen.detect(one.text).language == one.language for one in spoken]
+    alone = [chosen.detect(one.text).language == one.language for one in spoken]
     milliseconds = (perf_counter() - started) * 1000 / len(spoken)
-    heard = [await _detect_correctly(turn, chosen) for turn in turns]
+    in_context = [await _detect_correctly(turn, chosen) for turn in turns]
     return {
         "texts": len(spoken),
-        "without_context": _accuracies(spoken, told),
-        "short_turns_in_a_conversation": _accuracies(turns, heard),
+        "without_context": _accuracies(spoken, alone),
+        "short_turns_in_a_conversation": _accuracies(turns, in_context),
         "milliseconds_a_text": round(milliseconds, 3),
     }
 
@@ -94,10 +94,10 @@ def _spoken(row: Mapping[str, Any], stem: str) -> LabelledText | None:
         source=str(row.get("source") or stem),
         history=tuple(
             Turn(
-                speaker="user" if said.get("speaker") == "user" else "assistant",
-                text=str(said.get("text") or ""),
+                speaker="user" if turn.get("speaker") == "user" else "assistant",
+                text=str(turn.get("text") or ""),
             )
-            for said in row.get("history") or ()
+            for turn in row.get("history") or ()
         ),
     )
 
@@ -109,11 +109,11 @@ def _in_conversation(spoken: Sequence[LabelledText]) -> Iterable[LabelledText]:
         if one.words > SHORT_TURN_WORDS:
             longer[one.source, one.language].append(one.text)
     for place, one in enumerate(spoken):
-        said = longer[one.source, one.language]
+        others = longer[one.source, one.language]
         if one.history:
             yield one
-        elif len(said) > 1:
-            turns = (said[place % len(said)], said[(place + 1) % len(said)])
+        elif len(others) > 1:
+            turns = (others[place % len(others)], others[(place + 1) % len(others)])
             history = tuple(Turn(speaker="user", text=text) for text in turns)
             yield LabelledText(one.text, one.language, one.kind, one.source, history)
 
@@ -125,7 +125,7 @@ async def _detect_correctly(turn: LabelledText, detector: Detector) -> bool:
 
 
 def _accuracies(spoken: Sequence[LabelledText], right: Sequence[bool]) -> Figures:
-    """Return the shares that are right: of all, of the languages that can be told, by group."""
+    """Return the shares of correct results: of all, of the supported languages, and by group."""
     known = [ok for one, ok in zip(spoken, right, strict=True) if one.language in CANDIDATES]
     groups: dict[str, dict[str, list[bool]]] = {"kind": {}, "words": {}, "language": {}}
     for one, ok in zip(spoken, right, strict=True):

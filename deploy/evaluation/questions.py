@@ -1,4 +1,4 @@
-"""Reads questions whose pages are known, from a folder of JSON lines.
+"""Reads questions with known pages from a folder of JSON lines.
 
 The corpus is `pages*.jsonl`, `passages*.jsonl` or `units*.jsonl`; the questions are `queries.jsonl`
 (`query`, and `gold_pages` or `gold_units`), `questions.jsonl` (`query`, `gold_passages`) or
@@ -22,7 +22,7 @@ _RELATED = 2
 
 
 class UnknownFormatError(Exception):
-    """A folder does not hold what a suite measures with; the message says what it expected."""
+    """A folder does not contain the data of a suite; the message names the expected format."""
 
 
 @dataclass(frozen=True, slots=True)

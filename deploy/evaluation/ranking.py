@@ -1,4 +1,4 @@
-"""Scores rankings against what is known to be right."""
+"""Scores rankings of pages against the correct pages."""
 
 import math
 from collections.abc import Collection, Sequence
@@ -10,7 +10,7 @@ CUT = 5
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The pages that were found, best first, and those that were to be found."""
+    """The found pages, best first, and the correct ones."""
 
     pages: Sequence[str]
     gold: Collection[str]

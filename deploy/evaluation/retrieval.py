@@ -1,7 +1,7 @@
-"""Measures what a search finds: the suite `retrieval`.
+"""Measures the results of a search: the suite `retrieval`.
 
-The corpus is ingested as the command does it, into an index that is thrown away, and the questions
-are asked of the searcher that answers users: with all levels, and with each level alone.
+The corpus is ingested into a temporary index as the command does it, and the questions are asked of
+the searcher that answers users: with all levels, and with each level alone.
 """
 
 import tempfile

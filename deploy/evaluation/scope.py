@@ -1,9 +1,9 @@
-"""Measures what the desk lets through: the suite `scope`.
+"""Measures which questions the desk accepts: the suite `scope`.
 
-The folder holds `queries.jsonl` with `text` and `label`, where `in_scope` is to be let through and
-every other label is not. The documents stand beside it, or in the sibling folder `docs_PRODUCT`
-that the rows name (`product`). Every question is put to the real agent with the offline model, once
-for each strictness.
+The folder contains `queries.jsonl` with `text` and `label`: questions labelled `in_scope` should be
+accepted, all others rejected. The documents are in the same folder, or in the sibling folder
+`docs_PRODUCT` that the rows name (`product`). The real agent gets every question with the offline
+model, once for each strictness.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ ACCEPTED = 0.95
 
 @dataclass(frozen=True, slots=True)
 class ScopeVerdict:
-    """How sure the agent is that a question is within scope, and whether it let it through."""
+    """The agent's confidence that a question is within scope, and whether it accepted it."""
 
     label: str
     inside: float
@@ -59,7 +59,7 @@ async def evaluate(
 
 
 def compute_rejection(verdicts: Sequence[ScopeVerdict]) -> dict[str, float]:
-    """Return the accepted share of what is in scope, and the rejected share of other labels."""
+    """Return the accepted share of questions in scope, and the rejected share of other labels."""
     labels = sorted({verdict.label for verdict in verdicts})
     shares: dict[str, float] = {}
     for label in labels:
@@ -72,7 +72,7 @@ def compute_rejection(verdicts: Sequence[ScopeVerdict]) -> dict[str, float]:
 
 
 def at_acceptance(verdicts: Sequence[ScopeVerdict], share: float) -> list[ScopeVerdict]:
-    """Return the verdicts at the threshold that lets at least `share` of what is in scope pass."""
+    """Return the verdicts at the threshold that accepts at least `share` of questions in scope."""
     inside = sorted((v.inside for v in verdicts if v.label == IN_SCOPE), reverse=True)
     least = inside[min(-int(-len(inside) * share // 1), len(inside)) - 1]
     return [ScopeVerdict(v.label, v.inside, v.inside >= least) for v in verdicts]

@@ -1,7 +1,7 @@
-"""Walks one question through the real manager and the real agents, without a broker.
+"""Processes one question by the real manager and the real agents, without a broker.
 
-Envelopes are handed from the manager to an agent and back in this process, until the manager
-finishes the question. Nothing is remembered from one question to the next.
+Envelopes pass between manager and agents in this process, until the manager finishes the question.
+Nothing is stored between two questions.
 """
 
 from collections.abc import Sequence
@@ -40,12 +40,12 @@ class EvaluationDesk:
         def model(_task: str) -> Model:
             return offline
 
-        self._staff = AgentFactory(settings, knowledge, model, ScriptAndNgramDetector())
+        self._factory = AgentFactory(settings, knowledge, model, ScriptAndNgramDetector())
         self._settings = settings
         self._handlers: dict[str, AgentHandler] = {}
 
     async def ask(self, text: str, history: Sequence[Turn] = ()) -> tuple[Finish, Envelope]:
-        """Return how the question ended, and the envelope as it was then."""
+        """Return the end of the question, and its envelope at that time."""
         manager = self._manager(tuple(history[-self._settings.history_turns :]))
         envelope = _make_envelope(text)
         while True:
@@ -75,13 +75,13 @@ class EvaluationDesk:
 
     def _handler(self, role: str) -> AgentHandler:
         if role not in self._handlers:
-            agent: Agent[Any, Any] = self._staff.agent(role)
+            agent: Agent[Any, Any] = self._factory.agent(role)
             self._handlers[role] = AgentHandler(agent, limit_seconds=_LONG_SECONDS)
         return self._handlers[role]
 
 
 class _FixedHistory:
-    """A memory that recalls one given history and keeps nothing."""
+    """A memory that returns one given history and stores nothing."""
 
     def __init__(self, history: tuple[Turn, ...]) -> None:
         self._history = history

@@ -8,7 +8,7 @@ other files of `deploy/kubernetes/` are written by hand, and so is the rest of `
 
 A group is scaled by its *depth*: the entries that wait or run on its roles' streams, over all
 shards. Settled entries are deleted, so the length of a stream is that depth. What Redis calls
-`pending` leaves out what waits, and its `lag` leaves out what runs and is unknown as soon as an
+`pending` excludes waiting entries, and its `lag` excludes running ones and is unknown as soon as an
 entry was deleted before it was read.
 """
 
@@ -44,11 +44,11 @@ HEADER = (
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Roles that one Deployment works for: a manager, and the agents that declare this group.
+    """Roles that one Deployment runs: a manager, and the agents that declare this group.
 
-    The manager decides inside the settlements of these agents; what is on the manager's stream
-    counts for the group that names the manager in `also_scaled_by`. `depth_each` is how many
-    entries a replica is meant to have before one more is started.
+    The manager decides inside the settlements of these agents; the entries of its stream count for
+    the group that names the manager in `also_scaled_by`. `depth_each` is the number of entries per
+    replica before another one is started.
     """
 
     pods: PodGroup
@@ -70,7 +70,7 @@ class Group:
 
     @property
     def roles(self) -> tuple[Role, ...]:
-        """The roles that the processes of this group work for."""
+        """The roles that the processes of this group run."""
         return (Role.MANAGER, *self.agents)
 
     @property
@@ -139,7 +139,7 @@ def deployment(group: Group) -> Manifest:
 
 
 def make_scaled_object(group: Group, shards: int) -> Manifest:
-    """Return what scales a group by its depth: one trigger for each stream, and their sum."""
+    """Return the ScaledObject of a group: one trigger per stream, on the sum of their depths."""
     names = {
         f"{role.value}_{shard}": stream_key(role.value, shard)
         for role in group.scales_by

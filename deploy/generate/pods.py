@@ -10,10 +10,10 @@ from worker.shutdown import GRACE_SECONDS
 IMAGE = "refdesk:latest"
 HEALTH_PORT = 9090
 LEAVING_SECONDS = 20
-"""After the grace time: handing back, closing the index, and what a slow Redis takes."""
+"""After the grace period: returning entries, closing the index, and a slow Redis."""
 USER = 10001
 REDIS_CA = "/etc/refdesk/redis"
-"""Where a pod finds `ca.crt`, which proves that Redis is the cluster's own."""
+"""The folder of a pod with `ca.crt`, which proves that Redis is the cluster's own."""
 
 Manifest = dict[str, Any]
 

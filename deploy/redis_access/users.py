@@ -1,9 +1,9 @@
-"""Draws the access control list of Redis: `python -m deploy.redis_access.users` writes users.acl.
+"""Generates the access control list of Redis, users.acl: `python -m deploy.redis_access.users`.
 
 Each part of the product gets a user that may run the commands that the product sends and no others,
-on the keys that the part needs. What empties, reconfigures, halts or copies a server is allowed to
-nobody: CONFIG, FLUSHALL, FLUSHDB, KEYS, SCAN, DEBUG, MODULE, SCRIPT, SHUTDOWN, REPLICAOF, MIGRATE,
-MONITOR, ACL and the rest.
+on the keys that the part needs. No user may empty, reconfigure, stop or copy a server: CONFIG,
+FLUSHALL, FLUSHDB, KEYS, SCAN, DEBUG, MODULE, SCRIPT, SHUTDOWN, REPLICAOF, MIGRATE, MONITOR, ACL and
+the rest.
 """
 
 import sys
@@ -17,7 +17,7 @@ COMMANDS = (
     # Streams.
     "xack", "xadd", "xautoclaim", "xclaim", "xdel", "xgroup", "xinfo", "xlen", "xpending", "xrange",
     "xread", "xreadgroup", "xrevrange",
-    # Everything else that is kept.
+    # All other stored data.
     "blpop", "del", "exists", "expire", "get", "getex", "hdel", "hexists", "hget", "hgetall",
     "hincrby", "hincrbyfloat", "hlen", "hmget", "hset", "hsetnx", "hvals", "lindex", "llen",
     "lrange", "lrem", "ltrim", "pexpire", "pexpireat", "pttl", "rpush", "sadd", "set", "smembers",
@@ -25,7 +25,7 @@ COMMANDS = (
     "zremrangebyscore", "zrevrange", "zscore",
     # Scripts and transactions.
     "eval", "evalsha", "multi", "exec", "discard",
-    # What was forgotten leaves the append-only file.
+    # Removes forgotten text from the append-only file.
     "bgrewriteaof",
 )  # fmt: skip
 
@@ -40,7 +40,7 @@ class RedisUser:
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """What follows the password in an access control list."""
+        """The rules after the password in an access control list."""
         keys = (f"~{pattern}" for pattern in self.keys)
         return ("resetchannels", *keys, "-@all", *(f"+{name}" for name in self.commands))
 
@@ -51,7 +51,7 @@ class RedisUser:
 
 _SHARDS = ("rd:{*", "rd:shards")
 WORKER = RedisUser("refdesk-worker", (*_SHARDS, "rd:cache:*", "rd:limit:*"))
-"""It reads and writes no keys of the HTTP channel, no rates and no posts of chat channels."""
+"""No access to keys of the HTTP channel, rates, and posts of chat channels."""
 GATEWAY = RedisUser("refdesk-gateway", ("rd:*",))
 CHAT = RedisUser("refdesk-chat", (*_SHARDS, "rd:push:*", "rd:rate:*"))
 OPERATOR = RedisUser("refdesk-operator", ("rd:*",))

@@ -1,1 +1,1 @@
-"""What the project is built from: the lock of its dependencies, their audit, their inventory."""
+"""The lock of the project's dependencies, their audit, and their bill of materials."""

@@ -28,7 +28,7 @@ AUDITED = ("image", "build")
 
 @dataclass(slots=True)
 class AuditResult:
-    """What an audit found, and what it could not check."""
+    """The findings of an audit, and the checks that could not be made."""
 
     findings: list[str] = field(default_factory=list)
     unchecked: list[str] = field(default_factory=list)
@@ -72,15 +72,15 @@ def find_vulnerable(locks: Sequence[Path], *options: str) -> AuditResult:
         return _read_audit(json.loads(output.read_text(encoding="utf-8")))
 
 
-def _read_audit(told: dict[str, Any]) -> AuditResult:
+def _read_audit(audit: dict[str, Any]) -> AuditResult:
     result = AuditResult()
-    unknown = [one["name"] for one in told["dependencies"] if "skip_reason" in one]
+    unknown = [one["name"] for one in audit["dependencies"] if "skip_reason" in one]
     if unknown:
         result.unchecked.append(
             f"vulnerabilities: the service knows nothing of {len(unknown)} of "
-            f"{len(told['dependencies'])} releases, {unknown[0]} among them"
+            f"{len(audit['dependencies'])} releases, {unknown[0]} among them"
         )
-    for one in told["dependencies"]:
+    for one in audit["dependencies"]:
         for flaw in one.get("vulns", ()):
             fixed = ", ".join(flaw["fix_versions"]) or "no release"
             result.findings.append(
@@ -96,7 +96,7 @@ def _run(command: Sequence[str]) -> "subprocess.CompletedProcess[str]":
 
 
 def report(results: Sequence[AuditResult], audited: int) -> int:
-    """Print what was found and what was not checked; return the exit status."""
+    """Print the findings and the checks that were not made; return the exit status."""
     findings = [line for result in results for line in result.findings]
     unchecked = [line for result in results for line in result.unchecked]
     for line in unchecked:

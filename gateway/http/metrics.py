@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 BUCKETS = (0.005, 0.02, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
 
 
-class DoorMeter:
+class PrometheusHttpMeter:
     """A meter with a registry of its own."""
 
     def __init__(self) -> None:

@@ -154,10 +154,10 @@ async def test_an_entry_that_kills_its_workers_is_started_exactly_three_times(
 async def test_the_manager_is_told_of_poison_when_the_broker_knows_how(
     harness: BrokerHarness,
 ) -> None:
-    def tell(delivery: Delivery, error: str) -> FrameSend:
+    def make_notice(delivery: Delivery, error: str) -> FrameSend:
         return FrameSend("manager", delivery.frame + error.encode())
 
-    harness.broker = harness.make(tell=tell)
+    harness.broker = harness.make(make_notice=make_notice)
     await harness.submit()
     await harness.settle(await harness.take(), forward(b"poison "))
     await harness.take("search", "w1")

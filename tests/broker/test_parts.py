@@ -69,7 +69,7 @@ async def test_a_long_frame_that_is_taken_at_the_door_is_kept_as_it_came(
 
     await send(harness, delivery, on)
 
-    assert (await travelling(harness))[b"b"] == b"door"
+    assert (await travelling(harness))[b"b"] == b"submitted"
     assert await count_kept(harness) == 1
     assert decode((await harness.reclaim("search")).frame) == on
 

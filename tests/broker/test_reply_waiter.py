@@ -166,8 +166,8 @@ class WatchedWaiter(ReplyWaiter):
         self.asked += questions
         return await super().find_ends(questions)
 
-    def _hand_on(self) -> None:
-        super()._hand_on()
+    def _pass_reading_on(self) -> None:
+        super()._pass_reading_on()
         if self.ends_next is not None:
             self.publish_local(self.ends_next, {"outcome": "answered"})
 

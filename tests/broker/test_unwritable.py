@@ -56,7 +56,7 @@ async def test_what_cannot_be_written_ends_with_its_last_resort_and_harms_nobody
         bad.question,
         b"frame",
     )
-    assert letter.error.startswith("expected what JSON can say: ")
+    assert letter.error.startswith("expected values that JSON can express: ")
     assert await harness.broker.replies.read_reply(bad.question) == LAST_RESORT
     assert (
         await harness.broker.replies.await_reply(three.question, block_seconds=0.0)
@@ -86,15 +86,17 @@ async def test_what_a_run_did_before_it_said_the_unwritable_stays_in_the_journal
 
 
 async def test_the_manager_hears_of_it_where_somebody_can_tell(harness: BrokerHarness) -> None:
-    def tell(delivery: Delivery, error: str) -> FrameSend:
+    def make_notice(delivery: Delivery, error: str) -> FrameSend:
         return FrameSend("search", f"{delivery.role}: {error}".encode())
 
-    broker = harness.make(tell=tell)
+    broker = harness.make(make_notice=make_notice)
     await harness.submit()
 
     await broker.settle([(await harness.take(), finish(HALF))])
 
-    assert (await harness.take("search")).frame.startswith(b"manager: expected what JSON can say")
+    assert (await harness.take("search")).frame.startswith(
+        b"manager: expected values that JSON can express"
+    )
     assert await harness.broker.replies.read_reply(question()) is None
 
 

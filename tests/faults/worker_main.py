@@ -81,7 +81,7 @@ def broker_of(staff: WorkerSettings) -> RedisBroker:
         connect(staff.url),
         lease_seconds=staff.lease_seconds,
         backoff_seconds=0.02,
-        tell=make_poison_notice,
+        make_notice=make_poison_notice,
     )
 
 

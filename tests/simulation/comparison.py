@@ -54,7 +54,7 @@ class Half:
     seen: tuple[Any, ...]
 
 
-def tell(delivery: Delivery, _error: str) -> FrameSend | None:
+def make_notice(delivery: Delivery, _error: str) -> FrameSend | None:
     """Tell the manager of poison; of its own, nobody can be told."""
     return None if delivery.role == MANAGER else FrameSend(MANAGER, b"poison")
 
@@ -207,7 +207,7 @@ class Trial:
             lambda broker: broker.maintenance.rescuer.sweep(), half.standing, half.process
         )
         first, *others = half.seen
-        self.model.settle(first, Bury("poison", POISON, poison_notice=tell(first, POISON)))
+        self.model.settle(first, Bury("poison", POISON, poison_notice=make_notice(first, POISON)))
         self.check()
         assert standing.ended is not bool(others)
         return None if standing.ended else Half("sweep", half.process, standing, tuple(others))
@@ -332,7 +332,7 @@ def _broker(rules: Rules) -> RedisBroker:
         retry_after_seconds=rules.retry_after_seconds,
         attempts=rules.attempts,
         backoff_seconds=0.0,
-        tell=tell,
+        make_notice=make_notice,
     )
 
 

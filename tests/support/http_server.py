@@ -20,7 +20,7 @@ from gateway.http.allowed_hosts import AllowedHosts
 from gateway.http.app import make_app
 from gateway.http.context import HttpChannel
 from gateway.http.links import Name, SourceLinks
-from gateway.http.metrics import DoorMeter
+from gateway.http.metrics import PrometheusHttpMeter
 from gateway.http.routes.documents import reader_router
 from gateway.http.uvicorn_server import listening, serving
 from gateway.limits.visitors import VisitorLimits, Visitors
@@ -74,7 +74,7 @@ class HttpServerFixture:
     url: str
     keys: StoredKeys
     stopping: asyncio.Event
-    meter: DoorMeter
+    meter: PrometheusHttpMeter
     door: HttpChannel
     routes: Sequence[BaseRoute]
     clients: list[httpx.AsyncClient] = field(default_factory=list)
@@ -145,7 +145,7 @@ async def open_http_server(
     **broker_options: Any,
 ) -> AsyncIterator[HttpServerFixture]:
     """Open a door while inside; several may stand before one house."""
-    keys, stopping, meter = StoredKeys(harness.client), asyncio.Event(), DoorMeter()
+    keys, stopping, meter = StoredKeys(harness.client), asyncio.Event(), PrometheusHttpMeter()
     broker = harness.make_broker(**broker_options)
     door = HttpChannel(
         replies=broker.replies,

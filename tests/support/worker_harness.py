@@ -128,7 +128,7 @@ class WorkerHarness:
         made: dict[str, Any] = {
             "lease_seconds": self.lease_seconds,
             "backoff_seconds": 0.02,
-            "tell": make_poison_notice,
+            "make_notice": make_poison_notice,
         }
         return RedisBroker(self._make_client(), **{**made, **options})
 

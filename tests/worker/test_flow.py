@@ -41,7 +41,7 @@ async def test_an_agent_that_writes_what_is_not_its_own_has_failed(
         letters = await harness.broker.admin.list_dead_letters()
 
     assert reply["outcome"] == "failed"
-    assert f"lang wrote what is not its own: {foreign}" in letters[0].error
+    assert f"lang wrote attributes of other roles: {foreign}" in letters[0].error
 
 
 async def test_a_command_goes_to_the_command_agent_alone(harness: WorkerHarness) -> None:

@@ -15,7 +15,7 @@ from tests.support.worker_harness import WorkerHarness
 from worker.errors import HealthPortError
 from worker.monitoring.health import serving
 from worker.monitoring.metrics import PrometheusMeter
-from worker.monitoring.readiness import DEAF_SECONDS, Readiness
+from worker.monitoring.readiness import LONGEST_SILENCE_SECONDS, Readiness
 from worker.process import WorkerProcess
 
 
@@ -111,14 +111,14 @@ async def test_a_worker_that_reads_is_ready_and_a_deaf_one_names_its_role(
 
     assert readiness.unready() == ""
 
-    _last_heard(process, "search", seconds_ago=DEAF_SECONDS + 1)
+    _set_last_read(process, "search", seconds_ago=LONGEST_SILENCE_SECONDS + 1)
 
     assert readiness.unready() == "no answer from Redis for search"
 
 
 async def test_a_worker_with_no_room_is_not_called_deaf(harness: WorkerHarness) -> None:
     process = harness.process(slots=0)
-    _last_heard(process, "search", seconds_ago=DEAF_SECONDS + 1)
+    _set_last_read(process, "search", seconds_ago=LONGEST_SILENCE_SECONDS + 1)
 
     assert Readiness(process, lambda: True).unready() == ""
 
@@ -157,16 +157,16 @@ async def test_a_turning_loop_is_noted(harness: WorkerHarness) -> None:
     readiness.last_turn -= 61
 
     async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
-        pulse = tasks.create_task(readiness.pulse())
+        turning = tasks.create_task(readiness.record_turns())
 
         async def alive() -> bool:
             return not readiness.dead()
 
         assert await eventually(alive)
-        pulse.cancel()
+        turning.cancel()
 
 
-def _last_heard(process: WorkerProcess, role: str, *, seconds_ago: float) -> None:
+def _set_last_read(process: WorkerProcess, role: str, *, seconds_ago: float) -> None:
     for worker in process.workers:
         if worker.role == role:
             worker.last_read -= seconds_ago

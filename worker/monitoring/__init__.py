@@ -1,1 +1,1 @@
-"""What a worker process shows to those who run it: health, readiness, metrics."""
+"""Monitoring of a worker process: health, readiness and metrics."""

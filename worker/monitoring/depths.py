@@ -1,15 +1,15 @@
-"""Shows what Redis says about the roles: read when `/metrics` is, and at most once a second.
+"""Exports the state of the roles' queues in Redis, read on a scrape and at most once a second.
 
-| metric                 | labels | what                                            |
+| metric                 | labels | meaning                                         |
 |------------------------|--------|-------------------------------------------------|
 | refdesk_depth          | role   | entries that wait or run, over all processes    |
 | refdesk_in_flight      | role   | of these, taken by a worker                     |
 | refdesk_oldest_seconds | role   | age of the oldest of them                       |
-| refdesk_dead_letters   | role   | frames that were given up and stand there still |
+| refdesk_dead_letters   | role   | dead letters that are still kept                |
 | refdesk_consumers      | role   | workers of the role, over all processes         |
-| refdesk_broker_up      |        | 0: Redis did not answer, the others are left out |
+| refdesk_broker_up      |        | 0: Redis did not answer, the others are missing |
 
-Every process tells the same of a role: charts take the largest, never the sum.
+Every process reports the same figures of a role: charts take the largest, never the sum.
 """
 
 import asyncio
@@ -27,9 +27,9 @@ from broker.ports import Admin
 from broker.values import RoleStatus
 
 FRESH_SECONDS = 1.0
-"""For so long what was read is told again: many who scrape cost Redis one read."""
+"""How long a read is reused, so that many scrapes cost Redis one read."""
 PATIENCE_SECONDS = 1.0
-"""How long a scrape waits for Redis; Prometheus itself gives up after ten by default."""
+"""How long a scrape waits for Redis; Prometheus itself gives up after ten seconds by default."""
 
 SHOWN = {
     "depth": ("refdesk_depth", "Entries that wait or run."),
@@ -44,7 +44,7 @@ Status = Sequence[RoleStatus]
 
 
 class Depths(Collector):
-    """Collects in the thread of whoever scrapes; `run` reads in the loop of the broker."""
+    """Collects in the thread of a scrape; `run` reads in the event loop of the broker."""
 
     def __init__(self, admin: Admin, roles: Sequence[str]) -> None:
         self._admin = admin
@@ -57,19 +57,19 @@ class Depths(Collector):
         self._known = True
 
     async def run(self) -> None:
-        """Read whenever somebody asks, for ever; cancel this to stop."""
+        """Read whenever a scrape requests it, until cancelled."""
         self._loop = asyncio.get_running_loop()
         try:
             while True:
                 await self._asked.wait()
                 self._asked.clear()
-                self._tell(await self._status())
+                self._publish(await self._status())
         finally:
             self._loop = None
-            self._tell(None)
+            self._publish(None)
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Yield the gauges; those of the roles only when Redis has just told them."""
+        """Yield the gauges; those of the roles only when Redis has just answered."""
         status = self._ask()
         yield GaugeMetricFamily(
             "refdesk_broker_up", "Whether Redis answered the last scrape.", value=status is not None
@@ -81,7 +81,7 @@ class Depths(Collector):
             yield family
 
     def describe(self) -> list[GaugeMetricFamily]:
-        """Name the gauges without reading: the registry asks when this is registered."""
+        """Return the gauges without reading: the registry calls this on registration."""
         names = [*SHOWN.values(), ("refdesk_broker_up", "")]
         return [GaugeMetricFamily(metric, meaning) for metric, meaning in names]
 
@@ -115,7 +115,7 @@ class Depths(Collector):
         self._known = True
         return status
 
-    def _tell(self, status: Status | None) -> None:
+    def _publish(self, status: Status | None) -> None:
         with self._lock:
             if status is not None:
                 self._read = (time.monotonic(), status)

@@ -1,4 +1,4 @@
-"""Answers `/healthz`, `/readyz` and `/metrics` of a worker process on a port of its own."""
+"""Answers `/healthz`, `/readyz` and `/metrics` of a worker process on a separate port."""
 
 import json
 import threading
@@ -16,9 +16,9 @@ from worker.errors import HealthPortError
 StartResponse = Callable[..., Any]
 Environ = dict[str, Any]
 STOP_SECONDS = 0.1
-"""How long ending may take; the thread looks that often whether it shall."""
+"""How long stopping may take; the thread checks this often whether to stop."""
 SILENT_SECONDS = 5.0
-"""After so long a connection that asks nothing is closed."""
+"""A connection without a request is closed after this time."""
 
 log = structlog.get_logger("worker")
 
@@ -33,19 +33,19 @@ class _ProbeHandler(WSGIRequestHandler):
 
 
 class _ProbeServer(ThreadingMixIn, WSGIServer):
-    """Answers each connection in a thread of its own: a slow scrape delays no probe."""
+    """Answers each connection in a separate thread: a slow scrape delays no probe."""
 
     daemon_threads = True
     block_on_close = False
 
     def server_bind(self) -> None:
-        """Bind without asking a name server who we are: it may be away."""
+        """Bind without resolving the host name: the name server may be unreachable."""
         TCPServer.server_bind(self)
         self.server_name, self.server_port = "worker", self.server_address[1]
         self.setup_environ()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Tell nobody but who debugs: whoever asked has left or stayed silent."""
+        """Log at debug level only: the client has left, or sent nothing."""
         log.debug("request_failed", exc_info=True)
 
 
@@ -58,11 +58,11 @@ def serving(
     unready: Callable[[], str],
     host: str = "",
 ) -> Iterator[int]:
-    """Serve while inside; yields the port (chosen by the system when `port` is 0).
+    """Serve inside the context; yield the port (chosen by the system when `port` is 0).
 
-    `dead` and `unready` return why the process does not live or is not ready, or an empty text.
-    The server has threads of its own, so that a handler that blocks the event loop cannot silence
-    it.
+    `dead` and `unready` return the reason why the process is not alive or not ready, or an empty
+    text. The server uses separate threads, so that it answers while a handler blocks the event
+    loop. Raises `HealthPortError`.
     """
     metrics = make_wsgi_app(registry)
 

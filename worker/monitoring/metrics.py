@@ -1,12 +1,12 @@
 """Counts the work of a worker for Prometheus; `worker.monitoring.depths` adds Redis' figures.
 
-| metric                       | labels               | what                                  |
+| metric                       | labels               | meaning                               |
 |------------------------------|----------------------|---------------------------------------|
 | refdesk_handled_total        | role, outcome        | settled hops                          |
 | refdesk_handling_seconds     | role                 | from taking to settling               |
 | refdesk_running              | role                 | entries this process works on         |
 | refdesk_slots                | role                 | entries it can work on at once        |
-| refdesk_leases_lost_total    | role                 | entries no longer ours                |
+| refdesk_leases_lost_total    | role                 | entries whose lease was lost          |
 | refdesk_redelivered_total    | role                 | entries taken over                    |
 | refdesk_failures_total       | role, reason         | bad frames, failed runs               |
 | refdesk_fallbacks_total      | role, reason         | levels and models that were missing   |
@@ -26,7 +26,7 @@ BUCKETS = (0.001, 0.005, 0.02, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
 
 class PrometheusMeter:
-    """Counts into one registry of Prometheus, which it makes itself."""
+    """Counts into its own Prometheus registry."""
 
     def __init__(self) -> None:
         self.registry = own = CollectorRegistry()
@@ -63,7 +63,7 @@ class PrometheusMeter:
         """Register the gauges of a role: its slots, and the entries that it works on."""
         self._slots.labels(role).set(slots)
         self._running.labels(role).set_function(running)
-        # A rate needs a first value: what never happened is shown as 0.
+        # A rate needs a first value: an event that never happened is exported as 0.
         for counter in (self._lost, self._redelivered, self._seconds):
             counter.labels(role)
 

@@ -1,4 +1,4 @@
-"""Says whether a worker process lives and whether it can work."""
+"""Reports whether a worker process is alive and whether it can work."""
 
 import asyncio
 import time
@@ -6,17 +6,17 @@ from collections.abc import Callable
 
 from worker.process import WorkerProcess
 
-DEAF_SECONDS = 12.0
-"""Without a successful read for so long, a worker is deaf: reads block eight seconds at most."""
-PULSE_SECONDS = 1.0
+LONGEST_SILENCE_SECONDS = 12.0
+"""A worker without a successful read for this long is not ready: reads block at most 8 seconds."""
+TURN_SECONDS = 1.0
 RENEWAL_ENDED = "the renewal of leases has ended"
 
 
 class Readiness:
     """Answers `/healthz` and `/readyz`.
 
-    After `stuck_seconds` without a turn of the event loop the process no longer counts as living:
-    more than the life of a question, so that nothing it may still hold is worth waiting for.
+    When the event loop has not turned for `stuck_seconds`, the process is dead. The default is more
+    than the lifetime of a question, so that its entries are not worth waiting for.
     """
 
     def __init__(
@@ -32,18 +32,18 @@ class Readiness:
         self._lived = False
         self.last_turn = time.monotonic()
 
-    async def pulse(self) -> None:
-        """Note for ever that the event loop turns; cancel this to stop."""
+    async def record_turns(self) -> None:
+        """Record regularly that the event loop turns, until cancelled."""
         while True:
             self.last_turn = time.monotonic()
-            await asyncio.sleep(PULSE_SECONDS)
+            await asyncio.sleep(TURN_SECONDS)
 
     def dead(self) -> str:
         """Return why the process should be started again, or an empty text."""
         if self._renewal_alive():
             self._lived = True
         elif self._lived:
-            # Before, it has not begun yet; ended, it does not begin again by itself.
+            # It was alive before; once ended, it does not start again by itself.
             return RENEWAL_ENDED
         still = time.monotonic() - self.last_turn
         if still <= self._stuck_seconds:
@@ -55,9 +55,9 @@ class Readiness:
         if not self._renewal_alive():
             return RENEWAL_ENDED
         now = time.monotonic()
-        deaf = [
+        silent = [
             worker.role
             for worker in self._process.workers
-            if worker.runs.free_slots and now - worker.last_read > DEAF_SECONDS
+            if worker.runs.free_slots and now - worker.last_read > LONGEST_SILENCE_SECONDS
         ]
-        return f"no answer from Redis for {', '.join(dict.fromkeys(deaf))}" if deaf else ""
+        return f"no answer from Redis for {', '.join(dict.fromkeys(silent))}" if silent else ""

@@ -1,4 +1,4 @@
-"""Puts push doors together: desk, memory and words, as the gateway's ports want them."""
+"""Assembles the chat channels: desk, memory and texts behind the ports of the gateway."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -21,7 +21,7 @@ from worker.process import consumer_name
 
 @asynccontextmanager
 async def turns_of(runtime: Runtime, channel: str) -> AsyncIterator[RedisTurns]:
-    """Have the turns of a channel while inside."""
+    """Provide the rate limit of a channel's posts, shared by all its processes."""
     client = runtime.endpoint.client()
     try:
         yield RedisTurns(client, channel)
@@ -31,7 +31,7 @@ async def turns_of(runtime: Runtime, channel: str) -> AsyncIterator[RedisTurns]:
 
 @asynccontextmanager
 async def duty_of(runtime: Runtime, channel: str, name: str) -> AsyncIterator[RedisDuty]:
-    """Have a duty that one process of a channel has at a time while inside."""
+    """Provide the lease of a task that one process of a channel performs at a time."""
     client = runtime.endpoint.client()
     try:
         yield RedisDuty(client, channel, name, consumer_name())
@@ -40,10 +40,10 @@ async def duty_of(runtime: Runtime, channel: str, name: str) -> AsyncIterator[Re
 
 
 @asynccontextmanager
-async def push_door(
+async def run_chat_channel(
     runtime: Runtime, make_channel: Callable[[ChannelTexts], Channel], *, secret: str
 ) -> AsyncIterator[ChatChannel]:
-    """Have the door of a channel while inside, delivering; `secret` keys its buttons."""
+    """Run a chat channel that delivers replies; `secret` signs its buttons."""
     settings = runtime.settings
     texts = load_texts(domain_name=settings.domain_name)
     channel = make_channel(texts)
@@ -52,7 +52,7 @@ async def push_door(
     result_seconds = settings.result_seconds_of(settings.tenant, settings.assistant)
     broker: PushBroker = runtime.broker  # type: ignore[assignment] # `connect_runtime` makes no other
     try:
-        door = ChatChannel(
+        connector = ChatChannel(
             channel,
             desk=desk(runtime, channel.name, result_list=channel.name),
             broker=broker,
@@ -78,15 +78,15 @@ async def push_door(
             unavailable=(MemoryUnavailableError,),
         )
         async with (
-            serve_probes(runtime, push_metrics(channel.name, door.tally, door.refusals)),
-            door.running(),
+            serve_probes(runtime, push_metrics(channel.name, connector.tally, connector.refusals)),
+            connector.running(),
         ):
-            yield door
+            yield connector
     finally:
         await client.aclose()
 
 
 def person_limits(settings: Settings) -> PersonLimits:
-    """Return what one person may ask in a chat; a setting of 0 is no limit."""
+    """Return the limits of one person in a chat; a setting of 0 means no limit."""
     minute, day = settings.chat_questions_per_minute, settings.chat_questions_per_day
     return PersonLimits(minute if minute > 0 else None, day if day > 0 else None)

@@ -1,4 +1,4 @@
-"""Shows the HTTP door the documents of the index, where this process can read it."""
+"""Provides the documents of the index to the HTTP channel, if this process can read the index."""
 
 import asyncio
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ Name = tuple[str, str]
 
 
 class IndexedDocuments:
-    """A `gateway.port.Documents`; indexes that are not `opened` yet are opened when asked for."""
+    """A `gateway.port.Documents`; indexes that are not in `opened` are opened on first use."""
 
     def __init__(self, settings: Settings, opened: Mapping[Name, Index]) -> None:
         self._settings = {(one.tenant, one.assistant): one for one in settings.of_assistants()}
@@ -24,7 +24,9 @@ class IndexedDocuments:
         self._own = AsyncExitStack()
 
     async def citing(self, tenant: str, assistant: str, chunk_id: str) -> ReadableDocument | None:
-        """Return the document of a chunk; raises `KnowledgeError` when the index is away."""
+        """Return the document of a chunk, or None; raises `KnowledgeError` when the index is
+        unreachable.
+        """
         index = await self._index((tenant, assistant))
         found = None if index is None else await read_document(index, document_of(chunk_id))
         if found is None:
@@ -40,7 +42,7 @@ class IndexedDocuments:
         )
 
     async def close(self) -> None:
-        """Close what was opened here."""
+        """Close the indexes that were opened here."""
         await self._own.aclose()
 
     async def _index(self, name: Name) -> Index | None:
@@ -56,12 +58,12 @@ class IndexedDocuments:
 
 
 def documents_of(runtime: Runtime) -> IndexedDocuments | None:
-    """Return what can be shown: of the opened index, or of one on a server; else None."""
+    """Return the documents of the opened index, or of an index on a server; else None."""
     if not runtime.settings.source_links:
         return None
     if runtime.knowledge is not None:
         own = (runtime.settings.tenant, runtime.settings.assistant)
         known = {own: runtime.knowledge, **runtime.knowledge.others}
         return IndexedDocuments(runtime.settings, {name: one.index for name, one in known.items()})
-    # An embedded index has one owner, and that is another process.
+    # An embedded index has one owner, which is another process here.
     return None if runtime.settings.qdrant_url is None else IndexedDocuments(runtime.settings, {})

@@ -1,4 +1,4 @@
-"""Puts the HTTP door together: keys, memory and desks, as the gateway's ports want them."""
+"""Assembles the HTTP channel: keys, memory and desks behind the ports of the gateway."""
 
 import asyncio
 import secrets
@@ -23,7 +23,7 @@ from gateway.http.allowed_hosts import AllowedHosts
 from gateway.http.app import make_app
 from gateway.http.context import HttpChannel
 from gateway.http.links import SourceLinks
-from gateway.http.metrics import DoorMeter
+from gateway.http.metrics import PrometheusHttpMeter
 from gateway.http.routes.documents import reader_router
 from gateway.limits.visitors import VisitorLimits, Visitors
 from gateway.port import Demand, Feedback, Shortage, Visit
@@ -32,7 +32,7 @@ from knowledge.errors import KnowledgeError
 from memory.chat_state import RedisPushMemory
 from memory.conversation import RedisMemory
 from memory.errors import MemoryUnavailableError
-from memory.http_state import EMPTY_SECONDS, RedisDoorKeys, RedisDoorMemory, RedisRates
+from memory.http_state import EMPTY_SECONDS, RedisApiKeys, RedisRates, RedisSessionStore
 from memory.key_names import conversation_keys
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class StoredKeys:
     """A `gateway.port.KeyStore`."""
 
     def __init__(self, client: "Redis", history: KeyHistory | None = None) -> None:
-        self._keys = RedisDoorKeys(client)
+        self._keys = RedisApiKeys(client)
         self._history = history
         self._has_keys = False
 
@@ -71,13 +71,13 @@ class StoredKeys:
         return self._has_keys
 
     def _note(self) -> None:
-        """Remember, here and in the data folder: that Redis forgets its keys changes nothing."""
+        """Record, here and in the data folder, that keys exist, in case Redis loses them."""
         self._has_keys = True
         if self._history is not None:
             self._history.note()
 
     async def link_secret(self) -> bytes:
-        """Return what every door on this Redis signs links with."""
+        """Return the secret by which all HTTP processes on this Redis sign links."""
         return await self._keys.link_secret(secrets.token_bytes(32))
 
 
@@ -117,7 +117,7 @@ class StoredConversations:
             client, shards=shards, window=KEPT_TURNS, ttl_seconds=ttl_seconds
         )
         self._transcripts = Transcripts(client, shards=shards)
-        self._door = RedisDoorMemory(
+        self._sessions = RedisSessionStore(
             client,
             shards=shards,
             ttl_seconds=ttl_seconds,
@@ -141,29 +141,29 @@ class StoredConversations:
         return (await self._memory.recall(question)).pause
 
     async def put_thread(self, question: Question, digest: str) -> None:
-        await self._door.put_thread(question, digest)
+        await self._sessions.put_thread(question, digest)
 
     async def thread(self, question: Question, digest: str) -> str | None:
-        return await self._door.thread(question, digest)
+        return await self._sessions.thread(question, digest)
 
     async def open_visit(self, question: Question, digest: str) -> None:
-        await self._door.open_visit(question, digest)
+        await self._sessions.open_visit(question, digest)
 
     async def visit(self, question: Question) -> Visit | None:
-        found = await self._door.visit(question)
+        found = await self._sessions.visit(question)
         return None if found is None else Visit(*found)
 
     async def use_visit(self, question: Question, digest: str) -> None:
-        await self._door.use_visit(question, digest)
+        await self._sessions.use_visit(question, digest)
 
     async def end_visit(self, question: Question) -> None:
-        await self._door.end_visit(question)
+        await self._sessions.end_visit(question)
 
     def memory_keys(self, question: Question) -> Sequence[str]:
         return conversation_keys(question, self._shards).all
 
     async def forget_threads(self, question: Question) -> int:
-        return await self._door.forget_threads(question)
+        return await self._sessions.forget_threads(question)
 
     async def forget_posts(self, question: Question) -> None:
         for memory in self._pushed:
@@ -174,32 +174,32 @@ class StoredConversations:
 
     async def give_feedback(self, question: Question, feedback: Feedback) -> None:
         noted = feedback.model_copy(update={"at": time.time()})
-        await self._door.put_feedback(question, noted.model_dump_json())
+        await self._sessions.put_feedback(question, noted.model_dump_json())
 
     async def feedback(self, question: Question) -> dict[str, Feedback]:
-        found = await self._door.feedback(question)
+        found = await self._sessions.feedback(question)
         return {name: Feedback.model_validate_json(text) for name, text in found.items()}
 
 
 @asynccontextmanager
-async def http_door(
+async def open_http_app(
     runtime: Runtime,
     stopping: asyncio.Event,
     *,
     keyless: bool = False,
     budget: BufferBudget | None = None,
 ) -> AsyncIterator["ASGIApp"]:
-    """Have the HTTP door's application while inside.
+    """Provide the application of the HTTP channel.
 
-    `keyless`: whoever reaches the door needs no key until the first one is made. `budget` bounds
-    the bodies that are read at once.
+    `keyless`: requests need no key until the first one is created. `budget` bounds the bodies that
+    are read at the same time.
     """
-    settings, texts, meter = runtime.settings, load_texts(), DoorMeter()
+    settings, texts, meter = runtime.settings, load_texts(), PrometheusHttpMeter()
     client, documents = runtime.endpoint.client(), documents_of(runtime)
     try:
         history = None if settings.require_keys else KeyHistory(settings.refdesk_data)
         keys = StoredKeys(client, history)
-        # What this process has seen once holds for it, whatever becomes of Redis.
+        # If keys exist now, this process requires one even if Redis loses them later.
         await keys.any()
         guard = Guard(
             keys,
@@ -215,7 +215,7 @@ async def http_door(
             ttl_of=lambda question: settings.memory_seconds_of(question.tenant, question.assistant),
             empty_seconds=int(settings.empty_conversation_minutes * MINUTE_SECONDS),
         )
-        door = HttpChannel(
+        channel = HttpChannel(
             replies=runtime.broker.replies,
             eraser=runtime.broker.eraser,
             desks=desks(runtime, "http"),
@@ -234,9 +234,9 @@ async def http_door(
         )
         others, stores = [widget_router()], (MemoryUnavailableError, KnowledgeError)
         if documents is not None:
-            others.append(reader_router(door, documents, unavailable=stores))
+            others.append(reader_router(channel, documents, unavailable=stores))
         made = make_app(
-            door,
+            channel,
             stopping=stopping,
             registry=meter.registry,
             turns=settings.history_turns,
@@ -252,7 +252,7 @@ async def http_door(
 
 
 def visitor_limits(settings: Settings) -> VisitorLimits:
-    """Return what one visitor may use of a public key."""
+    """Return the limits of one visitor of a public key."""
     return VisitorLimits(
         requests_per_minute=settings.visitor_requests_per_minute,
         questions_per_minute=settings.visitor_questions_per_minute,

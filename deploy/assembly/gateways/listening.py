@@ -1,4 +1,4 @@
-"""Where the commands of push doors listen, how they are watched, and the secrets they need."""
+"""Where the commands of chat channels listen, how they are probed, and the secrets they need."""
 
 import argparse
 import asyncio
@@ -29,12 +29,12 @@ LOCAL = "127.0.0.1"
 MEBIBYTE = 1024 * 1024
 LOOK_SECONDS = 2.0
 STUCK_DEADLINES = 2.0
-"""An event loop that stands for the life of two questions shows nobody anything."""
+"""After this many lifetimes of a question without a turn, the event loop counts as dead."""
 NOBODY = Question(tenant="probe", assistant="probe", conversation_id="-", message_id="-")
 
 
 def add_place(parser: argparse.ArgumentParser, port: int) -> None:
-    """Add where to listen, and whether to work here as well."""
+    """Add the arguments for the address, and for whether to run workers as well."""
     parser.add_argument(
         "--port", type=int, default=port, help=f"listen here for events ({port}); 0: any"
     )
@@ -55,7 +55,7 @@ def require_secret(secret: SecretStr | None, name: str, what: str) -> str:
 
 
 def limits_of(settings: Settings) -> "ConnectionLimits":
-    """Return the limits of connections; the process may have as many files open as it is let."""
+    """Return the limits of connections, within the number of files that the process may open."""
     from gateway.connections.descriptors import raise_descriptor_limit
     from gateway.connections.limits import ConnectionLimits
 
@@ -85,7 +85,7 @@ def budget_of(settings: Settings) -> "BufferBudget":
 
 @asynccontextmanager
 async def serve_app(app: "ASGIApp", host: str, port: int, settings: Settings) -> AsyncIterator[int]:
-    """Serve an application while inside; return the port."""
+    """Serve an application inside the context; yield the port."""
     from gateway.http.uvicorn_server import listening, serving
 
     listener = listening(host, port)
@@ -99,7 +99,7 @@ async def serve_app(app: "ASGIApp", host: str, port: int, settings: Settings) ->
 
 
 class Watch:
-    """Answers `/healthz` and `/readyz` of a door, from what it saw last."""
+    """Answers `/healthz` and `/readyz` of a chat channel, from its last look at Redis."""
 
     def __init__(self, runtime: "Runtime") -> None:
         self._broker = runtime.broker
@@ -108,7 +108,7 @@ class Watch:
         self._away = "Redis was not asked yet"
 
     async def run(self) -> None:
-        """Look for ever; cancel this to stop."""
+        """Check Redis regularly, until cancelled."""
         while True:
             self._last_turn = time.monotonic()
             self._away = await self._look()
@@ -122,7 +122,7 @@ class Watch:
         return f"the event loop has stood still for {still:.0f} s"
 
     def unready(self) -> str:
-        """Return why the door can take nothing in, or an empty text."""
+        """Return why the channel cannot accept messages, or an empty text."""
         return self._away
 
     async def _look(self) -> str:
@@ -136,7 +136,7 @@ class Watch:
 
 @asynccontextmanager
 async def serve_probes(runtime: "Runtime", registry: "CollectorRegistry") -> AsyncIterator[None]:
-    """Answer probes and scrapes on `HEALTH_PORT` while inside; 0: nobody asks."""
+    """Answer probes and scrapes on `HEALTH_PORT` inside the context; on port 0 nothing listens."""
     if not runtime.settings.health_port:
         yield
         return

@@ -1,1 +1,1 @@
-"""Shows the measures of answers: tables for a terminal, and a page."""
+"""Shows the measures of answers: as tables on a terminal, and as a page."""

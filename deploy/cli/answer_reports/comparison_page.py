@@ -1,7 +1,7 @@
-"""Writes a page on which a person compares answers, the worst first: HTML or Markdown.
+"""Writes a page for comparing answers, the worst first: HTML or Markdown.
 
 The page needs no script and loads nothing. Questions, answers and documents are data: in HTML they
-are escaped, in Markdown they stand in fences that they cannot close.
+are escaped, in Markdown they are inside fences that they cannot close.
 """
 
 import re
@@ -132,8 +132,8 @@ def _describe_verdict(measure: AnswerMeasure) -> str:
         ("precision", measure.precision), ("recall", measure.recall),
         ("judged", measure.judged_support),
     )  # fmt: skip
-    told = ", ".join(f"{name} {format_share(share)}" for name, share in shares if share is not None)
-    return f"{measure.verdict}{why}{'; ' if told else ''}{told}"
+    known = [f"{name} {format_share(share)}" for name, share in shares if share is not None]
+    return f"{measure.verdict}{why}{'; ' if known else ''}{', '.join(known)}"
 
 
 def _describe_faults(measure: AnswerMeasure) -> list[str]:

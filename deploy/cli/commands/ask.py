@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Run `refdesk ask`; the status tells the outcome."""
+    """Run `refdesk ask`; the exit status depends on the outcome."""
     text = clean_text(" ".join(chosen.question) if chosen.question else _from_standard_input())
     message = Message(
         text=text,

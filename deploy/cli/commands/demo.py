@@ -48,7 +48,7 @@ def run(_chosen: argparse.Namespace) -> int:
 
 
 def demo_settings() -> Settings:
-    """Return the settings of the demo: what is set, and a domain that fits the examples."""
+    """Return the user's settings, with a domain that fits the example documents."""
     settings = load_settings()
     if "domain_name" in settings.model_fields_set:
         return settings

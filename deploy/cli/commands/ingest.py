@@ -41,7 +41,7 @@ async def _ingest(paths: list[Path], *, quiet: bool) -> IngestionResult:
 
 
 def result_lines(result: IngestionResult) -> list[str]:
-    """Return what was read, for a person."""
+    """Return the result of an ingestion as lines for a person."""
     lines = [f"could not read {source}: {reason}" for source, reason in result.failed]
     counts = {
         "added": result.added,
@@ -50,14 +50,14 @@ def result_lines(result: IngestionResult) -> list[str]:
         "removed": result.removed,
         "failed": len(result.failed),
     }
-    told = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
-    if not told:
+    documents = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+    if not documents:
         return ["no documents were found there"]
-    return [*lines, f"documents: {told}; {result.chunks} new chunks in {result.seconds:.1f} s"]
+    return [*lines, f"documents: {documents}; {result.chunks} new chunks in {result.seconds:.1f} s"]
 
 
 def result_fields(result: IngestionResult) -> dict[str, object]:
-    """Return what was read, for a machine."""
+    """Return the result of an ingestion as values for JSON."""
     return {
         "added": result.added,
         "changed": result.changed,

@@ -39,13 +39,13 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 async def _serve(settings: Settings, host: str, port: int, *, alone: bool) -> None:
-    from deploy.assembly.gateways.http_gateway import http_door
+    from deploy.assembly.gateways.http_gateway import open_http_app
     from gateway.http.uvicorn_server import listening, serving
 
     stop = asyncio.Event()
     collect_rarely()
     async with AsyncExitStack() as stack:
-        # Before anything is started: a port that is taken is told at once.
+        # Before anything is started, so that a port that is in use is reported at once.
         listener = listening(host, port)
         stack.callback(listener.close)
         await stack.enter_async_context(stop_on_signals(stop))
@@ -55,7 +55,7 @@ async def _serve(settings: Settings, host: str, port: int, *, alone: bool) -> No
         stopping = asyncio.Event()
         reason = why_keys(settings, host)
         app = await stack.enter_async_context(
-            http_door(runtime, stopping, keyless=not reason, budget=budget_of(settings))
+            open_http_app(runtime, stopping, keyless=not reason, budget=budget_of(settings))
         )
         proxies, limits = settings.trusted_proxies, limits_of(settings)
         await stack.enter_async_context(
@@ -71,7 +71,7 @@ async def _serve(settings: Settings, host: str, port: int, *, alone: bool) -> No
 
 @asynccontextmanager
 async def answering(settings: Settings, *, alone: bool) -> AsyncIterator[Runtime]:
-    """Have questions answered while inside: here, or `alone` by workers on the same Redis."""
+    """Have questions answered: by this process, or, with `alone`, by workers on the same Redis."""
     if not alone:
         async with run_desk(settings, empty=True) as runtime:
             yield runtime
@@ -104,18 +104,18 @@ async def _startup_lines(runtime: Runtime, host: str, port: int, *, reason: str)
 
 
 def why_keys(settings: Settings, host: str) -> str:
-    """Return why requests need a key even before one is made; empty where they need none."""
+    """Return why requests need a key even before one is created; empty if they need none."""
     reasons = {
         "REQUIRE_KEYS is set": settings.require_keys,
-        "PUBLIC_URL is set, so others reach this door": settings.public_url is not None,
-        "TRUSTED_PROXIES is set, so others reach this door": bool(settings.trusted_proxies),
+        "PUBLIC_URL is set, so others reach this server": settings.public_url is not None,
+        "TRUSTED_PROXIES is set, so others reach this server": bool(settings.trusted_proxies),
         "other machines reach this address": not is_local(host),
     }
     return next((reason for reason, is_true in reasons.items() if is_true), "")
 
 
 def is_local(host: str) -> bool:
-    """Whether only this machine reaches an address."""
+    """Return whether only this machine can reach an address."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

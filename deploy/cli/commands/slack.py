@@ -45,9 +45,9 @@ def _say_manifest(url: str) -> None:
         from gateway.slack.manifest import manifest
     except ImportError as error:
         raise CommandError(MISSING) from error
-    told = urlsplit(url)
-    is_origin = told.scheme == "https" and told.hostname and told.path in {"", "/"}
-    if url and (not is_origin or told.query or told.fragment):
+    parts = urlsplit(url)
+    is_origin = parts.scheme == "https" and parts.hostname and parts.path in {"", "/"}
+    if url and (not is_origin or parts.query or parts.fragment):
         raise CommandError(
             f"--manifest: expected an address such as https://desk.example.org, found {url!r}"
         )
@@ -72,7 +72,7 @@ async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
         from gateway.slack.web_api import RATES, SlackCalls
     except ImportError as error:
         raise CommandError(MISSING) from error
-    from deploy.assembly.gateways.chat_gateways import push_door, turns_of
+    from deploy.assembly.gateways.chat_gateways import run_chat_channel, turns_of
     from gateway.chat.rate_limit import Pacer
 
     stop = asyncio.Event()
@@ -84,8 +84,8 @@ async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
         post = await stack.enter_async_context(answering(settings, alone=chosen.gateway_only))
         turns = await stack.enter_async_context(turns_of(post, "slack"))
         calls = SlackCalls(client, Pacer(turns, RATES))
-        door = await stack.enter_async_context(
-            push_door(post, lambda texts: SlackChannel(calls, texts), secret=token)
+        channel = await stack.enter_async_context(
+            run_chat_channel(post, lambda texts: SlackChannel(calls, texts), secret=token)
         )
         audience = SlackAudience(
             channels=frozenset(settings.slack_allowed_channels),
@@ -93,7 +93,7 @@ async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
             teams=frozenset(settings.slack_allowed_teams),
             external=settings.slack_external_people,
         )
-        events = SlackEvents(calls, me, door, audience)
+        events = SlackEvents(calls, me, channel, audience)
         app = make_app(client, events, signing_secret=secret)
         if socket_token is not None:
             await stack.enter_async_context(socket_mode(app, socket_token.get_secret_value()))
@@ -102,7 +102,7 @@ async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
             web = slack_webhook(
                 app,
                 signing_secret=secret,
-                unavailable=door.unavailable,
+                unavailable=channel.unavailable,
                 budget=budget_of(settings),
             )
             port = await stack.enter_async_context(

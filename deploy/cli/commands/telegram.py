@@ -39,7 +39,7 @@ async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
         from gateway.telegram.connection import Webhook, connect_bot, hearing, make_bot
     except ImportError as error:
         raise CommandError("Telegram needs: pip install '.[telegram]' in the checkout") from error
-    from deploy.assembly.gateways.chat_gateways import duty_of, push_door, turns_of
+    from deploy.assembly.gateways.chat_gateways import duty_of, run_chat_channel, turns_of
     from gateway.chat.rate_limit import Pacer
 
     stop = asyncio.Event()
@@ -51,8 +51,8 @@ async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
         post = await stack.enter_async_context(answering(settings, alone=chosen.gateway_only))
         turns = await stack.enter_async_context(turns_of(post, "telegram"))
         calls = TelegramCalls(bot, Pacer(turns, RATES))
-        door = await stack.enter_async_context(
-            push_door(post, lambda texts: TelegramChannel(calls, texts), secret=token)
+        channel = await stack.enter_async_context(
+            run_chat_channel(post, lambda texts: TelegramChannel(calls, texts), secret=token)
         )
         url = settings.telegram_webhook_url
         how = (
@@ -66,7 +66,7 @@ async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
         )
         budget = budget_of(settings)
         app = await stack.enter_async_context(
-            hearing(calls, me, door, door.texts, how=how, audience=audience, budget=budget)
+            hearing(calls, me, channel, channel.texts, how=how, audience=audience, budget=budget)
         )
         if app is not None:
             await stack.enter_async_context(serve_app(app, chosen.host, chosen.port, settings))

@@ -38,20 +38,20 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 async def serve(settings: Settings, roles: tuple[str, ...], port: int) -> None:
-    """Work for `roles` until told to stop."""
+    """Run workers of `roles` until SIGTERM or SIGINT."""
     stop = asyncio.Event()
     collect_rarely()
     await check_keys(settings, [TASK_OF_ROLE[role] for role in roles if role in TASK_OF_ROLE])
     async with stop_on_signals(stop), working(settings, roles, health_port=port):
         every = set(ROLES) <= set(roles)
-        _tell(f"working as {'every role' if every else ', '.join(roles)}; stop with Ctrl-C")
+        _print_now(f"working as {'every role' if every else ', '.join(roles)}; stop with Ctrl-C")
         if port:
-            _tell(f"serving /healthz, /readyz and /metrics on port {port}")
+            _print_now(f"serving /healthz, /readyz and /metrics on port {port}")
         await stop.wait()
-        _tell("stopping: finishing what runs")
+        _print_now("stopping: finishing what runs")
 
 
-def _tell(text: str) -> None:
-    """Say it at once: whoever started this in the background waits for it."""
+def _print_now(text: str) -> None:
+    """Print without buffering: a script that started this in the background may wait for it."""
     print_line(text)
     sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""Looks at dead letters, runs them again, or drops them."""
+"""Shows dead letters, retries them, or drops them."""
 
 import argparse
 import asyncio
@@ -88,8 +88,8 @@ async def _retry(broker: Broker, letter: DeadLetter, settings: Settings, *, deli
 
 
 def _again(envelope: Envelope, settings: Settings, *, deliver: bool) -> Submission:
-    """Return what the door said, as a new message; nothing of what agents made of it."""
-    said = {name: envelope.payload[name] for name in _DOOR if name in envelope.payload}
+    """Return the original message as a new submission, without the writes of agents."""
+    original = {name: envelope.payload[name] for name in _SUBMITTED if name in envelope.payload}
     results = envelope.result_list if deliver else ""
     now = time.time()
     fresh = envelope.replace(
@@ -97,7 +97,7 @@ def _again(envelope: Envelope, settings: Settings, *, deliver: bool) -> Submissi
         create_ts=now,
         update_ts=now,
         deadline_ts=now + settings.deadline_seconds,
-        payload=said,
+        payload=original,
         hop=None,
         retries=0,
         process_count=0,
@@ -115,7 +115,7 @@ def _again(envelope: Envelope, settings: Settings, *, deliver: bool) -> Submissi
         deadline_seconds=settings.deadline_seconds,
         last_resort=_last_resort(fresh.question, language),
         result_list=results,
-        accepted={"retry_of": envelope.message_id, "text": said.get("text")},
+        accepted={"retry_of": envelope.message_id, "text": original.get("text")},
         retry_of=envelope.message_id,
         keep_seconds=settings.result_seconds_of(envelope.tenant, envelope.assistant),
     )
@@ -134,8 +134,8 @@ def _last_resort(question: Question, language: str) -> Fields:
     }
 
 
-_DOOR = ("text", "command", "arguments", "history", "open_pause", "client_keeps_history")
-"""What a door put into the payload, or the manager's first hop beside it."""
+_SUBMITTED = ("text", "command", "arguments", "history", "open_pause", "client_keeps_history")
+"""Payload attributes from the channel, and from the manager's first hop."""
 
 
 def _list(letters: Sequence[DeadLetter], *, as_json: bool) -> int:
@@ -189,7 +189,7 @@ def _at(letter: DeadLetter) -> str:
 
 
 def _moment(seconds: float) -> str | None:
-    """Return a time to the millisecond, or None where it is not known."""
+    """Return a time to the millisecond, or None if it is unknown."""
     if not seconds:
         return None
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")

@@ -1,4 +1,4 @@
-"""Erases a conversation wherever the desk keeps something of it, whether or not anybody works."""
+"""Erases a conversation from every store, even if no worker runs."""
 
 import argparse
 import asyncio
@@ -63,7 +63,7 @@ async def _erase(runtime: Runtime, question: Question) -> Erased:
 
 
 async def _question(chosen: argparse.Namespace, runtime: Runtime) -> Question:
-    """Return a question of the conversation that is meant."""
+    """Return a question of the selected conversation."""
     tenant = runtime.settings.tenant if chosen.tenant is None else chosen.tenant
     assistant = runtime.settings.assistant if chosen.assistant is None else chosen.assistant
     if chosen.message is not None:

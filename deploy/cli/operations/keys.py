@@ -1,4 +1,4 @@
-"""Makes, lists and revokes keys of the HTTP door."""
+"""Creates, lists and revokes keys of the HTTP API."""
 
 import argparse
 import asyncio
@@ -19,8 +19,8 @@ from gateway.api_keys import DEFAULT_SCOPES, Key, Scope, make_key, origin_in
 
 DAY_SECONDS = 86_400
 PUBLIC_PER_MINUTE = 600
-"""What a public key allows when nothing else is said: everybody can read it."""
-TOLD_ONCE = "This is the only time it is shown; what is stored is its hash."
+"""The default limit of a public key, which everybody can read, in requests per minute."""
+SHOWN_ONCE = "This is the only time it is shown; only its hash is stored."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -107,7 +107,7 @@ async def _create(chosen: argparse.Namespace) -> None:
         say_json({"token": token, **_describe_key(key)})
         return
     print_line(token)
-    print_line(f"{key.kind} key {key.id} of tenant {key.tenant}. {TOLD_ONCE}")
+    print_line(f"{key.kind} key {key.id} of tenant {key.tenant}. {SHOWN_ONCE}")
 
 
 def _create_key(chosen: argparse.Namespace, tenant: str) -> tuple[Key, str]:
@@ -131,12 +131,12 @@ def _create_key(chosen: argparse.Namespace, tenant: str) -> tuple[Key, str]:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        told = first["msg"].removeprefix("Value error, ")
-        raise CommandError(f"{where}: {told}" if where else told) from error
+        problem = first["msg"].removeprefix("Value error, ")
+        raise CommandError(f"{where}: {problem}" if where else problem) from error
 
 
 def _origins(given: Sequence[str]) -> tuple[str, ...]:
-    """Return the websites that were named, each once; raises `CommandError`."""
+    """Return the given websites without repetition; raises `CommandError`."""
     named = [part for text in given for part in text.split(",") if part]
     for text in named:
         as_sent = origin_in(text)

@@ -1,4 +1,4 @@
-"""Shows what waits, what runs and what was given up, role by role, and which workers live."""
+"""Shows for each role the waiting, running and dead entries, and lists the live workers."""
 
 import argparse
 import asyncio
@@ -20,7 +20,7 @@ INDENT = "    "
 
 @dataclass(frozen=True, slots=True)
 class DeskStatus:
-    """What is shown: which Redis answers, its roles, and the worker processes that live."""
+    """The output of the command: the Redis server, the roles, and the live worker processes."""
 
     server: str
     roles: Sequence[RoleStatus]
@@ -36,8 +36,8 @@ def run(chosen: argparse.Namespace) -> int:
     """Run `refdesk status`."""
     status = asyncio.run(_status())
     if chosen.json:
-        told = asdict(status)
-        say_json({name: told[name] for name in ("roles", "workers")})
+        fields = asdict(status)
+        say_json({name: fields[name] for name in ("roles", "workers")})
         return 0
     print_line(status.server)
     print_line(
@@ -54,7 +54,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def worker_lines(workers: Sequence[LivingWorker]) -> list[str]:
-    """Return the section of the workers that live, or what starts one."""
+    """Return the lines about the live workers, or about how to start one."""
     lines = ["", "Workers"]
     if not workers:
         return [*lines, f"  {NOBODY}"]
@@ -64,7 +64,7 @@ def worker_lines(workers: Sequence[LivingWorker]) -> list[str]:
 
 
 def _describe_worker(worker: LivingWorker) -> Iterator[str]:
-    """A long host name has a line of its own."""
+    """Yield the lines about a worker; a long host name gets a separate line."""
     every = set(ROLES) <= set(worker.roles)
     more = [role for role in worker.roles if role not in ROLES]
     roles = ", ".join(["every role", *more] if every else worker.roles)
@@ -94,7 +94,7 @@ async def _status() -> DeskStatus:
 
 
 async def _describe_server(runtime: Runtime) -> str:
-    """Return which Redis answers, and whose it is."""
+    """Return the lines about the Redis that answers and its owner."""
     if runtime.endpoint.played is not None:
         return "Redis is played inside this process, and forgets with it"
     client = runtime.endpoint.client()

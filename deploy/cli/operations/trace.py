@@ -1,4 +1,4 @@
-"""Shows the journey of one question: stages, rows of the table, milliseconds, calls, cost."""
+"""Shows the trace of one question: stages, rows of the flow, durations, model calls and cost."""
 
 import argparse
 import asyncio
@@ -48,7 +48,7 @@ def run(chosen: argparse.Namespace) -> int:
 async def _journal(
     message_id: str, conversation_id: str | None
 ) -> tuple[Question, Sequence[JournalEntry], Fields | None]:
-    """Return the question, its journal, and how it ended where the journal is gone."""
+    """Return the question, its journal, and its final reply if the journal is gone."""
     async with connect_broker(load_settings()) as broker:
         question = _sole(message_id, conversation_id, await broker.admin.find_questions(message_id))
         entries = await broker.replies.read_journal(question)
@@ -57,7 +57,7 @@ async def _journal(
 
 
 def _line_without_journal(question: Question, ended: Fields | None) -> str:
-    """Tell what is left of a message: of a forgotten one its ids and how it ended."""
+    """Return a line about a message without a journal: its ids and its outcome."""
     named = f"{question.conversation_id} / {question.message_id}"
     if ended is None or ended.get("termination_reason") != FORGOTTEN:
         return f"{named}: its journal is not kept any more"
@@ -126,10 +126,10 @@ def _entry_lines(entry: JournalEntry, since: float) -> list[str]:
             ]
         case "model_call":
             asked = f"{head}|     asked {fields.get('model')} for {fields.get('task')}:"
-            told = f"{fields.get('milliseconds')} ms, {_cost(fields)}"
-            if len(asked) + 1 + len(told) <= WIDTH:
-                return [f"{asked} {told}"]
-            return [asked, f"{'':>11}  |       {told}"]
+            took = f"{fields.get('milliseconds')} ms, {_cost(fields)}"
+            if len(asked) + 1 + len(took) <= WIDTH:
+                return [f"{asked} {took}"]
+            return [asked, f"{'':>11}  |       {took}"]
         case "finished":
             return [f"{head}`- {fields.get('outcome')}"]
         case _:
@@ -169,10 +169,10 @@ def _cost(fields: dict[str, JsonValue]) -> str:
     counts = [fields.get("input_tokens") or 0, fields.get("output_tokens") or 0]
     tokens = f"{counts[0]} + {counts[1]} tokens" if any(counts) else "no tokens"
     cost = fields.get("cost_usd")
-    told = "cost unknown" if cost is None else f"{Decimal(str(cost)):.6f} USD"
+    price = "cost unknown" if cost is None else f"{Decimal(str(cost)):.6f} USD"
     error = f", failed: {fields['error']}" if fields.get("error") else ""
     stored = ", found stored" if fields.get("from_store") else ""
-    return f"{tokens}, {told}{stored}{error}"
+    return f"{tokens}, {price}{stored}{error}"
 
 
 def _sum_line(entries: Sequence[JournalEntry]) -> str:

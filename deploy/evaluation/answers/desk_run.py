@@ -1,8 +1,8 @@
-"""Asks a whole desk the golden questions, in this process and over a Redis of its own.
+"""Asks a complete desk the golden questions, in this process and over a separate Redis.
 
-Everything is as `refdesk ask` runs it, but for three things: what the desk remembers ends with the
-run, answers of models are shared by no two questions, and one question is asked after the other, so
-that seconds can be compared.
+Everything runs as in `refdesk ask`, with three differences: the desk's memory ends with the run, no
+two questions share an answer of a model, and questions are asked one after the other, so that
+durations can be compared.
 """
 
 import time
@@ -50,9 +50,9 @@ _ONE_MODEL: OwnSettings = {
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One desk among those that are compared: a model for every task, and a folder of prompts.
+    """One of the desks that are compared: a model for every task, and a folder of prompts.
 
-    Without a model, those that the settings name; without a folder, the product's prompts.
+    Without a model, the settings name the models; without a folder, the product's prompts are used.
     """
 
     model: str | None = None
@@ -60,7 +60,7 @@ class Variant:
 
     @property
     def name(self) -> str:
-        """What the tables call it."""
+        """The name of the variant in the tables."""
         model = "as configured" if self.model is None else self.model
         return model if self.prompts is None else f"{model} + {self.prompts.name}"
 
@@ -73,7 +73,7 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class AskedCase:
-    """A golden question, the reply to it, and what it took; `evidence` by the source's number."""
+    """A golden question, its reply, calls and duration; `evidence` by the number of the source."""
 
     case: GoldenCase
     reply: Fields
@@ -93,7 +93,7 @@ class VariantRun:
 
 @asynccontextmanager
 async def open_documents(settings: Settings, documents: Sequence[Path]) -> AsyncIterator[Knowledge]:
-    """Open the desk's documents, or these paths in an index that is thrown away.
+    """Open the desk's documents, or these paths in a temporary index.
 
     Raises `CommandError` without documents, and when another process owns the desk's index.
     """
@@ -146,7 +146,7 @@ async def run_variant(
 
 
 def _isolate(settings: Settings, folder: Path, **changes: object) -> Settings:
-    """Return settings that reach neither the desk's Redis nor its data folder."""
+    """Return settings that use neither the desk's Redis nor its data folder."""
     own = {"refdesk_data": folder, "redis_url": None, "assistants": (), **changes}
     return settings.model_copy(update=own)
 

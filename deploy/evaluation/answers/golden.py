@@ -1,20 +1,20 @@
-"""Defines a golden question: what is asked, and what an answer to it must and must not say."""
+"""Defines a golden question: its text, and what an answer must and must not say."""
 
 from dataclasses import dataclass
 from typing import Literal
 
 Expectation = Literal["answer", "refuse", "clarify"]
 Statement = tuple[str, ...]
-"""Wordings of one statement; any of them will do."""
+"""Alternative wordings of one statement."""
 
 
 @dataclass(frozen=True, slots=True)
 class GoldenCase:
-    """One question with what its owner expects of the desk.
+    """One question with the behaviour that its owner expects of the desk.
 
-    `turns` are the user's earlier messages of the same conversation, which are really sent before
-    the question. `pages` are ends of a path or of a URL; citing any of them is right. `reason` is a
-    `ClarificationReason`, and only for questions that are to be refused or asked back.
+    `turns` are the user's earlier messages in the same conversation, which are sent before the
+    question. `pages` are ends of a path or URL; citing any of them is correct. `reason` is a
+    `ClarificationReason`, only for questions that the desk must refuse or ask back about.
     """
 
     id: str

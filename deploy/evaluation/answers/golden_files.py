@@ -1,4 +1,4 @@
-"""Reads golden questions from files that their owner writes by hand.
+"""Reads golden questions from files that are written by hand.
 
 A folder holds `golden*.toml`, in which each question is a `[[question]]` table, or `golden*.jsonl`,
 in which it is a line with a JSON object. Every fault is reported with its file and line, all faults
@@ -44,7 +44,7 @@ class _WrittenQuestion:
 
 
 class _FieldError(Exception):
-    """A field holds something else than was expected."""
+    """A field does not contain the expected value."""
 
     def __init__(self, field: str, expected: str, found: object) -> None:
         super().__init__(f"{field}: expected {expected}, found {_show(found)}")
@@ -251,7 +251,7 @@ def _parse_statements(field: str, value: object) -> tuple[Statement, ...]:
 
 
 def _check_whole(case: GoldenCase) -> None:
-    """Raise `_FieldError` for a question that would measure nothing, or contradicts itself."""
+    """Raise `_FieldError` for a question that measures nothing, or contradicts itself."""
     if not case.question:
         raise _FieldError("question", "the text that is asked", "none")
     if case.expect == "answer" and case.reason:

@@ -1,4 +1,4 @@
-"""Reads from a question's journal which models were asked, and what its sources say."""
+"""Reads the model calls and the texts of the sources from a question's journal."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ OFFLINE = "offline"
 
 @dataclass(frozen=True, slots=True)
 class CallTotals:
-    """The model calls of one question; rules of the offline model count as no call.
+    """The model calls of one question, without those of the offline rules.
 
-    `cost_usd` sums the known costs; `unknown_costs` counts the calls whose cost is not known.
+    `cost_usd` sums the known costs; `unknown_costs` counts the calls whose cost is unknown.
     """
 
     calls: int = 0
@@ -30,7 +30,7 @@ class CallTotals:
 
 
 def count_calls(journal: Sequence[JournalEntry]) -> CallTotals:
-    """Return the model calls in a journal, the failed ones too."""
+    """Return the model calls in a journal, including failed ones."""
     calls = [
         entry.fields
         for entry in journal
@@ -53,8 +53,8 @@ def count_calls(journal: Sequence[JournalEntry]) -> CallTotals:
 def collect_evidence(journal: Sequence[JournalEntry], reply: Fields) -> dict[int, str]:
     """Return the text of each source that a reply cites, by its number in the reply.
 
-    It is the text that was given to whoever wrote the answer. A source whose text is in no entry of
-    the journal is left out.
+    It is the text that the author of the answer, a model or the rules, received. A source whose
+    text is not in the journal is left out.
     """
     texts = _collect_texts(journal)
     sources = reply.get("sources")

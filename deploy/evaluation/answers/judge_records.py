@@ -1,4 +1,4 @@
-"""Remembers in the data folder how well each judge agrees with people."""
+"""Stores in the data folder how well each judge agrees with people."""
 
 import json
 import os
@@ -15,9 +15,9 @@ from deploy.assembly.models import load_prompts
 FOLDER = "evaluation"
 FILE = "judges.json"
 LEAST_AGREEMENT = 0.8
-"""Below this share of agreement with people, a judge is not believed."""
+"""Below this share of agreement with people, a judge is not trusted."""
 LEAST_ANSWERS = 100
-"""Below this number of answers, a measurement shows too little."""
+"""A measurement on fewer answers than this is not sufficient."""
 OFFLINE = "offline"
 
 
@@ -53,7 +53,7 @@ def load_judge_records(data_folder: Path) -> Mapping[str, JudgeRecord]:
 
 
 def store_judge_record(data_folder: Path, record: JudgeRecord) -> Path:
-    """Store a measurement in the place of an earlier one of the same judge; return the file."""
+    """Store a measurement instead of an earlier one of the same judge; return the file."""
     protect_data_folder(data_folder)
     folder = data_folder / FOLDER
     folder.mkdir(exist_ok=True, mode=0o700)
@@ -61,13 +61,13 @@ def store_judge_record(data_folder: Path, record: JudgeRecord) -> Path:
     written = {name: asdict(one) for name, one in sorted(known.items())}
     with NamedTemporaryFile("w", dir=folder, delete=False, encoding="utf-8") as file:
         json.dump(written, file, ensure_ascii=False, indent=2)
-    # Whoever reads meanwhile sees the old file or the new one.
+    # Replaced atomically: a concurrent reader sees the old file or the new one.
     os.replace(file.name, folder / FILE)
     return folder / FILE
 
 
 def find_doubt(data_folder: Path, judge: str) -> str:
-    """Return why a judge is not to be believed; empty for one that is."""
+    """Return why a judge is not to be trusted; empty for a trusted one."""
     record = load_judge_records(data_folder).get(judge)
     if record is None:
         return f"the judge {judge} was never measured against people"

@@ -1,4 +1,4 @@
-"""Asks a judge, which is a model or the offline rules, whether sentences stand in their sources."""
+"""Asks a judge, a model or the offline rules, whether sources support sentences."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -13,12 +13,12 @@ from llm.port import Model, ModelCall
 from llm.tasks.judge import TASK, Claim, Inputs
 
 LONGEST_TEXT = 24_000
-"""Of a source, in characters, as a judge receives it."""
+"""The most characters of a source that a judge receives."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedClaim:
-    """A claim to be judged, and the texts that it has to stand in, by number."""
+    """A claim to judge, and the texts that should support it, by number."""
 
     text: str
     evidence: Mapping[int, str]
@@ -26,7 +26,7 @@ class JudgedClaim:
 
 @dataclass(frozen=True, slots=True)
 class ClaimOpinion:
-    """What a judge thinks of one claim; `supported` is None where it gave no verdict."""
+    """The verdict of a judge about one claim; `supported` is None without a verdict."""
 
     supported: bool | None
     reason: str = ""
@@ -34,7 +34,7 @@ class ClaimOpinion:
 
 @dataclass(frozen=True, slots=True)
 class JudgedAnswer:
-    """What a judge thinks of each claim, in order, and what asking it took."""
+    """The verdicts of a judge about each claim, in order, and its model calls."""
 
     opinions: tuple[ClaimOpinion, ...]
     calls: tuple[ModelCall, ...] = ()
@@ -51,7 +51,7 @@ class JudgedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class JudgedQuestion:
-    """An answer to be judged claim by claim; `foreign`: its sources are in another language."""
+    """An answer to judge claim by claim; `foreign`: its sources are in another language."""
 
     text: str
     language: str
@@ -69,9 +69,9 @@ async def judge_answer(model: Model, question: JudgedQuestion) -> JudgedAnswer:
         try:
             output = (await model.ask(TASK, inputs)).output
         except ModelError as error:
-            told = f"{type(error).__name__}: {error}"
+            problem = f"{type(error).__name__}: {error}"
             return JudgedAnswer(
-                (ClaimOpinion(None, told),) * len(question.claims), tuple(calls), told
+                (ClaimOpinion(None, problem),) * len(question.claims), tuple(calls), problem
             )
     verdicts = {verdict.number: verdict for verdict in output.verdicts}
     opinions = tuple(
@@ -84,7 +84,7 @@ async def judge_answer(model: Model, question: JudgedQuestion) -> JudgedAnswer:
 
 
 def describe_calls(calls: Sequence[ModelCall]) -> dict[str, Any]:
-    """Return what asking a judge took; a cost is None where that of one call is unknown."""
+    """Return tokens, duration and cost of a judge's calls; None for an unknown cost."""
     made = [call for call in calls if call.model != OfflineModel.name]
     costs = [call.cost_usd for call in made]
     known = [cost for cost in costs if cost is not None]

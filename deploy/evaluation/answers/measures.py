@@ -38,8 +38,8 @@ _JUDGED_WORDS = 4
 class SentenceMeasure:
     """A sentence, its citations, and whether its sources support it.
 
-    `supported` is what rules without a model find, `judged` what a judge does. `precise` are those
-    of its citations that are needed, or suffice, for the support.
+    `supported` is the result of rules without a model, `judged` that of a judge. `precise` contains
+    those of its citations that are necessary or sufficient for the support.
     """
 
     text: str
@@ -53,7 +53,7 @@ class SentenceMeasure:
 
 @dataclass(frozen=True, slots=True)
 class AnswerMeasure:
-    """What was measured of one answer; a share is None where there was nothing to measure.
+    """The measures of one answer; a share is None where there was nothing to measure.
 
     `verdict` is one of the words of docs/evaluation.md, `useful` for an answer without a fault.
     """
@@ -97,7 +97,7 @@ class AnswerMeasure:
 
     @property
     def rank(self) -> tuple[bool, float]:
-        """What answers are sorted by, the worst first."""
+        """The sort key of answers, the worst first."""
         shares = [self.completeness, self.page, self.recall]
         known = [share for share in shares if share is not None]
         ended = self.ended == self.asked.case.expect and not self.forbidden
@@ -112,8 +112,8 @@ async def measure_answer(
 ) -> AnswerMeasure:
     """Return the measures of one answer.
 
-    `judge` gives its opinion on every sentence. A judge that is `believed` also decides whether an
-    answer makes a statement in words of its own.
+    `judge` is asked about every sentence. A `believed` judge also decides whether an answer makes a
+    statement in other words.
     """
     case, reply = asked.case, asked.reply
     text = str(reply.get("text") or "")
@@ -142,7 +142,7 @@ async def measure_answer(
 
 
 def find_reason(reply: Fields) -> str:
-    """Return why a question ended as it did, where the reply tells it."""
+    """Return the reason of a question's outcome, if the reply contains it."""
     for name in ("refusal_reason", "clarification_reason", "termination_reason"):
         if value := reply.get(name):
             return str(value)

@@ -1,4 +1,4 @@
-"""Keeps the answers and the prompts of a run in a folder, and sends a kept prompt again."""
+"""Stores the answers and the prompts of a run in a folder, and repeats a stored prompt."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,7 +25,7 @@ ANSWERS, PROMPTS, SUMMARY = "answers.jsonl", "prompts.jsonl", "summary.json"
 
 
 def check_run_folder(folder: Path) -> None:
-    """Raise `CommandError` for a folder that holds something; called before anything is asked."""
+    """Raise `CommandError` for a folder that is not empty; called before the first question."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise CommandError(f"expected a new or an empty folder at --output, found {str(folder)!r}")
 

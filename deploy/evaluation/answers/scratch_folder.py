@@ -1,4 +1,4 @@
-"""Provides a data folder that is thrown away, with the Redis that runs in it."""
+"""Provides a temporary data folder, with the Redis that runs in it."""
 
 import asyncio
 import shutil
@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 REMOVAL_SECONDS = 20.0
-"""The server of a data folder ends, and writes its last file, after the command that used it."""
+"""How long to wait for the folder's server, which ends after the command that used it."""
 _LOOK_SECONDS = 0.05
 
 

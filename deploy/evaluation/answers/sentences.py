@@ -1,4 +1,4 @@
-"""Cuts an answer into the sentences that state something, each with the sources that cover it.
+"""Splits an answer into its statements, each with the sources that cover it.
 
 A sentence is covered by its own citations, else by those that follow in its paragraph or list, on
 the line below it, or, for a list, a table or code, in the sentence that leads to it. The rules are

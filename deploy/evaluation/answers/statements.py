@@ -1,4 +1,4 @@
-"""Finds statements in an answer: whole words, whatever the marks, the case and the spaces are."""
+"""Finds statements in an answer as whole words, regardless of markup, case and spaces."""
 
 import re
 import unicodedata
@@ -14,7 +14,7 @@ _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3
 
 
 def says(answer: str, statement: Statement) -> bool:
-    """Return whether an answer holds any wording of a statement.
+    """Return whether an answer contains any wording of a statement.
 
     A wording is found as whole words: "50" is neither in "150" nor in "50.5".
     """

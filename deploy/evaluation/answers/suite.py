@@ -26,7 +26,7 @@ _CORPUS = ("pages.jsonl", "passages.jsonl", "units.jsonl")
 
 @dataclass(frozen=True, slots=True)
 class AnswersPlan:
-    """What is compared on which questions; without documents, the desk's own are asked."""
+    """The variants to compare and the questions to ask; by default over the desk's documents."""
 
     cases: tuple[GoldenCase, ...]
     variants: tuple[Variant, ...]
@@ -36,7 +36,7 @@ class AnswersPlan:
 
 @dataclass(frozen=True, slots=True)
 class AnswersResult:
-    """The replies and the measures of every variant, and notes on what to doubt."""
+    """The replies and the measures of every variant, and notes on doubtful figures."""
 
     runs: tuple[VariantRun, ...]
     variants: tuple[MeasuredVariant, ...]
@@ -77,7 +77,7 @@ async def run_answers(settings: Settings, plan: AnswersPlan, report: Progress) -
 
 
 async def _check_plan(settings: Settings, plan: AnswersPlan) -> None:
-    """Make every model and read every prompt once: a mistake must not show after an hour."""
+    """Load every model and prompt once, so that a mistake shows at the start of a long run."""
     for variant in plan.variants:
         load_overriding_prompts(variant.prompts)
     registry = make_registry(settings)

@@ -68,10 +68,10 @@ async def redis_time(client: Any) -> float:
 
 
 def broker_of(url: str, lease_seconds: float) -> RedisBroker:
-    return RedisBroker(connect(url), lease_seconds=lease_seconds, tell=nobody_told)
+    return RedisBroker(connect(url), lease_seconds=lease_seconds, make_notice=make_no_notice)
 
 
-def nobody_told(_delivery: Delivery, _error: str) -> FrameSend | None:
+def make_no_notice(_delivery: Delivery, _error: str) -> FrameSend | None:
     return None
 
 
@@ -91,7 +91,7 @@ async def work(url: str, lease_seconds: float, kind: str) -> None:
             await stack.enter_async_context(renewal.running(lambda _lost: None))
         else:
             quarantine = Quarantine(
-                partial(actor, url), [ROLE.value], nobody_told, preload=[__name__]
+                partial(actor, url), [ROLE.value], make_no_notice, preload=[__name__]
             )
             await quarantine.warm()
             process = WorkerProcess(
