@@ -1,1 +1,1 @@
-"""The doors through which people reach the desk."""
+"""The channels through which people reach the desk."""

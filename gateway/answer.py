@@ -1,7 +1,7 @@
-"""What a door shows of a reply: an allow-list, so that nothing internal leaves with it.
+"""Defines the public form of a reply: an allow-list of attributes, so that no internal one leaves.
 
-Every text is checked once more, whoever wrote it: links go to the pages of the answer's own
-sources, addresses are those that its sources hold, and hidden characters do not leave.
+Every text is checked once more, regardless of its author: links lead to the pages of the answer's
+own sources, addresses are those that its sources contain, and hidden characters are removed.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,15 +19,15 @@ from gateway.source_urls import Opens, at, opens_in
 log = structlog.get_logger("gateway")
 
 FORGOTTEN = "forgotten"
-"""The `termination_reason` of a message of which only the outcome is left."""
+"""The `termination_reason` of a message of which only the outcome is kept."""
 LOST = "lost"
-"""That of a message of which nothing is left: Redis lost what it had not kept yet."""
+"""The `termination_reason` of a message that Redis lost before it had saved it."""
 STOPPED = "stopped"
-"""That of a message whose sender did not want an answer any more."""
+"""The `termination_reason` of a message whose sender cancelled it."""
 Words = Callable[[str, str], str]
 """Returns the fixed text of a key in a language."""
 Shows = Callable[[Fields, str], "Answer"]
-"""Returns what is shown of a reply; a reply without a language is in the one told."""
+"""Returns the public form of a reply; the language is used for a reply without one."""
 Named = Mapping[str, JsonValue]
 _nowhere = opens_in("")
 
@@ -54,7 +54,7 @@ class Source(BaseModel, frozen=True, extra="ignore"):
 
     @property
     def place(self) -> str:
-        """Where it opens, else where it stands: URL or path, with its anchor."""
+        """Its link, else its URL or path, with its anchor."""
         if self.link is not None:
             return self.link
         return at(self.url or self.path or "", self.anchor or "")
@@ -73,7 +73,7 @@ class Action(BaseModel, frozen=True, extra="ignore"):
 
 
 class ModelUsage(BaseModel, frozen=True, extra="ignore"):
-    """What the models of vendors took for one message."""
+    """The use of vendors' models for one message."""
 
     calls: int = 0
     input_tokens: int = 0
@@ -117,15 +117,11 @@ def answer_of(
     opens: Opens = _nowhere,
     with_usage: bool = False,
 ) -> Answer:
-    """Return what is shown of a reply, and `opens` its sources; words are found for one without.
+    """Return the public form of a reply; `opens` returns the link of a source.
 
-    The usage of models is shown to the operator's own callers only (`with_usage`): a cache hit
-    reveals that somebody else has asked the same.
-
-    Its texts are made safe as the head of this file says; what had to be removed is logged, since
-    agents had removed it before.
-
-    A message that was forgotten while somebody waited for it counts as superseded.
+    `words` and `language` give the text of a reply without one. Texts are made safe as described at
+    the top of this module. Removals are logged, because agents should have removed these parts
+    before. A message that was forgotten while a client waited for it counts as superseded.
     """
     hidden = frozenset() if with_usage else frozenset({"model_usage"})
     shown = {
@@ -146,7 +142,7 @@ def answer_of(
 def safe_reply(
     reply: Named, opens: Opens = _nowhere
 ) -> tuple[dict[str, JsonValue], tuple[str, ...]]:
-    """Return a reply whose texts may be shown, and what was removed from its text."""
+    """Return a reply with safe texts, and the parts that were removed from its text."""
     sources = [_source(one, opens) for one in _objects(reply.get("sources"))]
     actions = [_action(one, opens) for one in _objects(reply.get("suggested_actions"))]
     kept = keep_links(str(reply.get("text") or ""), _collect_allowed(sources, actions, reply))
@@ -166,8 +162,8 @@ def _objects(value: JsonValue) -> Iterator[Named]:
 
 
 def _source(source: Named, opens: Opens) -> dict[str, JsonValue]:
-    """Return a source with its link; names of places are plain words, and addresses of the web."""
-    told: dict[str, JsonValue] = {
+    """Return a source with its link; names become plain text, URLs web addresses or None."""
+    shown: dict[str, JsonValue] = {
         **source,
         "title": plain_line(str(source.get("title") or "")),
         "url": _web(source.get("url")),
@@ -176,15 +172,15 @@ def _source(source: Named, opens: Opens) -> dict[str, JsonValue]:
     }
     for name in ("path", "anchor"):
         value = source.get(name)
-        told[name] = clean_text(value) if isinstance(value, str) else None
-    link = opens(told)
-    return told if link is None else {**told, "link": link}
+        shown[name] = clean_text(value) if isinstance(value, str) else None
+    link = opens(shown)
+    return shown if link is None else {**shown, "link": link}
 
 
 def _action(action: Named, opens: Opens) -> dict[str, JsonValue]:
     """Return a choice in plain words; a page to look at has a link like a source."""
     label, value, path = (str(action.get(name) or "") for name in ("label", "value", "path"))
-    told: dict[str, JsonValue] = {
+    shown: dict[str, JsonValue] = {
         **action,
         "label": plain_line(label),
         "value": clean_text(value),
@@ -192,7 +188,7 @@ def _action(action: Named, opens: Opens) -> dict[str, JsonValue]:
         "path": clean_text(path) if path else None,
         "crumbs": [plain_line(str(part)) for part in _list_values(action, "crumbs")],
     }
-    return {**told, "link": opens(told) if action.get("kind") == "source" else None}
+    return {**shown, "link": opens(shown) if action.get("kind") == "source" else None}
 
 
 def _list_values(source: Named, name: str) -> list[JsonValue]:
@@ -205,7 +201,9 @@ def _web(url: JsonValue) -> str | None:
 
 
 def _collect_allowed(sources: Sequence[Named], actions: Sequence[Named], reply: Named) -> Allowed:
-    """Return where the text may link to: where its sources open, and the pages it offers."""
+    """Return the allowed targets of links: the links of the sources, and the pages that are
+    offered.
+    """
     pages = [
         LinkedPage(address, str(one.get("title") or one.get("label") or ""))
         for one in (*sources, *actions)

@@ -1,9 +1,9 @@
-"""Keys of the HTTP door: what they open, how they are made, and how they are recognised.
+"""Keys of the HTTP API: their scopes, creation and verification.
 
-A key's token is `refdesk_<kind>_<id>_<secret>`. Only its SHA-256 is stored: the secret has 256
-random bits, so that nothing slower is needed against guessing. A public key stands in the page of a
-website, where everybody can read it: it works from its origins alone, and each conversation opened
-with it has a token of its own.
+The token of a key is `refdesk_<kind>_<id>_<secret>`. Only its SHA-256 is stored: the secret has 256
+random bits, so that no slower hash is needed against guessing. A public key is part of a web page,
+where everybody can read it: it works only from its origins, and each conversation that it opens has
+a separate token.
 """
 
 import hashlib
@@ -23,11 +23,11 @@ _TOKEN = re.compile(r"refdesk_(?:secret|public)_([0-9a-f]{12})_[A-Za-z0-9_-]{43}
 _ORIGIN = re.compile(r"https?://(?:[a-z0-9.-]{1,253}|\[[0-9a-f:]{2,39}\])(?::\d{1,5})?", re.ASCII)
 
 OWN_PORTS = {"http": 80, "https": 443}
-"""Browsers leave out a port that is the scheme's own."""
+"""Browsers omit the default port of a scheme."""
 
 
 class Scope(StrEnum):
-    """What a key may be used for."""
+    """A permission of a key."""
 
     ASK = "ask"
     READ = "read"
@@ -40,7 +40,7 @@ DEFAULT_SCOPES = frozenset(Scope) - {Scope.METRICS}
 
 
 class Key(BaseModel, frozen=True, extra="forbid"):
-    """A key as it is stored; the quotas count over all gateway processes, None: no limit."""
+    """A stored key; its quotas count over all gateway processes, None: no limit."""
 
     id: str = Field(pattern=r"^[0-9a-f]{12}$")
     kind: Literal["secret", "public"]
@@ -76,17 +76,17 @@ class Key(BaseModel, frozen=True, extra="forbid"):
         return self
 
     def opens(self, token: str, *, now: float) -> bool:
-        """Whether this is the key's own token, and the key still is good."""
+        """Return whether this is the token of the key, and the key is valid."""
         return hmac.compare_digest(digest_of(token), self.digest) and self.is_good(now=now)
 
     def is_good(self, *, now: float) -> bool:
-        """Whether the key was not revoked and has not expired."""
+        """Return whether the key is neither revoked nor expired."""
         expired = self.expires_at is not None and now >= self.expires_at
         return not expired and self.revoked_at is None
 
 
 def make_key(kind: Literal["secret", "public"], **fields: object) -> tuple[Key, str]:
-    """Return a new key and its token, which cannot be had again; raises ValueError."""
+    """Return a new key and its token, which cannot be read again; raises `ValueError`."""
     id_ = secrets.token_hex(6)
     token = f"refdesk_{kind}_{id_}_{secrets.token_urlsafe(32)}"
     made = {"id": id_, "kind": kind, "digest": digest_of(token), "created_at": time.time()}
@@ -94,13 +94,13 @@ def make_key(kind: Literal["secret", "public"], **fields: object) -> tuple[Key, 
 
 
 def id_of(token: str) -> str | None:
-    """Return the id within a token, or None when it is no token of ours."""
+    """Return the id in a token, or None for a text that is no token."""
     found = _TOKEN.fullmatch(token)
     return found[1] if found else None
 
 
 def origin_in(text: str) -> str | None:
-    """Return the origin that a browser sends for this address, or None where there is none."""
+    """Return the origin that a browser sends for this address, or None if it has none."""
     address = text.strip() if "://" in text else f"https://{text.strip()}"
     try:
         parts = urlsplit(address)
@@ -114,5 +114,5 @@ def origin_in(text: str) -> str | None:
 
 
 def digest_of(token: str) -> str:
-    """Return what is stored of a token."""
+    """Return the stored digest of a token."""
     return hashlib.sha256(token.encode(errors="replace")).hexdigest()

@@ -1,4 +1,4 @@
-"""Erases a conversation wherever the desk keeps something of it; every channel does it so."""
+"""Erases a conversation from every store, in the same way for every channel."""
 
 from broker.ports import Eraser
 from broker.values import Erased
@@ -7,15 +7,15 @@ from gateway.port import Conversations
 
 
 async def erase(eraser: Eraser, conversations: Conversations, question: Question) -> Erased:
-    """Erase the question's conversation; return what was there.
+    """Erase the question's conversation; return the counts of the erased data.
 
-    It needs nobody who works. When it returns, Redis holds no word of the conversation; should it
-    fail or be cut off half way, it is to be done again, which is no error.
+    No worker needs to run. When it returns, Redis contains no text of the conversation. If it fails
+    or is interrupted, repeat it, which is no error.
     """
-    # First what the conversation's own keys lead to, which are gone after that.
+    # First the data that only the conversation's keys lead to, because these are deleted next.
     await conversations.forget_threads(question)
     await conversations.forget_posts(question)
     erased = await eraser.forget(question, conversations.memory_keys(question))
-    # Once more: a chat service may have told of a message before everything was ended.
+    # Once more: a chat platform may have delivered a message in the meantime.
     await conversations.forget_posts(question)
     return erased

@@ -1,4 +1,4 @@
-"""The desk as its doors see it: submit a message, follow its journal, get its one reply."""
+"""The desk for its channels: submit a message, follow its journal, receive its one reply."""
 
 import asyncio
 import math
@@ -30,24 +30,24 @@ log = structlog.get_logger("gateway")
 
 BLOCK_SECONDS = 1.0
 LOOK_SECONDS = 2.0
-"""How often somebody who waits for an outcome looks up."""
+"""How often a task that waits for an outcome checks whether to go on."""
 AWAY_SECONDS = 0.5
-"""How long a door waits before it asks a Redis again that did not answer."""
+"""The pause before Redis is asked again after it did not answer."""
 NAMES = 1024
-"""Checked names of questions that are kept: one request names its question several times."""
+"""How many checked names of questions are cached: one request names its question repeatedly."""
 GRACE_SECONDS = 5.0
-"""How much longer than its deadline a door waits for an outcome."""
+"""How much longer than its deadline a channel waits for an outcome."""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What somebody sent: a text, or a command with its arguments.
+    """The message of a person: a text, or a command with its arguments.
 
-    `language` (ISO 639-1) is that of an apology, should nothing ever find out the text's own;
-    `request_id` is noted in the journal, and so is `key_id`: the key that sent the message, empty
-    without one, None where the channel knows no keys. `history` and `pause` are told by clients
-    that keep the conversation themselves; otherwise None: the desk remembers it.
-    Messages that come within `not_before_seconds` join the one that waits for so long.
+    - `language` (ISO 639-1): for the apology, if the text's own language is never detected
+    - `request_id`, `key_id`: recorded in the journal; `key_id` is the key that sent the message,
+      empty without a key, None for a channel without keys
+    - `not_before_seconds`: messages that arrive within this time join the one that waits
+    - `history`, `pause`: set by clients that keep the conversation; None: the desk's memory
     """
 
     text: str
@@ -65,7 +65,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class SubmittedQuestion:
-    """A question that was just submitted; its reply is expected here since before that."""
+    """A question that was just submitted, with the subscription to its reply."""
 
     question: Question
     language: str
@@ -79,7 +79,7 @@ Submit = Callable[[], Awaitable[Accepted | Duplicate]]
 class Desk:
     """Submits messages for one tenant and assistant, and waits for their outcomes.
 
-    `keep_seconds`: how long replies and journals stay, where not as long as all.
+    `keep_seconds`: how long replies and journals are kept; None: the default.
     """
 
     def __init__(
@@ -122,29 +122,29 @@ class Desk:
         )
 
     def question(self, message: Message) -> Question:
-        """Return the full name of a message sent here."""
+        """Return the question that identifies a message of this desk."""
         return self.name_question(message.conversation_id, message.message_id)
 
     def name_question(self, conversation_id: str, message_id: str) -> Question:
-        """Return the full name of a message; raises `MessageError` for an id that is none.
+        """Return the question that identifies a message; raises `MessageError` for an invalid id.
 
-        The channel is part of a conversation's name: no other channel reaches it.
+        The channel is part of a conversation's id: no other channel reaches it.
         """
         return _name_question(
             self._tenant, self._assistant, self._channel, conversation_id, message_id
         )
 
     def filling(self, message: Message) -> tuple[str, int]:
-        """Return what may be full for a message: the tenant's share, and the shard."""
+        """Return the two quotas that a message counts against: tenant and shard."""
         conversation = self.question(message).conversation
         return self._tenant, shard_of(conversation, self._producer.shards)
 
     async def knows(self, message: Message) -> bool:
-        """Whether a message was accepted before."""
+        """Return whether a message was accepted before."""
         return bool(await self._replies.read_journal(self.question(message)))
 
     async def submit(self, message: Message) -> Accepted | Duplicate:
-        """Submit a message; raises `MessageError` or `BusyError`. Every channel submits so."""
+        """Submit a message, for every channel; raises `MessageError` or `BusyError`."""
         question = self.question(message)
         payload = _payload(message)
         envelope = self._envelope(question, payload)
@@ -172,14 +172,14 @@ class Desk:
         return result
 
     async def cancel(self, question: Question, *, reason: str | None = None) -> bool:
-        """End a message as superseded; False when it has its outcome already.
+        """End a message as superseded; False when it already has its outcome.
 
-        A `reason` is the reply's `termination_reason`.
+        `reason` becomes the reply's `termination_reason`.
         """
         return await self._producer.cancel(question, reason=reason)
 
     async def follow(self, question: Question, *, after: str = "0") -> AsyncIterator[JournalEntry]:
-        """Yield what happens to a question until its finished entry, which comes last."""
+        """Yield the events of a question, up to its final event `finished`."""
         async for entries in self.watch(question, after=after):
             for entry in entries:
                 yield entry
@@ -187,9 +187,9 @@ class Desk:
     async def watch(
         self, question: Question, *, after: str = "0"
     ) -> AsyncIterator[Sequence[JournalEntry]]:
-        """Yield what happened since the last look, at least once a second, also when nothing did.
+        """Yield the events since the last look, at least once a second, even if there are none.
 
-        Ends with the finished entry, or when none came within the deadline and the grace after it.
+        Ends with the event `finished`, or without it after the deadline and its grace period.
         """
         last = after
         waited_until = time.monotonic() + self._patience_seconds
@@ -210,7 +210,7 @@ class Desk:
                     return
 
     async def ask(self, message: Message) -> Fields:
-        """Submit and wait: return the one reply of this message."""
+        """Submit a message and return its one reply."""
         async with self.submitting(message) as submitted:
             return await self.await_reply(submitted)
 
@@ -218,9 +218,9 @@ class Desk:
     async def submitting(
         self, message: Message, submit: Submit | None = None
     ) -> AsyncIterator[SubmittedQuestion]:
-        """Submit a message whose reply is awaited inside, which then needs no read.
+        """Submit a message, and subscribe to its reply before, which then needs no read.
 
-        `submit` submits it where the channel has a queue; it calls this desk's `submit`.
+        `submit` replaces this desk's `submit` in a channel with a queue, which calls it itself.
         """
         question = self.question(message)
         async with self._replies.subscribe(question) as subscription:
@@ -230,11 +230,11 @@ class Desk:
     async def await_reply(
         self, submitted: SubmittedQuestion, *, stopping: asyncio.Event | None = None
     ) -> Fields:
-        """Return the one reply of a question that was just submitted; raises as `outcome` does."""
+        """Return the one reply of a question that was just submitted; raises like `outcome`."""
         result = submitted.result
         if isinstance(result, Duplicate) and result.reply is not None:
             return result.reply
-        # What was submitted before may have ended before anybody here expected it.
+        # A repeated message may have ended before this subscription began.
         if isinstance(result, Accepted):
             reply = await self._await_first(submitted.subscription)
             if reply is not None and not _is_lost(reply):
@@ -245,10 +245,10 @@ class Desk:
     async def outcome(
         self, question: Question, *, language: str = "en", stopping: asyncio.Event | None = None
     ) -> Fields:
-        """Wait for the one reply of a message that was submitted, here or by another process.
+        """Return the one reply of a submitted message, from this or another process.
 
-        Waits through times in which Redis does not answer; raises `BrokerUnavailableError` when it
-        is away past the deadline, `StoppingError` when this process is told to stop meanwhile.
+        Waits while Redis does not answer. Raises `BrokerUnavailableError` if that lasts beyond the
+        deadline, and `StoppingError` if this process stops meanwhile.
         """
         until = time.monotonic() + self._patience_seconds
         while (seconds := until - time.monotonic()) > 0:
@@ -270,19 +270,19 @@ class Desk:
         try:
             return await subscription.await_reply(block_seconds=LOOK_SECONDS)
         except BrokerUnavailableError as error:
-            # It was accepted: whoever looks again hears of it when Redis is back.
+            # It was accepted: the next look finds its reply once Redis answers again.
             self._outage.record_failure("read_outcome", error)
             return None
 
     async def _wait_for_redis(self, error: BrokerUnavailableError, until: float) -> None:
-        """Wait before asking again: what was accepted is worked on as soon as Redis is back."""
+        """Wait before the next attempt; raise `error` after `until` (monotonic seconds)."""
         if time.monotonic() >= until:
             raise error
         self._outage.record_failure("read_outcome", error)
         await asyncio.sleep(AWAY_SECONDS)
 
     async def _end_of_lost(self, question: Question) -> Sequence[JournalEntry]:
-        """Return the end of a question that Redis has lost, which stands in no journal."""
+        """Return the final event of a question that Redis lost with its journal."""
         try:
             reply = await self._replies.await_reply(question, block_seconds=0)
         except BrokerUnavailableError:
@@ -312,12 +312,12 @@ class Desk:
         return noted
 
     async def forgotten(self, question: Question) -> bool:
-        """Whether a message that was accepted was forgotten: nothing more comes of it."""
+        """Return whether an accepted message was forgotten: it produces no more events."""
         reply = await self._replies.await_reply(question, block_seconds=0)
         return reply is not None and reply.get("termination_reason") == FORGOTTEN
 
     def make_lost_reply(self, question: Question, language: str) -> Fields:
-        """Return the reply of an accepted question that Redis knows nothing of any more."""
+        """Return the reply of an accepted question that Redis no longer knows, and log the loss."""
         log.error(
             "question_lost",
             conversation_id=question.conversation_id,
@@ -326,7 +326,7 @@ class Desk:
         return {**self.last_resort(question, language), "termination_reason": LOST}
 
     def last_resort(self, question: Question, language: str) -> Fields:
-        """Return the reply of a question that nothing came of."""
+        """Return the reply of a question without any other result."""
         return {
             "outcome": Outcome.FAILED.value,
             "text": self._apology(language),
@@ -357,7 +357,7 @@ def _name_question(
 
 
 def _trace_parent() -> str:
-    """Return a new trace and span as W3C Trace Context writes them."""
+    """Return a new trace and span in the format of W3C Trace Context."""
     drawn = os.urandom(24).hex()
     return f"00-{drawn[:32]}-{drawn[32:]}-01"
 

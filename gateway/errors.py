@@ -1,22 +1,22 @@
-"""Errors of the doors.
+"""Errors of the gateway.
 
 GatewayError
-├── MessageError     the message cannot be accepted as it is; the sender can mend it
-├── BusyError        too much waits already; try again after `retry_after_seconds`
-└── StoppingError    this process stops; another has, or will have, the same answer
+├── MessageError     the message is invalid; the sender can correct it
+├── BusyError        too many messages wait; try again after `retry_after_seconds`
+└── StoppingError    this process stops; another process has, or will have, the same answer
 """
 
 
 class GatewayError(Exception):
-    """Something about a door is wrong."""
+    """The root of the gateway's errors."""
 
 
 class MessageError(GatewayError):
-    """The message cannot be accepted as it is."""
+    """The message is invalid; the sender can correct it."""
 
 
 class BusyError(GatewayError):
-    """Too much waits already; `reason` is the broker's."""
+    """Too many messages wait; `reason` is the broker's."""
 
     def __init__(self, message: str, retry_after_seconds: float, reason: str = "") -> None:
         super().__init__(message)
@@ -25,4 +25,4 @@ class BusyError(GatewayError):
 
 
 class StoppingError(GatewayError):
-    """This process stops; what it waited for goes on."""
+    """This process stops; the message is processed by others."""

@@ -1,4 +1,4 @@
-"""Turns a journal into the events that a door may show: an allow-list of entries and fields.
+"""Turns a journal into the public events of a message: an allow-list of entries and fields.
 
 | event    | from the entry | data                                                       |
 |----------|----------------|------------------------------------------------------------|
@@ -8,9 +8,9 @@
 | sources  | finished       | `sources`: what the text cites                             |
 | done     | finished       | the whole `Answer`; nothing comes after it                 |
 
-An event's id is `<entry>.<number>`: it tells the place in the journal and, because one entry may
-become several events, the number within it. The same journal gives the same events with the same
-ids in every process, so that a reader may go on anywhere.
+The id of an event is `<entry>.<number>`: the entry of the journal and, because one entry may become
+several events, the number within it. The same journal gives the same events with the same ids in
+every process, so that a reader may resume at any process.
 """
 
 import re
@@ -25,7 +25,7 @@ from gateway.answer import Answer, Shows
 from gateway.errors import MessageError
 
 PIECE_CHARACTERS = 48
-"""A piece of an answer ends with the first space after so many characters."""
+"""A piece of an answer ends at the first space after this many characters."""
 BEGINNING = "0"
 _ID = re.compile(r"(\d{1,16})-(\d{1,20})\.(\d{1,9})", re.ASCII)
 _LARGEST = 2**64 - 1
@@ -43,14 +43,14 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class EventCursor:
-    """The last event that a reader has: `number` within the journal's `entry`."""
+    """The last event that a reader received: `number` within the journal's `entry`."""
 
     entry: str = BEGINNING
     number: int = -1
 
     @property
     def before(self) -> str:
-        """The id after which the journal is to be read, so that `entry` comes once more."""
+        """The id after which to read the journal, so that `entry` is returned again."""
         if self.number < 0:
             return self.entry
         milliseconds, sequence = (int(part) for part in self.entry.split("-"))
@@ -59,16 +59,16 @@ class EventCursor:
         return f"{milliseconds - 1}-{_LARGEST}" if milliseconds else BEGINNING
 
     def is_past(self, entry_id: str) -> bool:
-        """Whether this place lies behind an entry."""
+        """Return whether this cursor is after an entry."""
         return _order(f"{self.entry}.0") > _order(f"{entry_id}.0")
 
     def covers(self, event: Event) -> bool:
-        """Whether the reader has this event."""
+        """Return whether the reader has received this event."""
         return _order(event.id) <= _order(f"{self.entry}.{self.number}")
 
 
 def place_of(event_id: str) -> EventCursor:
-    """Return the place that an event's id names; raises `MessageError` when it is none."""
+    """Return the cursor for an event's id; raises `MessageError` for any other text."""
     found = _ID.fullmatch(event_id)
     if found is None or int(found[2]) > _LARGEST:
         raise MessageError(
@@ -80,7 +80,7 @@ def place_of(event_id: str) -> EventCursor:
 def events_of(
     entry: JournalEntry, question: Question, *, shows: Shows, language: str = "en"
 ) -> Iterator[Event]:
-    """Yield what of an entry may be shown."""
+    """Yield the public events of a journal entry."""
     match entry.kind:
         case "accepted":
             yield Event(f"{entry.id}.0", "accepted", _names(question))
@@ -91,7 +91,7 @@ def events_of(
 
 
 def answer_events(entry_id: str, answer: Answer) -> Iterator[Event]:
-    """Yield an answer in pieces, its sources, and the end."""
+    """Yield the events of an answer: its text in pieces, its sources, and `done`."""
     number = offset = 0
     for piece in pieces(answer.text):
         yield Event(f"{entry_id}.{number}", "text", {"text": piece, "offset": offset})
@@ -104,7 +104,7 @@ def answer_events(entry_id: str, answer: Answer) -> Iterator[Event]:
 
 
 def pieces(text: str) -> list[str]:
-    """Return a text cut behind spaces; put together again they are the text."""
+    """Return a text split after spaces; joined, the pieces are the text."""
     return _PIECE.findall(text)
 
 

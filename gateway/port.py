@@ -1,6 +1,6 @@
-"""What the doors need of others; the assembly wires it.
+"""The interfaces that the channels use; the assembly implements them.
 
-Conversations are named by a `Question` of theirs; which one does not matter, unless said otherwise.
+A conversation is identified by any `Question` of it, unless stated otherwise.
 """
 
 from collections.abc import Sequence
@@ -28,18 +28,18 @@ class Feedback(BaseModel, frozen=True, extra="forbid"):
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """One use of something that is limited under `name`; None: no limit."""
+    """One use of a resource with limits under `name`; None: no limit."""
 
     name: str
     per_minute: int | None = None
     per_day: int | None = None
     of: Literal["key", "visitor", "site", "person"] = "key"
-    """Whose limit it is."""
+    """The owner of the limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shortage:
-    """A limit that is used up, and the seconds until one use is free again."""
+    """An exhausted limit, and the seconds until one use is available again."""
 
     demand: Demand
     period: Literal["minute", "day"]
@@ -48,7 +48,7 @@ class Shortage:
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """The digest of a visitor's token for a conversation, and whether nothing was asked there."""
+    """The digest of a visitor's token for a conversation, and whether the conversation is empty."""
 
     digest: str
     is_empty: bool
@@ -56,7 +56,7 @@ class Visit:
 
 @dataclass(frozen=True, slots=True)
 class ReadableSection:
-    """What stands below one heading of a document: blocks as in Markdown, and if it is `cited`."""
+    """The blocks (Markdown) below one heading of a document, and whether it is `cited`."""
 
     heading_path: tuple[str, ...]
     anchor: str | None
@@ -66,7 +66,7 @@ class ReadableSection:
 
 @dataclass(frozen=True, slots=True)
 class ReadableDocument:
-    """A document as it can be read; `language` in ISO 639-1."""
+    """A document for readers; `language` in ISO 639-1."""
 
     title: str
     crumbs: tuple[str, ...]
@@ -75,28 +75,28 @@ class ReadableDocument:
 
 
 class Documents(Protocol):
-    """Shows what the assistants answer from."""
+    """Provides the documents of the assistants."""
 
     async def citing(self, tenant: str, assistant: str, chunk_id: str) -> ReadableDocument | None:
-        """Return the document of a cited chunk; None when this assistant has none with it now."""
+        """Return the document of a cited chunk; None when this assistant does not have it now."""
         ...
 
 
 class KeyStore(Protocol):
-    """Keeps keys."""
+    """Stores keys."""
 
     async def get(self, key_id: str) -> Key | None: ...
 
     async def all(self) -> Sequence[Key]:
-        """Return every key, revoked ones too, oldest first."""
+        """Return every key, including revoked ones, oldest first."""
         ...
 
     async def put(self, key: Key) -> None:
-        """Store a key, in the place of the one with its id."""
+        """Store a key; it replaces the key with the same id."""
         ...
 
     async def any(self) -> bool:
-        """Whether a key was ever made."""
+        """Return whether a key was ever created."""
         ...
 
 
@@ -106,73 +106,73 @@ class Rates(Protocol):
     async def admit(
         self, owner: str, demands: Sequence[Demand], *, once: str = ""
     ) -> Shortage | None:
-        """Count all demands and return None, or count none and return what is used up.
+        """Count all demands and return None, or count none and return the exhausted limit.
 
-        What was counted under the name `once` is not counted again for some minutes.
+        A use with the same name `once` is not counted again for some minutes.
         """
         ...
 
 
 class Conversations(Protocol):
-    """Remembers what the doors need of conversations."""
+    """Stores the data of conversations that the channels need."""
 
     async def recent_messages(self, question: Question, *, limit: int) -> Sequence[RecentMessage]:
         """Return the last messages whose journals are still kept, oldest first."""
         ...
 
     async def turns(self, question: Question) -> Sequence[Turn]:
-        """Return what was said, oldest first."""
+        """Return the stored turns, oldest first."""
         ...
 
     async def pause(self, question: Question) -> Pause | None:
-        """Return the desk's open question to the user."""
+        """Return the desk's open question to the user, or None."""
         ...
 
     async def put_thread(self, question: Question, digest: str) -> None:
-        """Keep that a client which was shown `digest` stands at the question's conversation."""
+        """Store the question's conversation under the digest of a history that a client got."""
         ...
 
     async def thread(self, question: Question, digest: str) -> str | None:
-        """Return the conversation, of the question's assistant, that was shown so."""
+        """Return the conversation id of the question's assistant for this digest, or None."""
         ...
 
     async def open_visit(self, question: Question, digest: str) -> None:
-        """Keep the digest of the token that a visitor's conversation was opened with."""
+        """Store the digest of the token with which a visitor opened the conversation."""
         ...
 
     async def visit(self, question: Question) -> Visit | None:
-        """Return who may enter the conversation, and keep it for longer unless it is empty."""
+        """Return the visitor of the conversation; this extends its lifetime unless it is empty."""
         ...
 
     async def use_visit(self, question: Question, digest: str) -> None:
-        """Keep an empty conversation as long as others: something was asked there."""
+        """Mark a conversation as no longer empty, so that it lives as long as others."""
         ...
 
     async def end_visit(self, question: Question) -> None:
-        """Forget the conversation's token."""
+        """Delete the conversation's token."""
         ...
 
     def memory_keys(self, question: Question) -> Sequence[str]:
-        """Return the names under which the conversation is remembered, for whoever erases them."""
+        """Return the keys of the conversation's memory, for its erasure."""
         ...
 
     async def forget_threads(self, question: Question) -> int:
-        """Forget what clients were shown of the conversation; return how many keys that were."""
+        """Delete the digests of the conversation's histories; return their number."""
         ...
 
     async def forget_posts(self, question: Question) -> None:
-        """Forget what push doors keep of the words of the question's conversation."""
+        """Delete the text of the question's conversation that chat channels store."""
         ...
 
     async def is_chat(self, question: Question) -> bool:
-        """Whether a chat service's door stored the conversation under this very id.
+        """Return whether a chat channel stored the conversation under this id.
 
-        Doors did so before a conversation's id began with its channel.
+        Chat channels did so before the ids of conversations began with the channel.
         """
         ...
 
     async def give_feedback(self, question: Question, feedback: Feedback) -> None:
-        """Keep what was said about this message, in the place of what was said before."""
+        """Store the feedback on this message; it replaces earlier feedback."""
         ...
 
     async def feedback(self, question: Question) -> dict[str, Feedback]:

@@ -1,7 +1,7 @@
-"""Says where a source opens: at its page's own address, else in the organisation's documentation.
+"""Returns the address of a source: its page's own address, or one in the documentation.
 
-Addresses of pages come from documents: a relative one, one without a web's scheme, and one with a
-name before its host, is none.
+Addresses of pages come from documents: a relative address, one with a scheme other than the web's,
+and one with a user name are rejected.
 """
 
 import re
@@ -12,16 +12,17 @@ from broker.values import Fields
 from citations.addresses import page_of
 
 Opens = Callable[[Fields], str | None]
-"""Returns the address that opens a source of a reply at its heading; None: there is none."""
+"""Returns the address of a source of a reply at its heading, or None."""
 _ENDING = re.compile(r"\.[A-Za-z0-9]{1,8}\Z")
 _IN_ANCHOR = "!$&'()*+,;=:@/?-._~"
 
 
 def opens_in(documentation: str) -> Opens:
-    """Return what opens sources in a documentation; empty: only those with their own address.
+    """Return a function that returns the address of a source.
 
-    `documentation` is a base address, below which pages stand under the paths of their files, or a
-    template of `{path}`, `{page}` (the path without its ending) and `{anchor}`.
+    `documentation` is a base address, below which pages have the paths of their files, or a
+    template with `{path}`, `{page}` (the path without its ending) and `{anchor}`. If it is empty,
+    only sources with an address of a page have one.
     """
 
     def opens(source: Fields) -> str | None:
@@ -36,7 +37,7 @@ def opens_in(documentation: str) -> Opens:
 
 
 def at(address: str, anchor: str) -> str:
-    """Return an address with its heading, unless it names one already."""
+    """Return an address with its heading, unless it already has one."""
     if not anchor or "#" in address:
         return address
     return f"{address}#{quote(anchor, safe=_IN_ANCHOR)}"

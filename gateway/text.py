@@ -1,4 +1,4 @@
-"""Cleans what people send: characters that no text has are removed, nothing else is touched."""
+"""Cleans the texts of people: removes characters that do not belong to text, and nothing else."""
 
 import re
 import unicodedata
@@ -34,7 +34,7 @@ def _unicode(text: str) -> str:
 
 
 def _ascii(text: str) -> str:
-    """Do the same in a tenth of the time, where every character is in NFC."""
+    """Return the cleaned text in a tenth of the time: ASCII is always in NFC."""
     return text.encode("ascii").translate(None, _ASCII_CONTROLS).decode("ascii")
 
 

@@ -1,14 +1,15 @@
-"""What the push doors share: taking messages in, and showing each one's outcome exactly once.
+"""The common part of the chat channels: accept messages, and show each outcome exactly once.
 
-A message goes through these steps; each may be repeated by another process after a death.
+A message passes these steps; another process may repeat each of them after a crash.
 
-1. Intake writes where the answer belongs (`Post`) into the push memory, then submits. Only then is
-   the platform told that the message arrived: what died before is sent again by the platform, what
-   is sent again is a duplicate for the broker.
-2. Beside that, the channel shows that somebody works: a sign, and a placeholder whose id is stored.
-3. Delivery takes the reply from the result list, makes sure that there are as many placeholders as
-   the answer has parts, *edits* them, and acknowledges. An edit that is repeated shows the same.
+1. Intake stores where the answer belongs (`Post`) in the chat state, then submits the message. Only
+then is it acknowledged to the platform: the platform repeats a message that was lost before, and
+the broker recognises a repeated message as a duplicate.
 
-A placeholder whose id is lost with its process is the one thing that may be left behind; it never
-carries an outcome.
+2. At the same time the channel shows a typing indicator and a placeholder, whose id is stored.
+
+3. Delivery takes the reply from the result list, creates missing placeholders for further parts of
+the answer, *edits* all of them, and acknowledges the reply. A repeated edit shows the same text.
+
+Only a placeholder whose id is lost with its process may remain; it never contains an outcome.
 """

@@ -1,7 +1,7 @@
-"""Gives buttons short tokens; what they stand for is kept on our side.
+"""Creates buttons with short tokens, whose meaning is stored in Redis.
 
-A token is a keyed hash of the question and the button's place: an answer that is rendered again has
-the same tokens, and nobody can guess one.
+A token is a keyed hash of the question and the button's position: an answer that is rendered again
+has the same tokens, and nobody can guess one.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ THUMBS = ("up", "down")
 
 
 class Choice(BaseModel, frozen=True, extra="forbid"):
-    """What a button stands for: a text to ask, a thumb to give, or a language to answer in."""
+    """The meaning of a button: a text to ask, a rating, or a language to answer in."""
 
     question: Question
     number: str
@@ -29,7 +29,7 @@ class Choice(BaseModel, frozen=True, extra="forbid"):
 
 
 class Buttons:
-    """Makes and knows the buttons of a channel."""
+    """Creates and resolves the buttons of a channel."""
 
     def __init__(self, memory: PushMemory, *, secret: str) -> None:
         self._memory = memory
@@ -53,7 +53,7 @@ class Buttons:
         return made
 
     async def of_languages(self, question: Question, texts: ChannelTexts) -> list[Button]:
-        """Return a button for each language there is, named in itself."""
+        """Return a button for each supported language, labelled in that language."""
         made = []
         for language in texts.languages:
             label = texts.text(f"language_{language}", language)
@@ -62,7 +62,7 @@ class Buttons:
         return made
 
     async def store(self, choice: Choice) -> str:
-        """Keep what a button stands for; return its token."""
+        """Store the meaning of a button; return its token."""
         name = "\x1f".join((*choice.question.conversation, choice.question.message_id))
         token = hashlib.blake2b(
             f"{name}\x1f{choice.number}".encode(), key=self._secret, digest_size=TOKEN_BYTES
@@ -71,6 +71,6 @@ class Buttons:
         return token
 
     async def choice(self, token: str) -> Choice | None:
-        """Return what a token stands for, while it is kept."""
+        """Return the meaning of a token, or None when it is no longer stored."""
         found = await self._memory.token(token)
         return None if found is None else Choice.model_validate_json(found)

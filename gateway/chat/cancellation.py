@@ -1,13 +1,13 @@
-"""Ends what was told to end, also when it did not hear that."""
+"""Ends tasks that were cancelled and did not notice it."""
 
 import asyncio
 
 
 def raise_if_cancelled() -> None:
-    """Raise the cancellation that a client lost inside a command: a group cancels a task once.
+    """Raise a cancellation that a client swallowed: a task group cancels a task only once.
 
-    For what may go on for long within a task group. A time limit that ran out counts as nothing:
-    whoever sets one takes its cancellation back.
+    For long loops within a task group. An expired time limit does not count, because
+    `asyncio.timeout` withdraws its own cancellation.
     """
     task = asyncio.current_task()
     if task is not None and task.cancelling():

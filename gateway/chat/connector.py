@@ -1,4 +1,4 @@
-"""A push door at work: takes in, delivers, and runs beside what the platform need not wait for."""
+"""Runs a chat channel: it accepts messages, delivers replies, and runs background tasks."""
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
@@ -38,7 +38,7 @@ CANCEL_AGAIN_SECONDS = 0.05
 
 
 class ChatChannel:
-    """Everything between a platform's events and its posts; the same for every channel."""
+    """Connects a platform's events and posts with the desk, in the same way for every channel."""
 
     def __init__(
         self,
@@ -98,12 +98,12 @@ class ChatChannel:
         )
 
     def name_question(self, conversation_id: str, message_id: str) -> Question:
-        """Return the full name of a message of this door."""
+        """Return the question that identifies a message of this channel."""
         return self._desk.name_question(conversation_id, message_id)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Deliver while inside; what is not shown then is taken over by another process."""
+        """Deliver replies inside the context; another process takes over those left at its end."""
         async with asyncio.TaskGroup() as tasks:
             self._tasks = tasks
             delivering = tasks.create_task(self._delivery.run())
@@ -114,7 +114,7 @@ class ChatChannel:
                 await _cancel_until_done({delivering, *self._beside})
 
     def spawn(self, work: Coroutine[None, None, None]) -> None:
-        """Run something that nobody waits for; what goes wrong with it is logged."""
+        """Start a background task, whose errors are logged."""
         if self._tasks is None:
             work.close()
             return
@@ -131,7 +131,7 @@ class ChatChannel:
         language: str | None,
         person: str = "",
     ) -> None:
-        """Take a pressed button as the message it stands for, or as a thumb."""
+        """Submit the message of a pressed button, or store the rating that it means."""
         if choice.thumb:
             await self._thumbs.give_feedback(choice.question, Feedback(rating=choice.thumb))
             return
@@ -158,7 +158,7 @@ class ChatChannel:
         except self.unavailable as error:
             log.warning("background_task_failed", channel=self.channel.name, error=str(error))
         except Exception as error:
-            # What nobody waits for must not end the door.
+            # A background task must not end the channel.
             log.error("background_task_failed", channel=self.channel.name, exc_info=error)
             self.tally.add("background_task_failed")
 

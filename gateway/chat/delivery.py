@@ -1,4 +1,4 @@
-"""Shows each outcome of a channel where its question was asked, once, and acknowledges then."""
+"""Shows each outcome of a channel once, where its question was asked, and acknowledges it then."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ from envelope.outcome import Outcome
 from gateway.answer import Answer, answer_of
 from gateway.chat.buttons import Buttons
 from gateway.chat.cancellation import raise_if_cancelled
-from gateway.chat.errors import GoneError, LaterError, NeverError, PushError
+from gateway.chat.errors import PermanentError, PostNotFoundError, PushError, RetryableError
 from gateway.chat.intake.post_erasure import PostEraser
 from gateway.chat.ports import Channel, ChannelTexts, ChatPolicy, PushMemory, Results, Shown, Tally
 from gateway.chat.retry import retry
@@ -26,13 +26,13 @@ from gateway.source_urls import opens_in
 log = structlog.get_logger("gateway")
 
 SLOTS = 32
-"""So many outcomes are shown at once, for each shard."""
+"""Outcomes that are shown concurrently, for each shard."""
 BLOCK_SECONDS = 1.0
 AWAY_SECONDS = 0.5
 MOST_DELIVERIES = 20
-"""An outcome that could not be shown so often is given up, unless the platform says: later."""
+"""After this many failed deliveries an outcome is given up, unless the platform asked to wait."""
 ELLIPSIS = "…"
-"""What the further posts of a long answer say before they say their part."""
+"""The text of the further posts of a long answer before they get their part."""
 
 
 class ReplyDelivery:
@@ -65,7 +65,7 @@ class ReplyDelivery:
         self._ended = asyncio.Event()
 
     async def run(self) -> None:
-        """Deliver for ever; what was taken and not shown is left to whoever takes it over."""
+        """Deliver until cancelled; another process takes over the replies that were not shown."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._renew_waiting())
             while True:
@@ -91,7 +91,7 @@ class ReplyDelivery:
         return results
 
     async def _renew_waiting(self) -> None:
-        """Keep from others what waits here for its turn at the platform."""
+        """Renew the leases of replies that wait for their turn at the platform."""
         while True:
             raise_if_cancelled()
             await asyncio.sleep(self._results.renew_seconds)
@@ -105,25 +105,25 @@ class ReplyDelivery:
             if await self._is_done(result):
                 await self._results.mark_delivered([result])
         except BrokerUnavailableError as error:
-            # It stays on the list, and is shown as it is when it comes again.
+            # It stays on the list; its next delivery shows the same.
             self._outage.record_failure("mark_delivered", error)
         finally:
             del self._running[result.shard, result.entry_id]
             self._ended.set()
 
     async def _is_done(self, result: Result) -> bool:
-        """Show an outcome; whether nothing is left to do about it, also because it is hopeless."""
+        """Show an outcome; return whether it is finished, or hopeless."""
         try:
             await self.show(result)
-        except Exception as error:  # noqa: BLE001 - one outcome must not keep others from people
+        except Exception as error:  # noqa: BLE001 - one failed outcome must not block others
             return self._record_failure(result, error)
         return True
 
     def _record_failure(self, result: Result, error: Exception) -> bool:
-        """Write down a failure; whether to give up."""
-        is_told = isinstance(error, LaterError) and error.told
-        tried_enough = result.count >= MOST_DELIVERIES and not is_told
-        hopeless = isinstance(error, NeverError) or tried_enough
+        """Log and count a failure; return whether to give up."""
+        is_requested = isinstance(error, RetryableError) and error.by_platform
+        tried_enough = result.count >= MOST_DELIVERIES and not is_requested
+        hopeless = isinstance(error, PermanentError) or tried_enough
         log.error(
             "delivery_abandoned" if hopeless else "delivery_failed",
             channel=self._channel.name,
@@ -137,27 +137,27 @@ class ReplyDelivery:
         return hopeless
 
     async def show(self, result: Result) -> None:
-        """Show an outcome once; what was shown before is not shown again."""
+        """Show an outcome, unless it was shown before; raises `PushError`."""
         question = result.question
         known = await self._memory.fields(question)
         post: Mapping[str, str] = json.loads(known.get("post", "{}"))
         if not post:
             await self._forget(result)
-            raise NeverError("nobody knows any more where this outcome belongs")
+            raise PermanentError("the place of this outcome is no longer stored")
         is_merged = bool(result.reply.get("merged_into"))
         is_withdrawn = "withdrawn" in known and result.outcome == Outcome.SUPERSEDED
         if not (is_withdrawn or is_merged or "shown" in known):
             try:
                 await self._post(result, known, post)
-            except NeverError:
-                # Nobody goes on typing for whom nothing can be shown.
+            except PermanentError:
+                # Nothing can be shown, so the typing indicator must end.
                 await self._forget(result)
                 await self._memory.close(question)
                 raise
             await self._forget(result)
             await self._memory.note(question, shown="1")
         await self._memory.close(question)
-        # What is posted or noted from now on sees that the question is closed.
+        # From now on, other tasks see that the question is closed.
         if is_withdrawn:
             await self._remove(await self._memory.fields(question), post)
         if not is_merged:
@@ -165,12 +165,12 @@ class ReplyDelivery:
         self._tally.add(result.outcome)
 
     async def _forget(self, result: Result) -> None:
-        """Forget what a command made the desk forget, whether or not its reply can be shown."""
+        """Delete the text that a command erased at the desk, even if its reply cannot be shown."""
         forgot = result.reply.get("forgot")
         if not forgot:
             return
         for end in await self._forgetting.find_undelivered(result.question):
-            with suppress(NeverError):
+            with suppress(PermanentError):
                 await self.show(end)
         await self._forgetting.forget(result.question, str(forgot))
 
@@ -178,7 +178,7 @@ class ReplyDelivery:
         self, result: Result, known: Mapping[str, str], post: Mapping[str, str]
     ) -> None:
         shown = await self._make_shown(result, known, post)
-        # Beside the event loop: a very long answer must not keep the others waiting.
+        # In a thread: a very long answer must not block the event loop.
         parts = await asyncio.to_thread(self._channel.parts, shown)
         ids = [await self._id(result, known, post, number) for number in range(len(parts))]
         for number, (id_, part) in enumerate(zip(ids, parts, strict=True)):
@@ -191,7 +191,7 @@ class ReplyDelivery:
         opens = opens_in(self._manners.documentation)
         answer = answer_of(result.reply, words=self._texts.text, language=language, opens=opens)
         fixed = known.get("fixed", "")
-        if not fixed and _tells_language(answer):
+        if not fixed and _has_own_language(answer):
             language = answer.language
             await self._memory.note_about(result.question, language=language)
         if fixed == "language":
@@ -204,14 +204,14 @@ class ReplyDelivery:
     async def _id(
         self, result: Result, known: Mapping[str, str], post: Mapping[str, str], number: int
     ) -> str:
-        """Return the id of a post that may be edited; make it when there is none."""
+        """Return the id of a post to edit; create the post if there is none."""
         if (id_ := known.get(str(number))) is not None:
             return id_
         made = await retry(
             lambda: self._channel.placeholder(post, ELLIPSIS), call_name="post_placeholder"
         )
         if made is None:
-            raise NeverError("a post was made and has no id")
+            raise PermanentError("the platform returned no id for a new post")
         stands = await self._memory.first(result.question, str(number), made)
         if stands != made:
             await retry(lambda: self._channel.remove(post, made), call_name="delete_post")
@@ -222,8 +222,8 @@ class ReplyDelivery:
     ) -> None:
         try:
             await retry(lambda: self._channel.edit(post, id_, part), call_name="edit_post")
-        except GoneError:
-            # Somebody deleted it; the outcome is owed all the same.
+        except PostNotFoundError:
+            # Somebody deleted the post; the outcome must be shown all the same.
             again = await retry(
                 lambda: self._channel.placeholder(post, ELLIPSIS), call_name="post_placeholder"
             )
@@ -237,6 +237,6 @@ class ReplyDelivery:
             await retry(partial(self._channel.remove, post, id_), call_name="delete_post")
 
 
-def _tells_language(answer: Answer) -> bool:
-    said = {Outcome.ANSWERED, Outcome.CLARIFICATION, Outcome.REFUSED}
-    return answer.outcome in said and answer.termination_reason != "deadline"
+def _has_own_language(answer: Answer) -> bool:
+    written = {Outcome.ANSWERED, Outcome.CLARIFICATION, Outcome.REFUSED}
+    return answer.outcome in written and answer.termination_reason != "deadline"

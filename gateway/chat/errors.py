@@ -1,14 +1,14 @@
-"""Errors of a platform, by what the door can do about them.
+"""Errors of a chat platform, by the possible reaction.
 
 GatewayError
-└── UnreadableError   what the platform sent has not the form that it should have
+└── UnreadableError   an event of the platform does not have the expected form
 
 PushError
-├── LaterError    try again after `seconds`; `told`: the platform named them
-├── NeverError    the platform will never take this: who was to read it cannot be reached
-│   └── GoneError     what was to be edited is no more: post it anew
-├── SkippedError  it would come too late to be of use: left out, nothing was called
-└── AlreadyError  it is as it was to become
+├── RetryableError     try again after `seconds`; `by_platform`: the platform named them
+├── PermanentError     the platform will never accept this call
+│   └── PostNotFoundError   the post to edit does not exist: create a new one
+├── CallSkippedError   the call would come too late to be useful, and was not made
+└── NoOpError          the platform reports that nothing had to change
 """
 
 from collections.abc import Iterator
@@ -18,36 +18,36 @@ from gateway.errors import GatewayError, MessageError
 
 
 class UnreadableError(GatewayError):
-    """What came has not the form that it should have; sent again, it will be the same."""
+    """An event does not have the expected form; a repetition will not either."""
 
 
 class PushError(GatewayError):
-    """A platform did not do what it was told."""
+    """A platform did not carry out a call."""
 
 
-class LaterError(PushError):
-    """It may work after `seconds`."""
+class RetryableError(PushError):
+    """The call may succeed after `seconds`; `by_platform`: the platform named them."""
 
-    def __init__(self, message: str, seconds: float, *, told: bool = False) -> None:
+    def __init__(self, message: str, seconds: float, *, by_platform: bool = False) -> None:
         super().__init__(message)
         self.seconds = seconds
-        self.told = told
+        self.by_platform = by_platform
 
 
-class NeverError(PushError):
-    """It will never work."""
+class PermanentError(PushError):
+    """The call will never succeed."""
 
 
-class GoneError(NeverError):
-    """The post is no more."""
+class PostNotFoundError(PermanentError):
+    """The post does not exist."""
 
 
-class SkippedError(PushError):
-    """It was left out."""
+class CallSkippedError(PushError):
+    """The call was not made."""
 
 
-class AlreadyError(PushError):
-    """Nothing was to be done."""
+class NoOpError(PushError):
+    """Nothing had to change."""
 
 
 _OF_FORM = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, MessageError)
@@ -55,9 +55,9 @@ _OF_FORM = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError,
 
 @contextmanager
 def reads_foreign_form(what: str) -> Iterator[None]:
-    """Raise `UnreadableError` for whatever a value of another form does to the code inside.
+    """Raise `UnreadableError` for any error that a value of another form causes inside.
 
-    What was found is not repeated.
+    The message does not repeat the value.
     """
     try:
         yield

@@ -1,12 +1,12 @@
 """Counts the deliveries and refusals of a chat channel, in Prometheus' form.
 
-| metric                        | labels          | what                                         |
+| metric                        | labels          | meaning                                      |
 |-------------------------------|-----------------|----------------------------------------------|
 | refdesk_chat_deliveries_total | channel, result | replies that were shown, by their outcome;   |
-|                               |                 | `delivery_failed`: it will be tried again;   |
-|                               |                 | `delivery_abandoned`: nobody will see it;    |
-|                               |                 | `background_task_failed`: something beside   |
-|                               |                 | the outcome failed                           |
+|                               |                 | `delivery_failed`: it will be retried;       |
+|                               |                 | `delivery_abandoned`: it is never shown;     |
+|                               |                 | `background_task_failed`: another task of    |
+|                               |                 | the channel failed                           |
 | refdesk_chat_declined_total   | channel, reason | messages that were not accepted:             |
 |                               |                 | `limited_minute`, `limited_day`: of one      |
 |                               |                 | person; `not_allowed`: not on the lists      |
@@ -30,14 +30,14 @@ class _Counts(Collector):
         self._label = label
 
     def collect(self) -> Iterator[CounterMetricFamily]:
-        told = CounterMetricFamily(
+        family = CounterMetricFamily(
             self._name,
             self._what,
             labels=["channel", self._label],
         )
         for result, count in sorted(self._tally.counts.items()):
-            told.add_metric([self._channel, result], count)
-        yield told
+            family.add_metric([self._channel, result], count)
+        yield family
 
 
 def push_metrics(channel: str, tally: Tally, refusals: Tally) -> CollectorRegistry:

@@ -1,4 +1,4 @@
-"""What the push doors need of others: something that remembers, and a platform to speak to."""
+"""The interfaces of a chat channel: its stored state, and the platform."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,38 +11,38 @@ from gateway.answer import Answer
 from gateway.port import Feedback
 
 CLAIM_SECONDS = 86_400
-"""Longer than any platform repeats itself."""
+"""Longer than any platform repeats an event."""
 
 
 class PushMemory(Protocol):
-    """Remembers for a channel, over all its processes; everything dies by itself."""
+    """Stores the state of a channel for all its processes; every entry expires."""
 
     async def fields(self, question: Question) -> dict[str, str]:
-        """Return what is known of a question."""
+        """Return the stored fields of a question."""
         ...
 
     async def note(self, question: Question, **fields: str) -> None:
-        """Keep fields of a question, in the place of those before."""
+        """Store fields of a question; they replace earlier ones."""
         ...
 
     async def first(self, question: Question, name: str, value: str) -> str:
-        """Keep a field unless somebody has; return what stands."""
+        """Store a field unless it exists; return the stored value."""
         ...
 
     async def about(self, question: Question) -> dict[str, str]:
-        """Return what is known of the question's conversation."""
+        """Return the stored fields of the question's conversation."""
         ...
 
     async def note_about(self, question: Question, **fields: str) -> None:
-        """Keep fields of the question's conversation."""
+        """Store fields of the question's conversation."""
         ...
 
     async def open(self, question: Question, order: float) -> None:
-        """Keep that a question has no outcome yet; `order` is its place in the conversation."""
+        """Record that a question has no outcome yet; `order` is its place in the conversation."""
         ...
 
     async def close(self, question: Question) -> None:
-        """Keep that its outcome was shown."""
+        """Record that the outcome of a question was shown."""
         ...
 
     async def open_messages(self, question: Question) -> Mapping[str, float]:
@@ -50,25 +50,25 @@ class PushMemory(Protocol):
         ...
 
     async def put_token(self, token: str, written: str, question: Question) -> None:
-        """Keep what a button under the answer to this question stands for."""
+        """Store the meaning of a button under the answer to this question."""
         ...
 
     async def token(self, token: str) -> str | None:
-        """Return what a button stands for."""
+        """Return the meaning of a button, or None."""
         ...
 
     async def claim(self, name: str, *, seconds: int = CLAIM_SECONDS) -> bool:
-        """Whether nobody has claimed this name within so many seconds."""
+        """Claim a name; return False if it was claimed within these seconds."""
         ...
 
     async def holds_words(self, question: Question) -> None:
-        """Keep that the fields of a question hold words that people wrote."""
+        """Record that the fields of a question contain text of people."""
         ...
 
     async def forget_words(self, question: Question, *, but: Collection[str] = ()) -> None:
-        """Delete the words and button texts of the question's conversation.
+        """Delete the text and the buttons of the question's conversation.
 
-        What is kept under the message ids `but` stays.
+        The fields of the message ids `but` stay.
         """
         ...
 
@@ -87,7 +87,7 @@ class Results(Protocol):
 
 
 class PushBroker(Protocol):
-    """A broker that keeps replies for channels."""
+    """A broker with result lists for channels."""
 
     def result_list(self, name: str, consumer: str) -> Results: ...
 
@@ -102,19 +102,21 @@ class ChannelTexts(Protocol):
 
 
 class Thumbs(Protocol):
-    """Keeps what people think of answers."""
+    """Stores the ratings of answers."""
 
     async def give_feedback(self, question: Question, feedback: Feedback) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """A message that reached a push door.
+    """A message that reached a chat channel.
 
-    `post` is where its answer belongs, in the channel's own words; `order` grows within a
-    conversation; `edits` is the message id that this text replaces; `fixed` names a fixed text that
-    is shown as the answer of a command; `alone` keeps it apart from a burst; `person` wrote it, and
-    is limited by what one person may ask.
+    - `post`: where its answer belongs, in the platform's terms
+    - `order`: grows within a conversation
+    - `edits`: the message id that this text replaces
+    - `fixed`: the fixed text that answers a command
+    - `alone`: it never joins a burst
+    - `person`: the author, for the limits of one person
     """
 
     question: Question
@@ -132,7 +134,7 @@ class Incoming:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """An answer as a channel is to show it; `language` is that of what stands around it."""
+    """An answer to show; `language` is that of the texts around it."""
 
     question: Question
     answer: Answer
@@ -144,7 +146,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Button:
-    """A choice, and the token under which the desk knows it again."""
+    """A choice, and the token by which the desk resolves it."""
 
     label: str
     token: str
@@ -153,45 +155,45 @@ class Button:
 
 
 class Channel(Protocol):
-    """One platform; what fails raises a `PushError`, and all may be repeated without harm.
+    """One platform. A failed call raises a `PushError`, and every call may be repeated.
 
-    A sign that fades is shown anew every `sign_seconds`; None: it stays.
+    A typing sign that fades is shown again every `sign_seconds`; None: it stays.
     """
 
     name: str
     sign_seconds: float | None
 
     async def working(self, question: Question, post: Mapping[str, str]) -> None:
-        """Show the sign that somebody works at this message."""
+        """Show the typing sign at this message."""
         ...
 
     async def remove_sign(self, question: Question, post: Mapping[str, str]) -> None:
-        """Take the sign away."""
+        """Remove the typing sign."""
         ...
 
     def parts(self, shown: Shown) -> Sequence[Fields]:
-        """Return the posts that an answer becomes; at least one."""
+        """Return the posts of an answer; at least one."""
         ...
 
     async def placeholder(self, post: Mapping[str, str], text: str, *, soon: bool = False) -> str:
-        """Post a text where the answer will stand; return its id.
+        """Post a text in the place of the answer; return its id.
 
-        `soon`: raises `SkippedError` rather than wait for long, as `working` does.
+        `soon`: raises `CallSkippedError` rather than wait for long, like `working`.
         """
         ...
 
     async def edit(self, post: Mapping[str, str], id_: str, part: Fields) -> None:
-        """Make a post say this; one that is gone raises `GoneError`."""
+        """Replace the content of a post; raises `PostNotFoundError` if it does not exist."""
         ...
 
     async def remove(self, post: Mapping[str, str], id_: str) -> None:
-        """Delete a post; one that is gone is no error."""
+        """Delete a post; a missing post is no error."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ChatPolicy:
-    """How a push door deals with several messages at once; times in seconds."""
+    """How a chat channel treats several messages of a person; times in seconds."""
 
     burst_seconds: float = 1.0
     supersedes: bool = True
@@ -199,15 +201,15 @@ class ChatPolicy:
     thumbs: bool = True
     deadline_seconds: float = 120.0
     documentation: str = ""
-    """Where sources without an address of their own open, see `gateway.source_urls`."""
+    """The address of sources without a page address; see `gateway.source_urls`."""
 
 
 @dataclass(slots=True)
 class Tally:
-    """What a push door counts."""
+    """The counters of a chat channel."""
 
     counts: dict[str, int] = field(default_factory=dict)
 
     def add(self, name: str) -> None:
-        """Count one."""
+        """Increment a counter."""
         self.counts[name] = self.counts.get(name, 0) + 1

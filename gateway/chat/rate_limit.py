@@ -1,4 +1,4 @@
-"""Paces what a platform is asked, over all processes: turns are waited for before it refuses."""
+"""Limits the rate of calls to a platform over all processes, so that it does not reject them."""
 
 import asyncio
 import time
@@ -7,37 +7,37 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
-from gateway.chat.errors import LaterError, SkippedError
+from gateway.chat.errors import CallSkippedError, RetryableError
 
 SOON_SECONDS = 3.0
-"""What need not be shown is left out when its turn would come later."""
+"""An optional call is skipped if its turn would come later."""
 LATE_SECONDS = 600.0
-"""What must be shown is left to a later delivery when its turn would come later."""
+"""A required call is left to a later delivery if its turn would come later."""
 
 MISSED = 3
-"""So many turns may be missed; then the call is made."""
+"""After this many missed turns the call is made."""
 
 
 class Turns(Protocol):
-    """Gives turns by name, over all processes of a channel."""
+    """Assigns turns by name, over all processes of a channel."""
 
     async def turn(
         self, name: str, *, every_seconds: float, at_once: int, patience_seconds: float
     ) -> float | None:
-        """Reserve the next turn and return the seconds to wait for it; None: more than patience."""
+        """Reserve the next turn and return the seconds until then; None: above the patience."""
         ...
 
     async def hold(self, name: str, *, every_seconds: float, at_once: int, seconds: float) -> None:
-        """Give no turn for so many seconds."""
+        """Assign no turn for this time."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """So many calls a minute, the first `at_once` without waiting; `each_place`: for every place.
+    """`per_minute` calls, the first `at_once` without a wait; `each_place`: for every place.
 
-    No minute sees more than `per_minute + at_once`: together they are to stay below the limit. What
-    is wanted soon waits `soon_seconds` for its turn; 0: it is called at once or not at all.
+    A minute has at most `per_minute + at_once` calls: this sum must be below the platform's limit.
+    An optional call waits `soon_seconds` for its turn; 0: it is made at once or not at all.
     """
 
     per_minute: float
@@ -47,12 +47,12 @@ class Rate:
 
     @property
     def every_seconds(self) -> float:
-        """The seconds between calls, when there are many."""
+        """The interval (seconds) of a long series of calls."""
         return 60.0 / self.per_minute
 
 
 class Pacer:
-    """Has every call wait for its turn."""
+    """Makes every call wait for its turn."""
 
     def __init__(self, turns: Turns, rates: Mapping[str, Rate]) -> None:
         self._turns = turns
@@ -60,10 +60,11 @@ class Pacer:
 
     @asynccontextmanager
     async def turn(self, call: str, place: str = "", *, soon: bool = False) -> AsyncIterator[None]:
-        """Wait for a turn, be inside when it came; all wait longer when the platform says so.
+        """Wait for a turn and enter the context then; a platform's request to wait delays all
+        calls.
 
-        Raises `SkippedError` when it is wanted `soon` and would not be, `LaterError` when its turn
-        would come too late for anybody to wait.
+        Raises `CallSkippedError` for an optional call (`soon`) whose turn comes too late, and
+        `RetryableError` for any other.
         """
         rate = self._rates[call]
         name = f"{call}:{place}" if rate.each_place else call
@@ -72,8 +73,8 @@ class Pacer:
                 break
         try:
             yield
-        except LaterError as error:
-            if error.told:
+        except RetryableError as error:
+            if error.by_platform:
                 await self._turns.hold(
                     name,
                     every_seconds=rate.every_seconds,
@@ -81,13 +82,13 @@ class Pacer:
                     seconds=error.seconds,
                 )
                 if soon and error.seconds > rate.soon_seconds:
-                    raise SkippedError(f"{name} is to wait {error.seconds:g} s") from error
+                    raise CallSkippedError(f"{name} is to wait {error.seconds:g} s") from error
             raise
 
     async def _came(self, name: str, rate: Rate, *, soon: bool) -> bool:
-        """Wait for a turn; False when a busy process woke so late that the turns after it came too.
+        """Wait for a turn; return False if the process woke so late that later turns came too.
 
-        They would all be taken together: then each asks for another.
+        Those turns would all be used together: each call asks for another one instead.
         """
         asked = time.monotonic()
         seconds = await self._turns.turn(
@@ -98,7 +99,7 @@ class Pacer:
         )
         if seconds is None:
             if soon:
-                raise SkippedError(f"{name} would come too late to be worth it")
-            raise LaterError(f"{name} is asked too often", LATE_SECONDS, told=True)
+                raise CallSkippedError(f"{name} would come too late to be worth it")
+            raise RetryableError(f"{name} is called too often", LATE_SECONDS, by_platform=True)
         await asyncio.sleep(seconds)
         return time.monotonic() - asked - seconds < rate.every_seconds * rate.at_once

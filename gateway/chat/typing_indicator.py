@@ -1,6 +1,6 @@
-"""Shows that somebody works at a message, until its outcome is shown: a sign, and a placeholder.
+"""Shows that a message is being processed, until its outcome is shown: a sign and a placeholder.
 
-None of it is owed: what the platform refuses is logged, and the outcome comes all the same.
+Both are optional: calls that the platform rejects are logged, and the outcome is shown anyway.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from typing import TypeVar
 import structlog
 
 from envelope.question import Question
-from gateway.chat.errors import NeverError, PushError, SkippedError
+from gateway.chat.errors import CallSkippedError, PermanentError, PushError
 from gateway.chat.ports import Channel, PushMemory
 from gateway.chat.retry import retry
 
@@ -26,7 +26,7 @@ LEFT = "sign"
 
 
 class TypingIndicator:
-    """The signs of a channel; one that fades is shown anew for at most `deadline_seconds`."""
+    """The signs of a channel; a fading sign is renewed for at most `deadline_seconds`."""
 
     def __init__(self, memory: PushMemory, channel: Channel, *, deadline_seconds: float) -> None:
         self._memory = memory
@@ -34,7 +34,7 @@ class TypingIndicator:
         self._deadline_seconds = deadline_seconds
 
     async def begin(self, question: Question, post: Post, text: str) -> str | None:
-        """Set the sign and post a placeholder; return its id, or None where there is none."""
+        """Set the sign and post a placeholder; return its id, or None if there is none."""
         await self._set_sign(question, post)
         known = await self._memory.fields(question)
         posted = known.get("0")
@@ -48,7 +48,7 @@ class TypingIndicator:
         return posted
 
     async def keep(self, question: Question, post: Post) -> None:
-        """Show a sign that fades until the outcome is shown, here or by another process."""
+        """Renew a fading sign until the outcome is shown, by this or another process."""
         until = time.monotonic() + self._deadline_seconds
         while "done" not in await self._memory.fields(question):
             if self._channel.sign_seconds is None or time.monotonic() > until:
@@ -64,9 +64,9 @@ class TypingIndicator:
             )
 
     async def rest(self, question: Question, post: Post, *, was_set: bool = True) -> None:
-        """Take the sign of a closed question away, unless another works at the same message.
+        """Remove the sign of a closed question, unless another question is about the same message.
 
-        Raises `LaterError` to be called again.
+        Raises `RetryableError`; the caller then calls it again.
         """
         known = await self._memory.fields(question)
         is_there = LEFT in known or (was_set and UNSIGNED not in known)
@@ -76,20 +76,20 @@ class TypingIndicator:
             await retry(
                 lambda: self._channel.remove_sign(question, post), call_name="remove_typing_sign"
             )
-        except NeverError as error:
+        except PermanentError as error:
             self.log_refusal("remove_typing_sign", error)
 
     async def _is_left(self, question: Question, post: Post) -> bool:
-        """Leave the sign to an open question about the same message, which takes it away then."""
+        """Leave the sign to an open question about the same message, which removes it later."""
         for id_ in await self._memory.open_messages(question):
             if id_ == question.message_id:
-                # Its event came again just now; it stays closed all the same.
+                # Its event was just repeated; the question stays closed.
                 continue
             other = question.model_copy(update={"message_id": id_})
             kept = (await self._memory.fields(other)).get("post", "{}")
             if json.loads(kept) == dict(post):
                 await self._memory.note(other, **{LEFT: "1"})
-                # Whoever closes it from now on looks after that, and finds the note.
+                # If that question is closed from now on, its delivery finds this note.
                 if id_ in await self._memory.open_messages(question):
                     return True
         return False
@@ -105,17 +105,17 @@ class TypingIndicator:
         )
 
     async def _is_of_no_use(self, question: Question, posted: str) -> bool:
-        """Keep the id of a placeholder; whether another stands, or none is wanted any more."""
+        """Store the id of a placeholder; return whether it is superfluous."""
         if await self._memory.first(question, "0", posted) != posted:
             return True
         known = await self._memory.fields(question)
         return "withdrawn" in known and "done" in known
 
     async def _set_sign(self, question: Question, post: Post) -> None:
-        """Set the sign, or keep that there is none to take away."""
+        """Set the sign, or record that there is none to remove."""
         try:
             await retry(lambda: self._channel.working(question, post), call_name="set_typing_sign")
-        except SkippedError:
+        except CallSkippedError:
             await self._memory.note(question, **{UNSIGNED: "1"})
         except PushError as error:
             self.log_refusal("set_typing_sign", error)
@@ -123,7 +123,7 @@ class TypingIndicator:
     async def _try_call(self, call_name: str, call: Callable[[], Awaitable[T]]) -> T | None:
         try:
             return await retry(call, call_name=call_name)
-        except SkippedError:
+        except CallSkippedError:
             return None
         except PushError as error:
             self.log_refusal(call_name, error)

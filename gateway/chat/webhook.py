@@ -1,7 +1,7 @@
-"""The web application that a platform calls: one address, small bodies, no word about errors.
+"""The web application that a platform calls: one address, small bodies, no details of errors.
 
-Who is not the platform is turned away before the body is read, as far as the headers tell. Every
-refusal is one line in the log and says nothing of what was sent.
+Callers other than the platform are rejected before the body is read, as far as the headers show it.
+Every rejection is one line in the log, without any content of the request.
 """
 
 from collections.abc import Awaitable, Callable
@@ -26,7 +26,7 @@ from gateway.errors import GatewayError, MessageError
 log = structlog.get_logger("gateway")
 
 MOST_BYTES = 1024 * 1024
-Heard = Callable[[Request, bytes], Awaitable[Response]]
+HandleEvent = Callable[[Request, bytes], Awaitable[Response]]
 Check = Callable[[Headers], None]
 
 
@@ -41,19 +41,19 @@ class WebhookRefusedError(GatewayError):
 
 def webhook(
     path: str,
-    heard: Heard,
+    handle: HandleEvent,
     *,
     check: Check,
     unavailable: tuple[type[Exception], ...],
     budget: BufferBudget | None = None,
 ) -> Starlette:
-    """Return an application; what `heard` cannot take in now is answered 503, to be sent again.
+    """Return an application; an event that `handle` cannot accept now is answered by status 503.
 
-    `check` looks at the headers before the body is read. It and `heard` raise
-    `WebhookRefusedError`, and `UnreadableError` for what has not the form that it should have.
+    The platform repeats such an event. `check` checks the headers before the body is read. Both
+    raise `WebhookRefusedError`, and `UnreadableError` for an event without the expected form.
     """
     budget = BufferBudget() if budget is None else budget
-    answering = _WebhookEndpoint(path, heard, check, unavailable, budget)
+    answering = _WebhookEndpoint(path, handle, check, unavailable, budget)
 
     async def alive(_request: Request) -> Response:
         return PlainTextResponse("ok")
@@ -64,7 +64,7 @@ def webhook(
             Route("/healthz", alive, methods=["GET"]),
         ]
     )
-    # A redirect would lead to whatever host the request names.
+    # A redirect would lead to any host that the request names.
     app.router.redirect_slashes = False
     return app
 
@@ -73,13 +73,13 @@ class _WebhookEndpoint:
     def __init__(
         self,
         path: str,
-        heard: Heard,
+        handle: HandleEvent,
         check: Check,
         unavailable: tuple[type[Exception], ...],
         budget: BufferBudget,
     ) -> None:
         self._path = path
-        self._heard = heard
+        self._handle = handle
         self._check = check
         self._unavailable = unavailable
         self._budget = budget
@@ -106,7 +106,7 @@ class _WebhookEndpoint:
         try:
             body = await read_body(request.scope, request.receive, lease, longest_bytes=MOST_BYTES)
         except CallerGoneError:
-            return Response(status_code=400)  # that nobody hears
+            return Response(status_code=400)  # nobody receives it
         except BodyTooLargeError as error:
             raise WebhookRefusedError(413, "body_too_large", str(error)) from error
         except BodyTooSlowError as error:
@@ -114,7 +114,7 @@ class _WebhookEndpoint:
         except BodyError as error:
             log.warning("webhook_deferred", path=self._path, error=str(error))
             return _later()
-        return await self._heard(request, body)
+        return await self._handle(request, body)
 
     def _refuse(self, status: int, reason: str, message: str) -> Response:
         log.info("webhook_rejected", path=self._path, status=status, reason=reason)

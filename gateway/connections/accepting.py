@@ -8,12 +8,12 @@ from typing import Any
 from gateway.connections.rare_log import RareLog
 
 MESSAGE = "socket.accept() out of system resource"
-"""What asyncio tells its exception handler; it tries again after a second by itself."""
+"""The message for asyncio's exception handler; asyncio tries again after a second."""
 
 
 @contextmanager
 def accept_errors_logged_rarely() -> Iterator[None]:
-    """Take over what asyncio tells of failed accepts, while inside; all else goes on as before."""
+    """Handle asyncio's errors of failed accepts inside the context; pass on all others."""
     loop = asyncio.get_running_loop()
     previous = loop.get_exception_handler()
     rare = RareLog("accept_failed")

@@ -1,20 +1,20 @@
-"""Groups network addresses by who can have them: one network of IPv6 belongs to one customer."""
+"""Groups network addresses by their probable owner: one IPv6 network belongs to one customer."""
 
 import ipaddress
 from collections.abc import Sequence
 from functools import lru_cache
 
 IPV6_PREFIX = 64
-"""The smallest network that providers hand out: its owner has every address of it."""
+"""The smallest network that providers assign: its owner has every address of it."""
 
 _Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 @lru_cache(maxsize=8192)
 def group_address(host: str) -> str:
-    """Return the name of a host's group: IPv4 by address, also when mapped; IPv6 by /64.
+    """Return the group of a host: an IPv4 address, also when mapped; the /64 of an IPv6 address.
 
-    What is not an address, such as a name, is a group of its own.
+    Any other text, such as a name, is its own group.
     """
     address = _parse(host)
     if address is None:
@@ -25,7 +25,7 @@ def group_address(host: str) -> str:
 
 
 class TrustedNetworks:
-    """The addresses of proxies that speak for many people."""
+    """The addresses of proxies, which forward the requests of many people."""
 
     def __init__(self, networks: Sequence[str] = ()) -> None:
         self._networks: list[_Network] = [ipaddress.ip_network(one) for one in networks]
@@ -39,7 +39,7 @@ class TrustedNetworks:
 
 def _parse(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
-        # The scope of a link-local address, as in fe80::1%eth0, tells nothing of its owner.
+        # The scope of a link-local address, as in fe80::1%eth0, does not identify its owner.
         address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
         return None

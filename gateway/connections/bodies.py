@@ -1,4 +1,4 @@
-"""Reads the body of a request within bounds: of itself, of its sender, of the process."""
+"""Reads the body of a request within limits: per body, per address, and per process."""
 
 import asyncio
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ BUFFERED_BYTES = 16 * 1024 * 1024
 BUFFERED_BYTES_PER_ADDRESS = 4 * 1024 * 1024
 SMALL_BYTES = 16 * 1024
 LARGE_SHARE = 0.75
-"""The part of the budget that bodies may use beyond their first 16 kB: usual ones have the rest."""
+"""The part of the budget for bodies beyond their first 16 kB; the rest is for usual ones."""
 RETRY_SECONDS = 2
 
 
@@ -33,28 +33,31 @@ class Lease:
         self.held_bytes = 0
 
     def check(self, nbytes: int) -> None:
-        """Raise `BuffersFullError` when there is no room for so much; hold as before.
+        """Raise `BuffersFullError` if there is no room for this many more bytes; reserve nothing.
 
-        What a request only announces is not held for it: it would cost its sender nothing.
+        The announced length of a body is not reserved, because an announcement costs its sender
+        nothing.
         """
         self._budget.check(self._group, nbytes, is_small=nbytes <= SMALL_BYTES)
 
     def take(self, nbytes: int) -> None:
-        """Hold more; raises `BuffersFullError` when there is no room, and holds as before."""
+        """Reserve more bytes; raises `BuffersFullError` if there is no room, and reserves nothing
+        then.
+        """
         is_small = self.held_bytes + nbytes <= SMALL_BYTES
         self._budget.take(self._group, nbytes, is_small=is_small)
         self.held_bytes += nbytes
 
     def release(self) -> None:
-        """Hold nothing any more."""
+        """Release all bytes."""
         self._budget.give_back(self._group, self.held_bytes)
         self.held_bytes = 0
 
 
 class BufferBudget:
-    """Bounds the bytes of request bodies in this process, in all and of one address.
+    """Bounds the bytes of request bodies in this process, in total and per address.
 
-    What a request holds it holds until it is answered: its text is needed as long.
+    A request keeps its bytes until it is answered, because its text is needed until then.
     """
 
     def __init__(
@@ -70,7 +73,7 @@ class BufferBudget:
 
     @contextmanager
     def lease(self, scope: Scope) -> Iterator[Lease]:
-        """Return what a request takes from; given back when the request is done."""
+        """Provide the lease of a request, which is released at the end."""
         client = scope.get("client")
         lease = Lease(self, group_address(client[0]) if client else "")
         try:
@@ -79,20 +82,20 @@ class BufferBudget:
             lease.release()
 
     def take(self, group: str, nbytes: int, *, is_small: bool) -> None:
-        """Take bytes for a group of addresses; raises `BuffersFullError`."""
+        """Reserve bytes for a group of addresses; raises `BuffersFullError`."""
         self.check(group, nbytes, is_small=is_small)
         self._held_of[group] = self._held_of.get(group, 0) + nbytes
         self.held_bytes += nbytes
 
     def check(self, group: str, nbytes: int, *, is_small: bool) -> None:
-        """Raise `BuffersFullError` when there is no room for so much."""
+        """Raise `BuffersFullError` if there is no room for this many bytes."""
         held = self._held_of.get(group, 0)
         most = self._bytes if is_small else self._bytes * LARGE_SHARE
         if self.held_bytes + nbytes > most or held + nbytes > self._per_address:
             raise BuffersFullError("too many requests are being read: try again")
 
     def give_back(self, group: str, nbytes: int) -> None:
-        """Give bytes back."""
+        """Release bytes."""
         self.held_bytes -= nbytes
         left = self._held_of.get(group, 0) - nbytes
         if left > 0:
@@ -109,7 +112,7 @@ async def read_body(
     longest_bytes: int,
     seconds: float = BODY_SECONDS,
 ) -> bytes:
-    """Return the body; raises a `BodyError`. What is said to be too long is not begun."""
+    """Return the body; raises a `BodyError`, at once if its announced length is too large."""
     too_large = BodyTooLargeError(f"expected a body of at most {longest_bytes:,} bytes")
     length = Headers(scope=scope).get("content-length", "0")
     announced = int(length[:20]) if length.isdecimal() else 0

@@ -1,11 +1,11 @@
 """Errors of reading a request.
 
 GatewayError
-└── BodyError               the body cannot be had
+└── BodyError               the body cannot be read
     ├── BodyTooLargeError   it is longer than allowed
-    ├── BodyTooSlowError    it does not come in time
+    ├── BodyTooSlowError    it does not arrive in time
     ├── BuffersFullError    the process, or the caller's address, holds too many bodies already
-    └── CallerGoneError     the connection broke: nobody is left to answer
+    └── CallerGoneError     the connection broke: there is no client to answer
 """
 
 from gateway.errors import GatewayError

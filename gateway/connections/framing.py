@@ -1,4 +1,4 @@
-"""Counts the bytes of a request that are not its body: head, chunk framing and trailers."""
+"""Counts the bytes of a request outside its body: head, chunk framing and trailers."""
 
 from gateway.connections.limits import (
     CHUNK_BYTES,
@@ -12,7 +12,7 @@ from gateway.connections.refusals import BAD_FRAMING, HEAD_TOO_LARGE, URL_TOO_LO
 
 
 class RefusedError(Exception):
-    """A request goes beyond a limit."""
+    """A request exceeds a limit."""
 
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(refusal.message)
@@ -20,11 +20,11 @@ class RefusedError(Exception):
 
 
 class Framing:
-    """Counts one request after the other of one connection; raises `RefusedError`.
+    """Counts the requests of one connection, one after the other; raises `RefusedError`.
 
-    The parser keeps a header until it is complete: so what was read is counted beside what was
-    parsed. A read may hold the end of one request and the beginning of the next, which is why the
-    count of what was read may be off by one read.
+    The parser reports a header only when it is complete, so the bytes read are counted as well as
+    the parsed ones. One read may contain the end of one request and the beginning of the next, so
+    that the count of bytes read may be off by one read.
     """
 
     def __init__(self) -> None:
@@ -39,15 +39,15 @@ class Framing:
 
     @property
     def has_begun(self) -> bool:
-        """Whether a part of a request has come, and not all of its headers."""
+        """Whether a part of a request has arrived, and not all of its headers."""
         return self.in_head and self.read_bytes > 0
 
     def read(self, nbytes: int) -> None:
-        """Count what is given to the parser next."""
+        """Count the bytes that the parser gets next."""
         self.read_bytes += nbytes
 
     def check(self) -> None:
-        """Compare what was read with what the parser made of it."""
+        """Compare the bytes read with the parsed ones."""
         if self.in_head:
             if self.read_bytes > HEAD_BYTES + READ_BYTES:
                 raise RefusedError(HEAD_TOO_LARGE)
@@ -74,7 +74,7 @@ class Framing:
             raise RefusedError(HEAD_TOO_LARGE if self.in_head else BAD_FRAMING)
 
     def end_head(self) -> None:
-        """Note that the headers are complete."""
+        """Record that the headers are complete."""
         self.in_head = False
         self.read_bytes = self._body_bytes = self._chunks = 0
 
@@ -87,6 +87,6 @@ class Framing:
         self._body_bytes += nbytes
 
     def end(self) -> None:
-        """Note that the request is complete."""
+        """Record that the request is complete."""
         self.in_head = True
         self.read_bytes = 0

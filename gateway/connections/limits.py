@@ -7,7 +7,7 @@ HEAD_BYTES = 64 * 1024
 HEADER_COUNT = 100
 URL_BYTES = 16 * 1024
 READ_BYTES = 8 * 1024
-"""The most that is read from a connection at once; the buffer for it is shared by all."""
+"""The most that one read takes from a connection; all connections share its buffer."""
 FRAMING_BYTES = 16 * 1024
 """Chunk extensions and trailers of one request, in all."""
 CHUNK_BYTES = 16
@@ -40,6 +40,6 @@ class ConnectionLimits:
     """How long a reader may take to make room for more of its answer."""
 
     def within(self, descriptors: int) -> "ConnectionLimits":
-        """Return the limits that so many file descriptors allow."""
+        """Return the limits that this many file descriptors allow."""
         room = max(1, descriptors - RESERVED_DESCRIPTORS - PROBE_CONNECTIONS)
         return replace(self, connections=min(self.connections, room))

@@ -1,8 +1,8 @@
 """Reads requests from a connection within limits, on top of uvicorn's protocol.
 
-This module alone knows uvicorn's inside: the callbacks of its parser, and the attributes `cycle`,
-`flow`, `headers`, `pipeline`, `timeout_keep_alive` and `timeout_keep_alive_task`. The project binds
-uvicorn's version for it, and a test names what is used.
+Only this module uses uvicorn's internals: the callbacks of its parser, and the attributes `cycle`,
+`flow`, `headers`, `pipeline`, `timeout_keep_alive` and `timeout_keep_alive_task`. The project
+therefore bounds uvicorn's version, and a test lists these names.
 """
 
 import asyncio
@@ -27,15 +27,15 @@ from gateway.connections.registry import Admission, ConnectionRegistry
 from gateway.connections.transport import LingeringTransport
 
 PROBES_ONLY = "probes_only"
-"""The key of a request's state that tells that only health probes are answered."""
+"""The key of a request's state that restricts the connection to health probes."""
 BODY_GRACE_SECONDS = 5.0
-"""The application refuses a body that comes too slowly; this much later the connection ends."""
+"""The application rejects a slow body; this much later the connection is closed."""
 HEADER_LINE_BYTES = 4
-"""What stands around a header: a colon, a blank and the end of the line."""
+"""The bytes around a header: a colon, a space and the line end."""
 
 
 class BoundedHttpProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
-    """One connection: bounded in bytes and time, and known to the registry."""
+    """One connection: bounded in bytes and time, and listed in the registry."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class BoundedHttpProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
     # the connection
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
-        """Let the connection in, or refuse it at little cost."""
+        """Admit the connection, or reject it at little cost."""
         peer = transport.get_extra_info("peername")
         host = str(peer[0]) if isinstance(peer, tuple) else ""
         self._lingering = LingeringTransport(
@@ -78,7 +78,7 @@ class BoundedHttpProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
         self._set_deadline(self._limits.head_seconds)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection."""
+        """Remove the connection from the registry."""
         self._clear_deadline()
         self._lingering.end()
         self._registry.release(self)
@@ -86,37 +86,37 @@ class BoundedHttpProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
             super().connection_lost(exc)
 
     def eof_received(self) -> None:
-        """Close: nobody can answer who does not listen."""
+        """Close the connection: the client no longer listens."""
         self._lingering.watch_writing()
 
     def evict(self) -> None:
-        """End at once, to make room for another connection."""
+        """Close at once, to make room for another connection."""
         self._lingering.abort()
 
     def pause_writing(self) -> None:
-        """Wait for a slow reader, for a while."""
+        """Wait for a slow reader for a limited time."""
         self._lingering.watch_writing()
         if self._admission is not Admission.REFUSED:
             super().pause_writing()
 
     def resume_writing(self) -> None:
-        """Go on: the reader has made room."""
+        """Continue writing: the reader has made room."""
         self._lingering.stop_watching()
         if self._admission is not Admission.REFUSED:
             super().resume_writing()
 
-    # what comes
+    # received data
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Return the buffer that all connections read into, one at a time."""
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Parse what was read."""
+        """Parse the bytes in the buffer."""
         self.data_received(self._buffer[:nbytes])
 
     def data_received(self, data: bytes | memoryview) -> None:
-        """Parse what came; what is no request, or beyond a limit, ends the connection."""
+        """Parse bytes; an invalid request, or one beyond a limit, ends the connection."""
         if self._lingering.is_closing():
             self._lingering.discard(len(data))
             return
@@ -126,7 +126,7 @@ class BoundedHttpProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
             self.parser.feed_data(data)
             self._framing.check()
         except httptools.HttpParserUpgrade:
-            # The request is answered as any other; what follows it is in no protocol of ours.
+            # The request is answered normally; the data after it belongs to another protocol.
             self._framing.end()
         except RefusedError as error:
             self._refuse(error.refusal)
@@ -145,12 +145,12 @@ class BoundedHttpProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
             self.scope["state"][PROBES_ONLY] = True
 
     def on_url(self, url: bytes) -> None:
-        """Take a part of the address."""
+        """Add a part of the address."""
         self._framing.count_url(len(url))
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header; trailers are counted and left out: the headers were judged already."""
+        """Add a header; trailers are only counted, because the headers were checked already."""
         self._framing.count_header(len(name) + len(value) + HEADER_LINE_BYTES)
         if not self._framing.in_head:
             return
@@ -178,11 +178,11 @@ class BoundedHttpProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
         self._framing.count_chunk()
 
     def on_body(self, body: bytes) -> None:
-        """Take a part of the body."""
+        """Add a part of the body."""
         self._framing.count_body(len(body))
         super().on_body(body)
         if not self._is_answered():
-            # Sooner than uvicorn: what the application has not asked for waits in the system.
+            # Sooner than uvicorn: unrequested data stays in the buffer of the system.
             self.flow.pause_reading()
 
     def on_message_complete(self) -> None:
@@ -199,10 +199,10 @@ class BoundedHttpProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
         if not self.pipeline and self.cycle.response_complete:
             self._registry.mark_idle(self)
 
-    # what does not come
+    # missing data
 
     def _watch_reading(self) -> None:
-        """Set the time until which the rest of a request must come."""
+        """Set the time until which the rest of a request must arrive."""
         if self._deadline is not None or self._lingering.is_closing():
             return
         if not self._framing.in_head:
@@ -210,7 +210,7 @@ class BoundedHttpProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
         elif self._framing.has_begun:
             self._set_deadline(self._limits.head_seconds)
         elif self._is_answered() and self.timeout_keep_alive_task is None:
-            # The rest of a request came that was answered before it was complete.
+            # The rest of a request that was answered before it was complete.
             self.timeout_keep_alive_task = self.loop.call_later(
                 self.timeout_keep_alive, self.timeout_keep_alive_handler
             )
@@ -233,7 +233,7 @@ class BoundedHttpProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
             self._lingering.abort()
 
     def _refuse(self, refusal: Refusal) -> None:
-        """Answer and close; where another answer has begun or is to come before, only close."""
+        """Answer and close; only close if another answer has begun or must come before."""
         self._clear_deadline()
         answer = refusal.write()
         if not self._may_answer():
@@ -244,7 +244,7 @@ class BoundedHttpProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
             # The application is at this request: for it, the caller is gone.
             self.cycle.disconnected = True
             self.cycle.message_event.set()
-        self._framing.in_head = False  # whatever follows is not read
+        self._framing.in_head = False  # further data is not read
         self._lingering.close()
 
     def _check_host(self) -> None:

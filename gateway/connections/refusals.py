@@ -1,6 +1,6 @@
-"""Writes the answers of the server itself, for requests that never become one for the application.
+"""Writes the answers of the server itself, to requests that never reach the application.
 
-They have the form of all errors over HTTP, and say nothing of what was sent.
+They have the form of all errors over HTTP, and repeat nothing of the request.
 """
 
 import json

@@ -1,8 +1,8 @@
-"""Counts open connections, in all and of one address, and decides which may come in.
+"""Counts open connections, in total and per address, and decides which to admit.
 
-At a limit the connection gives way that has waited longest without a complete request: half-open
-ones and idle ones go before anybody is refused whose request is worked on. Only when every
-connection is at work is a new one refused; a few more are open even then, to health probes alone.
+At a limit, the connection that has waited longest without a complete request is closed: half-open
+and idle ones go before any connection whose request is processed. A new one is rejected only when
+all connections are busy; even then a few more are admitted for health probes alone.
 """
 
 import sys
@@ -17,7 +17,7 @@ from gateway.connections.rare_log import RareLog
 
 
 class Admission(StrEnum):
-    """What a new connection may do."""
+    """The decision about a new connection."""
 
     ADMITTED = "admitted"
     PROBES_ONLY = "probes_only"
@@ -28,12 +28,12 @@ class Connection(Protocol):
     """An open connection."""
 
     def evict(self) -> None:
-        """End at once; `ConnectionRegistry.release` follows."""
+        """Close at once; `ConnectionRegistry.release` follows."""
         ...
 
 
 class _Pool:
-    """Connections that share a limit; the idle ones in the order in which they became so."""
+    """Connections that share a limit; the idle ones in the order in which they became idle."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -61,7 +61,7 @@ class _Pool:
 
 
 class ConnectionRegistry:
-    """Knows the open connections of one server; trusted proxies have no limit per address."""
+    """Lists the open connections of one server; trusted proxies have no limit per address."""
 
     def __init__(self, limits: ConnectionLimits, *, trusted_proxies: Sequence[str] = ()) -> None:
         self.limits = limits
@@ -77,7 +77,7 @@ class ConnectionRegistry:
         return len(self._places)
 
     def admit(self, connection: Connection, host: str) -> Admission:
-        """Count a new connection, unless it is refused; it is idle until `mark_busy`."""
+        """Count a new connection, unless it is rejected; it is idle until `mark_busy`."""
         name = group_address(host)
         limited = host not in self._trusted
         most = self.limits.connections_per_address if limited else sys.maxsize
@@ -95,17 +95,17 @@ class ConnectionRegistry:
         return Admission.REFUSED
 
     def mark_busy(self, connection: Connection) -> None:
-        """Note that a request of the connection is worked on."""
+        """Record that a request of the connection is being processed."""
         for pool in self._pools(connection):
             pool.mark_busy(connection)
 
     def mark_idle(self, connection: Connection) -> None:
-        """Note that the connection waits for a request, from now on."""
+        """Record that the connection waits for a request from now on."""
         for pool in self._pools(connection):
             pool.mark_idle(connection)
 
     def release(self, connection: Connection) -> None:
-        """Count a connection no more; one that is not known changes nothing."""
+        """Remove a connection; an unknown one changes nothing."""
         for pool in self._pools(connection):
             pool.remove(connection)
         name, group, _ = self._places.pop(connection, ("", None, None))
@@ -117,7 +117,7 @@ class ConnectionRegistry:
         return () if place is None else place[1:]
 
     def _make_room(self, pool: _Pool, reason: str) -> bool:
-        """Whether one more fits; the connection that was idle longest gives way to it."""
+        """Return whether one more fits, perhaps after closing the longest idle connection."""
         oldest = pool.longest_idle
         if pool.has_room or oldest is None:
             return pool.has_room

@@ -1,4 +1,4 @@
-"""Sends answers in pieces, and ends connections whose request was not read to its end."""
+"""Sends answers in pieces, and closes connections whose request was not read completely."""
 
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -20,7 +20,7 @@ PROBES = frozenset({"/healthz", "/readyz", "/metrics"})
 
 
 class BoundedResponses:
-    """Stands between the server and an application."""
+    """Wraps an application for the server."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

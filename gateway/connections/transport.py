@@ -1,4 +1,4 @@
-"""A transport that lets a client hear its answer, and waits for none that does not listen."""
+"""A transport that lets a client receive its answer, and does not wait for one that never reads."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,8 +11,8 @@ from gateway.connections.limits import LINGER_BYTES, LINGER_SECONDS, WRITE_BUFFE
 class LingeringTransport(asyncio.Transport):
     """Closes in two steps when the client still sends, and aborts when an answer is not read.
 
-    A socket that is closed with unread input resets the connection, and the client may lose the
-    answer that it was sent: so writing ends first, and for a moment what comes is thrown away.
+    A socket that is closed with unread input resets the connection, so that the client may lose the
+    answer. Therefore writing ends first, and for a moment further input is discarded.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class LingeringTransport(asyncio.Transport):
             self._transport.write(data)
 
     def close(self) -> None:
-        """Send what was written, then close."""
+        """Send the written data, then close."""
         if self._is_closing:
             return
         self._is_closing = True
@@ -54,23 +54,23 @@ class LingeringTransport(asyncio.Transport):
         self._linger_timer = self._loop.call_later(LINGER_SECONDS, self._transport.close)
 
     def abort(self) -> None:
-        """Close at once; what was written and not sent is lost."""
+        """Close at once; unsent data is lost."""
         self._is_closing = True
         self._transport.abort()
 
     def discard(self, nbytes: int) -> None:
-        """Throw away what comes while closing; too much of it ends the connection."""
+        """Discard input while closing; too much of it ends the connection."""
         self._discarded_bytes += nbytes
         if self._discarded_bytes > LINGER_BYTES:
             self.abort()
 
     def watch_writing(self) -> None:
-        """Abort when what is to be written now is not taken in time."""
+        """Abort if the client does not read the data in time."""
         if self._write_timer is None and self._transport.get_write_buffer_size():
             self._write_timer = self._loop.call_later(self._write_seconds, self.abort)
 
     def stop_watching(self) -> None:
-        """Note that the reader has made room; while closing, what is left is waited for again."""
+        """Record that the reader has made room; while closing, the rest is waited for again."""
         self._stop_timer()
         if self.is_closing():
             self.watch_writing()
@@ -84,7 +84,7 @@ class LingeringTransport(asyncio.Transport):
             self._linger_timer.cancel()
 
     def is_closing(self) -> bool:
-        """Whether the transport closes or is closed."""
+        """Return whether the transport is closing or closed."""
         return self._is_closing or self._transport.is_closing()
 
     def pause_reading(self) -> None:
@@ -96,11 +96,11 @@ class LingeringTransport(asyncio.Transport):
         self._transport.resume_reading()
 
     def get_write_buffer_size(self) -> int:
-        """Return the bytes that are written and not sent."""
+        """Return the number of written bytes that are not sent."""
         return self._transport.get_write_buffer_size()
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """Return what is known of the connection."""
+        """Return information about the connection."""
         return self._transport.get_extra_info(name, default)
 
     def _stop_timer(self) -> None:

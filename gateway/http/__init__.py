@@ -1,1 +1,1 @@
-"""The HTTP door: conversations in JSON and as server-sent events, and OpenAI's chat completions."""
+"""The HTTP channel: conversations as JSON and server-sent events, and OpenAI's chat completions."""

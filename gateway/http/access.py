@@ -1,8 +1,8 @@
-"""Says who calls, and whether they may: keys, scopes, origins, rates.
+"""Identifies callers and checks their permissions: keys, scopes, origins, rates.
 
-Where no key was ever made, and the door stands open to its own machine alone, callers need none. A
-page of some website that a person there looks at is kept out all the same: its requests name a
-foreign host, or a foreign origin.
+If no key was ever created, and the server only listens to its own machine, callers need none. A
+website that a person there visits is rejected all the same: its requests name a foreign host, or a
+foreign origin.
 """
 
 import asyncio
@@ -30,12 +30,12 @@ NAMED_HOST = re.compile(r"(?:[A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::\d
 AT_ONCE = 16
 BAD_KEY = "invalid_api_key"
 FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
-"""What proxies add: whoever stands behind one is elsewhere."""
+"""Headers that proxies add: a caller behind a proxy is on another machine."""
 NO_KEY = "expected a key in the header 'Authorization: Bearer KEY'"
 MAKE_ONE = "make one with: refdesk keys create"
 LONGEST_ORIGIN = 300
 WARN_SECONDS = 3600.0
-"""How long nothing more is said of a proxy that is not trusted."""
+"""The least time between two warnings about an untrusted proxy."""
 WHOSE = {
     "key": "this key has used up its",
     "person": "this person has used up the",
@@ -49,20 +49,20 @@ NOBODY = Visitor("")
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who calls. Without a `key` it is somebody on the door's own machine."""
+    """A caller. Without a `key` it is a person on the server's own machine."""
 
     tenant: str
     scopes: frozenset[Scope]
     assistants: tuple[str, ...] = ()
     key: Key | None = None
     address: str = ""
-    door_address: str = ""
-    """Of the door, as the caller names it; empty where it is named in no usable way."""
+    server_address: str = ""
+    """The address of the server in the request; empty if the request names no usable one."""
     visitor: Visitor = NOBODY
 
     @property
     def public(self) -> bool:
-        """Whether everybody can have this key: each conversation needs its own token."""
+        """Whether everybody can have this key: each conversation then needs a token."""
         return self.key is not None and self.key.kind == "public"
 
     @property
@@ -80,9 +80,9 @@ class Principal:
 
 
 class Guard:
-    """Knows the keys. `open_tenant` is whose desk it is without a key; None: a key is needed.
+    """Checks keys. `open_tenant` is the tenant without a key; None: a key is required.
 
-    Requests that name a host outside `hosts` are refused, whoever sends them.
+    Requests that name a host outside `hosts` are rejected for every caller.
     """
 
     def __init__(
@@ -101,11 +101,11 @@ class Guard:
         self._open_tenant = open_tenant
         self._hosts = AllowedHosts() if hosts is None else hosts
         self._quiet_until = float("-inf")
-        # A crowd that comes at once is looked up over so many connections, not over one each.
+        # Concurrent requests share this many connections to Redis for their lookups.
         self._turn = asyncio.Semaphore(AT_ONCE)
 
     async def caller(self, request: Request) -> Principal:
-        """Return who calls, found out once a request.
+        """Return the caller of a request, determined once per request.
 
         Raises `UnauthorizedError`, `ForbiddenError` or `LimitedError`.
         """
@@ -138,7 +138,9 @@ class Guard:
         return _holder(request, key, visitor)
 
     async def link_holder(self, request: Request, key_id: str) -> Principal:
-        """Return for whom a link was made, if it still may be used; else raises as `caller`."""
+        """Return the caller for whom a link was created, if it is still valid; raises like
+        `caller`.
+        """
         self._hosts.check(request)
         if not key_id:
             if self._open_tenant is None or await self._keys.any():
@@ -152,8 +154,9 @@ class Guard:
     async def admit(self, caller: Principal, *, entered: bool = False) -> None:
         """Count one request; raises `LimitedError`.
 
-        A public key's own limit is not charged before its caller has `entered` a conversation:
-        everybody can have the key, and whoever opened no conversation uses up their own alone.
+        The limit of a public key is charged only after its caller has `entered` a conversation:
+        everybody can have the key, and a caller who opened no conversation uses up only their own
+        limit.
         """
         key = caller.key
         if key is None:
@@ -164,7 +167,7 @@ class Guard:
         await self._take(key, demands, "requests")
 
     async def admit_opening(self, caller: Principal) -> None:
-        """Count one conversation that is opened; raises `LimitedError`."""
+        """Count one opened conversation; raises `LimitedError`."""
         if caller.key is None or not caller.public:
             await self.admit(caller)
             return
@@ -172,7 +175,7 @@ class Guard:
         await self._take(caller.key, demands, "conversations")
 
     async def admit_question(self, caller: Principal, *, once: str = "") -> None:
-        """Count one question, and what was counted as `once` not again; raises `LimitedError`."""
+        """Count one question, unless it was counted with the same `once`; raises `LimitedError`."""
         key = caller.key
         if key is None:
             return
@@ -181,11 +184,11 @@ class Guard:
         await self._take(key, demands, "questions", once=once)
 
     def check_token(self, caller: Principal, credential: str) -> None:
-        """Raise `LimitedError` for a token that is not looked at: too many were not good."""
+        """Raise `LimitedError`, without checking the token, after too many invalid ones."""
         _refuse(self._failures.block(caller.visitor, credential))
 
     async def judge_token(self, caller: Principal, credential: str, *, good: bool) -> None:
-        """Remember that a token was good, or count that it was not; raises `LimitedError`."""
+        """Remember a valid token, or count an invalid one; raises `LimitedError`."""
         if good:
             self._failures.trust(credential)
         else:
@@ -220,10 +223,10 @@ class Guard:
     async def _check_origin(
         self, request: Request, key: Key, visitor: Visitor, credential: str
     ) -> None:
-        """Accept a public key only in a browser that shows one of its websites."""
+        """Accept a public key only from a browser on one of its websites."""
         origin = request.headers.get("origin")
         if origin is None and request.headers.get("sec-fetch-site") == "same-origin":
-            # Browsers name no origin when a page reads from where it came from.
+            # Browsers send no origin when a page reads from its own server.
             origin = f"{request.url.scheme}://{request.headers.get('host', '')}"
         if origin not in key.origins:
             _refuse(await self._failures.count(visitor, credential))
@@ -236,9 +239,13 @@ class Guard:
         request.state.allowed_origin = origin
 
     def _warn_of_proxy(self, request: Request) -> None:
-        """Say now and then that all visitors look like one, behind a proxy that is not trusted."""
-        told = "x-forwarded-for" in request.headers
-        if told and _is_private(_address(request)) and time.monotonic() >= self._quiet_until:
+        """Warn at intervals that all visitors share one address, behind an untrusted proxy."""
+        is_forwarded = "x-forwarded-for" in request.headers
+        if (
+            is_forwarded
+            and _is_private(_address(request))
+            and time.monotonic() >= self._quiet_until
+        ):
             self._quiet_until = time.monotonic() + WARN_SECONDS
             log.warning("proxy_not_trusted", address=_address(request))
 
@@ -251,7 +258,7 @@ def _token(request: Request) -> str:
 
 
 def _local(request: Request, tenant: str) -> Principal:
-    """Let in whoever is on this machine, and no website that somebody there looks at."""
+    """Admit callers on this machine, but no website that a person there visits."""
     host = request.headers.get("host", "")
     origin = request.headers.get("origin")
     foreign = origin is not None and origin != f"{request.url.scheme}://{host}"
@@ -264,7 +271,7 @@ def _local(request: Request, tenant: str) -> Principal:
         tenant,
         frozenset(Scope),
         address=_address(request),
-        door_address=_door_address(request),
+        server_address=_server_address(request),
     )
 
 
@@ -275,7 +282,7 @@ def _holder(request: Request, key: Key, visitor: Visitor) -> Principal:
         key.assistants,
         key,
         _address(request),
-        _door_address(request),
+        _server_address(request),
         visitor,
     )
 
@@ -287,7 +294,7 @@ def _unknown_key() -> UnauthorizedError:
 
 
 def _refuse(shortage: Shortage | None) -> None:
-    """Raise `LimitedError` where too many credentials were not good."""
+    """Raise `LimitedError` after too many invalid credentials."""
     if shortage is not None:
         seconds = math.ceil(shortage.seconds)
         raise LimitedError(
@@ -299,7 +306,7 @@ def _refuse(shortage: Shortage | None) -> None:
 
 
 def _let_page_read(request: Request) -> None:
-    """Let any page read why it was refused: that holds no secret, and tells how to mend it."""
+    """Let any page read the reason of a rejection, which contains no secret."""
     origin = request.headers.get("origin", "")
     if origin and len(origin) <= LONGEST_ORIGIN and origin.isascii():
         request.state.allowed_origin = origin
@@ -312,7 +319,7 @@ def _is_private(address: str) -> bool:
         return False
 
 
-def _door_address(request: Request) -> str:
+def _server_address(request: Request) -> str:
     host = request.headers.get("host", "")
     return f"{request.url.scheme}://{host}" if NAMED_HOST.fullmatch(host) else ""
 

@@ -1,8 +1,8 @@
-"""Hands messages in, and keeps a queue in front of a desk that is full for callers who wait anyway.
+"""Submits messages, and queues those of callers who wait while the desk is full.
 
-What is full is a shard, or a tenant's share of it: for each of these there is a queue of its own in
-this process. In it keys and visitors come to the front by turns, and each one's messages in their
-order; the few in front try again. Nobody may fill the room alone.
+A shard can be full, or a tenant's share of it: for each of these this process has a separate queue.
+Keys and visitors reach its front by turns, and the messages of each in their order; the few at the
+front try again. No caller can fill the queues alone.
 """
 
 import asyncio
@@ -18,22 +18,22 @@ from gateway.desk import Desk, Message
 from gateway.errors import BusyError, StoppingError
 
 AT_ONCE = 16
-"""A crowd that comes at once is handed in by so many connections, not by one each."""
+"""Concurrent submissions of a process; further ones wait for a connection."""
 FRONT = 16
-"""So many of a queue try again by turns."""
+"""How many of a queue try again by turns."""
 MOST_OF_VISITOR = 20
-"""So many of one visitor may wait."""
+"""How many messages of one visitor may wait."""
 LONGEST_STEP_SECONDS = 1.0
 PASSES = frozenset({"overload", "shard_full", "tenant_share"})
-"""What passes by itself soon; a full conversation does not."""
+"""Reasons that pass soon without the caller's help; a full conversation does not."""
 
 Tries = AsyncGenerator[Accepted | Duplicate | None, None]
-"""What came of each; None: not yet."""
+"""The results of the tries; None: not accepted yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Party:
-    """Who waits: the key, and of a public one the visitor."""
+    """The owner of a waiting message: the key, and with a public key also the visitor."""
 
     key: str = ""
     visitor: str = ""
@@ -43,7 +43,7 @@ ANYBODY = Party()
 
 
 class WaitingLine:
-    """Those who wait, each party's in their order; `busy` is what the last was told who tried."""
+    """The waiting messages, in order for each party; `busy` is the last rejection."""
 
     def __init__(self, busy: BusyError, front: int) -> None:
         self.busy = busy
@@ -55,14 +55,14 @@ class WaitingLine:
         return bool(self._in_front or self._behind)
 
     def join(self, party: Party) -> asyncio.Future[None]:
-        """Return what is done once this one is in front."""
+        """Return a future that is done once this message is at the front."""
         mine: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._behind.setdefault(party, {})[mine] = None
         self._move_up()
         return mine
 
     def leave(self, party: Party, mine: asyncio.Future[None]) -> None:
-        """Let the next one come to the front."""
+        """Let the next message move to the front."""
         self._in_front.discard(mine)
         theirs = self._behind.get(party, {})
         theirs.pop(mine, None)
@@ -71,7 +71,7 @@ class WaitingLine:
         self._move_up()
 
     def _move_up(self) -> None:
-        """Let the parties come to the front by turns, so that a crowd of one delays no other."""
+        """Move parties to the front by turns, so that many messages of one delay no other."""
         while self._behind and len(self._in_front) < self._front:
             party, theirs = self._behind.popitem(last=False)
             first = next(iter(theirs))
@@ -83,11 +83,11 @@ class WaitingLine:
 
 
 class Room:
-    """Counts who waits, and keeps room for others.
+    """Counts waiting messages, and reserves room for other callers.
 
-    A tenant may have as many waiting as there is room left for all others, and a key of it as many
-    as there is left to its tenant (a dynamic threshold: the fuller the room, the less for each). So
-    nobody fills it alone, and who comes next always finds some.
+    A tenant may have as much waiting as there is room left for all others, and one of its keys as
+    much as is left to its tenant (a dynamic threshold: the fuller the room, the less for each). So
+    no caller fills it alone, and a new caller always finds room.
     """
 
     def __init__(self, *, most: int, most_of_visitor: int) -> None:
@@ -97,11 +97,11 @@ class Room:
 
     @property
     def held(self) -> int:
-        """How many wait."""
+        """The number of waiting messages."""
         return self._held[()]
 
     def has_place(self, tenant: str, party: Party) -> bool:
-        """Whether one more of this party may wait."""
+        """Return whether one more message of this party may wait."""
         free = self._most - self._held[()]
         of_tenant = self._held[tenant,]
         left = free - of_tenant
@@ -112,7 +112,7 @@ class Room:
 
     @contextmanager
     def place(self, tenant: str, party: Party) -> Iterator[None]:
-        """Hold a place while inside."""
+        """Reserve a place inside the context."""
         whole = (tenant, party.key, party.visitor)
         names = [whole[:length] for length in range(len(whole) + 1)]
         self._held.update(names)
@@ -126,7 +126,7 @@ class Room:
 
 
 class AdmissionQueue:
-    """Tries again for `seconds` before a caller is sent away; `most` may wait so here."""
+    """Repeats a submission for `seconds` before it is rejected; at most `most` messages wait."""
 
     def __init__(
         self,
@@ -147,13 +147,13 @@ class AdmissionQueue:
 
     @property
     def waiting(self) -> int:
-        """How many wait in all queues."""
+        """The number of waiting messages in all queues."""
         return self._room.held
 
     async def once(self, desk: Desk, message: Message) -> Accepted | Duplicate:
-        """Hand a message in; raises `BusyError`, also to who comes behind others that wait.
+        """Submit a message once; raises `BusyError`, also if other messages wait before it.
 
-        What was accepted before has its place already: it is told so at once.
+        A message that was accepted before returns its earlier result at once.
         """
         queue = self._queues.get(desk.filling(message)) if self._queues else None
         if queue is not None and not await desk.knows(message):
@@ -163,7 +163,7 @@ class AdmissionQueue:
     async def submit(
         self, desk: Desk, message: Message, party: Party = ANYBODY
     ) -> Accepted | Duplicate:
-        """Hand a message in, if need be in several tries; raises what `tries` raises."""
+        """Submit a message, with several tries if necessary; raises like `tries`."""
         try:
             return await self.once(desk, message)
         except BusyError as busy:
@@ -182,7 +182,7 @@ class AdmissionQueue:
         *,
         longer: float = 1.0,
     ) -> Tries:
-        """Stand in queue for `longer` times as long as usual; yield None, and the result last.
+        """Repeat a submission for `longer` times the usual time; yield None, and the result last.
 
         Raises `BusyError` when the desk stays full, `StoppingError` when this process stops.
         """
@@ -200,14 +200,16 @@ class AdmissionQueue:
     def may_wait(
         self, desk: Desk, message: Message, busy: BusyError, party: Party = ANYBODY
     ) -> bool:
-        """Whether trying again soon may help, and there is room for one more who does."""
+        """Return whether another try may soon succeed, and there is room for one more waiting
+        message.
+        """
         tenant, _ = desk.filling(message)
         return busy.reason in PASSES and self._room.has_place(tenant, party)
 
     async def _in_front(
         self, desk: Desk, message: Message, queue: WaitingLine, until: float
     ) -> Tries:
-        """Try at once: who stood here before may have gone because there is room again."""
+        """Try at once: an earlier message may have left because the desk has room again."""
         while True:
             self._check(queue.busy, until)
             try:
@@ -249,5 +251,5 @@ class AdmissionQueue:
 
 
 def _step(until: float) -> float:
-    """Return how long to wait before looking again."""
+    """Return the seconds until the next look."""
     return max(0.0, min(LONGEST_STEP_SECONDS, until - time.monotonic()))

@@ -1,4 +1,4 @@
-"""Checks the host that a request names: links in answers begin with it."""
+"""Checks the host name of a request, because links in answers begin with it."""
 
 from collections.abc import Sequence
 from urllib.parse import urlsplit
@@ -8,24 +8,24 @@ from starlette.requests import Request
 from gateway.http.errors import ForbiddenError
 
 BELOW = "*."
-"""Begins a name that stands for all names below it."""
+"""The beginning of a name that stands for all its subdomains."""
 
 
 class AllowedHosts:
-    """Knows under which host names the server answers: `names` and that of `public_url`.
+    """Knows the server's host names: `names` and that of `public_url`.
 
-    Without any name it answers under every one.
+    Without any name the server answers under every name.
     """
 
     def __init__(self, names: Sequence[str] = (), *, public_url: str | None = None) -> None:
-        told = [name.lower() for name in names]
-        if told and public_url is not None:
-            told.append(_name(urlsplit(public_url).netloc))
-        self._names = frozenset(name for name in told if not name.startswith(BELOW))
-        self._below = tuple(name[1:] for name in told if name.startswith(BELOW))
+        allowed = [name.lower() for name in names]
+        if allowed and public_url is not None:
+            allowed.append(_name(urlsplit(public_url).netloc))
+        self._names = frozenset(name for name in allowed if not name.startswith(BELOW))
+        self._below = tuple(name[1:] for name in allowed if name.startswith(BELOW))
 
     def allows(self, host: str) -> bool:
-        """Whether a host, with or without a port, is one of them."""
+        """Return whether a host, with or without a port, is allowed."""
         name = _name(host)
         is_any = not self._names and not self._below
         return is_any or name in self._names or name.endswith(self._below)

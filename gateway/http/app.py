@@ -1,4 +1,4 @@
-"""Puts the HTTP door together."""
+"""Assembles the HTTP application."""
 
 import asyncio
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from starlette.types import ASGIApp
 from gateway.connections.bodies import BufferBudget
 from gateway.http.admission_queue import AdmissionQueue
 from gateway.http.context import HttpChannel
-from gateway.http.error_responses import Failure, tell_failures
+from gateway.http.error_responses import Failure, add_error_handlers
 from gateway.http.middleware.authentication import Authentication
 from gateway.http.middleware.body_limit import BodyLimit
 from gateway.http.middleware.cors import Origins
@@ -33,15 +33,15 @@ See docs/http.md for events, keys and limits.
 
 
 @dataclass(frozen=True, slots=True)
-class HttpDoor:
-    """The application, and the routes it has."""
+class HttpApplication:
+    """The application and its routes."""
 
     app: ASGIApp
     routes: Sequence[BaseRoute]
 
 
 def make_app(
-    door: HttpChannel,
+    channel: HttpChannel,
     *,
     stopping: asyncio.Event,
     registry: CollectorRegistry,
@@ -50,12 +50,13 @@ def make_app(
     unavailable: Sequence[type[Exception]] = (),
     others: Sequence[APIRouter] = (),
     budget: BufferBudget | None = None,
-) -> HttpDoor:
-    """Return the application; `others` are routes of further doors.
+) -> HttpApplication:
+    """Return the application; `others` are further routes.
 
     `turns` of a request's own history are read; `unavailable` are errors of stores that do not
-    answer. When `stopping` is set, what waits ends, so that clients go on elsewhere. `budget`
-    bounds the bodies that are read at once. Whoever calls is looked at before any body is read.
+    answer. When `stopping` is set, waiting requests end, so that clients continue at another
+    process. `budget` bounds the bodies that are read concurrently. Callers are checked before any
+    body is read.
     """
     app = FastAPI(
         title="Refdesk",
@@ -63,19 +64,19 @@ def make_app(
         description=DESCRIPTION,
         docs_url=None,
         redoc_url=None,
-        # A redirect would lead to whatever host the request names.
+        # A redirect would lead to any host that the request names.
         redirect_slashes=False,
         responses={"default": {"model": Failure, "description": "an error"}},
     )
-    tell_failures(app, unavailable=unavailable)
+    add_error_handlers(app, unavailable=unavailable)
     patience = AdmissionQueue(stopping, seconds=patience_seconds)
-    sender = QuestionSender(door, stopping, patience)
+    sender = QuestionSender(channel, stopping, patience)
     routers = (
-        opening_router(door),
-        Messages(door, stopping, sender).router(),
-        Reading(door).router(),
-        Completions(door, stopping, sender, turns=turns).router(),
-        health_router(door, registry, stopping),
+        opening_router(channel),
+        Messages(channel, stopping, sender).router(),
+        Reading(channel).router(),
+        Completions(channel, stopping, sender, turns=turns).router(),
+        health_router(channel, registry, stopping),
         *others,
     )
     for router in routers:
@@ -84,5 +85,5 @@ def make_app(
     routes = [route for router in routers for route in router.routes]
     budget = BufferBudget() if budget is None else budget
     limited = BodyLimit(app, longest_bytes=BODY_BYTES, budget=budget)
-    known = Authentication(limited, door.guard, unavailable=unavailable)
-    return HttpDoor(Reception(Origins(known), meter=door.meter), routes)
+    known = Authentication(limited, channel.guard, unavailable=unavailable)
+    return HttpApplication(Reception(Origins(known), meter=channel.meter), routes)

@@ -1,4 +1,4 @@
-"""What every route of the HTTP door stands on, and the way in to one conversation."""
+"""The common parts of all HTTP routes, and the access checks of a conversation."""
 
 import hmac
 import re
@@ -23,30 +23,31 @@ from gateway.http.links import SourceLinks
 from gateway.port import Conversations, Visit
 
 ID = r"^[A-Za-z0-9][A-Za-z0-9._:~-]{0,127}$"
-"""An id of a conversation or a message that a client chooses; other channels' have a slash."""
+"""A conversation or message id that a client chooses; those of other channels have a slash.
+"""
 _EARLIER_CHAT = re.compile(
     r"\d{1,20}:\d{1,20}(?::\d{1,20})?|[A-Z0-9]{1,24}:[A-Z0-9]{1,24}:(?:direct|\d{1,20}\.\d{1,12})",
     re.ASCII,
 )
-"""An id of a chat in Telegram or Slack as it was stored before it began with its channel."""
+"""An id of a chat in Telegram or Slack from before such ids began with their channel."""
 
 HEARTBEAT_SECONDS = 10.0
-"""How long a stream is silent at most; a proxy cuts what says nothing."""
+"""The longest silence of a stream, because proxies close silent connections."""
 
 
 class HttpMeter(Protocol):
-    """Counts what happens at the door."""
+    """Counts the requests of the HTTP channel."""
 
     def count_request(self, route: str, status: int, seconds: float) -> None:
         """Count one request; an unknown address is the route ``."""
         ...
 
     def streaming(self, change: int) -> None:
-        """Count a stream that opens (1) or ends (-1)."""
+        """Count a stream that begins (1) or ends (-1)."""
         ...
 
     def count_outcome(self, outcome: str) -> None:
-        """Count an outcome that was shown."""
+        """Count a displayed outcome."""
         ...
 
     def count_feedback(self, rating: str) -> None:
@@ -77,7 +78,7 @@ bearer = HTTPBearer(auto_error=False, description="a key from `refdesk keys crea
 
 @dataclass(frozen=True, slots=True)
 class HttpChannel:
-    """The parts: `desks` by tenant and assistant; a tenant's first assistant is its default."""
+    """The parts of the channel: `desks` by tenant and assistant, a tenant's default first."""
 
     replies: ReplyReader
     eraser: Eraser
@@ -90,7 +91,7 @@ class HttpChannel:
     heartbeat_seconds: float = HEARTBEAT_SECONDS
 
     def shows(self, caller: Principal, place: Question) -> Shows:
-        """Return what shows replies of the assistant of `place` to a caller."""
+        """Return a function that makes replies of the assistant of `place` public for a caller."""
         opens = self.links.of(caller, place)
 
         def show(reply: Fields, language: str) -> Answer:
@@ -105,7 +106,7 @@ class HttpChannel:
         return show
 
     def assistants(self, caller: Principal) -> list[str]:
-        """Return the assistants that the caller may talk to."""
+        """Return the assistants that the caller may use."""
         return [
             assistant
             for tenant, assistant in self.desks
@@ -129,7 +130,7 @@ class HttpChannel:
     def enter(
         self, caller: Principal, assistant: str | None, conversation_id: str
     ) -> "ConversationAccess":
-        """Return a caller's place at a conversation; raises `InvalidRequestError`."""
+        """Return a caller's access to a conversation; raises `InvalidRequestError`."""
         desk = self.desk(caller, assistant)
         shows = self.shows(caller, desk.name_question(conversation_id, "-"))
         return ConversationAccess(caller, desk, conversation_id, shows)
@@ -137,41 +138,40 @@ class HttpChannel:
 
 @dataclass(frozen=True, slots=True)
 class ConversationAccess:
-    """A caller at one conversation, which is theirs."""
+    """The access of a caller to one of their conversations."""
 
     caller: Principal
     desk: Desk
     conversation_id: str
     shows: Shows
     visit: Visit | None = None
-    """Of a visitor, who has shown its token."""
+    """The session of a visitor with a valid token."""
 
     def question(self, message_id: str = "-") -> Question:
-        """Return the full name of one of its messages."""
+        """Return the question that identifies a message of the conversation."""
         return self.desk.name_question(self.conversation_id, message_id)
 
 
 def may_follow(caller: Principal, accepted: JournalEntry) -> bool:
-    """Whether a caller may learn what becomes of a message, from its first journal entry.
+    """Return whether a caller may follow a message, by its first journal entry.
 
-    A reader may, and a visitor, whose token opened the conversation. With `ask` alone, only the key
-    that sent the message may.
+    A caller with the scope `read` may, and a visitor, whose token opened the conversation. With
+    only `ask`, the key that sent the message may.
     """
     if caller.public or Scope.READ in caller.scopes:
         return True
     return accepted.fields.get("key") == caller.key_id
 
 
-Admits = Callable[..., Awaitable[Principal]]
-Enters = Callable[..., Awaitable[ConversationAccess]]
+RequireCaller = Callable[..., Awaitable[Principal]]
+RequireConversation = Callable[..., Awaitable[ConversationAccess]]
 
 
-def recognizes(door: HttpChannel, scope: Scope) -> Admits:
-    """Return the dependency that knows the caller of a route that needs a scope, and counts
-    nothing."""
+def identify_caller(channel: HttpChannel, scope: Scope) -> RequireCaller:
+    """Return the dependency that returns a caller with a scope, without counting the request."""
 
     async def recognize(request: Request, _bearer: Annotated[object, Depends(bearer)]) -> Principal:
-        caller = await door.guard.caller(request)
+        caller = await channel.guard.caller(request)
         structlog.contextvars.bind_contextvars(
             tenant=caller.tenant, key=caller.key.id if caller.key is not None else None
         )
@@ -181,60 +181,62 @@ def recognizes(door: HttpChannel, scope: Scope) -> Admits:
     return recognize
 
 
-def admits(door: HttpChannel, scope: Scope) -> Admits:
-    """Return the dependency of routes that need a scope and are no conversation's."""
+def require_scope(channel: HttpChannel, scope: Scope) -> RequireCaller:
+    """Return the dependency of routes outside conversations that need a scope."""
 
-    async def admit(caller: Annotated[Principal, Depends(recognizes(door, scope))]) -> Principal:
-        await door.guard.admit(caller)
+    async def admit(
+        caller: Annotated[Principal, Depends(identify_caller(channel, scope))],
+    ) -> Principal:
+        await channel.guard.admit(caller)
         return caller
 
     return admit
 
 
-def enters(door: HttpChannel, scope: Scope) -> Enters:
-    """Return the dependency of every route of one conversation: the only way in."""
+def require_conversation(channel: HttpChannel, scope: Scope) -> RequireConversation:
+    """Return the dependency of every route of one conversation: the only access to it."""
 
     async def enter(
-        caller: Annotated[Principal, Depends(recognizes(door, scope))],
+        caller: Annotated[Principal, Depends(identify_caller(channel, scope))],
         conversation_id: ConversationId,
         assistant: AssistantName = None,
         token: VisitToken = None,
     ) -> ConversationAccess:
-        place = door.enter(caller, assistant, conversation_id)
+        place = channel.enter(caller, assistant, conversation_id)
         structlog.contextvars.bind_contextvars(conversation_id=conversation_id)
         if caller.public:
-            place = await _check_visit(door, place, token)
-        await check_no_chat(door, place.question())
-        await door.guard.admit(caller, entered=True)
+            place = await _check_visit(channel, place, token)
+        await check_no_chat(channel, place.question())
+        await channel.guard.admit(caller, entered=True)
         return place
 
     return enter
 
 
-async def check_no_chat(door: HttpChannel, question: Question) -> None:
-    """Raise `InvalidRequestError` where a chat of another channel was stored under this id."""
+async def check_no_chat(channel: HttpChannel, question: Question) -> None:
+    """Raise `InvalidRequestError` if a chat channel stored a conversation under this id."""
     is_like = _EARLIER_CHAT.fullmatch(question.conversation_id) is not None
-    if is_like and await door.conversations.is_chat(question):
+    if is_like and await channel.conversations.is_chat(question):
         raise unknown("conversation")
 
 
-async def open_visit(door: HttpChannel, place: ConversationAccess) -> str:
-    """Return the token of a new conversation of a visitor."""
+async def open_visit(channel: HttpChannel, place: ConversationAccess) -> str:
+    """Open the session of a visitor, and return the token of the new conversation."""
     token = secrets.token_urlsafe(32)
-    await door.conversations.open_visit(place.question(), digest_of(token))
+    await channel.conversations.open_visit(place.question(), digest_of(token))
     return token
 
 
-async def use_visit(door: HttpChannel, place: ConversationAccess) -> None:
-    """Let a conversation in which something was asked now live as long as others."""
+async def use_visit(channel: HttpChannel, place: ConversationAccess) -> None:
+    """Extend the lifetime of a conversation after its first question."""
     if place.visit is not None and place.visit.is_empty:
-        await door.conversations.use_visit(place.question(), place.visit.digest)
+        await channel.conversations.use_visit(place.question(), place.visit.digest)
 
 
 async def _check_visit(
-    door: HttpChannel, place: ConversationAccess, token: str | None
+    channel: HttpChannel, place: ConversationAccess, token: str | None
 ) -> ConversationAccess:
-    """Let in who opened the conversation; for all others there is none."""
+    """Admit the visitor who opened the conversation; for others it does not exist."""
     if token is None:
         raise ForbiddenError(
             "a conversation that was opened with a public key needs its token in the header "
@@ -242,10 +244,10 @@ async def _check_visit(
             code="missing_conversation_token",
         )
     credential = digest_of("\x1f".join((*place.question().conversation, token)))
-    door.guard.check_token(place.caller, credential)
-    known = await door.conversations.visit(place.question())
+    channel.guard.check_token(place.caller, credential)
+    known = await channel.conversations.visit(place.question())
     good = known is not None and hmac.compare_digest(digest_of(token), known.digest)
-    await door.guard.judge_token(place.caller, credential, good=good)
+    await channel.guard.judge_token(place.caller, credential, good=good)
     if known is None or not good:
         raise unknown("conversation")
     return replace(place, visit=known)

@@ -1,4 +1,4 @@
-"""Tells every error in one form, OpenAI's, without repeating what was sent."""
+"""Returns every error in one form, OpenAI's, without repeating the request."""
 
 import json
 import math
@@ -21,7 +21,7 @@ AWAY_SECONDS = 2.0
 
 
 class Problem(BaseModel):
-    """What went wrong."""
+    """The description of an error."""
 
     message: str
     type: str = Field(examples=["invalid_request_error"])
@@ -31,13 +31,13 @@ class Problem(BaseModel):
 
 
 class Failure(BaseModel):
-    """The form of every error."""
+    """The body of every error."""
 
     error: Problem
 
 
 def failure(error: HttpError, request_id: str) -> Response:
-    """Return an error as an answer."""
+    """Return the response for an error."""
     problem = Problem(
         message=str(error),
         type=error.kind,
@@ -48,34 +48,36 @@ def failure(error: HttpError, request_id: str) -> Response:
     headers = {**error.headers, **waiting_headers(error)}
     if error.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
-    # Ascii alone: what is told of a request may hold signs that no encoding has.
+    # ASCII only: names from a request may contain characters that cannot be encoded.
     body = json.dumps({"error": problem.model_dump()})
     return Response(body, error.status, headers, "application/json")
 
 
 def waiting_headers(error: HttpError) -> dict[str, str]:
-    """Return what tells a caller how long to wait, where that is known."""
+    """Return the headers with the time to wait, if it is known."""
     if error.retry_after_seconds is None:
         return {}
     return {"Retry-After": str(max(1, math.ceil(error.retry_after_seconds)))}
 
 
-def tell_failures(app: FastAPI, *, unavailable: Sequence[type[Exception]] = ()) -> None:
-    """Answer what the routes raise; `unavailable` are errors of stores that do not answer."""
-    _tell(app, HttpError, lambda error: error)
-    _tell(app, RequestValidationError, _invalid)
-    _tell(app, HTTPException, _of_framework)
-    _tell(app, MessageError, lambda error: InvalidRequestError(str(error), code="invalid_message"))
-    _tell(app, BusyError, _busy)
-    _tell(app, StoppingError, _stopping)
+def add_error_handlers(app: FastAPI, *, unavailable: Sequence[type[Exception]] = ()) -> None:
+    """Answer the errors of routes; `unavailable` are errors of stores that do not answer."""
+    _add_handler(app, HttpError, lambda error: error)
+    _add_handler(app, RequestValidationError, _invalid)
+    _add_handler(app, HTTPException, _of_framework)
+    _add_handler(
+        app, MessageError, lambda error: InvalidRequestError(str(error), code="invalid_message")
+    )
+    _add_handler(app, BusyError, _busy)
+    _add_handler(app, StoppingError, _stopping)
     away_kinds: tuple[type[Exception], ...] = (BrokerUnavailableError, *unavailable)
     for kind in away_kinds:
-        _tell(app, kind, lambda _error: away())
-    _tell(app, Exception, lambda _error: unforeseen())
+        _add_handler(app, kind, lambda _error: away())
+    _add_handler(app, Exception, lambda _error: unforeseen())
 
 
 def away() -> UnavailableError:
-    """Return the error of a desk that cannot be reached."""
+    """Return the error for an unreachable desk."""
     return UnavailableError(
         "the desk cannot be reached just now: try again",
         code="unavailable",
@@ -84,11 +86,11 @@ def away() -> UnavailableError:
 
 
 def unforeseen() -> HttpError:
-    """Return the error of what should not happen; whoever receives requests logs it."""
+    """Return the error for an unexpected exception, which the request log records."""
     return HttpError("something went wrong on our side", code="internal_error")
 
 
-def _tell(app: FastAPI, kind: type[E], read: Callable[[E], HttpError]) -> None:
+def _add_handler(app: FastAPI, kind: type[E], read: Callable[[E], HttpError]) -> None:
     async def answer(request: Request, error: Exception) -> Response:
         return failure(read(cast("E", error)), str(request.state.request_id))
 
@@ -96,26 +98,25 @@ def _tell(app: FastAPI, kind: type[E], read: Callable[[E], HttpError]) -> None:
 
 
 def _invalid(error: RequestValidationError) -> HttpError:
-    """Tell where a request is not as expected, and what was expected; not what was found.
+    """Return the invalid place in a request and the expected value, without the found value.
 
-    The place of a field that is not expected at all is the caller's own text: only what holds it
-    is named.
+    The name of an unexpected field is the caller's own text: only the object around it is named.
     """
     first = error.errors()[0]
     where = [str(part) for part in first["loc"]]
     if first["type"] == "extra_forbidden":
-        param, told = ".".join(where[1:-1]), "a field is not expected here"
+        param, problem = ".".join(where[1:-1]), "a field is not expected here"
     else:
-        param, told = ".".join(where[1:]), str(first["msg"])
+        param, problem = ".".join(where[1:]), str(first["msg"])
     param = (param or where[0])[:100]
-    return InvalidRequestError(f"{param}: {told}", code="invalid_request", param=param)
+    return InvalidRequestError(f"{param}: {problem}", code="invalid_request", param=param)
 
 
 def _of_framework(error: HTTPException) -> HttpError:
     code = f"http_{error.status_code}"
-    told = InvalidRequestError(str(error.detail), code=code, status=error.status_code)
-    told.headers.update(error.headers or {})
-    return told
+    failed = InvalidRequestError(str(error.detail), code=code, status=error.status_code)
+    failed.headers.update(error.headers or {})
+    return failed
 
 
 def _busy(error: BusyError) -> HttpError:

@@ -1,12 +1,12 @@
-"""Errors that an HTTP answer tells, in the form that OpenAI's clients know.
+"""Errors of HTTP answers, in the form that OpenAI's clients know.
 
 GatewayError
 └── HttpError                 has a status, a code and, where waiting helps, seconds to wait
-    ├── InvalidRequestError   400, 404, 409, 410, 413, 415, 422: the caller can mend it
-    ├── UnauthorizedError     401: no key, or none that is known
-    ├── ForbiddenError        403: a key that may not do this
-    ├── LimitedError          429: later
-    └── UnavailableError      503: the desk cannot be reached just now
+    ├── InvalidRequestError   400, 404, 409, 410, 413, 415, 422: the caller can correct it
+    ├── UnauthorizedError     401: no key, or an unknown one
+    ├── ForbiddenError        403: a key without this permission
+    ├── LimitedError          429: a limit is exhausted
+    └── UnavailableError      503: the desk is unreachable at present
 """
 
 from typing import ClassVar
@@ -15,7 +15,7 @@ from gateway.errors import GatewayError
 
 
 class HttpError(GatewayError):
-    """An answer that is none."""
+    """An error with an HTTP status."""
 
     status: int = 500
     kind: ClassVar[str] = "api_error"
@@ -37,7 +37,7 @@ class HttpError(GatewayError):
 
 
 class InvalidRequestError(HttpError):
-    """The caller can mend it."""
+    """The caller can correct the request."""
 
     kind = "invalid_request_error"
 
@@ -49,32 +49,32 @@ class InvalidRequestError(HttpError):
 
 
 class UnauthorizedError(HttpError):
-    """No key, or none that is known."""
+    """No key, or an unknown one."""
 
     status = 401
     kind = "authentication_error"
 
 
 class ForbiddenError(HttpError):
-    """A key that may not do this."""
+    """A key without this permission."""
 
     status = 403
     kind = "permission_error"
 
 
 class LimitedError(HttpError):
-    """Too much, too fast."""
+    """A limit is exhausted."""
 
     status = 429
     kind = "rate_limit_error"
 
 
 class UnavailableError(HttpError):
-    """The desk cannot be reached just now."""
+    """The desk is unreachable at present."""
 
     status = 503
 
 
 def unknown(what: str) -> InvalidRequestError:
-    """Return the error of what is not there, or not the caller's: both look the same."""
+    """Return the error for a missing object, or one of another caller: both look alike."""
     return InvalidRequestError(f"there is no such {what}", code="not_found", status=404)

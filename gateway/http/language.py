@@ -1,4 +1,4 @@
-"""Says which language a caller reads."""
+"""Determines the language of a caller."""
 
 from starlette.requests import Request
 

@@ -1,8 +1,8 @@
-"""Makes the links by which sources are read at this door, and knows its own again.
+"""Creates and verifies the links to the document reader of this server.
 
-A link opens in a new tab, where no key comes along: it carries what it opens, for whom it was made
-and until when, and a signature that nobody else can make (HMAC-SHA256, RFC 2104). It opens one
-document of one assistant, as long as the key it was made for is good.
+A link opens in a new tab, which sends no key. So it contains the document, the caller for whom it
+was created and its expiry, with a signature (HMAC-SHA256, RFC 2104). It opens one document of one
+assistant, as long as that caller's key is valid.
 """
 
 import base64
@@ -20,17 +20,17 @@ from gateway.http.access import Principal
 from gateway.source_urls import Opens, at, opens_in
 
 LIFE_SECONDS = 24 * 3600
-"""How long a link is good; an answer that is read again has a new one."""
+"""The lifetime of a link; an answer that is read again has a new one."""
 LONGEST_TICKET = 8_000
 CITED = "cited"
-"""Where a link leads in a document that has no headings."""
+"""The anchor of the cited part in a document without headings."""
 PATH = "/v1/documents/"
 Name = tuple[str, str]
 """Tenant and assistant."""
 
 
 class Citation(BaseModel):
-    """What a link opens; an empty `key_id`: made for the door's own machine."""
+    """The content of a link; an empty `key_id`: a caller on the server's own machine."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
@@ -42,10 +42,10 @@ class Citation(BaseModel):
 
 
 class SourceLinks:
-    """Tells where sources open: elsewhere, or at this door where `secret` signs its links.
+    """Returns the links of sources: to other servers, or to this one if `secret` signs its links.
 
-    `documentation` is that of each assistant, as `opens_in` reads it; `address` is the door's own
-    as people reach it, empty: as each request names it.
+    `documentation` by assistant is read by `opens_in`; `address` is the public address of this
+    server, empty: the one in each request.
     """
 
     def __init__(
@@ -62,7 +62,9 @@ class SourceLinks:
         self._address = address.rstrip("/")
 
     def of(self, caller: Principal, place: Question) -> Opens:
-        """Return what opens the sources that a caller is shown by the assistant of `place`."""
+        """Return a function that returns the links of sources for a caller, by the assistant of
+        `place`.
+        """
         elsewhere = self._elsewhere.get((place.tenant, place.assistant), opens_in(""))
 
         def opens(source: Fields) -> str | None:
@@ -75,7 +77,7 @@ class SourceLinks:
         return opens
 
     def read(self, ticket: str) -> Citation | None:
-        """Return what a link's last part opens; None for one that is not ours, or too old."""
+        """Return the content of a link's last part; None if it is not valid or too old."""
         body, dot, signature = ticket.partition(".")
         if self._secret is None or not dot or not ticket.isascii() or len(ticket) > LONGEST_TICKET:
             return None
@@ -97,7 +99,7 @@ class SourceLinks:
         )
         body = base64.urlsafe_b64encode(citation.model_dump_json().encode()).decode()
         ticket = f"{body}.{self._signature(body)}"
-        address = self._address or caller.door_address
+        address = self._address or caller.server_address
         if len(ticket) > LONGEST_TICKET or not address:
             return None
         return at(f"{address}{PATH}{ticket}", anchor)

@@ -1,6 +1,6 @@
-"""Counts what the HTTP door does, in Prometheus' form.
+"""Counts the requests of the HTTP channel, in Prometheus' form.
 
-| metric                       | labels        | what                                |
+| metric                       | labels        | meaning                             |
 |------------------------------|---------------|-------------------------------------|
 | refdesk_http_requests_total  | route, status | requests that were answered         |
 | refdesk_http_seconds         | route         | until the answer's last byte        |
@@ -15,7 +15,7 @@ BUCKETS = (0.005, 0.02, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
 
 
 class PrometheusHttpMeter:
-    """A meter with a registry of its own."""
+    """A meter with a separate registry."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()

@@ -1,4 +1,4 @@
-"""Submits the messages of HTTP routes; completions and conversations send theirs alike."""
+"""Submits the messages of HTTP routes, in the same way for completions and conversations."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -16,26 +16,26 @@ from gateway.http.errors import InvalidRequestError
 from gateway.http.sse import Admission
 
 STREAMS_WAIT_LONGER = 3.0
-"""A reader who is told that the message waits has more patience than one who hears nothing."""
+"""A reader who sees that the message waits is more patient than one without a sign of it."""
 
 
 class QuestionSender:
     """Counts a message against its limits, submits it in turn, and returns its reply.
 
-    `stopping` is set when the process ends; who waits here then is sent elsewhere.
+    When `stopping` is set, waiting requests end so that clients continue at another process.
     """
 
     def __init__(
-        self, door: HttpChannel, stopping: asyncio.Event, patience: AdmissionQueue
+        self, channel: HttpChannel, stopping: asyncio.Event, patience: AdmissionQueue
     ) -> None:
-        self._door = door
+        self._channel = channel
         self._stopping = stopping
         self._patience = patience
 
     async def admit(self, caller: Principal, question: Question) -> None:
-        """Count a question; one that is sent again under its id is counted once."""
+        """Count a question; a repetition under the same id is not counted again."""
         once = "\x1f".join((*question.conversation, question.message_id))
-        await self._door.guard.admit_question(caller, once=once)
+        await self._channel.guard.admit_question(caller, once=once)
 
     async def ask(
         self,
@@ -55,13 +55,13 @@ class QuestionSender:
             try:
                 return await desk.await_reply(submitted, stopping=self._stopping)
             except BrokerUnavailableError:
-                # Past its deadline, and Redis still away: the apology is all that is left.
+                # After the deadline, with Redis still unreachable, only the apology remains.
                 return desk.last_resort(submitted.question, message.language)
 
     async def start_stream(
         self, caller: Principal, desk: Desk, message: Message
     ) -> Admission | None:
-        """Submit a message that is to be streamed; return what waits, where the desk is full."""
+        """Submit a message for a stream; return its waiting submission if the desk is full."""
         party = party_of(caller)
         try:
             if isinstance(await self._patience.once(desk, message), Duplicate):
@@ -73,12 +73,13 @@ class QuestionSender:
         return None
 
     async def _check_same(self, caller: Principal, question: Question, message: Message) -> None:
-        """Refuse another text under the id of a message that was accepted before.
+        """Reject another text under the id of an accepted message.
 
-        Whoever may not follow that message is refused alike, and so learns nothing of its text. A
-        message of which no key is known was accepted before keys were noted; it may be sent again.
+        A caller who may not follow that message is rejected in the same way, and so learns nothing
+        of its text. A message without a recorded key was accepted before keys were recorded; it may
+        be repeated.
         """
-        journal = await self._door.replies.read_journal(question)
+        journal = await self._channel.replies.read_journal(question)
         if not journal:
             raise InvalidRequestError(
                 "this message was forgotten: send it under another id",
@@ -96,7 +97,7 @@ class QuestionSender:
 
 
 def party_of(caller: Principal) -> Party:
-    """Return as whom a caller waits before a full desk."""
+    """Return the party as which a caller waits while the desk is full."""
     if caller.key is None:
         return Party()
     return Party(caller.key.id, caller.visitor.owner if caller.public else "")

@@ -1,4 +1,4 @@
-"""Writes events as a server-sent stream that no proxy holds back and that readers can resume."""
+"""Writes events as a server-sent stream that proxies do not delay and that readers can resume."""
 
 import asyncio
 import json
@@ -19,18 +19,18 @@ from gateway.events import Event, EventCursor, answer_events, events_of
 from gateway.http.context import HEARTBEAT_SECONDS, HttpMeter
 
 Admission = AsyncGenerator[object, None]
-"""Tries to hand the message in; raises `BusyError` when the desk stays full, `StoppingError`."""
+"""Repeats the submission; raises `BusyError` when the desk stays full, and `StoppingError`."""
 IDLE_LOOKS = 4
-"""After so many looks that found nothing it is asked whether the message was forgotten."""
+"""After this many looks without an event, it checks whether the message was forgotten."""
 RETRY_MS = 1000
-"""How long a reader waits before it comes back."""
+"""How long a reader waits before it reconnects."""
 PADDING = ":" + " " * 2048 + "\n"
-"""Fills the buffer of proxies that send nothing before they have a kilobyte or two."""
+"""Fills the buffer of proxies that send nothing before they have one or two kilobytes."""
 HEADERS = {"Cache-Control": "no-store, no-transform", "X-Accel-Buffering": "no"}
 
 
 class EventStream:
-    """Follows one message from a place in its journal on; ends with its one outcome."""
+    """Follows one message from a place in its journal up to its one outcome."""
 
     def __init__(
         self,
@@ -57,32 +57,33 @@ class EventStream:
         self._heartbeat_seconds = heartbeat_seconds
 
     def response(self, *, message_id: str, status: int = 200) -> StreamingResponse:
-        """Return the answer to the request."""
+        """Return the streaming response."""
         headers = {**HEADERS, "X-Message-Id": message_id}
         kind = "text/event-stream"
         return StreamingResponse(self.lines(), status, headers=headers, media_type=kind)
 
     async def lines(self) -> AsyncIterator[str]:
-        """Yield the stream as it is written; when the process stops it ends early."""
+        """Yield the lines of the stream; it ends early when the process stops."""
         self._meter.streaming(1)
         try:
             yield f"retry: {RETRY_MS}\n{PADDING}\n"
-            said = time.monotonic()
+            sent_at = time.monotonic()
             async for events in self.events():
                 if events:
                     yield "".join(encode_event(event) for event in events)
-                elif time.monotonic() - said < self._heartbeat_seconds:
+                elif time.monotonic() - sent_at < self._heartbeat_seconds:
                     continue
                 else:
                     yield ": still here\n\n"
-                said = time.monotonic()
+                sent_at = time.monotonic()
         finally:
             self._meter.streaming(-1)
 
     async def events(self) -> AsyncIterator[Sequence[Event]]:
-        """Yield events as they happen, and at least once a second what may be nothing.
+        """Yield events as they happen, and at least once a second a perhaps empty list.
 
-        With an `admission` the message is not accepted yet: the reader is told that it waits.
+        With an `admission` the message is not accepted yet: the reader receives an event about
+        that.
         """
         try:
             if self._admission is not None:
@@ -95,7 +96,7 @@ class EventStream:
         except StoppingError:
             return
         except (BrokerUnavailableError, BusyError):
-            # Past its deadline and Redis still away, or never let in: an apology is what is left.
+            # After the deadline with Redis unreachable, or never accepted: only an apology remains.
             yield self._last_resort(self._last)
 
     async def _follow(self) -> AsyncIterator[Sequence[Event]]:
@@ -142,14 +143,14 @@ class EventStream:
         return self._make_reply_events(self._desk.last_resort(self._question, self._language), last)
 
     def _make_reply_events(self, reply: Fields, last: str) -> Sequence[Event]:
-        """Return the events of a reply that stands in no journal."""
+        """Return the events of a reply without a journal."""
         answer = self._shows(reply, self._language)
         self._meter.count_outcome(answer.outcome.value)
         return list(answer_events(last if "-" in last else "0-0", answer))
 
 
 def encode_event(event: Event) -> str:
-    """Return an event as it stands in the stream; JSON keeps line breaks out of it."""
+    """Return an event in the format of the stream; JSON escapes its line breaks."""
     data = json.dumps(event.data, ensure_ascii=False, separators=(",", ":"))
     named = f"id: {event.id}\n" if event.id else ""
     return f"{named}event: {event.name}\ndata: {data}\n\n"

@@ -1,4 +1,4 @@
-"""Serves an application on a socket until told to stop, within the limits of connections."""
+"""Serves an application on a socket until `stopping` is set, within the limits of connections."""
 
 import asyncio
 import contextlib
@@ -19,12 +19,12 @@ from gateway.connections.responses import BoundedResponses
 from gateway.errors import GatewayError
 
 GRACE_SECONDS = 5
-"""How long answers under way may take to end when the process stops."""
+"""How long running requests may take to end when the process stops."""
 BACKLOG = 1024
 
 
 class PortTakenError(GatewayError):
-    """Nothing can listen there."""
+    """The address cannot be used for listening."""
 
 
 class _UvicornServer(uvicorn.Server):
@@ -38,9 +38,9 @@ class _UvicornServer(uvicorn.Server):
 def listening(host: str, port: int) -> socket.socket:
     """Return a listening socket; raises `PortTakenError`.
 
-    Its connections send small pieces at once (TCP_NODELAY): asyncio sees to that only where a
-    socket names its protocol, which this one does not. Headers and body are two pieces, and the
-    second would wait for the client's delayed acknowledgement of the first, for 40 ms.
+    Its connections send small pieces at once (TCP_NODELAY), which asyncio sets only for a socket
+    that names its protocol. Headers and body are two pieces, and the second would wait 40 ms for
+    the client's delayed acknowledgement of the first.
     """
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -62,11 +62,10 @@ async def serving(
     trusted_proxies: Sequence[str] = (),
     limits: ConnectionLimits | None = None,
 ) -> AsyncIterator[ConnectionRegistry]:
-    """Serve while inside; on the way out `stopping` is set, and answers under way may end.
+    """Serve inside the context; at its end `stopping` is set, and running requests may end.
 
-    What `trusted_proxies` (addresses or networks) say of who calls them is believed, and nobody
-    else's word: the last address in `X-Forwarded-For` that is not a proxy's own. They have no
-    limit per address.
+    Only `trusted_proxies` (addresses or networks) are trusted to name their callers: the last
+    address in `X-Forwarded-For` that is no proxy's own. They have no limit per address.
     """
     limits = ConnectionLimits() if limits is None else limits
     registry = ConnectionRegistry(limits, trusted_proxies=trusted_proxies)

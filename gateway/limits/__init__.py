@@ -1,1 +1,1 @@
-"""Limits of single people: visitors of websites, who guesses keys, people in chats."""
+"""Limits of single people: visitors of websites, people who guess keys, people in chats."""

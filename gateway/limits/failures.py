@@ -1,8 +1,8 @@
-"""Bounds how often one visitor comes with a key or a token that is not good.
+"""Limits how often one visitor may use an invalid key or token.
 
-The count is shared over Redis. Who is over it is refused in this process without a word to Redis,
-save with credentials that were good here lately: a neighbour at the same address who guesses keys
-shuts nobody out.
+The count is shared over Redis. A visitor above the limit is rejected in this process without a call
+to Redis, except with credentials that were valid here recently: a neighbour at the same address who
+guesses keys locks nobody out.
 """
 
 import time
@@ -12,7 +12,7 @@ from gateway.limits.visitors import Visitor, Visitors
 from gateway.port import Rates, Shortage
 
 KEPT = 4_096
-"""How many blocked visitors, and how many good credentials, one process remembers."""
+"""How many blocked visitors, and how many valid credentials, one process remembers."""
 
 
 class Failures:
@@ -26,7 +26,7 @@ class Failures:
         self._good: OrderedDict[str, None] = OrderedDict()
 
     def block(self, visitor: Visitor, credential: str) -> Shortage | None:
-        """Return why this credential is not even looked at, or None when it is."""
+        """Return the limit that blocks this credential unchecked, or None."""
         if credential in self._good:
             return None
         for name in filter(None, (visitor.id, visitor.site)):
@@ -37,7 +37,7 @@ class Failures:
         return None
 
     async def count(self, visitor: Visitor, credential: str) -> Shortage | None:
-        """Count one failure; return what is used up by then."""
+        """Count one failure; return the limit that it exhausts, or None."""
         self._good.pop(credential, None)
         shortage = await self._rates.admit(visitor.owner, self._visitors.failures(visitor))
         if shortage is not None:
@@ -49,7 +49,7 @@ class Failures:
         return shortage
 
     def trust(self, credential: str) -> None:
-        """Remember that a credential was good."""
+        """Remember that a credential was valid."""
         self._good[credential] = None
         self._good.move_to_end(credential)
         if len(self._good) > self._kept:

@@ -1,4 +1,4 @@
-"""What one person may ask in a chat, over all processes of its channel."""
+"""Limits the questions of one person in a chat, over all processes of its channel."""
 
 import hashlib
 from dataclasses import dataclass
@@ -7,21 +7,21 @@ from envelope.question import Question
 from gateway.port import Demand, Rates, Shortage
 
 FORGETS = frozenset({"clear_history", "clear_all"})
-"""Commands that no limit of a day keeps anybody from: everybody may be forgotten."""
+"""Commands without a daily limit, because everybody may have their data erased."""
 DIGEST_BYTES = 12
 PERSON = b"refdesk-person"
 
 
 @dataclass(frozen=True, slots=True)
 class PersonLimits:
-    """Questions of one person; None: no limit."""
+    """The limits of questions of one person; None: no limit."""
 
     per_minute: int | None = 10
     per_day: int | None = 200
 
 
 class People:
-    """Counts what people of a channel ask; `secret` keys the hashes that they are counted under."""
+    """Counts the questions of people of a channel; `secret` is the key of their hashes."""
 
     def __init__(self, rates: Rates, limits: PersonLimits, *, channel: str, secret: str) -> None:
         self._rates = rates
@@ -30,7 +30,7 @@ class People:
         self._secret = hashlib.sha256(secret.encode()).digest()
 
     async def admit(self, person: str, question: Question, command: str | None) -> Shortage | None:
-        """Count one message, once also when it is told again; return what is used up by then."""
+        """Count one message, once even if it is repeated; return the exhausted limit, or None."""
         per_day = None if command in FORGETS else self._limits.per_day
         demand = Demand("questions", self._limits.per_minute, per_day, of="person")
         if not person or (demand.per_minute is None and per_day is None):
@@ -40,7 +40,7 @@ class People:
         return await self._rates.admit(owner, [demand], once=once)
 
     def digest(self, person: str) -> str:
-        """Return what a person is counted under."""
+        """Return the hash under which a person is counted."""
         made = hashlib.blake2b(
             person.encode(), key=self._secret, digest_size=DIGEST_BYTES, person=PERSON
         )

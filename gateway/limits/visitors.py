@@ -1,8 +1,8 @@
-"""Names visitors by the network they come from, and knows what one of them may use of a key.
+"""Identifies visitors by their network, and defines their share of a key's limits.
 
-A visitor is an address: IPv4 as it is, also where it is written as IPv6, and IPv6 by its /64, which
-one line has to itself. Whoever has many /64 has them in one /48: that is the visitor's site, which
-has limits of its own. What is stored of a network is a keyed hash.
+A visitor is an address: an IPv4 address, also in IPv6 notation, or the /64 of an IPv6 address,
+which belongs to one line. A customer with many /64 has them in one /48, the visitor's site, which
+has separate limits. Only a keyed hash of a network is stored.
 """
 
 import hashlib
@@ -17,33 +17,33 @@ from gateway.port import Demand
 VISITOR_BITS = 64
 SITE_BITS = 48
 SITE_FACTOR = 4
-"""A site may use four times what a visitor may."""
+"""The limits of a site are this many times those of a visitor."""
 SITE_SHARE_FACTOR = 2
-"""The share of a key that a site may use is twice a visitor's."""
+"""A site's share of a key is this many times a visitor's."""
 UNKNOWN = "unknown"
-"""All whose address cannot be read are one visitor."""
+"""All callers with an unreadable address count as one visitor."""
 DIGEST_BYTES = 12
 KEY_BYTES = 64
 PERSON = b"refdesk-visitor"
-"""Keeps these hashes apart from others under the same secret."""
+"""Distinguishes these hashes from others with the same secret."""
 
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Who comes: hashes of the network, and of the site where it is a part of one."""
+    """A visitor: the hashes of the network, and of the site if it is part of one."""
 
     id: str
     site: str = ""
 
     @property
     def owner(self) -> str:
-        """What the limits of this visitor that concern no key are kept under."""
+        """The owner of those limits of this visitor that concern no key."""
         return f"visitor/{self.site or self.id}"
 
 
 @dataclass(frozen=True, slots=True)
 class VisitorLimits:
-    """What one visitor may use of a public key; a `share` of the key's own limits at most."""
+    """The limits of one visitor of a public key; at most a `share` of the key's own limits."""
 
     requests_per_minute: int = 120
     questions_per_minute: int = 30
@@ -55,7 +55,7 @@ class VisitorLimits:
 
 
 class Visitors:
-    """Knows visitors again; `secret` keys the hashes, the same for all processes."""
+    """Identifies visitors; `secret` is the key of the hashes, equal in all processes."""
 
     def __init__(self, secret: bytes, limits: VisitorLimits | None = None) -> None:
         self._secret = hashlib.sha256(secret).digest()[:KEY_BYTES]
@@ -79,7 +79,7 @@ class Visitors:
         return _demands("openings", visitor, most, site)
 
     def questions(self, visitor: Visitor, key: Key) -> list[Demand]:
-        """Return the demands of one question; the key's own limit of a visitor goes first."""
+        """Return the demands of one question; the key's own limit per visitor comes first."""
         day = key.visitor_questions_per_day
         if day is None:
             day = self._at_most(self.limits.questions_per_day, key.questions_per_day)
@@ -88,7 +88,7 @@ class Visitors:
         return _demands("questions", visitor, (minute, day), site)
 
     def failures(self, visitor: Visitor) -> list[Demand]:
-        """Return the demands of one request with a key or a token that is not good."""
+        """Return the demands of one request with an invalid key or token."""
         most = self.limits.failures_per_minute
         return _demands("failures", visitor, (most, None), (most * SITE_FACTOR, None))
 
@@ -96,7 +96,7 @@ class Visitors:
         return limit if of_key is None else min(limit, max(1, int(of_key * self.limits.share)))
 
     def _site(self, limit: int, of_key: int | None) -> int:
-        """Return the limit of a site, which is never below that of one visitor in it."""
+        """Return the limit of a site, which is never below that of one of its visitors."""
         if of_key is None:
             return limit * SITE_FACTOR
         share = int(of_key * self.limits.share * SITE_SHARE_FACTOR)
@@ -110,7 +110,7 @@ class Visitors:
 
 
 def networks_of(address: str) -> tuple[str, str]:
-    """Return the network of a visitor, and the site that it is a part of, if any."""
+    """Return the network of a visitor, and the site that it is part of, if any."""
     try:
         found = ipaddress.ip_address(address)
     except ValueError:
@@ -133,9 +133,9 @@ def _demands(
     most: tuple[int | None, int | None],
     site: tuple[int | None, int | None],
 ) -> list[Demand]:
-    """Return the demands on a visitor's limit and on its site's: of a minute, and of a day."""
-    told: Sequence[tuple[Literal["visitor", "site"], str, tuple[int | None, int | None]]]
-    told = [("visitor", visitor.id, most), ("site", visitor.site, site)]
+    """Return the demands on the limits of a visitor and its site, per minute and per day."""
+    owners: Sequence[tuple[Literal["visitor", "site"], str, tuple[int | None, int | None]]]
+    owners = [("visitor", visitor.id, most), ("site", visitor.site, site)]
     return [
-        Demand(f"{what}/{name}", minute, day, of=of) for of, name, (minute, day) in told if name
+        Demand(f"{what}/{name}", minute, day, of=of) for of, name, (minute, day) in owners if name
     ]

@@ -9,7 +9,13 @@ import aiohttp
 from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
-from gateway.chat.errors import AlreadyError, GoneError, LaterError, NeverError, PushError
+from gateway.chat.errors import (
+    NoOpError,
+    PermanentError,
+    PostNotFoundError,
+    PushError,
+    RetryableError,
+)
 from gateway.chat.rate_limit import Pacer, Rate
 
 EYES = "eyes"
@@ -51,7 +57,7 @@ SCOPES = {
 """The scope that each method requires; `auth.test` requires none."""
 
 
-class BlocksError(NeverError):
+class BlocksError(PermanentError):
     """Slack rejects the blocks of a message."""
 
 
@@ -135,7 +141,7 @@ async def translate_errors(*, already: frozenset[str] = ALREADY) -> AsyncIterato
     except SlackApiError as error:
         raise _translate_error(error, already) from error
     except (aiohttp.ClientError, TimeoutError, asyncio.IncompleteReadError) as error:
-        raise LaterError(f"Slack does not answer: {type(error).__name__}", 0.25) from error
+        raise RetryableError(f"Slack does not answer: {type(error).__name__}", 0.25) from error
 
 
 def _translate_error(error: SlackApiError, already: frozenset[str]) -> Exception:
@@ -143,14 +149,14 @@ def _translate_error(error: SlackApiError, already: frozenset[str]) -> Exception
     code = _code(error)
     if response.status_code == 429 or code in {"ratelimited", "rate_limited"}:
         seconds = float(response.headers.get("Retry-After", 1))
-        return LaterError(f"Slack is asked too often: {code}", seconds, told=True)
+        return RetryableError(f"Slack is asked too often: {code}", seconds, by_platform=True)
     if code in already:
-        return AlreadyError(code)
+        return NoOpError(code)
     if response.status_code >= 500 or code in LATER | LOCKED_OUT:
-        return LaterError(f"Slack does not answer: {code}", 0.25)
+        return RetryableError(f"Slack does not answer: {code}", 0.25)
     if code in BLOCKS_REFUSED:
         return BlocksError(f"Slack refuses the blocks: {code}")
-    return (GoneError if code in GONE else NeverError)(f"Slack refuses it: {code}")
+    return (PostNotFoundError if code in GONE else PermanentError)(f"Slack refuses it: {code}")
 
 
 def _code(error: SlackApiError) -> str:

@@ -26,7 +26,13 @@ from telegram.error import (
     TelegramError,
 )
 
-from gateway.chat.errors import AlreadyError, GoneError, LaterError, NeverError, PushError
+from gateway.chat.errors import (
+    NoOpError,
+    PermanentError,
+    PostNotFoundError,
+    PushError,
+    RetryableError,
+)
 from gateway.chat.rate_limit import Pacer, Rate
 
 T = TypeVar("T")
@@ -53,7 +59,7 @@ FORM = ("entit", "button", "keyboard", "reply markup")
 NO_PREVIEW = LinkPreviewOptions(is_disabled=True)
 
 
-class FormError(NeverError):
+class FormError(PermanentError):
     """Telegram rejects the entities or buttons of a message."""
 
 
@@ -178,25 +184,25 @@ def seconds_of(error: RetryAfter) -> float:
 def _translate_error(error: TelegramError) -> PushError:
     match error:
         case RetryAfter():
-            return LaterError(str(error), seconds_of(error), told=True)
+            return RetryableError(str(error), seconds_of(error), by_platform=True)
         case BadRequest():
             return _refusal(error)
         case InvalidToken():
             # Undelivered replies wait for a process with a valid token.
-            return LaterError(f"Telegram does not know the token: {error}", 0.25)
+            return RetryableError(f"Telegram does not know the token: {error}", 0.25)
         case NetworkError():
-            return LaterError(f"Telegram does not answer: {error}", 0.25)
+            return RetryableError(f"Telegram does not answer: {error}", 0.25)
         case Forbidden():
-            return NeverError(f"Telegram forbids it: {error}")
-    return NeverError(f"Telegram refuses it: {error}")
+            return PermanentError(f"Telegram forbids it: {error}")
+    return PermanentError(f"Telegram refuses it: {error}")
 
 
 def _refusal(error: BadRequest) -> PushError:
     if _says(error, ALREADY):
-        return AlreadyError(error.message)
+        return NoOpError(error.message)
     if _says(error, GONE):
-        return GoneError(f"Telegram refuses it: {error}")
-    return (FormError if _says(error, FORM) else NeverError)(f"Telegram refuses it: {error}")
+        return PostNotFoundError(f"Telegram refuses it: {error}")
+    return (FormError if _says(error, FORM) else PermanentError)(f"Telegram refuses it: {error}")
 
 
 def _says(error: TelegramError, phrases: Sequence[str]) -> bool:

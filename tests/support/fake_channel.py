@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from broker.values import Fields
 from envelope.question import Question
-from gateway.chat.errors import GoneError
+from gateway.chat.errors import PostNotFoundError
 from gateway.chat.ports import Incoming, Shown
 
 
@@ -43,7 +43,7 @@ class FakeChannel:
     async def edit(self, post: Mapping[str, str], id_: str, part: Fields) -> None:
         self._call("edit")
         if id_ not in self.posts:
-            raise GoneError("it is no more")
+            raise PostNotFoundError("it is no more")
         self.posts[id_] = str(part["text"])
 
     async def remove(self, post: Mapping[str, str], id_: str) -> None:

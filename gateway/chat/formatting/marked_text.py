@@ -1,4 +1,4 @@
-"""Turns Markdown into plain text with marks, which each platform can be told in its own words."""
+"""Converts Markdown into plain text with marks, which each platform renders in its own format."""
 
 import re
 from collections.abc import Sequence
@@ -21,9 +21,10 @@ _TICKS = re.compile("`+")
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """From `start` to `end` (characters) the text is `kind`; `detail`: an address, or a language.
+    """Formatting of the text from `start` to `end` (characters); `detail`: an address or a
+    language.
 
-    Kinds: bold, italic, strike, code, pre, quote, link. Marks nest; they never cross.
+    Kinds: bold, italic, strike, code, pre, quote, link. Marks nest; they never overlap partly.
     """
 
     start: int
@@ -40,9 +41,9 @@ class Marked:
     marks: tuple[Mark, ...] = ()
 
     def slice(self, start: int, end: int) -> "Marked":
-        """Return a piece without white space around it; what was marked in it stays so.
+        """Return a piece without white space around it, with its marks.
 
-        Where it begins within code, the indentation of its first line stays.
+        A piece that begins within code keeps the indentation of its first line.
         """
         piece = self.text[start:end]
         end = start + len(piece.rstrip())
@@ -55,7 +56,7 @@ class Marked:
         return Marked(self.text[start:end], tuple(marks))
 
     def _begun(self, start: int, first: int) -> int:
-        """Return where a piece begins whose first character that shows is `first`."""
+        """Return the start of a piece whose first visible character is at `first`."""
         for mark in self.marks:
             if mark.kind == "pre" and mark.start <= first < mark.end:
                 start = max(start, mark.start)
@@ -64,19 +65,19 @@ class Marked:
 
 
 def parse_marked(markdown: str) -> Marked:
-    """Return a Markdown text as plain text with marks; never nothing where something stood."""
+    """Return a Markdown text as plain text with marks; text that is not empty stays so."""
     writer = _Writer()
     for token in _MARKDOWN.parse(markdown):
         writer.write(token)
     text = writer.text()
     if not text.strip():
         return Marked(markdown.strip())
-    writer.marks.reverse()  # of two that cover the same, the outer one ended last
+    writer.marks.reverse()  # of two marks of the same text, the outer one ended last
     return Marked(text.rstrip("\n"), tuple(sorted(writer.marks, key=_outer_first)))
 
 
 def keep_source_links(text: Marked, sources: Sequence[Source]) -> Marked:
-    """Return a text in which links go to pages of the answer's sources alone."""
+    """Return a text with links only to pages of the answer's sources."""
     pages = {page_of(place) for source in sources for place in (source.link, source.url) if place}
     kept = (mark for mark in text.marks if mark.kind != "link" or page_of(mark.detail) in pages)
     return Marked(text.text, tuple(kept))
@@ -85,7 +86,7 @@ def keep_source_links(text: Marked, sources: Sequence[Source]) -> Marked:
 def with_addresses_as_code(text: Marked) -> Marked:
     """Return a text in which every address is code or a link.
 
-    Where a platform makes links of whatever looks like an address, it leaves code alone.
+    Platforms turn any text that looks like an address into a link, except in code.
     """
     settled = [mark for mark in text.marks if mark.kind in {"link", "code", "pre"}]
     found = (
@@ -108,10 +109,10 @@ class _Writer:
     lists: list[int] = field(default_factory=list)
     begun: list[tuple[int, str, str]] = field(default_factory=list)
     sign_end: int = -1
-    """Where the text ends while nothing stands behind an item's sign yet."""
+    """The end of the text while an item has a sign but no text yet."""
 
     def text(self) -> str:
-        """Return what was written."""
+        """The text so far."""
         return "".join(self.parts)
 
     def write(self, token: Token) -> None:
@@ -188,12 +189,12 @@ class _Writer:
             self.length += len(text)
 
     def _gap(self, lines: int) -> None:
-        """Begin a block so many lines below, unless an item's sign stands before it."""
+        """Begin a block after this many line breaks, unless an item's sign precedes it."""
         if self.length and self.length != self.sign_end:
             self._add("\n" * max(lines, self._without_line_ends()))
 
     def _without_line_ends(self) -> int:
-        """Take the line ends at the end away, and return how many there were."""
+        """Remove the line breaks at the end, and return their number."""
         before = self.length
         while self.parts and self.parts[-1].endswith("\n"):
             last = self.parts.pop()
@@ -217,9 +218,9 @@ class _Writer:
 
 
 def plain_title(text: str) -> str:
-    """Return a title for where there is no code: without the backticks around code."""
+    """Return a title for a place without formatting: without the backticks around code."""
     parts = _TICKS.split(text)
     if len(parts) % 2 == 0:
-        # One that nothing closes is no mark.
+        # An unclosed mark is plain text.
         parts[-2:] = [f"{parts[-2]}`{parts[-1]}"]
     return "".join(parts)

@@ -1,7 +1,7 @@
-"""Splits a long text on borders that a reader expects: paragraph, line, sentence, word.
+"""Splits a long text at boundaries that a reader expects: paragraph, line, sentence, word.
 
-A code block that has to be cut goes on as code in the next piece, because marks are cut with the
-text. Never is a character cut in two, nor what belongs to it left behind.
+A code block that must be split continues as code in the next piece, because marks are split with
+the text. A character is never split, nor separated from the characters that combine with it.
 """
 
 import re
@@ -19,17 +19,17 @@ _BORDERS = (
     re.compile(r"\s"),
 )
 LEAST_SHARE = 0.3
-"""A border before this share of what fits would leave a piece that is too short to read."""
+"""A boundary before this share of the possible length would leave too short a piece."""
 UNCUT = frozenset({"pre", "code", "link"})
-"""Marks that are cut only where nothing else can be."""
+"""Marks that are split only if no other boundary exists."""
 ZERO_WIDTH_JOINER = "\u200d"
 _FLAG_LETTERS = "".join(map(chr, range(0x1F1E6, 0x1F200)))
 VIRAMA = 9
-"""The combining class of what binds two letters of an Indic script into one."""
+"""The combining class of the character that joins two letters of an Indic script."""
 
 
 def utf16_units(text: str) -> int:
-    """Return the length that Telegram counts."""
+    """Return the length in UTF-16 units, in which Telegram counts."""
     return len(text) + sum(character > "\uffff" for character in text)
 
 
@@ -48,7 +48,7 @@ def split(whole: Marked, *, longest: int, measure: Measure) -> list[Marked]:
 
 
 def _near(whole: Marked, start: int, end: int) -> Marked:
-    """Return the whole text with those marks alone that touch what is from `start` to `end`."""
+    """Return the whole text with only those marks that touch the range from `start` to `end`."""
     marks = (mark for mark in whole.marks if mark.start < end and mark.end > start)
     return Marked(whole.text, tuple(marks))
 
@@ -112,7 +112,7 @@ def _whole_character(text: str, start: int, fits: int) -> int:
 
 
 def _belongs(text: str, place: int) -> bool:
-    """Whether the character at `place` is read as one with that before it."""
+    """Return whether the character at `place` combines with the one before it."""
     before, character = text[place - 1], text[place]
     if before == ZERO_WIDTH_JOINER or unicodedata.combining(before) == VIRAMA:
         return True

@@ -1,1 +1,1 @@
-"""How messages of chat platforms become questions of the desk."""
+"""Turns messages of chat platforms into questions of the desk."""

@@ -1,9 +1,10 @@
-"""Keeps which messages are one question, so that each can still be changed or taken back.
+"""Stores which messages form one question, so that each can still be changed or withdrawn.
 
-A *burst* is named by its first message, and may have no other. Its record holds the words of every
-message in it, and which question *asks* them now. Two processes may change a burst at once: each
-writes its words first, then that it asks, then reads all words and asks; who finds that another
-asks now takes its own question back. So the last one asks everything.
+A *burst* is named after its first message, and may consist of it alone. Its record contains the
+text of every message in it, and the question that *asks* them now. Two processes may change a burst
+at the same time: each stores its text first, then itself as the asking question, then reads all
+texts and submits them. A process that finds another asking question withdraws its own. So the last
+one asks all texts.
 """
 
 import hashlib
@@ -15,15 +16,15 @@ from envelope.question import Question
 from gateway.chat.ports import Incoming, PushMemory
 
 VERSION = ":"
-"""Between a message's id and what tells its edits apart."""
+"""Separates a message's id from the suffix that distinguishes its edits."""
 ASKS = "asks"
 BURST = "burst"
 NEVER_AGAIN = "inf"
-"""The revision of a message that was taken back."""
+"""The revision of a withdrawn message."""
 
 
 class BurstMessage(BaseModel, frozen=True, extra="forbid"):
-    """The words of one message of a burst, and its place in it; no words: it was taken back."""
+    """The text of one message of a burst, and its order; an empty text: it was withdrawn."""
 
     order: float
     text: str
@@ -36,22 +37,23 @@ class Bursts:
         self._memory = memory
 
     async def takes(self, incoming: Incoming, known: Mapping[str, str]) -> bool:
-        """Whether a message says something new: platforms tell late, twice, and of previews too.
+        """Return whether a message is new: platforms send events late, repeatedly, and for
+        previews.
 
         `known` are the fields of its first version.
         """
         root = first_version(incoming)
-        said = digest(incoming.text)
+        text_digest = digest(incoming.text)
         if incoming.edits is None:
-            # Words that were changed or taken back meanwhile are not asked any more.
+            # A text that was changed or withdrawn meanwhile is not asked.
             return "revision" not in known
         if incoming.order < float(known.get("revision", 0)):
             return False
-        if known.get("latest") == said:
-            # Unless this very edit was told before and not taken in.
+        if known.get("latest") == text_digest:
+            # Unless this edit was received before and not accepted.
             return bool(await self._memory.fields(incoming.question))
         await self._memory.note(incoming.question, edits=root.message_id)
-        await self._memory.note(root, latest=said, revision=str(incoming.order))
+        await self._memory.note(root, latest=text_digest, revision=str(incoming.order))
         return True
 
     async def of(self, question: Question) -> str:
@@ -59,16 +61,16 @@ class Bursts:
         return (await self._memory.fields(question)).get(BURST, question.message_id)
 
     async def begin(self, incoming: Incoming, burst: str) -> None:
-        """Keep the words of a message that was not told before."""
+        """Store the text of a new message."""
         question = incoming.question
         part = BurstMessage(order=incoming.order, text=incoming.text)
         record = _record(question, burst)
-        # Named before it is written: what is forgotten must be known.
+        # Registered before it is written, so that an erasure finds it.
         await self._memory.holds_words(record)
         await self._memory.first(record, question.message_id, part.model_dump_json())
 
     async def change(self, incoming: Incoming, burst: str) -> None:
-        """Keep the new words of a message."""
+        """Store the new text of a message."""
         root = first_version(incoming)
         before = (await self.parts(root, burst)).get(root.message_id)
         order = incoming.order if before is None else before.order
@@ -79,63 +81,63 @@ class Bursts:
         await self._memory.note(record, **{root.message_id: part.model_dump_json()})
 
     async def take_out(self, root: Question, burst: str) -> None:
-        """Keep that a message is no part of its burst any more."""
+        """Record that a message is no longer part of its burst."""
         if root.message_id in await self.parts(root, burst):
             gone = BurstMessage(order=0, text="").model_dump_json()
             await self._memory.note(_record(root, burst), **{root.message_id: gone})
 
     async def take_back(self, root: Question) -> None:
-        """Keep that a message was deleted: what is told of it late is not asked any more."""
+        """Record that a message was deleted, so that late events about it are ignored."""
         await self._memory.note(root, revision=NEVER_AGAIN)
 
     async def parts(self, question: Question, burst: str) -> Mapping[str, BurstMessage]:
-        """Return the words of a burst by message id, in the order in which they were written."""
+        """Return the texts of a burst by message id, in the order in which they were written."""
         kept = await self._memory.fields(_record(question, burst))
         found = {
             id_: BurstMessage.model_validate_json(text) for id_, text in kept.items() if id_ != ASKS
         }
-        said = {id_: part for id_, part in found.items() if part.text}
-        return dict(sorted(said.items(), key=lambda each: each[1].order))
+        written = {id_: part for id_, part in found.items() if part.text}
+        return dict(sorted(written.items(), key=lambda each: each[1].order))
 
     async def add(self, question: Question, burst: str, other: str) -> None:
-        """Have the words of a burst be said in another one too."""
+        """Add the texts of a burst to another burst."""
         await self._memory.holds_words(_record(question, other))
         for id_, part in (await self.parts(question, burst)).items():
             await self._memory.first(_record(question, other), id_, part.model_dump_json())
 
     async def move(self, question: Question, burst: str, other: str) -> None:
-        """Have the messages of a burst belong to another one from now on."""
+        """Move the messages of a burst to another burst."""
         for id_ in await self.parts(question, burst):
             root = question.model_copy(update={"message_id": id_})
             await self._memory.note(root, **{BURST: other})
 
-    async def hand(self, question: Question, burst: str) -> None:
-        """Have this question ask the burst."""
+    async def assign(self, question: Question, burst: str) -> None:
+        """Make this question the one that asks the burst."""
         await self._memory.note(_record(question, burst), **{ASKS: question.message_id})
 
     async def asks(self, question: Question, burst: str) -> bool:
-        """Whether this question is the one that asks the burst; also when none was asked anew."""
+        """Return whether this question asks the burst, or no other question does."""
         asking = (await self._memory.fields(_record(question, burst))).get(ASKS)
         return asking is None or asking == question.message_id
 
 
 def first_version(incoming: Incoming) -> Question:
-    """Return the message as it was first named."""
+    """Return the question of a message's first version."""
     if incoming.edits is None:
         return incoming.question
     return incoming.question.model_copy(update={"message_id": incoming.edits})
 
 
 def _record(question: Question, burst: str) -> Question:
-    """Return the name under which a burst is kept."""
+    """Return the question under which a burst's record is stored."""
     return question.model_copy(update={"message_id": record_name(burst)})
 
 
 def record_name(burst: str) -> str:
-    """Return the message id under which the words of a burst are kept; no message has it."""
+    """Return the message id of a burst's record; no message has it."""
     return f"{burst}{VERSION}{BURST}"
 
 
 def digest(text: str) -> str:
-    """Return what tells whether words were changed."""
+    """Return a digest by which a changed text is recognised."""
     return hashlib.sha256(text.encode(errors="replace")).hexdigest()[:16]

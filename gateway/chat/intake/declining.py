@@ -1,4 +1,4 @@
-"""Says politely that a message is not taken in: once in a while to each person, and counts it."""
+"""Declines messages politely: notifies each person at intervals, and counts the messages."""
 
 import time
 from collections.abc import Callable, Coroutine, Mapping
@@ -6,7 +6,7 @@ from typing import Literal
 
 import structlog
 
-from gateway.chat.errors import NeverError
+from gateway.chat.errors import PermanentError
 from gateway.chat.ports import Channel, ChannelTexts, PushMemory, Tally
 from gateway.chat.retry import retry
 
@@ -18,7 +18,7 @@ NOTICES: Mapping[Reason, tuple[str, int]] = {
     "limited_day": ("push_limited_day", 86_400),
     "not_allowed": ("push_not_allowed", 86_400),
 }
-"""The text of each reason, and how long it is not said again to the same person (s)."""
+"""The text of each reason, and the time (s) before the same person gets it again."""
 Spawn = Callable[[Coroutine[None, None, None]], None]
 
 
@@ -43,7 +43,7 @@ class Declining:
     async def decline(
         self, reason: Reason, person: str, post: Mapping[str, str] | None, language: str
     ) -> None:
-        """Count a message that is not taken in; say so at `post`, or nothing where that is None."""
+        """Count a declined message, and post a notice at `post`, unless that is None."""
         self._tally.add(reason)
         log.info("message_declined", channel=self._channel.name, reason=reason)
         if post is None:
@@ -52,13 +52,13 @@ class Declining:
         name = "\x1f".join(("declined", reason, person, str(int(time.time() // seconds))))
         if await self._memory.claim(name, seconds=seconds):
             text = self._texts.text(key, language)
-            # Beside: a notice that waits for its turn must not keep the messages of others.
+            # In the background: a notice that waits for its turn must not delay other messages.
             self._spawn(self._say(post, text, key))
 
     async def _say(self, post: Mapping[str, str], text: str, key: str) -> None:
         try:
             await retry(lambda: self._channel.placeholder(post, text), call_name="post_notice")
-        except NeverError as never:
+        except PermanentError as never:
             log.warning(
                 "platform_call_rejected",
                 call="post_notice",

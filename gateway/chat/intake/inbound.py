@@ -1,4 +1,4 @@
-"""Takes messages in: once each, several short ones as one, a newer one before an older."""
+"""Accepts messages: each once, several short ones as one question, a newer one before an older."""
 
 import json
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from gateway.limits.people import People
 
 
 class Intake:
-    """The way in: what of what people write is one question, and what they make of it then."""
+    """Decides which messages of a person form one question, and submits it."""
 
     def __init__(
         self,
@@ -33,9 +33,10 @@ class Intake:
         self._bursts = Bursts(memory)
 
     async def accept(self, incoming: Incoming) -> None:
-        """Take a message in; when this returns, its outcome no longer depends on this process.
+        """Accept a message; once this returns, its outcome no longer depends on this process.
 
-        Raises what the broker and the memory raise: then the platform is to send it again.
+        Raises the errors of the broker and the chat state, after which the platform repeats the
+        message.
         """
         language = await self.language(incoming.question, incoming.language)
         if not await self._admits(incoming, language):
@@ -54,13 +55,13 @@ class Intake:
                 await self._bursts.begin(incoming, burst)
             await self._ask(incoming, language, burst)
         else:
-            # Told again, it brings no words back that were forgotten meanwhile.
+            # A repeated event must not restore text that was erased meanwhile.
             if BURST not in await self._memory.fields(incoming.question):
                 await self._bursts.change(incoming, burst)
             await self._ask_again(incoming, language, burst)
 
     async def _admits(self, incoming: Incoming, language: str) -> bool:
-        """Whether a person may ask one more; otherwise they are told so."""
+        """Return whether a person may ask another question; otherwise notify them."""
         question, person = incoming.question, incoming.person
         shortage = await self._people.admit(person, question, incoming.command)
         if shortage is None:
@@ -70,7 +71,7 @@ class Intake:
         return False
 
     async def withdraw(self, question: Question, message_id: str) -> None:
-        """Take a message back, edited versions too; `question` asks what is left of its burst."""
+        """Withdraw a message and its edits; `question` asks the rest of its burst."""
         root = question.model_copy(update={"message_id": message_id})
         known = await self._memory.fields(root)
         await self._bursts.take_back(root)
@@ -78,13 +79,13 @@ class Intake:
         language = known.get("language", self._default_language)
         await self._without(root, burst, language, Incoming(question, "", {}, order=0.0))
 
-    async def language(self, question: Question, told: str | None) -> str:
-        """Return the language to speak before an answer tells it."""
+    async def language(self, question: Question, suggested: str | None) -> str:
+        """Return the language for texts before an answer has one; `suggested` is the platform's."""
         known = (await self._memory.about(question)).get("language")
-        return known or told or self._default_language
+        return known or suggested or self._default_language
 
     async def _without(self, root: Question, burst: str, language: str, incoming: Incoming) -> None:
-        """Take a message out of its burst, and ask the rest again unless that has its outcome."""
+        """Remove a message from its burst, and ask the rest again unless it has its outcome."""
         await self._bursts.take_out(root, burst)
         open_ = await self._open_of_burst(root, burst)
         if not open_:
@@ -97,10 +98,10 @@ class Intake:
         await self._ask_again(plain, language, burst)
 
     async def _ask_again(self, incoming: Incoming, language: str, burst: str) -> None:
-        """Ask a burst as it is now, in the place of what was asked of it."""
+        """Submit a burst in its present form, instead of its earlier question."""
         question = incoming.question
         if BURST not in await self._memory.fields(question):
-            await self._bursts.hand(question, burst)
+            await self._bursts.assign(question, burst)
         opened = await self._open_of_burst(question, burst)
         if not await self._bursts.asks(question, burst):
             # Who asks since then may be among them, and takes back the others itself.
@@ -117,7 +118,7 @@ class Intake:
             await self._ask(incoming, language, burst)
 
     async def _whole(self, incoming: Incoming, parts: Mapping[str, BurstMessage]) -> Incoming:
-        """Return the question that a burst is, to be answered where its first message is."""
+        """Return the burst as one question, to be answered at its first message."""
         text = "\n".join(part.text for part in parts.values())
         first = incoming.question.model_copy(update={"message_id": next(iter(parts))})
         post = (await self._memory.fields(first)).get("post")
@@ -145,8 +146,8 @@ class Intake:
             await self._bursts.add(question, burst, other)
         elif not is_new:
             return
-        # What is of a burst must not join what asks it anew: that says everything already. And a
-        # burst may have been asked anew before this message was known to be part of it.
+        # A message of a burst must not join the new question of the same burst, which contains its
+        # text already. And that question may be older than this message's entry in the burst.
         if other == burst or not await self._bursts.asks(into, other):
             id_ = f"{question.message_id}{VERSION}joined"
             again = replace(incoming, question=question.model_copy(update={"message_id": id_}))
@@ -165,7 +166,7 @@ class Intake:
 
 
 def _find_merged_into(accepted: Accepted | Duplicate) -> str | None:
-    """Return the message that one joined, now or when it was told before."""
+    """Return the message that this one joined, now or at an earlier delivery."""
     if isinstance(accepted, Accepted):
         return accepted.merged_into
     joined = (accepted.reply or {}).get("merged_into")

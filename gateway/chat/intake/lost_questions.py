@@ -1,7 +1,7 @@
-"""Tells people of questions that Redis lost: nothing of them comes on the result list any more.
+"""Notifies people of questions that Redis lost, which never appear on the result list.
 
-What `appendfsync everysec` had not written, a failover had not carried over or `FLUSHALL` deleted
-may take with it where the answer belongs, too: who took the message in still knows.
+An interval of `appendfsync everysec`, a failover or `FLUSHALL` may lose a question together with
+the place of its answer. The process that accepted the message still knows both.
 """
 
 import json
@@ -17,7 +17,7 @@ Show = Callable[[Result], Awaitable[None]]
 
 
 class Losses:
-    """Waits for the ends of questions beside the result list, and shows those that are lost."""
+    """Waits for the end of questions independently of the result list, and shows lost ones."""
 
     def __init__(self, desk: Desk, memory: PushMemory, show: Show) -> None:
         self._desk = desk
@@ -25,14 +25,14 @@ class Losses:
         self._show = show
 
     async def watch(self, incoming: Incoming, language: str, posted: str | None) -> None:
-        """Wait until a question has ended; say so in its placeholder if nobody else will."""
+        """Wait until a question has ended; edit its placeholder if no other process will."""
         question = incoming.question
         reply = await self._desk.outcome(question, language=language)
         match reply.get("termination_reason"):
             case answer.LOST:
                 end = Result("0-0", 0, question, str(reply["outcome"]), reply, 1)
             case answer.FORGOTTEN if "done" not in await self._memory.fields(question):
-                # It was taken off the result list before anybody could show it.
+                # It was removed from the result list before a process showed it.
                 end = forgotten(question)
             case _:
                 return

@@ -1,4 +1,4 @@
-"""Forgets at a push door what its people wrote, once the desk has forgotten a conversation."""
+"""Deletes the text that a chat channel stores of a conversation that the desk has erased."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from gateway.desk import Desk
 
 
 class PostEraser:
-    """What is left to do when the desk says that it forgot."""
+    """Completes an erasure in the state of the channel."""
 
     def __init__(self, desk: Desk, memory: PushMemory) -> None:
         self._desk = desk
@@ -21,15 +21,15 @@ class PostEraser:
         self._bursts = Bursts(memory)
 
     async def find_undelivered(self, question: Question) -> Sequence[Result]:
-        """Return the ends of open questions whose replies were forgotten before they were shown.
+        """Return the ends of open questions whose replies were erased before they were shown.
 
-        A process that died had taken them from the result list; nobody else is given them.
+        A process that died had taken them from the result list; no other process receives them.
         """
         others = await self._others(question)
         return [forgotten(other) for other in others if await self._desk.forgotten(other)]
 
     async def forget(self, question: Question, how: str) -> None:
-        """Delete the words that were written before `question`; `all`: the language, too."""
+        """Delete the text of messages before `question`; `all`: also the language."""
         others = await self._others(question)
         waiting = [record_name(await self._bursts.of(other)) for other in others]
         await self._memory.forget_words(question, but=waiting)
@@ -43,7 +43,7 @@ class PostEraser:
 
 
 def forgotten(question: Question) -> Result:
-    """Return the end of a question of which only the outcome is left."""
+    """Return the end of a question of which only the outcome is kept."""
     reply: Fields = {
         "outcome": Outcome.SUPERSEDED.value,
         "termination_reason": FORGOTTEN,

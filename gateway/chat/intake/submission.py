@@ -1,11 +1,11 @@
-"""Asks one question of the desk, once, and shows beside it that somebody works."""
+"""Submits one question to the desk, once, and shows that it is being processed."""
 
 import json
 from collections.abc import Callable, Coroutine
 
 from broker.values import Accepted, Duplicate
 from envelope.question import Question
-from gateway.chat.errors import NeverError
+from gateway.chat.errors import PermanentError
 from gateway.chat.intake.coalescing import BURST, digest
 from gateway.chat.intake.lost_questions import Losses
 from gateway.chat.ports import Channel, ChannelTexts, ChatPolicy, Incoming, PushMemory
@@ -18,7 +18,7 @@ Spawn = Callable[[Coroutine[None, None, None]], None]
 
 
 class MessageSubmitter:
-    """The way to the desk; `spawn` runs what the platform need not wait for."""
+    """Submits questions; `spawn` runs the tasks that the platform need not wait for."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class MessageSubmitter:
         self._spawn = spawn
 
     async def open(self, incoming: Incoming, language: str, burst: str) -> None:
-        """Keep where the answer belongs, and that there is none yet; it may be kept again."""
+        """Store where the answer belongs, and that there is none yet; may be repeated."""
         await self._memory.note(
             incoming.question,
             post=json.dumps(dict(incoming.post)),
@@ -56,7 +56,7 @@ class MessageSubmitter:
     async def ask(
         self, incoming: Incoming, language: str, burst: str
     ) -> Accepted | Duplicate | None:
-        """Open and submit a question; None: not accepted, and the person is told."""
+        """Open and submit a question; None: it was not accepted, and the person is notified."""
         await self.open(incoming, language, burst)
         try:
             accepted = await self._desk.submit(self._message(incoming, language))
@@ -70,7 +70,7 @@ class MessageSubmitter:
         return accepted
 
     async def cancel(self, question: Question) -> None:
-        """Cancel a question as if it had not been asked."""
+        """Cancel a question as if it had never been asked."""
         await self._memory.note(question, withdrawn="1")
         await self._desk.cancel(question)
 
@@ -104,27 +104,27 @@ class MessageSubmitter:
                 await self._desk.cancel(older)
 
     async def _begin(self, incoming: Incoming, text: str, language: str) -> None:
-        """Show that somebody works; the outcome comes also when nothing of this succeeds."""
+        """Show the typing sign and a placeholder; the outcome does not depend on them."""
         posted = await self._signs.begin(incoming.question, incoming.post, text)
         self._spawn(self._losses.watch(incoming, language, posted))
         await self._signs.keep(incoming.question, incoming.post)
 
     async def _mark_closed(self, incoming: Incoming) -> None:
-        """Keep that nothing is shown of a question; a sign that was left to it goes."""
+        """Record that nothing is shown of a question; a sign that was left to it is removed."""
         await self._memory.close(incoming.question)
         await self._signs.rest(incoming.question, incoming.post, was_set=False)
 
     async def _show_refusal(
         self, incoming: Incoming, language: str, error: BusyError | MessageError
     ) -> None:
-        """Say that a message was not accepted, once."""
+        """Notify the person once that a message was not accepted."""
         question = incoming.question
         await self._mark_closed(incoming)
         name = "\x1f".join((*question.conversation, question.message_id))
         if not await self._memory.claim(f"refused\x1f{name}"):
             return
         key = "push_busy" if isinstance(error, BusyError) else "push_too_long"
-        # Beside: a notice that waits for its turn must not keep the messages of others.
+        # In the background: a notice that waits for its turn must not delay other messages.
         self._spawn(self._notify(incoming, key, self._texts.text(key, language)))
 
     async def _notify(self, incoming: Incoming, key: str, text: str) -> None:
@@ -132,5 +132,5 @@ class MessageSubmitter:
             await retry(
                 lambda: self._channel.placeholder(incoming.post, text), call_name="post_notice"
             )
-        except NeverError as never:
+        except PermanentError as never:
             self._signs.log_refusal("post_notice", never, notice=key)

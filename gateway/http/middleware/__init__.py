@@ -1,1 +1,1 @@
-"""What every request over HTTP passes before the routes: its key, then its body."""
+"""The layers that every HTTP request passes before the routes: its key, then its body."""

@@ -1,4 +1,4 @@
-"""Finds out who calls before anything of a request's body is read."""
+"""Identifies the caller before any byte of a request's body is read."""
 
 from collections.abc import Sequence
 
@@ -14,10 +14,10 @@ BODILESS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class Authentication:
-    """Refuses requests with a body from whoever has no key, or calls from elsewhere.
+    """Rejects requests with a body from callers without a key, or from foreign websites.
 
-    Every route that takes a body needs a key, so that this may be decided without knowing the
-    route. The guard remembers in the request who calls: the routes do not look it up again.
+    Every route with a body needs a key, so that this can be decided without knowing the route. The
+    guard stores the caller in the request, and routes do not look it up again.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Reads a request's body before anybody works on it, within bounds."""
+"""Reads a request's body before its route runs, within limits."""
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -16,7 +16,7 @@ from gateway.http.middleware.strict_json import check_json
 
 
 class BodyLimit:
-    """Refuses what is too large, too slow, too much at once, or says that it is JSON and is not."""
+    """Rejects bodies that are too large, too slow, too many at a time, or invalid JSON."""
 
     def __init__(self, app: ASGIApp, *, longest_bytes: int, budget: BufferBudget) -> None:
         self._app = app
@@ -54,13 +54,13 @@ async def _refuse(error: HttpError, scope: Scope, receive: Receive, send: Send) 
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
-    told = False
+    is_delivered = False
 
     async def replay() -> Message:
-        nonlocal told
-        if told:
+        nonlocal is_delivered
+        if is_delivered:
             return await receive()
-        told = True
+        is_delivered = True
         return {"type": "http.request", "body": body, "more_body": False}
 
     return replay

@@ -1,4 +1,4 @@
-"""Tells browsers which websites may read answers: those of public keys; refusals every page may."""
+"""Informs browsers which websites may read answers: those of public keys; all may read errors."""
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
@@ -23,11 +23,11 @@ BEFOREHAND = Response(
 
 
 class Origins:
-    """Answers browsers' questions beforehand; marks the answers that a website may read.
+    """Answers preflight requests, and marks the answers that a website may read.
 
-    The guard decides, since it knows the key of a request. Beforehand no key is known, and every
-    page may ask: so a page that is refused can read why. That lets nobody in, because what a key
-    opens is decided again when it comes, and needs neither Redis nor a look at any key.
+    The guard decides, because it knows the key of a request. A preflight request has no key, and
+    every page may send one, so that a rejected page can read the reason. This admits nobody,
+    because the request itself is checked again, and needs neither Redis nor a lookup of a key.
     """
 
     def __init__(self, app: ASGIApp) -> None:

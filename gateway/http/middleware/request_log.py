@@ -1,7 +1,7 @@
-"""Receives every request: gives it an id, and writes its one log line.
+"""Gives every request an id, and writes its one log line.
 
-A log line names the route, never the address that was asked for; no text, no key and no token. Ids
-of keys are no secrets.
+A log line contains the route, never the requested address; no text, no key and no token. Ids of
+keys are not secret.
 """
 
 import re

@@ -1,7 +1,7 @@
-"""Checks that a body which says it is JSON can be read in one way alone.
+"""Checks that a JSON body has only one interpretation.
 
-Python reads more than JSON: `NaN`, and names that come twice, of which another reader on the way
-may take the other one.
+Python reads more than JSON: `NaN`, and repeated names, of which another reader may take the other
+value.
 """
 
 import json
@@ -15,15 +15,15 @@ from gateway.http.errors import InvalidRequestError
 
 
 def check_json(scope: Scope, body: bytes) -> None:
-    """Raise `InvalidRequestError` unless a body of the type JSON is valid; others pass."""
+    """Raise `InvalidRequestError` for an invalid body of the type JSON; other types pass."""
     kind = Headers(scope=scope).get("content-type", "").partition(";")[0].strip().lower()
     if not body or not (kind == "application/json" or kind.endswith("+json")):
         return
     try:
-        # Decoded here: Python's reader would take halves of surrogates, and guess at encodings.
+        # Decoded here: Python's parser would accept lone surrogates, and guess the encoding.
         json.loads(body.decode(), object_pairs_hook=_check_names, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
-        # What was found is not repeated, also not by Python's own message.
+        # The message does not repeat the body, and neither does Python's chained error.
         raise InvalidRequestError(
             "expected a body in JSON: UTF-8, numbers of a usual size, few levels, each name once",
             code="invalid_json",
@@ -31,7 +31,7 @@ def check_json(scope: Scope, body: bytes) -> None:
 
 
 def _check_names(pairs: Sequence[tuple[str, object]]) -> None:
-    """Return nothing: what is read here is not used."""
+    """Raise for repeated names; returns nothing, because the parsed value is not used."""
     names = [name for name, _ in pairs]
     if len(set(names)) != len(names):
         raise ValueError("a name comes twice")

@@ -1,4 +1,4 @@
-"""The forms of OpenAI's chat completions, as far as the desk speaks them."""
+"""The supported part of OpenAI's chat completions: requests and responses."""
 
 import re
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from gateway.http.context import ID
 _BRACKET = re.compile(r"[\[\]]")
 _CITED = re.compile(r"\[(\d{1,4})\]", re.ASCII)
 MODEL_CREATED = 1767225600
-"""Clients want a date of every model: that of this interface, 2026-01-01."""
+"""Clients expect a date of every model: that of this interface, 2026-01-01."""
 
 
 class ContentPart(BaseModel, frozen=True, extra="ignore"):
@@ -31,13 +31,13 @@ class ChatMessage(BaseModel, frozen=True, extra="ignore"):
 
 
 class StreamOptions(BaseModel, frozen=True, extra="ignore"):
-    """How to stream."""
+    """Options of a stream."""
 
     include_usage: bool | None = False
 
 
 class CompletionRequest(BaseModel, frozen=True, extra="ignore"):
-    """A request; what steers a model (temperature, tools, system messages) has no effect."""
+    """A request; parameters of a model (temperature, tools, system messages) have no effect."""
 
     model: str = Field(max_length=64, examples=["default"])
     messages: list[ChatMessage] = Field(
@@ -56,7 +56,7 @@ class CompletionRequest(BaseModel, frozen=True, extra="ignore"):
 
 
 class CompletionUsage(BaseModel):
-    """Tokens of all model calls that the answer took."""
+    """The tokens of all model calls for the answer."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -93,10 +93,10 @@ class ModelList(BaseModel):
 def content_of(answer: Answer) -> str:
     """Return the text as a plain client shows it: with options, and links to the nearest pages."""
     answer = answer.model_copy(update={"text": _link_pages(answer)})
-    told = {line.strip() for line in answer.text.splitlines()}
+    listed = {line.strip() for line in answer.text.splitlines()}
     options = [action.label for action in answer.suggested_actions if action.kind == "option"]
     lines = [f"{number}. {label}" for number, label in enumerate(options, 1)]
-    missing = [line for line in lines if line not in told]
+    missing = [line for line in lines if line not in listed]
     return "\n\n".join([answer.text, "\n".join(missing)]) if missing else answer.text
 
 
@@ -111,7 +111,7 @@ def _link_pages(answer: Answer) -> str:
 
 
 def annotations_of(answer: Answer) -> list[JsonValue]:
-    """Return where the text cites what, as `url_citation`s: offsets count characters."""
+    """Return the citations in the text as `url_citation`s; offsets count characters."""
     sources = {source.number: source for source in answer.sources}
     return [
         {
@@ -129,7 +129,7 @@ def annotations_of(answer: Answer) -> list[JsonValue]:
 
 
 def extensions_of(answer: Answer) -> Fields:
-    """Return what OpenAI's form has no place for; its clients leave it alone."""
+    """Return the attributes that OpenAI's form does not have; its clients ignore them."""
     shown = answer.model_dump(mode="json", exclude_none=True)
     sources = shown.pop("sources")
     shown.pop("text")
@@ -137,7 +137,7 @@ def extensions_of(answer: Answer) -> Fields:
 
 
 def usage_of(journal: Sequence[JournalEntry]) -> CompletionUsage:
-    """Add up what the models were asked; `offline` uses no tokens."""
+    """Return the sum of the tokens of all model calls; `offline` uses none."""
     calls = [entry.fields for entry in journal if entry.kind == "model_call"]
     prompt = sum(_whole(call.get("input_tokens")) for call in calls)
     completion = sum(_whole(call.get("output_tokens")) for call in calls)

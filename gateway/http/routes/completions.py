@@ -1,4 +1,4 @@
-"""The routes that OpenAI's clients know: chat completions, and assistants as models."""
+"""The routes of OpenAI's API: chat completions, and assistants as models."""
 
 import asyncio
 import hashlib
@@ -21,7 +21,7 @@ from gateway.api_keys import Scope
 from gateway.desk import Desk, Message
 from gateway.events import Event, EventCursor
 from gateway.http.access import Principal
-from gateway.http.context import HttpChannel, admits, check_no_chat
+from gateway.http.context import HttpChannel, check_no_chat, require_scope
 from gateway.http.errors import ForbiddenError, InvalidRequestError
 from gateway.http.language import choose_language
 from gateway.http.question_sender import QuestionSender
@@ -63,7 +63,7 @@ class AdmittedCompletion:
 
     @property
     def head(self) -> Fields:
-        """What every answer and every chunk begins with."""
+        """The attributes that every answer and every chunk begins with."""
         return {
             "id": f"chatcmpl-{self.question.message_id}",
             "created": self.created,
@@ -72,12 +72,12 @@ class AdmittedCompletion:
 
 
 class Completions:
-    """Answers like OpenAI; `turns` of a request's history are read."""
+    """Answers in OpenAI's form; `turns` of a request's history are read."""
 
     def __init__(
-        self, door: HttpChannel, stopping: asyncio.Event, sender: QuestionSender, *, turns: int
+        self, channel: HttpChannel, stopping: asyncio.Event, sender: QuestionSender, *, turns: int
     ) -> None:
-        self._door = door
+        self._channel = channel
         self._stopping = stopping
         self._sender = sender
         self._turns = turns
@@ -85,7 +85,7 @@ class Completions:
     def router(self) -> APIRouter:
         """Return the routes."""
         router = APIRouter(tags=["OpenAI-compatible"])
-        ask = Depends(admits(self._door, Scope.ASK))
+        ask = Depends(require_scope(self._channel, Scope.ASK))
 
         @router.post("/v1/chat/completions", response_model=Completion, summary="Complete a chat")
         async def complete(
@@ -101,7 +101,7 @@ class Completions:
         @router.get("/v1/models", summary="List the assistants")
         async def list_models(caller: Annotated[Principal, ask]) -> ModelList:
             """Return the assistants that the key may ask."""
-            return ModelList(data=[ModelCard(id=name) for name in self._door.assistants(caller)])
+            return ModelList(data=[ModelCard(id=name) for name in self._channel.assistants(caller)])
 
         @router.get("/v1/models/{model}", summary="Read an assistant")
         async def read_model(caller: Annotated[Principal, ask], model: ModelName) -> ModelCard:
@@ -137,36 +137,36 @@ class Completions:
             pause=await self._pause(desk, history, key_id) if own else None,
         )
         question = desk.question(message)
-        await check_no_chat(self._door, question)
+        await check_no_chat(self._channel, question)
         await self._sender.admit(caller, question)
-        shows = self._door.shows(caller, question)
+        shows = self._channel.shows(caller, question)
         created = int(time.time())
         return AdmittedCompletion(wanted, desk, message, question, history, caller, created, shows)
 
     def _desk(self, caller: Principal, model: str) -> Desk:
-        if model not in self._door.assistants(caller):
+        if model not in self._channel.assistants(caller):
             raise InvalidRequestError(
-                f"there is no such model: expected one of {self._door.assistants(caller)}",
+                f"there is no such model: expected one of {self._channel.assistants(caller)}",
                 code="model_not_found",
                 param="model",
                 status=404,
             )
-        return self._door.desk(caller, model)
+        return self._channel.desk(caller, model)
 
     async def _pause(self, desk: Desk, history: RequestHistory, key_id: str) -> Pause | None:
-        """Return the question back that this history ends with, if it does."""
+        """Return the clarification that this history ends with, if it does."""
         if not history.shown:
             return None
         here = desk.name_question("-", "-")
-        conversation_id = await self._door.conversations.thread(here, history.digest(key_id))
+        conversation_id = await self._channel.conversations.thread(here, history.digest(key_id))
         if conversation_id is None:
             return None
-        return await self._door.conversations.pause(desk.name_question(conversation_id, "-"))
+        return await self._channel.conversations.pause(desk.name_question(conversation_id, "-"))
 
     async def _whole(self, asked: AdmittedCompletion) -> Response:
         reply = await self._sender.ask(asked.caller, asked.desk, asked.message)
         answer = asked.shows(reply, asked.language)
-        self._door.meter.count_outcome(answer.outcome.value)
+        self._channel.meter.count_outcome(answer.outcome.value)
         await self._keep_thread(asked, answer)
         message = {
             "role": "assistant",
@@ -175,7 +175,7 @@ class Completions:
             "annotations": annotations_of(answer),
         }
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
-        usage = usage_of(await self._door.replies.read_journal(asked.question))
+        usage = usage_of(await self._channel.replies.read_journal(asked.question))
         return JSONResponse(
             {
                 **asked.head,
@@ -200,18 +200,18 @@ class Completions:
             asked.question,
             shows=asked.shows,
             stopping=self._stopping,
-            meter=self._door.meter,
+            meter=self._channel.meter,
             after=EventCursor(),
             admission=admission,
             language=asked.language,
         )
         yield _chunk(asked, {"role": "assistant", "content": "", "refusal": None})
-        said = time.monotonic()
+        sent_at = time.monotonic()
         async for events in stream.events():
             lines = [line for event in events for line in await self._chunks(asked, event)]
-            if lines or time.monotonic() - said >= self._door.heartbeat_seconds:
+            if lines or time.monotonic() - sent_at >= self._channel.heartbeat_seconds:
                 yield "".join(lines) or ": still here\n\n"
-                said = time.monotonic()
+                sent_at = time.monotonic()
 
     async def _chunks(self, asked: AdmittedCompletion, event: Event) -> Sequence[str]:
         if event.name == "text":
@@ -226,17 +226,17 @@ class Completions:
         lines.append(_chunk(asked, last, finish_reason="stop", **extensions_of(answer)))
         wanted = asked.request.stream_options
         if wanted is not None and wanted.include_usage:
-            usage = usage_of(await self._door.replies.read_journal(asked.question)).model_dump()
+            usage = usage_of(await self._channel.replies.read_journal(asked.question)).model_dump()
             lines.append(_line({**asked.head, "object": CHUNK, "choices": [], "usage": usage}))
         return [*lines, "data: [DONE]\n\n"]
 
     async def _keep_thread(self, asked: AdmittedCompletion, answer: Answer) -> None:
-        """Remember what a client was shown with a question back, so that its reply is known."""
+        """Store the digest of a history with a clarification, so that its reply is recognised."""
         if answer.outcome is not Outcome.CLARIFICATION:
             return
-        said = (("user", asked.history.text), ("assistant", clean_turn(content_of(answer))))
-        digest = asked.history.digest(asked.caller.key_id, *said)
-        await self._door.conversations.put_thread(asked.question, digest)
+        turns = (("user", asked.history.text), ("assistant", clean_turn(content_of(answer))))
+        digest = asked.history.digest(asked.caller.key_id, *turns)
+        await self._channel.conversations.put_thread(asked.question, digest)
 
 
 CHUNK = "chat.completion.chunk"
@@ -258,7 +258,7 @@ def _line(data: dict[str, object]) -> str:
 
 
 def _name(key_id: str, idempotency_key: str | None) -> str:
-    """Return the id of a completion; every API key has idempotency keys of its own."""
+    """Return the id of a completion; idempotency keys are separate for each API key."""
     if idempotency_key is None:
         return uuid4().hex
     named = f"{key_id}\x1f{idempotency_key}"

@@ -1,4 +1,4 @@
-"""The routes of whole conversations: open one, read it, forget it."""
+"""The route that opens a conversation."""
 
 from typing import Annotated
 from uuid import uuid4
@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 from gateway.api_keys import Scope
 from gateway.http.access import Principal
-from gateway.http.context import AssistantName, HttpChannel, open_visit, recognizes
+from gateway.http.context import AssistantName, HttpChannel, identify_caller, open_visit
 
 
 class Opened(BaseModel):
@@ -23,21 +23,21 @@ class Opened(BaseModel):
     )
 
 
-def opening_router(door: HttpChannel) -> APIRouter:
+def opening_router(channel: HttpChannel) -> APIRouter:
     """Return the route that opens a conversation."""
     router = APIRouter(tags=["conversations"])
 
     @router.post("/v1/conversations", status_code=201, summary="Open a conversation")
     async def open_conversation(
-        caller: Annotated[Principal, Depends(recognizes(door, Scope.ASK))],
+        caller: Annotated[Principal, Depends(identify_caller(channel, Scope.ASK))],
         response: Response,
         assistant: AssistantName = None,
     ) -> Opened:
-        """Return a new id. With a secret key you may as well choose ids of your own; with a public
-        key this is the only way, and the conversation gets a token of its own."""
-        place = door.enter(caller, assistant, f"c-{uuid4().hex}")
-        await door.guard.admit_opening(caller)
-        token = await open_visit(door, place) if caller.public else None
+        """Return a new id. With a secret key you may also choose the ids yourself; with a public
+        key this is the only way, and the conversation gets a separate token."""
+        place = channel.enter(caller, assistant, f"c-{uuid4().hex}")
+        await channel.guard.admit_opening(caller)
+        token = await open_visit(channel, place) if caller.public else None
         response.headers["Location"] = f"/v1/conversations/{place.conversation_id}"
         return Opened(
             conversation_id=place.conversation_id,

@@ -1,7 +1,7 @@
-"""Writes a document as a page that can do nothing: no script, no request, no form.
+"""Renders a document as an inert page: no script, no request, no form.
 
-Text of documents is data. Of Markdown only blocks and inline code are read, so that a document can
-hold no link, no image and no HTML; the page's policy would stop what got through all the same.
+The text of documents is data. Only blocks and inline code of Markdown are rendered, so that a
+document contains no link, no image and no HTML; the page's policy would block them as well.
 """
 
 import base64
@@ -24,17 +24,17 @@ from gateway.http.links import CITED
 from gateway.port import ReadableDocument, ReadableSection
 
 MOST_CHARACTERS = 400_000
-"""What is longer is cut: a browser would not show it well."""
+"""A longer document is cut, because a browser would not display it well."""
 LONGEST_LINE = 20_000
-"""A longer line is shown as it stands."""
+"""A longer line is shown without formatting."""
 RIGHT_TO_LEFT = frozenset({"ar", "fa", "he", "ur", "yi"})
 _READ = ("backticks", "blockquote", "code", "fence", "hr", "list", "table")
 REGION = '<div class="table" tabindex="0" role="region" aria-label="{}">{}'
-"""Wide tables scroll, also by keys; whoever hears the page is told what scrolls."""
+"""Wide tables scroll, also by keys; a screen reader announces the table."""
 
 
 class _Renderer(RendererHTML):
-    """Lets keys reach what scrolls."""
+    """Makes scrolling elements reachable by keys."""
 
     def fence(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Any) -> str:
         return super().fence(tokens, idx, options, env).replace("<pre>", PRE, 1)
@@ -70,7 +70,7 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class DocumentPart:
-    """A section as the page shows it; `id` is empty where another part has it already."""
+    """A section of the page; `id` is empty if another part has it already."""
 
     id: str
     headings: tuple[Heading, ...]
@@ -79,7 +79,7 @@ class DocumentPart:
 
 
 def document_page(document: ReadableDocument, *, cited: str) -> bytes:
-    """Return the page of a document; `cited` stands above the cited part."""
+    """Return the page of a document; the label `cited` is above the cited part."""
     return _fill_template(
         title=document.title,
         crumbs=[crumb for crumb in document.crumbs if crumb != document.title],
@@ -92,7 +92,7 @@ def document_page(document: ReadableDocument, *, cited: str) -> bytes:
 
 
 def notice_page(title: str, notice: str, *, language: str) -> bytes:
-    """Return a page that says one thing."""
+    """Return a page with a notice."""
     return _fill_template(
         title=title, crumbs=[], language=language, parts=[], cited="", cited_id="", notice=notice
     )
@@ -100,7 +100,7 @@ def notice_page(title: str, notice: str, *, language: str) -> bytes:
 
 @cache
 def policy() -> str:
-    """Return the policy that the pages need."""
+    """Return the Content-Security-Policy of the pages."""
     digest = base64.b64encode(hashlib.sha256(_style().encode()).digest()).decode()
     return (
         f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'; "
@@ -128,7 +128,7 @@ def _parts(document: ReadableDocument) -> Iterator[DocumentPart]:
 
 
 def _headings(path: tuple[str, ...], above: tuple[str, ...]) -> Iterator[Heading]:
-    """Yield the headings that were not shown yet: one without text has no section of its own."""
+    """Yield the headings that were not shown yet: one without text has no separate section."""
     known = 0
     while known < min(len(path), len(above)) and path[known] == above[known]:
         known += 1
@@ -142,7 +142,7 @@ def _body(section: ReadableSection, text: str, title: str) -> Markup:
         return Markup("")
     if any(len(line) > LONGEST_LINE for line in text.split("\n")):
         return Markup("<p>{}</p>").format(text)
-    # markdown-it escapes what it does not read as a block.
+    # markdown-it escapes all text that is not a block.
     return Markup(_BLOCKS.render(text, {"name": name}))  # noqa: S704
 
 

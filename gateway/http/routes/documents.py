@@ -1,4 +1,4 @@
-"""The route where people read a cited document, at the heading that was cited."""
+"""The route where people read a cited document, at the cited heading."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -35,12 +35,12 @@ _PAGES: dict[int | str, dict[str, object]] = {
 
 
 def reader_router(
-    door: HttpChannel, documents: Documents, *, unavailable: Sequence[type[Exception]] = ()
+    channel: HttpChannel, documents: Documents, *, unavailable: Sequence[type[Exception]] = ()
 ) -> APIRouter:
-    """Return the route; a link is its own key, see `gateway.http.links`.
+    """Return the route; a link contains its authorization, see `gateway.http.links`.
 
-    Whoever opens a link is a person: what hinders is told in words, on a page. `unavailable` are
-    errors of stores that do not answer.
+    A link is opened by a person, so that errors are shown as a page. `unavailable` are errors of
+    stores that do not answer.
     """
     router = APIRouter(tags=["documents"])
     gone: tuple[type[Exception], ...] = (BrokerUnavailableError, *unavailable)
@@ -53,51 +53,51 @@ def reader_router(
     )
     async def read_document(request: Request, ticket: Ticket) -> Response:
         """Show the document that a source's `link` opens, the cited part marked."""
-        citation = door.links.read(ticket)
+        citation = channel.links.read(ticket)
         try:
             found = (
                 None
                 if citation is None
-                else await _find_document(door, documents, request, citation)
+                else await _find_document(channel, documents, request, citation)
             )
         except LimitedError as error:
-            return _later(door, request, error)
+            return _later(channel, request, error)
         except gone:
-            return _later(door, request, away())
+            return _later(channel, request, away())
         if found is None:
-            return _page(_notice(door, request, "reader_gone"), status=404)
-        cited = door.words("reader_cited", found.language)
+            return _page(_notice(channel, request, "reader_gone"), status=404)
+        cited = channel.words("reader_cited", found.language)
         return _page(await run_in_threadpool(document_page, found, cited=cited))
 
     return router
 
 
 async def _find_document(
-    door: HttpChannel, documents: Documents, request: Request, citation: Citation
+    channel: HttpChannel, documents: Documents, request: Request, citation: Citation
 ) -> ReadableDocument | None:
-    """Return the document, for whom it still may be shown; raises `LimitedError`."""
+    """Return the document if the link's caller may still read it; raises `LimitedError`."""
     try:
-        caller = await door.guard.link_holder(request, citation.key_id)
+        caller = await channel.guard.link_holder(request, citation.key_id)
     except (UnauthorizedError, ForbiddenError):
         return None
     structlog.contextvars.bind_contextvars(tenant=citation.tenant, key=citation.key_id or None)
-    allowed = citation.assistant in door.assistants(caller)
+    allowed = citation.assistant in channel.assistants(caller)
     if caller.tenant != citation.tenant or not allowed:
         return None
-    await door.guard.admit(caller, entered=True)
+    await channel.guard.admit(caller, entered=True)
     return await documents.citing(citation.tenant, citation.assistant, citation.chunk_id)
 
 
-def _later(door: HttpChannel, request: Request, error: HttpError) -> Response:
-    page = _page(_notice(door, request, "reader_later"), status=error.status)
+def _later(channel: HttpChannel, request: Request, error: HttpError) -> Response:
+    page = _page(_notice(channel, request, "reader_later"), status=error.status)
     page.headers.update(waiting_headers(error))
     return page
 
 
-def _notice(door: HttpChannel, request: Request, key: str) -> bytes:
+def _notice(channel: HttpChannel, request: Request, key: str) -> bytes:
     language = choose_language(request)
-    title = door.words(f"{key}_title", language)
-    return notice_page(title, door.words(key, language), language=language)
+    title = channel.words(f"{key}_title", language)
+    return notice_page(title, channel.words(key, language), language=language)
 
 
 def _page(body: bytes, *, status: int = 200) -> Response:

@@ -1,4 +1,4 @@
-"""The routes of messages: send one, follow it, go on following it, stop it."""
+"""The routes of messages: send one, follow it, resume following it, cancel it."""
 
 import asyncio
 import hashlib
@@ -21,8 +21,8 @@ from gateway.http.context import (
     ConversationAccess,
     HttpChannel,
     MessageId,
-    enters,
     may_follow,
+    require_conversation,
     use_visit,
 )
 from gateway.http.errors import InvalidRequestError, unknown
@@ -75,8 +75,10 @@ class NewMessage(BaseModel, frozen=True, extra="forbid"):
 class Messages:
     """Sends and follows messages."""
 
-    def __init__(self, door: HttpChannel, stopping: asyncio.Event, sender: QuestionSender) -> None:
-        self._door = door
+    def __init__(
+        self, channel: HttpChannel, stopping: asyncio.Event, sender: QuestionSender
+    ) -> None:
+        self._channel = channel
         self._stopping = stopping
         self._sender = sender
 
@@ -84,7 +86,7 @@ class Messages:
         """Return the routes."""
         router = APIRouter(tags=["conversations"])
         base = "/v1/conversations/{conversation_id}/messages"
-        ask = Depends(enters(self._door, Scope.ASK))
+        ask = Depends(require_conversation(self._channel, Scope.ASK))
 
         @router.post(base, response_model=Answer, responses=_STREAMED, summary="Send a message")
         async def send_message(
@@ -120,7 +122,7 @@ class Messages:
             place: Annotated[ConversationAccess, ask], request: Request, message_id: MessageId
         ) -> Response:
             """End a message that is being answered, and return its one outcome: `superseded`, or
-            what it had already. Whoever follows it is told the same."""
+            the outcome that it already had. Clients that follow the message receive the same."""
             return await self._cancel(place, message_id, choose_language(request))
 
         return router
@@ -141,21 +143,21 @@ class Messages:
             place.caller,
             place.desk,
             message,
-            on_accepted=partial(use_visit, self._door, place),
+            on_accepted=partial(use_visit, self._channel, place),
         )
         answer = place.shows(reply, message.language)
-        self._door.meter.count_outcome(answer.outcome.value)
+        self._channel.meter.count_outcome(answer.outcome.value)
         return _make_response(answer, question.message_id)
 
     async def _cancel(self, place: ConversationAccess, message_id: str, language: str) -> Response:
         question = place.question(message_id)
         if Scope.READ not in place.caller.scopes:
-            journal = await self._door.replies.read_journal(question)
+            journal = await self._channel.replies.read_journal(question)
             if not journal or not may_follow(place.caller, journal[0]):
                 raise unknown("message")
         if await place.desk.cancel(question, reason=STOPPED):
             log.info("message_stopped", message_id=message_id)
-        reply = await self._door.replies.read_reply(question)
+        reply = await self._channel.replies.read_reply(question)
         if reply is None:
             raise unknown("message")
         return _make_response(place.shows(reply, language), message_id)
@@ -165,7 +167,7 @@ class Messages:
     ) -> Response:
         after = place_of(last_event_id) if last_event_id else EventCursor()
         question = place.question(message_id)
-        journal = await self._door.replies.read_journal(question)
+        journal = await self._channel.replies.read_journal(question)
         if not journal or not may_follow(place.caller, journal[0]):
             raise unknown("message")
         if after.is_past(journal[-1].id):
@@ -183,7 +185,7 @@ class Messages:
         self, place: ConversationAccess, question: Question, message: Message
     ) -> Response:
         admission = await self._sender.start_stream(place.caller, place.desk, message)
-        await use_visit(self._door, place)
+        await use_visit(self._channel, place)
         stream = self._events(place, question, EventCursor(), message.language, admission)
         return stream.response(message_id=question.message_id)
 
@@ -200,11 +202,11 @@ class Messages:
             question,
             shows=place.shows,
             stopping=self._stopping,
-            meter=self._door.meter,
+            meter=self._channel.meter,
             after=after,
             language=language,
             admission=admission,
-            heartbeat_seconds=self._door.heartbeat_seconds,
+            heartbeat_seconds=self._channel.heartbeat_seconds,
         )
 
 

@@ -1,4 +1,4 @@
-"""The routes for those who run the desk: is it alive, can it answer, what did it do."""
+"""The routes for operators: health, readiness and metrics."""
 
 import asyncio
 from typing import Annotated
@@ -13,20 +13,20 @@ from broker.errors import BrokerUnavailableError
 from envelope.question import Question
 from gateway.api_keys import Scope
 from gateway.http.access import Principal
-from gateway.http.context import HttpChannel, admits
+from gateway.http.context import HttpChannel, require_scope
 
 PROBE_SECONDS = 2.0
 NOBODY = Question(tenant="probe", assistant="probe", conversation_id="-", message_id="-")
 
 
 class Health(BaseModel):
-    """How it is."""
+    """The state of the process."""
 
     status: str = Field(examples=["ready"])
 
 
 def health_router(
-    door: HttpChannel, registry: CollectorRegistry, stopping: asyncio.Event
+    channel: HttpChannel, registry: CollectorRegistry, stopping: asyncio.Event
 ) -> APIRouter:
     """Return the routes."""
     router = APIRouter(tags=["operation"])
@@ -39,13 +39,13 @@ def health_router(
     @router.get("/readyz", summary="Can it take messages?", responses={503: {"model": Health}})
     async def readyz() -> Response:
         """Answer 200 when Redis does, and the process does not stop."""
-        reason = "shutting_down" if stopping.is_set() else await _away(door)
+        reason = "shutting_down" if stopping.is_set() else await _away(channel)
         shown = Health(status=reason or "ready")
         return JSONResponse(shown.model_dump(), 503 if reason else 200)
 
     @router.get("/metrics", summary="Metrics in Prometheus' format", response_class=Response)
     async def metrics(
-        _caller: Annotated[Principal, Depends(admits(door, Scope.METRICS))],
+        _caller: Annotated[Principal, Depends(require_scope(channel, Scope.METRICS))],
     ) -> Response:
         """Return counters in Prometheus' form."""
         return Response(generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
@@ -53,10 +53,10 @@ def health_router(
     return router
 
 
-async def _away(door: HttpChannel) -> str:
+async def _away(channel: HttpChannel) -> str:
     try:
         async with asyncio.timeout(PROBE_SECONDS):
-            await door.replies.read_reply(NOBODY)
+            await channel.replies.read_reply(NOBODY)
     except (BrokerUnavailableError, TimeoutError):
         return "redis_unavailable"
     return ""

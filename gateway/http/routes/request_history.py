@@ -1,8 +1,8 @@
-"""Reads the conversation out of a request's messages, as clients of OpenAI's keep it themselves.
+"""Reads the conversation from a request's messages, as OpenAI's clients keep it themselves.
 
-A client that was asked back sends the whole history again, with the reply at its end. What it was
-shown is recognised by a digest, under which the conversation stands that holds the pause. Every
-request is a conversation of its own, so that clients who were shown the same never meet in one.
+After a clarification a client sends the whole history again, with the reply at its end. The history
+is recognised by a digest, under which the conversation with the pause is stored. Every request is a
+separate conversation, so that clients with equal histories never share one.
 """
 
 import hashlib
@@ -22,23 +22,23 @@ LONGEST_TURN = 8_000
 
 @dataclass(frozen=True, slots=True)
 class RequestHistory:
-    """What was said before, and what is said now; `shown` is empty before the first answer."""
+    """The turns before, and the present message; `shown` is empty before the first answer."""
 
     turns: tuple[Turn, ...]
     text: str
     shown: tuple[tuple[str, str], ...]
 
     def digest(self, key_id: str, *more: tuple[str, str]) -> str:
-        """Return the digest of what this key's client was shown, with what comes now."""
+        """Return the digest of the history that this key's client received, with the next turns."""
         return _digest(key_id, (*self.shown, *more))
 
 
 def history_of(messages: Sequence[ChatMessage], *, turns: int) -> RequestHistory:
-    """Return the history; at most `turns` of it. Raises `InvalidRequestError` or `MessageError`."""
+    """Return the history with at most `turns`; raises `InvalidRequestError` or `MessageError`."""
     every = [(message.role, _text(message)) for message in messages]
-    said = _in_turns((role, clean_turn(text)) for role, text in every if role in SPEAKERS)
-    before = max((n for n, (role, _) in enumerate(said, 1) if role == "assistant"), default=0)
-    shown, now = tuple(said[:before]), said[before:]
+    joined = _in_turns((role, clean_turn(text)) for role, text in every if role in SPEAKERS)
+    before = max((n for n, (role, _) in enumerate(joined, 1) if role == "assistant"), default=0)
+    shown, now = tuple(joined[:before]), joined[before:]
     if not now:
         raise InvalidRequestError(
             "expected the last message to be the user's", code="missing_question", param="messages"
@@ -50,10 +50,10 @@ def history_of(messages: Sequence[ChatMessage], *, turns: int) -> RequestHistory
     return RequestHistory(remembered, now[-1][1], shown)
 
 
-def _in_turns(said: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Join what one speaker said in several messages; leave out who said nothing."""
+def _in_turns(messages: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Join successive messages of one speaker; leave out empty ones."""
     turns: list[tuple[str, str]] = []
-    for role, text in said:
+    for role, text in messages:
         if text and turns and turns[-1][0] == role:
             turns[-1] = (role, f"{turns[-1][1]}\n{text}")
         elif text:

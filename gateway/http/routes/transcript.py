@@ -1,4 +1,4 @@
-"""The routes that read, forget and rate what was said."""
+"""The routes that read, forget and rate conversations."""
 
 from collections.abc import Sequence
 from typing import Annotated, Literal
@@ -11,7 +11,7 @@ from envelope.conversation import Turn
 from gateway.answer import Answer
 from gateway.api_keys import Scope
 from gateway.conversation_erasure import erase
-from gateway.http.context import ConversationAccess, HttpChannel, MessageId, enters
+from gateway.http.context import ConversationAccess, HttpChannel, MessageId, require_conversation
 from gateway.http.errors import InvalidRequestError, unknown
 from gateway.http.language import choose_language
 from gateway.port import Feedback
@@ -21,13 +21,13 @@ LONGEST_REASON = 1_000
 
 
 class HistoryTurn(BaseModel):
-    """A turn whose journal is not kept any more."""
+    """A turn whose journal is no longer kept."""
 
     speaker: Literal["user", "assistant"]
     text: str
 
 
-class SaidMessage(BaseModel):
+class ConversationMessage(BaseModel):
     """A message, with its answer once it has ended."""
 
     message_id: str
@@ -39,25 +39,25 @@ class SaidMessage(BaseModel):
 
 
 class Conversation(BaseModel):
-    """What was said, oldest first."""
+    """The turns and messages, oldest first."""
 
     conversation_id: str
     earlier: list[HistoryTurn] = Field([], description="turns before `messages`, text only")
-    messages: list[SaidMessage]
+    messages: list[ConversationMessage]
 
 
 class NewFeedback(BaseModel, frozen=True, extra="forbid"):
-    """What somebody thinks of an answer."""
+    """The rating of an answer."""
 
     rating: Literal["up", "down"]
     reason: str = Field("", max_length=LONGEST_REASON, examples=["It misses the second step."])
 
 
 class Reading:
-    """Reads, forgets and rates."""
+    """Reads, forgets and rates conversations."""
 
-    def __init__(self, door: HttpChannel) -> None:
-        self._door = door
+    def __init__(self, channel: HttpChannel) -> None:
+        self._channel = channel
 
     def router(self) -> APIRouter:
         """Return the routes."""
@@ -66,17 +66,21 @@ class Reading:
 
         @router.get(base, response_model_exclude_none=True, summary="Read a conversation")
         async def read_conversation(
-            place: Annotated[ConversationAccess, Depends(enters(self._door, Scope.READ))],
+            place: Annotated[
+                ConversationAccess, Depends(require_conversation(self._channel, Scope.READ))
+            ],
             request: Request,
         ) -> Conversation:
-            """Return what was said."""
+            """Return the turns and messages of the conversation."""
             return await self._read(place, choose_language(request))
 
         @router.delete(base, status_code=204, summary="Erase a conversation")
         async def forget_conversation(
-            place: Annotated[ConversationAccess, Depends(enters(self._door, Scope.FORGET))],
+            place: Annotated[
+                ConversationAccess, Depends(require_conversation(self._channel, Scope.FORGET))
+            ],
         ) -> Response:
-            """End what is under way, and forget everything."""
+            """End the open messages, and erase the conversation."""
             await self._forget(place)
             return Response(status_code=204)
 
@@ -84,7 +88,9 @@ class Reading:
             f"{base}/messages/{{message_id}}/feedback", status_code=204, summary="Rate an answer"
         )
         async def rate_answer(
-            place: Annotated[ConversationAccess, Depends(enters(self._door, Scope.FEEDBACK))],
+            place: Annotated[
+                ConversationAccess, Depends(require_conversation(self._channel, Scope.FEEDBACK))
+            ],
             message_id: MessageId,
             given: NewFeedback,
         ) -> Response:
@@ -96,59 +102,60 @@ class Reading:
 
     async def _read(self, place: ConversationAccess, language: str) -> Conversation:
         question = place.question()
-        said = await self._door.conversations.recent_messages(question, limit=MOST_MESSAGES)
-        turns = await self._door.conversations.turns(question)
-        if not said and not turns and not place.caller.public:
+        recent = await self._channel.conversations.recent_messages(question, limit=MOST_MESSAGES)
+        turns = await self._channel.conversations.turns(question)
+        if not recent and not turns and not place.caller.public:
             raise unknown("conversation")
-        feedback = await self._door.conversations.feedback(question)
+        feedback = await self._channel.conversations.feedback(question)
         return Conversation(
             conversation_id=place.conversation_id,
             earlier=[
-                HistoryTurn(speaker=turn.speaker, text=turn.text) for turn in _earlier(turns, said)
+                HistoryTurn(speaker=turn.speaker, text=turn.text)
+                for turn in _earlier(turns, recent)
             ],
-            messages=[_message(place, one, feedback, language) for one in said],
+            messages=[_message(place, one, feedback, language) for one in recent],
         )
 
     async def _forget(self, place: ConversationAccess) -> None:
-        """Erase the conversation, and with it the visitor's right to go on with it."""
+        """Erase the conversation, and with it the visitor's access to it."""
         question = place.question()
-        await erase(self._door.eraser, self._door.conversations, question)
-        await self._door.conversations.end_visit(question)
+        await erase(self._channel.eraser, self._channel.conversations, question)
+        await self._channel.conversations.end_visit(question)
 
     async def _rate(self, place: ConversationAccess, message_id: str, given: NewFeedback) -> None:
         question = place.question(message_id)
-        reply = await self._door.replies.read_reply(question)
+        reply = await self._channel.replies.read_reply(question)
         if reply is None:
-            if await self._door.replies.read_journal(question):
+            if await self._channel.replies.read_journal(question):
                 raise InvalidRequestError(
                     "this message has no answer yet", code="message_not_finished", status=409
                 )
             raise unknown("message")
-        await self._door.conversations.give_feedback(
+        await self._channel.conversations.give_feedback(
             question, Feedback(rating=given.rating, reason=given.reason)
         )
-        self._door.meter.count_feedback(given.rating)
+        self._channel.meter.count_feedback(given.rating)
 
 
 def _message(
-    place: ConversationAccess, said: RecentMessage, feedback: dict[str, Feedback], language: str
-) -> SaidMessage:
-    ended = said.last.kind == "finished"
-    message_id = said.question.message_id
-    return SaidMessage(
+    place: ConversationAccess, message: RecentMessage, feedback: dict[str, Feedback], language: str
+) -> ConversationMessage:
+    ended = message.last.kind == "finished"
+    message_id = message.question.message_id
+    return ConversationMessage(
         message_id=message_id,
-        text=str(said.first.fields.get("text") or ""),
-        at=said.first.at,
+        text=str(message.first.fields.get("text") or ""),
+        at=message.first.at,
         status="ended" if ended else "running",
-        answer=place.shows(said.last.fields, language) if ended else None,
+        answer=place.shows(message.last.fields, language) if ended else None,
         feedback=feedback.get(message_id),
     )
 
 
-def _earlier(turns: Sequence[Turn], said: Sequence[RecentMessage]) -> list[Turn]:
+def _earlier(turns: Sequence[Turn], messages: Sequence[RecentMessage]) -> list[Turn]:
     """Return the turns that are not among the messages: compared from the newest back."""
     left = list(turns)
-    for one in reversed(said):
+    for one in reversed(messages):
         if len(left) >= 2 and left[-2].text == one.first.fields.get("text"):
             del left[-2:]
     return left

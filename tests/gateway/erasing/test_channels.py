@@ -15,7 +15,7 @@ from deploy.assembly.gateways.http_gateway import StoredConversations
 from deploy.chat_channels import CHAT_CHANNELS
 from envelope.role import Role
 from gateway.chat.buttons import Choice
-from gateway.chat.errors import NeverError
+from gateway.chat.errors import PermanentError
 from gateway.conversation_erasure import erase
 from memory.conversation import RedisMemory
 from tests.gateway.erasing.canary import files_with, keys_with, made_canary
@@ -74,7 +74,7 @@ async def test_a_chat_is_cleared_also_when_nobody_can_be_told_so(
         await until(lambda: ANSWER in fake_channel.posts.values())
         await wait_until_acknowledged(harness, "slack")
 
-        fake_channel.refusals["edit"] = [NeverError("the bot was removed")]
+        fake_channel.refusals["edit"] = [PermanentError("the bot was removed")]
         harness.script.next(Role.COMMAND, {"forget": "all"})
         await door.intake.accept(
             said(door.name_question("c", "2"), "/clear_all", 2.0, command="clear_all")
