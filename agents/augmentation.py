@@ -8,6 +8,7 @@ import re
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent
+from envelope.conversation import ClarificationReason
 from envelope.outcome import GaveUp, HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import SearchResult, SourceReference
@@ -34,6 +35,9 @@ class Writes(BaseModel, frozen=True):
     augmented_prompt: str
     source_references: tuple[SourceReference, ...]
     context_structure: dict[str, JsonValue]
+    needs_clarification: bool = False
+    clarification_reason: ClarificationReason | None = None
+    clarification_message: str = ""
 
 
 class AugmentationAgent(Agent[Reads, Writes]):

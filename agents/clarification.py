@@ -55,7 +55,7 @@ class Reads(BaseModel, frozen=True):
     clarification_options: tuple[ClarificationOption, ...] = ()
     canonical_question: str = ""
     language: str = "en"
-    stage: str = ""
+    asking_stage: str = ""
     history: tuple[Turn, ...] = ()
     search_results: tuple[SearchResult, ...] = ()
     document_languages: tuple[str, ...] = ()
@@ -107,7 +107,7 @@ class ClarificationAgent(Agent[Reads, Writes]):
         actions = self._actions(reason, reads)
         lead, fallback = await self._lead(reason, reads, actions)
         writes = Writes(
-            response=_without_links(self._with_list(lead, actions, reads.language)),
+            response=_without_links(self._with_list(lead, actions, reads.language, reason)),
             clarification_type=_WORDING[reason][0],
             suggested_actions=actions,
         )
@@ -151,7 +151,7 @@ class ClarificationAgent(Agent[Reads, Writes]):
             history=reads.history,
             language=reads.language,
             domain_name=self._domain_name,
-            stage=reads.stage,
+            stage=reads.asking_stage,
             fixed_text=fixed_text,
         )
 
@@ -182,12 +182,21 @@ class ClarificationAgent(Agent[Reads, Writes]):
             SuggestedAction(label=leave, value=leave, kind="exit"),
         )
 
-    def _with_list(self, lead: str, actions: tuple[SuggestedAction, ...], language: str) -> str:
+    def _with_list(
+        self,
+        lead: str,
+        actions: tuple[SuggestedAction, ...],
+        language: str,
+        reason: ClarificationReason,
+    ) -> str:
         options = [action.label for action in actions if action.kind == "option"]
         sources = [action.label for action in actions if action.kind == "source"]
         if options:
             listed = [f"{number}. {option}" for number, option in enumerate(options, 1)]
-            return "\n".join((lead, self._texts.text("ask_choice", language), *listed))
+            # Several questions are no meanings of one: the lead asks which comes first.
+            several = reason is _Reason.MULTIPLE_TOPICS
+            asked = () if several else (self._texts.text("ask_choice", language),)
+            return "\n".join((lead, *asked, *listed))
         if sources:
             listed = [f"- {source}" for source in sources]
             return "\n".join((lead, self._texts.text("nearest_pages", language), *listed))

@@ -1,17 +1,31 @@
 """Finds out what is really being asked."""
 
+import re
 from typing import Self
 
 from pydantic import BaseModel
 
 from agents.agent import Agent, AgentParts
-from envelope.conversation import ClarificationReason, Pause, Turn
+from envelope.conversation import (
+    AnswerStyle,
+    ClarificationOption,
+    ClarificationReason,
+    ConversationAct,
+    Pause,
+    Turn,
+)
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
+from llm.offline.dialogue.acts import find_last_answer, read_certain_act, rephrase
 from llm.offline.essence_rules import resume
 from llm.offline.replies import plain_reply
 from llm.port import Model
 from llm.tasks.essence import TASK, ClarificationResult, ContextType, Inputs, Output
+
+LONGEST_OPTION = 200
+"""In characters: of a question that is offered as an option."""
+MOST_QUESTIONS = 4
+_LANGUAGE = re.compile("[a-z]{2,3}")
 
 
 class Reads(BaseModel, frozen=True):
@@ -33,15 +47,21 @@ class Writes(BaseModel, frozen=True):
     related_history: tuple[str, ...] = ()
     clarification_result: ClarificationResult | None = None
     assumption: str = ""
+    conversation_act: ConversationAct | None = None
+    answer_style: AnswerStyle = ""
+    language: str = ""
     needs_clarification: bool = False
     clarification_reason: ClarificationReason | None = None
     clarification_message: str = ""
+    clarification_options: tuple[ClarificationOption, ...] = ()
 
 
 class EssenceAgent(Agent[Reads, Writes]):
     """Make the last turn stand alone, or read it as the answer to the desk's open question.
 
-    A pressed button, an option's number or a stop word needs no model and is never misread by one.
+    A pressed button, an option's number, a stop word or a mere "thanks" needs no model and is never
+    misread by one. A request to say the last answer differently repeats its question word for word,
+    whatever a model makes of it. Questions about unrelated topics are asked back.
     """
 
     role = Role.ESSENCE
@@ -64,27 +84,56 @@ class EssenceAgent(Agent[Reads, Writes]):
 
 
 def _plainly(inputs: Inputs) -> Output | None:
-    if inputs.open_pause is None:
-        return None
-    reply = plain_reply(inputs.text, inputs.open_pause)
-    return None if reply is None else resume(inputs, reply)
+    if inputs.open_pause is not None:
+        reply = plain_reply(inputs.text, inputs.open_pause)
+        if reply is not None:
+            return resume(inputs, reply)
+    return read_certain_act(inputs)
 
 
-def _writes(inputs: Inputs, found: Output) -> Writes:
+def _writes(inputs: Inputs, given: Output) -> Writes:
+    found = _check_act(inputs, given)
     pause, earlier = inputs.open_pause, inputs.earlier
     related = [earlier[number - 1] for number in found.related_turns if 0 < number <= len(earlier)]
     if pause is not None and found.context_type == "clarification":
         related = [pause.original_text, *related]
-    writes = Writes(
+    changes: dict[str, object] = {}
+    if found.act is not None:
+        changes["conversation_act"] = found.act
+    if found.style:
+        changes["answer_style"] = found.style
+    if _LANGUAGE.fullmatch(found.answer_language):
+        changes["language"] = found.answer_language
+    if pause is not None and found.context_type != "new_topic":
+        changes["clarification_result"] = found.clarification_result or "search_again"
+        changes["assumption"] = found.assumption
+    elif len(found.questions) > 1 and found.act is None:
+        changes |= _ask_which(found.questions)
+    return Writes(
         canonical_question=found.canonical_question.strip() or inputs.text,
         context_type=found.context_type,
         related_history=tuple(dict.fromkeys(related)),
+        **changes,
     )
-    if pause is None or found.context_type == "new_topic":
-        return writes
-    return writes.model_copy(
-        update={
-            "clarification_result": found.clarification_result or "search_again",
-            "assumption": found.assumption,
-        }
-    )
+
+
+def _check_act(inputs: Inputs, found: Output) -> Output:
+    """Return what a model found, with an act only where the conversation allows it."""
+    if found.act is ConversationAct.REPHRASE:
+        return rephrase(inputs, found.style, found.answer_language)
+    answered = find_last_answer(inputs.history) is not None
+    if found.act is ConversationAct.WHY and inputs.history and answered:
+        return found.model_copy(update={"act": None, "context_type": "follow_up"})
+    return found
+
+
+def _ask_which(questions: tuple[str, ...]) -> dict[str, object]:
+    return {
+        "needs_clarification": True,
+        "clarification_reason": ClarificationReason.MULTIPLE_TOPICS,
+        "clarification_message": "The message asks several questions about different topics.",
+        "clarification_options": tuple(
+            ClarificationOption(label=question[:LONGEST_OPTION])
+            for question in questions[:MOST_QUESTIONS]
+        ),
+    }

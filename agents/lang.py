@@ -5,7 +5,7 @@ from typing import Protocol, Self
 from pydantic import BaseModel, Field
 
 from agents.agent import Agent, AgentParts
-from envelope.conversation import Preferences, Turn
+from envelope.conversation import ClarificationReason, Preferences, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from knowledge.language.port import Detector
@@ -32,6 +32,9 @@ class Writes(BaseModel, frozen=True):
 
     language: str = Field(pattern="^[a-z]{2,3}$")
     confidence: float = Field(ge=0, le=1)
+    needs_clarification: bool = False
+    clarification_reason: ClarificationReason | None = None
+    clarification_message: str = ""
 
 
 class LangSettings(Protocol):

@@ -14,7 +14,7 @@ from citations.claims import citations, without_citations
 from citations.feedback import parse_unsupported
 from citations.links import keep_links, plain_line
 from citations.sources import collect_allowed, references_of, with_addresses
-from envelope.conversation import ClarificationReason, Turn
+from envelope.conversation import AnswerStyle, ClarificationReason, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import SourceReference, SourceUsed
@@ -46,6 +46,7 @@ class Reads(BaseModel, frozen=True):
     attempt: int = 0
     quality_analysis: str = ""
     assumption: str = ""
+    answer_style: AnswerStyle = ""
 
 
 class Writes(BaseModel, frozen=True):
@@ -152,6 +153,7 @@ class ResponseAgent(Agent[Reads, Writes]):
             today=self._now().date().isoformat(),
             history=tuple(_turn(turn) for turn in reads.history),
             assumption=reads.assumption,
+            style=reads.answer_style,
             analysis=reads.quality_analysis,
             avoid=parse_unsupported(reads.quality_analysis),
             attempt=reads.attempt,

@@ -7,14 +7,14 @@ from typing import Literal, Protocol, Self
 from pydantic import BaseModel
 
 from agents.agent import Agent, AgentParts
-from envelope.conversation import ClarificationOption, ClarificationReason, Turn
+from envelope.conversation import ClarificationOption, ClarificationReason, ConversationAct, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import SearchResult, SearchStats
 from knowledge.errors import KnowledgeError
 from knowledge.port import Findings, Hit, Searcher, SearchRequest
 from knowledge.search.refusals import find_refusal_reason
-from llm.offline.essence_rules import names_no_subject
+from llm.offline.dialogue.subjects import names_no_subject
 
 _CHARACTERS_PER_TOKEN = 4
 _BETWEEN = "\n\n"
@@ -38,6 +38,7 @@ class Reads(BaseModel, frozen=True):
     search_results: tuple[SearchResult, ...] = ()
     tried_chunks: tuple[str, ...] = ()
     assumption: str = ""
+    conversation_act: ConversationAct | None = None
 
 
 class Writes(BaseModel, frozen=True):
@@ -140,7 +141,9 @@ class SearchAgent(Agent[Reads, Writes]):
 
 
 def _wording(reads: Reads) -> str:
-    """Return the user's own words, unless they are a mere "2" that answers a question back."""
+    """Return the user's own words, unless they are a mere "2" or "shorter" about a question."""
+    if reads.conversation_act is ConversationAct.REPHRASE:
+        return ""
     if len(reads.text) * _MERE_REPLY < len(reads.canonical_question):
         return ""
     return reads.text

@@ -6,6 +6,7 @@ from typing import Protocol, Self
 from pydantic import BaseModel, Field
 
 from agents.agent import Agent, AgentParts
+from envelope.conversation import ClarificationReason
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from knowledge.language.protecting import PlaceLost, Protected, protect
@@ -28,6 +29,9 @@ class Writes(BaseModel, frozen=True):
     corrections_made: bool = False
     corrections: tuple[str, ...] = ()
     translation_error: str = ""
+    needs_clarification: bool = False
+    clarification_reason: ClarificationReason | None = None
+    clarification_message: str = ""
 
 
 class TranslationSettings(Protocol):

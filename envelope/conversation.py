@@ -10,6 +10,7 @@ class Turn(BaseModel, frozen=True, extra="forbid"):
     """One message or one answer of a conversation.
 
     `meant` is the complete question if the text is a short reply such as "2" or "And 7?".
+    `reason` is the `ClarificationReason` of an answer that asked back or refused.
     """
 
     speaker: Literal["user", "assistant"]
@@ -17,6 +18,7 @@ class Turn(BaseModel, frozen=True, extra="forbid"):
     meant: str | None = None
     language: str | None = None
     outcome: str | None = None
+    reason: str | None = None
 
 
 class Preferences(BaseModel, frozen=True, extra="forbid"):
@@ -52,6 +54,25 @@ REFUSALS = frozenset(
 )
 """Reasons that end a question without a pause and without a round: as `refused`, and a fault of the
 desk as `failed`."""
+
+
+class ConversationAct(StrEnum):
+    """What a message does if it asks nothing new of the documents."""
+
+    GREETING = "greeting"
+    THANKS = "thanks"
+    FAREWELL = "farewell"
+    ACKNOWLEDGEMENT = "acknowledgement"
+    CAPABILITIES = "capabilities"
+    STRAY_CHOICE = "stray_choice"
+    NO_ANSWER_YET = "no_answer_yet"
+    WHY = "why"
+    REPHRASE = "rephrase"
+    CORRECTION = "correction"
+
+
+AnswerStyle = Literal["", "shorter", "simpler", "longer", "quoted"]
+"""The form in which the user wants the answer; empty: the usual one."""
 
 
 class ClarificationOption(BaseModel, frozen=True, extra="forbid"):

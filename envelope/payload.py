@@ -10,8 +10,10 @@ from typing import Literal
 from pydantic import JsonValue
 
 from envelope.conversation import (
+    AnswerStyle,
     ClarificationOption,
     ClarificationReason,
+    ConversationAct,
     Pause,
     Preferences,
     SuggestedAction,
@@ -28,7 +30,17 @@ from envelope.sources import (
 
 MANAGER = (Role.MANAGER,)
 NOBODY: tuple[Role, ...] = ()
-ASKERS = (Role.ESSENCE, Role.GUARDRAILS, Role.SEARCH, Role.RESPONSE, Role.QUALITY)
+ASKERS = (
+    Role.LANG,
+    Role.TRANSLATION,
+    Role.ESSENCE,
+    Role.GUARDRAILS,
+    Role.SEARCH,
+    Role.AUGMENTATION,
+    Role.RESPONSE,
+    Role.QUALITY,
+)
+"""Every agent that works on a question may ask back; the clarification agent words it."""
 
 Share = float
 """A number from 0 to 1."""
@@ -47,13 +59,13 @@ class Attribute:
 
 # fmt: off
 CATALOGUE: tuple[Attribute, ...] = (
-    Attribute("text", str, "what the user typed, cleaned of control characters", NOBODY,
+    Attribute("text", str, "what the user typed, cleaned of control characters; joined by the manager with messages that followed at once", MANAGER,
               (Role.LANG, Role.TRANSLATION, Role.ESSENCE, Role.GUARDRAILS, Role.SEARCH, Role.AUGMENTATION)),
     Attribute("command", str | None, "the command's name, when the message is a command", NOBODY,
               (Role.COMMAND, Role.MANAGER)),
     Attribute("arguments", tuple[str, ...], "the command's arguments", NOBODY, (Role.COMMAND,)),
     Attribute("history", tuple[Turn, ...], "the conversation's last turns, oldest first; from the request if the client stores the conversation", MANAGER,
-              (Role.LANG, Role.ESSENCE, Role.SEARCH, Role.CLARIFICATION, Role.RESPONSE)),
+              (Role.LANG, Role.ESSENCE, Role.SEARCH, Role.CLARIFICATION, Role.RESPONSE, Role.MANAGER)),
     Attribute("client_keeps_history", bool, "whether the client stores the conversation; Refdesk then stores only its clarification, for a day",
               NOBODY, MANAGER),
     Attribute("history_summary", str, "a summary of the turns before `history`", MANAGER, (Role.ESSENCE,)),
@@ -63,27 +75,28 @@ CATALOGUE: tuple[Attribute, ...] = (
     Attribute("open_pause", Pause | None, "the open clarification; from the request if the client stores the conversation", MANAGER,
               (Role.ESSENCE,)),
     Attribute("statistics", dict[str, float], "counts of this conversation", MANAGER, (Role.COMMAND,)),
-    Attribute("stage", str, "the present stage of the envelope", MANAGER, (Role.CLARIFICATION, Role.MANAGER)),
+    Attribute("stage", str, "the present stage of the envelope", MANAGER, MANAGER),
+    Attribute("asking_stage", str, "the stage whose agent asks back or refuses", MANAGER, (Role.CLARIFICATION,)),
     Attribute("attempt", int, "number of research and regenerate loops so far, from 0", MANAGER,
               (Role.SEARCH, Role.RESPONSE, Role.QUALITY)),
     Attribute("model_usage", dict[str, JsonValue], "calls, tokens and cost of the models so far; added up by the worker, not by agents",
               NOBODY, MANAGER),
     Attribute("counters", dict[str, int], "how often the manager took each counted row", MANAGER, MANAGER),
     Attribute("best_answer", dict[str, JsonValue] | None, "the grounded answer with the highest score so far", MANAGER, MANAGER),
-    Attribute("termination_reason", str, "the reason if the message ended before an approval", MANAGER, NOBODY),
-    Attribute("outcome", str, "the outcome of the message for the user", MANAGER, NOBODY),
-    Attribute("language", str, "of the user's text, ISO 639-1", (Role.LANG,),
+    Attribute("termination_reason", str, "the reason if the message ended before an approval", MANAGER, MANAGER),
+    Attribute("language", str, "of the user's text, or in which the user wants the answer, ISO 639-1", (Role.LANG, Role.ESSENCE),
               (Role.TRANSLATION, Role.ESSENCE, Role.GUARDRAILS, Role.SEARCH, Role.CLARIFICATION, Role.AUGMENTATION,
-               Role.RESPONSE, Role.QUALITY, Role.COMMAND)),
+               Role.RESPONSE, Role.QUALITY, Role.COMMAND, Role.MANAGER)),
     Attribute("confidence", Share, "of `language`, 0-1", (Role.LANG,), MANAGER),
     Attribute("text_eng", str, "the text in clean English", (Role.TRANSLATION,),
-              (Role.ESSENCE, Role.GUARDRAILS, Role.SEARCH)),
+              (Role.ESSENCE, Role.GUARDRAILS, Role.SEARCH, Role.MANAGER)),
     Attribute("translation_confidence", Share, "0-1; 0 if the text is unchanged", (Role.TRANSLATION,), NOBODY),
     Attribute("corrections_made", bool, "whether the translation corrected an English text", (Role.TRANSLATION,), NOBODY),
     Attribute("corrections", tuple[str, ...], "the corrections that the translation made", (Role.TRANSLATION,), NOBODY),
     Attribute("translation_error", str, "the reason if a translation was not usable", (Role.TRANSLATION,), NOBODY),
     Attribute("canonical_question", str, "the question in a form that needs no context", (Role.ESSENCE,),
-              (Role.GUARDRAILS, Role.SEARCH, Role.AUGMENTATION, Role.RESPONSE, Role.QUALITY, Role.CLARIFICATION)),
+              (Role.GUARDRAILS, Role.SEARCH, Role.AUGMENTATION, Role.RESPONSE, Role.QUALITY, Role.CLARIFICATION,
+               Role.MANAGER)),
     Attribute("context_type", Literal["new_topic", "follow_up", "clarification"],
               "how the text relates to the conversation", (Role.ESSENCE,), MANAGER),
     Attribute("related_history", tuple[str, ...], "earlier user turns that the text refers to, newest first", (Role.ESSENCE,),
@@ -92,15 +105,19 @@ CATALOGUE: tuple[Attribute, ...] = (
               "the action that the reply to an open pause requests", (Role.ESSENCE,), MANAGER),
     Attribute("assumption", str, "the assumption made because the user skipped a clarification", (Role.ESSENCE,),
               (Role.SEARCH, Role.AUGMENTATION, Role.RESPONSE, Role.QUALITY)),
+    Attribute("conversation_act", ConversationAct | None, "what the message does if it asks nothing new of the documents",
+              (Role.ESSENCE,), (Role.SEARCH, Role.MANAGER)),
+    Attribute("answer_style", AnswerStyle, "the form in which the user wants the answer", (Role.ESSENCE,),
+              (Role.RESPONSE, Role.MANAGER)),
     Attribute("within_scope", bool, "whether the question is within the configured scope", (Role.GUARDRAILS,), MANAGER),
     Attribute("guardrails_confidence", Share, "0-1", (Role.GUARDRAILS,), NOBODY),
     Attribute("guardrails_analysis", str, "why", (Role.GUARDRAILS,), NOBODY),
-    Attribute("needs_clarification", bool, "whether the agent asks back or refuses", ASKERS, (Role.CLARIFICATION, Role.MANAGER)),
+    Attribute("needs_clarification", bool, "whether the agent asks back or refuses", (*ASKERS, Role.MANAGER), (Role.CLARIFICATION, Role.MANAGER)),
     Attribute("clarification_reason", ClarificationReason | None, "why", (*ASKERS, Role.MANAGER),
               (Role.CLARIFICATION, Role.MANAGER)),
     Attribute("clarification_message", str, "the unclear or missing information, for the text of the clarification", ASKERS,
               (Role.CLARIFICATION,)),
-    Attribute("clarification_options", tuple[ClarificationOption, ...], "competing places in the documents that the question may mean", (Role.SEARCH,),
+    Attribute("clarification_options", tuple[ClarificationOption, ...], "competing places in the documents that the question may mean, or its separate questions", (Role.ESSENCE, Role.SEARCH),
               (Role.CLARIFICATION,)),
     Attribute("document_languages", tuple[str, ...], "of the documents, where the question is in none of them",
               (Role.GUARDRAILS, Role.SEARCH), (Role.CLARIFICATION,)),
@@ -121,7 +138,7 @@ CATALOGUE: tuple[Attribute, ...] = (
               (Role.RESPONSE, Role.QUALITY)),
     Attribute("context_structure", dict[str, JsonValue], "the composition of the context", (Role.AUGMENTATION,), NOBODY),
     Attribute("response", str, "the text for the user",
-              (Role.RESPONSE, Role.QUALITY, Role.CLARIFICATION, Role.COMMAND, Role.MANAGER),
+              (Role.RESPONSE, Role.QUALITY, Role.CLARIFICATION, Role.COMMAND),
               (Role.QUALITY, Role.MANAGER)),
     Attribute("sources_used", tuple[SourceUsed, ...], "sources the response cites", (Role.RESPONSE, Role.QUALITY),
               (Role.QUALITY, Role.MANAGER)),

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from pydantic import JsonValue
 
-from envelope.conversation import REFUSALS, ClarificationReason
+from envelope.conversation import REFUSALS, ClarificationReason, ConversationAct
 from envelope.envelope import Hop
 from manager.flow import Stage, StageEvent
 
@@ -34,6 +34,8 @@ def classify_result(
 
 
 def _classify_done(writes: Writes) -> StageEvent:
+    if _asks(writes):
+        return StageEvent.ASKS
     return _DONE if writes else _FAILED
 
 
@@ -46,6 +48,9 @@ def _essence(writes: Writes) -> StageEvent:
         return StageEvent.EXIT
     if _asks(writes):
         return StageEvent.ASKS
+    act = _ACTS.get(str(writes.get("conversation_act")))
+    if act is not None:
+        return act
     return _DONE if writes.get("canonical_question") else _FAILED
 
 
@@ -108,9 +113,29 @@ _SEARCH_REASONS: dict[ClarificationReason | None, StageEvent] = {
     ClarificationReason.AMBIGUOUS_QUERY: StageEvent.MANY,
     ClarificationReason.INSUFFICIENT_CONTEXT: StageEvent.NOTHING,
 }
+_ACTS: dict[str, StageEvent] = {
+    ConversationAct.WHY: StageEvent.WHY,
+    ConversationAct.REPHRASE: StageEvent.REPHRASE,
+    ConversationAct.CORRECTION: StageEvent.CORRECTION,
+    **dict.fromkeys(
+        (
+            ConversationAct.GREETING,
+            ConversationAct.THANKS,
+            ConversationAct.FAREWELL,
+            ConversationAct.ACKNOWLEDGEMENT,
+        ),
+        StageEvent.COURTESY,
+    ),
+    ConversationAct.CAPABILITIES: StageEvent.CAPABILITIES,
+    ConversationAct.STRAY_CHOICE: StageEvent.NO_QUESTION,
+    ConversationAct.NO_ANSWER_YET: StageEvent.NO_QUESTION,
+}
 _DONE_OR_FAILED = frozenset({_DONE, _FAILED})
 _CLASSIFIERS: dict[Stage, tuple[Callable[[Writes], StageEvent], frozenset[StageEvent]]] = {
-    Stage.ESSENCE: (_essence, _DONE_OR_FAILED | {StageEvent.EXIT, StageEvent.ASKS}),
+    Stage.ESSENCE: (
+        _essence,
+        _DONE_OR_FAILED | {StageEvent.EXIT, StageEvent.ASKS, *_ACTS.values()},
+    ),
     Stage.GUARDRAILS: (
         _guardrails,
         frozenset({StageEvent.WITHIN, StageEvent.OUTSIDE, StageEvent.ASKS, _FAILED}),
@@ -127,12 +152,12 @@ _CLASSIFIERS: dict[Stage, tuple[Callable[[Writes], StageEvent], frozenset[StageE
 }
 """Stages that read their own attributes, with every outcome that they can have.
 
-Any other stage is done when its agent wrote something, else it failed.
+Any other stage asks, or is done when its agent wrote something, else it failed.
 """
 _OWN = {stage: classify for stage, (classify, _) in _CLASSIFIERS.items()}
 
 POSSIBLE: dict[Stage, frozenset[StageEvent]] = {
-    **dict.fromkeys(Stage, _DONE_OR_FAILED),
+    **dict.fromkeys(Stage, _DONE_OR_FAILED | {StageEvent.ASKS}),
     **{stage: outcomes for stage, (_, outcomes) in _CLASSIFIERS.items()},
     Stage.START: frozenset({StageEvent.COMMAND, StageEvent.QUESTION, _FAILED}),
     Stage.QUALITY: frozenset(

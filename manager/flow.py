@@ -39,6 +39,12 @@ class StageEvent(StrEnum):
     COMMAND = "command"
     QUESTION = "question"
     EXIT = "exit"
+    COURTESY = "courtesy"
+    CAPABILITIES = "capabilities"
+    NO_QUESTION = "no_question"
+    WHY = "why"
+    REPHRASE = "rephrase"
+    CORRECTION = "correction"
     WITHIN = "within_scope"
     OUTSIDE = "out_of_scope"
     FOUND = "sufficient_results"
@@ -60,6 +66,12 @@ _DESCRIPTIONS = {
     StageEvent.COMMAND: "a command",
     StageEvent.QUESTION: "a question",
     StageEvent.EXIT: "the user leaves",
+    StageEvent.COURTESY: "thanks, a greeting or the like",
+    StageEvent.CAPABILITIES: "what the assistant can do",
+    StageEvent.NO_QUESTION: "nothing to choose or to repeat",
+    StageEvent.WHY: "why it asked or refused",
+    StageEvent.REPHRASE: "the last answer in other words",
+    StageEvent.CORRECTION: "a correction of the last question",
     StageEvent.OUTSIDE: "not within scope",
     StageEvent.FOUND: "excellent or good results",
     StageEvent.MANY: "poor results: several topics match",
@@ -85,6 +97,7 @@ class Ending(StrEnum):
     ANSWER = "the answer"
     BEST = "the best scored answer, else an apology"
     EXIT = "the fixed text of leaving"
+    ACT = "the fixed text of what the user did"
     REPLY = "the agent's own words"
     FIXED = "the fixed text of the reason"
 
@@ -121,7 +134,7 @@ class Row:
 
 S, R, F = Stage, Role, Final
 ANSWER, BEST, EXIT = F(Ending.ANSWER), F(Ending.BEST), F(Ending.EXIT)
-REPLY, FIXED = F(Ending.REPLY), F(Ending.FIXED)
+REPLY, FIXED, ACT = F(Ending.REPLY), F(Ending.FIXED), F(Ending.ACT)
 
 # fmt: off
 ASSISTANT: tuple[Row, ...] = (
@@ -132,11 +145,19 @@ ASSISTANT: tuple[Row, ...] = (
     Row(S.COMMAND,       StageEvent.DONE,              REPLY),
     Row(S.COMMAND,       StageEvent.FAILED,            BEST),
     Row(S.LANG,          StageEvent.DONE,              R.TRANSLATION),
+    Row(S.LANG,          StageEvent.ASKS,              R.CLARIFICATION, Counter.ROUND,      R.CLARIFICATION),
     Row(S.LANG,          StageEvent.FAILED,            BEST),
     Row(S.TRANSLATION,   StageEvent.DONE,              R.ESSENCE),
+    Row(S.TRANSLATION,   StageEvent.ASKS,              R.CLARIFICATION, Counter.ROUND,      R.CLARIFICATION),
     Row(S.TRANSLATION,   StageEvent.FAILED,            R.ESSENCE),
     Row(S.ESSENCE,       StageEvent.DONE,              R.GUARDRAILS),
     Row(S.ESSENCE,       StageEvent.EXIT,              EXIT),
+    Row(S.ESSENCE,       StageEvent.COURTESY,          ACT),
+    Row(S.ESSENCE,       StageEvent.CAPABILITIES,      ACT),
+    Row(S.ESSENCE,       StageEvent.NO_QUESTION,       ACT),
+    Row(S.ESSENCE,       StageEvent.WHY,               ACT),
+    Row(S.ESSENCE,       StageEvent.REPHRASE,          R.SEARCH),
+    Row(S.ESSENCE,       StageEvent.CORRECTION,        R.GUARDRAILS),
     Row(S.ESSENCE,       StageEvent.ASKS,              R.CLARIFICATION, Counter.ROUND,      R.CLARIFICATION),
     Row(S.ESSENCE,       StageEvent.FAILED,            BEST),
     Row(S.GUARDRAILS,    StageEvent.WITHIN,            R.SEARCH),
@@ -149,6 +170,7 @@ ASSISTANT: tuple[Row, ...] = (
     Row(S.SEARCH,        StageEvent.ASKS,              R.CLARIFICATION, Counter.ROUND,      R.CLARIFICATION),
     Row(S.SEARCH,        StageEvent.FAILED,            BEST),
     Row(S.AUGMENTATION,  StageEvent.DONE,              R.RESPONSE),
+    Row(S.AUGMENTATION,  StageEvent.ASKS,              R.CLARIFICATION, Counter.ROUND,      R.CLARIFICATION),
     Row(S.AUGMENTATION,  StageEvent.FAILED,            BEST),
     Row(S.RESPONSE,      StageEvent.DONE,              R.QUALITY),
     Row(S.RESPONSE,      StageEvent.GENERATION_ERROR,  R.RESPONSE,      Counter.NEXT_MODEL, BEST),

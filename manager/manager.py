@@ -1,6 +1,6 @@
 """Decides where each envelope goes next, and ends messages. No other role does either."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pydantic import JsonValue
@@ -18,6 +18,7 @@ from envelope.question import Question
 from envelope.role import Role
 from manager import replies
 from manager.classify import classify_result
+from manager.contract import write_payload
 from manager.flow import Counter, Flow, Stage, StageEvent
 from manager.machine import Context, Counters, Decision, End, Limits, Send, decide
 from manager.port import ReplyTexts
@@ -56,12 +57,14 @@ class Manager:
         *,
         limits: Limits,
         quality_threshold: float,
+        domain_names: Mapping[tuple[str, str], str] | None = None,
     ) -> None:
         self._flow = flow
         self._memory = memory
         self._texts = texts
         self._limits = limits
         self._quality_threshold = quality_threshold
+        self._domain_names = domain_names if domain_names is not None else {}
 
     def prefetch_memory(self, question: Question) -> MemoryRead | None:
         """Return the memory read that the broker does in the round trip that starts a message."""
@@ -108,16 +111,18 @@ class Manager:
             remembered = await self._memory.recall(delivery.question)
         history = [_json(turn) for turn in remembered.history]
         pause = remembered.pause
-        payload: dict[str, JsonValue] = {
+        changes: dict[str, JsonValue] = {
             "history": history,
             "open_pause": _json(pause) if pause is not None else None,
-            **envelope.payload,
+        }
+        changes = {name: value for name, value in changes.items() if name not in envelope.payload}
+        changes |= {
             "history_summary": remembered.summary,
             "history_kept": remembered.kept,
             "preferences": _json(remembered.preferences),
             "statistics": dict(remembered.statistics),
         }
-        return envelope.replace(payload=payload)
+        return envelope.replace(payload=write_payload(envelope.payload, changes))
 
     def _forward(
         self,
@@ -128,21 +133,23 @@ class Manager:
         events: Sequence[JournalEvent],
     ) -> Forward:
         role = str(send.role)
-        payload: dict[str, JsonValue] = {
-            **envelope.payload,
+        changes: dict[str, JsonValue] = {
             "stage": role,
             "counters": dict(decision.counters),
             "attempt": _attempt(decision.counters),
         }
         if send.role is _CLARIFIES:
-            payload["needs_clarification"] = True
-            payload["clarification_reason"] = (
-                decision.reason or ClarificationReason.MISSING_DETAILS
-            ).value
-            payload["termination_reason"] = decision.termination_reason
-            payload["message_reference"] = envelope.message_id
+            changes |= {
+                "needs_clarification": True,
+                "clarification_reason": (
+                    decision.reason or ClarificationReason.MISSING_DETAILS
+                ).value,
+                "termination_reason": decision.termination_reason,
+                "message_reference": envelope.message_id,
+                "asking_stage": envelope.payload.get("stage"),
+            }
         target = envelope.replace(
-            payload=payload,
+            payload=write_payload(envelope.payload, changes),
             hop=None,
             retries=0,
             sender_role=MANAGER,
@@ -172,7 +179,8 @@ class Manager:
         reason = envelope.payload.get("termination_reason")
         if reason and decision.termination_reason == "":
             decision = replace(decision, termination_reason=str(reason))
-        reply = replies.end_reply(envelope, decision, end, self._texts)
+        names = self._domain_names.get((envelope.tenant, envelope.assistant), "")
+        reply = replies.end_reply(envelope, decision, end, self._texts, names)
         ended = await self._with_dropped(delivery, envelope, replies.remember(envelope, reply))
         forget = envelope.payload.get("forget")
         if forget in {"all", "history"}:
@@ -203,7 +211,7 @@ def _with_merged(envelope: Envelope, delivery: Delivery) -> Envelope:
         return envelope
     joined = [envelope, *(decode(frame) for frame in delivery.merged)]
     texts = [str(each.payload.get("text") or "") for each in joined]
-    return envelope.replace(payload={**envelope.payload, "text": "\n".join(texts)})
+    return envelope.replace(payload=write_payload(envelope.payload, {"text": "\n".join(texts)}))
 
 
 def _record_progress(envelope: Envelope, stage: Stage, did: StageEvent) -> Envelope:
@@ -213,7 +221,7 @@ def _record_progress(envelope: Envelope, stage: Stage, did: StageEvent) -> Envel
         if envelope.hop is None or "quality_score" not in envelope.hop.wrote:
             return envelope
         best = replies.best_answer(payload)
-        return envelope.replace(payload={**payload, "best_answer": best})
+        return envelope.replace(payload=write_payload(payload, {"best_answer": best}))
     if stage is _ESSENCE and payload.get("context_type") == "clarification":
         pause = payload.get("open_pause")
         if not isinstance(pause, dict):
@@ -223,9 +231,8 @@ def _record_progress(envelope: Envelope, stage: Stage, did: StageEvent) -> Envel
             Counter.ROUND.value: _whole(pause.get("round")),
         }
         best_answer = pause.get("best_answer")
-        return envelope.replace(
-            payload={**payload, "counters": counters, "best_answer": best_answer}
-        )
+        changes: dict[str, JsonValue] = {"counters": counters, "best_answer": best_answer}
+        return envelope.replace(payload=write_payload(payload, changes))
     return envelope
 
 

@@ -7,6 +7,7 @@ from pydantic import JsonValue
 from envelope.conversation import ClarificationReason, Pause, Preferences, Turn
 from envelope.envelope import Envelope
 from envelope.outcome import Outcome
+from manager.act_texts import COURTESIES, act_text, find_act
 from manager.flow import Counter, Ending
 from manager.machine import Decision, End
 from manager.port import ReplyTexts
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 Reply = dict[str, JsonValue]
+OFFLINE = "offline"
 LANGUAGE_CONFIDENCE = 0.8
 """The least confidence with which a detected language is stored."""
 
@@ -26,12 +28,30 @@ _REASON_TEXTS = {
 }
 
 
-def end_reply(envelope: Envelope, decision: Decision, end: End, texts: ReplyTexts) -> Reply:
+_EARLY_ENDS = {
+    **dict.fromkeys(("deadline", "total_time_limit"), "limit_reached"),
+    **dict.fromkeys(
+        ("process_count_limit", "research_limit", "regenerate_limit", "round_limit"),
+        "attempts_reached",
+    ),
+}
+_EARLY_END = "fault_reached"
+"""The text about an answer that went out before it was approved, by the reason of the end."""
+
+
+def end_reply(
+    envelope: Envelope, decision: Decision, end: End, texts: ReplyTexts, domain_name: str = ""
+) -> Reply:
     """Return the final reply; the best answer replaces an answer that was not approved."""
     payload = envelope.payload
     best = payload.get("best_answer")
-    if end.ending is Ending.BEST:
-        reply = _best(best) if isinstance(best, dict) else _apology(envelope, texts)
+    if end.ending is Ending.BEST and isinstance(best, dict):
+        reply = _best(best, envelope, decision.termination_reason, texts)
+    elif end.ending is Ending.BEST:
+        reply = _apology(envelope, texts)
+    elif end.ending is Ending.ACT:
+        text = act_text(payload, texts, _language(payload), domain_name)
+        reply = {"outcome": "answered", "text": text}
     elif end.ending is Ending.EXIT:
         reply = {"outcome": "answered", "text": texts.text("exit", _language(payload))}
     else:
@@ -47,7 +67,7 @@ def last_resort(envelope: Envelope, texts: ReplyTexts) -> Reply | None:
     """
     best = envelope.payload.get("best_answer")
     if isinstance(best, dict):
-        return _with_system(_best(best), envelope, "deadline")
+        return _with_system(_best(best, envelope, "deadline", texts), envelope, "deadline")
     if _find_language(envelope.payload) is None:
         return None
     return _with_system(_apology(envelope, texts), envelope, "deadline")
@@ -76,6 +96,8 @@ def remember(envelope: Envelope, reply: Reply) -> Ended:
     if payload.get("command") is not None:
         return _remember_command(payload)
     outcome = Outcome(str(reply["outcome"]))
+    if is_aside(payload):
+        return _remember_aside(payload, outcome, envelope.total_processing_time)
     pause = new_pause(envelope, reply) if outcome is Outcome.CLARIFICATION else None
     if payload.get("client_keeps_history"):
         return Ended(pause=pause, brief=True)
@@ -89,6 +111,26 @@ def remember(envelope: Envelope, reply: Reply) -> Ended:
             "questions": 1,
             f"outcome_{outcome.value}": 1,
             "processing_seconds": round(envelope.total_processing_time, 4),
+        },
+    )
+
+
+def is_aside(payload: "Mapping[str, JsonValue]") -> bool:
+    """Return whether the message asked nothing: later questions must not refer to it."""
+    return find_act(payload) in COURTESIES or payload.get("clarification_result") == "exit"
+
+
+def _remember_aside(payload: "Mapping[str, JsonValue]", outcome: Outcome, seconds: float) -> Ended:
+    """Return the end of an aside: no turn is stored, and only leaving closes a pause."""
+    leaves = payload.get("clarification_result") == "exit"
+    if payload.get("client_keeps_history"):
+        return Ended(close_pause=leaves, brief=True)
+    return Ended(
+        close_pause=leaves,
+        statistics={
+            "questions": 1,
+            f"outcome_{outcome.value}": 1,
+            "processing_seconds": round(seconds, 4),
         },
     )
 
@@ -122,7 +164,7 @@ def _own_words(
 ) -> Reply:
     outcome = end.outcome if end.outcome is not None else Outcome.FAILED
     if end.ending is Ending.ANSWER:
-        return _answer(payload)
+        return _with_quotes_note(_answer(payload), payload, texts)
     if end.ending is Ending.FIXED:
         reason = decision.reason
         key = "clarify_again" if reason is None else _REASON_TEXTS.get(reason, "clarify_again")
@@ -146,8 +188,20 @@ def _answer(payload: "Mapping[str, JsonValue]") -> Reply:
     }
 
 
-def _best(best: Reply) -> Reply:
-    return {**best, "outcome": Outcome.ANSWERED.value}
+def _with_quotes_note(reply: Reply, payload: "Mapping[str, JsonValue]", texts: ReplyTexts) -> Reply:
+    """Return an answer below the note that rules can only quote, if other words were asked for."""
+    if payload.get("answer_style") != "simpler" or reply.get("model") != OFFLINE:
+        return reply
+    note = texts.text("quotes_only", _language(payload))
+    return {**reply, "text": f"{note}\n\n{reply['text']}"}
+
+
+def _best(best: Reply, envelope: Envelope, termination_reason: str, texts: ReplyTexts) -> Reply:
+    """Return the best answer below the reason for which the work on it ended."""
+    key = _EARLY_ENDS.get(termination_reason, _EARLY_END)
+    note = texts.text(key, _language(envelope.payload))
+    text = f"{note}\n\n{best.get('text') or ''}"
+    return {**best, "outcome": Outcome.ANSWERED.value, "text": text}
 
 
 def _apology(envelope: Envelope, texts: ReplyTexts) -> Reply:
@@ -208,8 +262,14 @@ def _turns(payload: "Mapping[str, JsonValue]", reply: Reply) -> tuple[Turn, ...]
             text=str(reply["text"]),
             language=language,
             outcome=str(reply["outcome"]),
+            reason=_find_reason(reply),
         ),
     )
+
+
+def _find_reason(reply: Reply) -> str | None:
+    reason = reply.get("clarification_reason")
+    return reason if isinstance(reason, str) else None
 
 
 def _meant(payload: "Mapping[str, JsonValue]") -> str | None:

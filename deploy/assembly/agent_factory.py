@@ -188,6 +188,9 @@ def make_manager(settings: Settings, memory: RedisMemory) -> Manager:
             total_time_seconds=settings.deadline_seconds - MODEL_RESERVE_SECONDS,
         ),
         quality_threshold=settings.quality_score_threshold,
+        domain_names={
+            (one.tenant, one.assistant): one.domain_name for one in settings.of_assistants()
+        },
     )
 
 

@@ -2,21 +2,34 @@
 
 import re
 
-from llm.offline.phrases import OPENERS, POINTING, POINTING_SIGNS
+from envelope.conversation import ClarificationReason
+from llm.offline.dialogue.acts import earlier_questions, read_act, strip_courtesies
+from llm.offline.dialogue.subjects import (
+    add_subject,
+    goes_on,
+    points_back,
+    split_subject,
+    subject_of,
+)
 from llm.offline.replies import ClarificationReply, read_reply
-from llm.offline.words import content_words, is_small_talk, normalise, stems, words
+from llm.offline.words import content_words, is_small_talk, stems
 from llm.tasks.essence import Inputs, Output
 
 _LEANS_ON = 2
 _SHORT_WORDS = 4
 _ELLIPTIC_WORDS = 2
-_JOINED = " - "
+_POINTING_WORDS = 3
+_MOST_QUESTIONS = 4
 _RUN = re.compile(r"[\w.-]+")
 _NUMBERED = re.compile(r"[\w.-]*\d[\w-]*")
+_QUESTION = re.compile(r"[^?\uff1f\u061f]{1,500}[?\uff1f\u061f]")
 
 
 def answer(inputs: Inputs) -> Output:
     """Return the last turn as the question, with the earlier turns it leans on."""
+    act = read_act(inputs)
+    if act is not None:
+        return act
     if inputs.open_pause is not None:
         reply = read_reply(inputs.text, inputs.open_pause)
         if reply.kind != "new_topic":
@@ -38,8 +51,9 @@ def resume(inputs: Inputs, reply: ClarificationReply) -> Output:
         )
     assumed = (*pause.options, pause.original_question)[0] if reply.kind == "skip" else ""
     added = pause.options[0] if reply.kind == "skip" and pause.options else reply.choice
+    chosen = pause.reason is ClarificationReason.MULTIPLE_TOPICS and added in pause.options
     return Output(
-        canonical_question=_merge(pause.original_question, added),
+        canonical_question=added if chosen else add_subject(pause.original_question, added),
         context_type="clarification",
         clarification_result="search_again",
         assumption=assumed,
@@ -48,36 +62,58 @@ def resume(inputs: Inputs, reply: ClarificationReply) -> Output:
 
 def _in_conversation(inputs: Inputs) -> Output:
     question = _question(inputs)
-    earlier = inputs.earlier[:_LEANS_ON]
+    numbered = earlier_questions(inputs)[:_LEANS_ON]
+    earlier = tuple(text for _, text in numbered)
     if is_small_talk(question):
         return Output(canonical_question=question, context_type="new_topic")
+    separate = split_questions(question)
     if not earlier or not _leans_back(inputs, earlier):
-        return Output(canonical_question=question, context_type="new_topic")
+        return Output(canonical_question=question, context_type="new_topic", questions=separate)
     return Output(
         canonical_question=_complete(question, earlier[0]),
         context_type="follow_up",
-        related_turns=tuple(range(1, len(earlier) + 1)),
+        related_turns=tuple(number for number, _ in numbered),
+        questions=separate,
     )
 
 
+def split_questions(text: str) -> tuple[str, ...]:
+    """Return the questions of a text that have nothing to do with each other; none if it has one.
+
+    A question that points at another, or shares a word with it, belongs to it.
+    """
+    found = [one.strip() for one in _QUESTION.findall(text)]
+    if not 1 < len(found) <= _MOST_QUESTIONS:
+        return ()
+    seen: set[str] = set()
+    for question in found:
+        terms = stems(question)
+        points = points_back(question) and len(content_words(question)) <= _ELLIPTIC_WORDS
+        if not terms or points or not seen.isdisjoint(terms):
+            return ()
+        seen |= terms
+    return tuple(found)
+
+
 def _complete(question: str, before: str) -> str:
-    """Return a turn that says too little by itself together with the turn it goes on from.
+    """Return a turn that says too little by itself together with what it is about.
 
     "And 4009?" after "What does error 4029 mean?" asks what error 4009 means; "And the Developer?"
-    names no question of its own either.
+    and "How long is it valid?" name no subject.
     """
-    said = content_words(question)
-    if not said:
-        return _merge(before, question)
-    if len(said) > _ELLIPTIC_WORDS or not _opens_on(question):
-        return question
-    if len(said) == 1 and any(sign.isdigit() for sign in said[0]):
+    content = content_words(question)
+    own, subject = split_subject(before)
+    before = before if content_words(own) or not subject else subject
+    if len(content) == 1 and goes_on(question) and any(sign.isdigit() for sign in content[0]):
         numbers = _find_numbers(before)
         given = _find_numbers(question)
         if len(numbers) == 1 and len(given) == 1:
             return before.replace(numbers[0], given[0])
-    # A third turn goes on from the question itself, not from how the second went on.
-    return _merge(before.split(_JOINED)[0], question)
+    elliptic = len(content) <= _ELLIPTIC_WORDS and goes_on(question)
+    pointing = len(content) <= _POINTING_WORDS and points_back(question)
+    if content and not elliptic and not pointing:
+        return question
+    return add_subject(question, subject_of(before, is_replaced=bool(content)))
 
 
 def _find_numbers(text: str) -> list[str]:
@@ -85,33 +121,14 @@ def _find_numbers(text: str) -> list[str]:
     return [found[0] for found in runs if found is not None]
 
 
-def _opens_on(text: str) -> bool:
-    return normalise(text).startswith(tuple(f"{opener} " for opener in OPENERS))
-
-
 def _leans_back(inputs: Inputs, earlier: tuple[str, ...]) -> bool:
-    text = inputs.text
-    if len(content_words(text)) <= _SHORT_WORDS or points_back(text) or _opens_on(text):
+    text = strip_courtesies(inputs.text)
+    if len(content_words(text)) <= _SHORT_WORDS or points_back(text) or goes_on(text):
         return True
     answers = tuple(turn.text for turn in inputs.history[-1:] if turn.speaker == "assistant")
     return bool(stems(text) & stems(" ".join((*earlier, *answers))))
 
 
-def points_back(text: str) -> bool:
-    """Tell whether a word of `text` refers to something said before."""
-    return not POINTING.isdisjoint(words(text)) or any(sign in text for sign in POINTING_SIGNS)
-
-
-def names_no_subject(text: str) -> bool:
-    """Tell whether `text` points at something and says next to nothing of it: "How do I do it?"."""
-    return points_back(text) and len(content_words(text)) <= 1
-
-
 def _question(inputs: Inputs) -> str:
-    return (inputs.text_eng if inputs.text_eng.strip() else inputs.text).strip()
-
-
-def _merge(question: str, added: str) -> str:
-    if not added or normalise(added) == normalise(question):
-        return question
-    return f"{question.strip()}{_JOINED}{added.strip()}" if question.strip() else added.strip()
+    text = inputs.text_eng if inputs.text_eng.strip() else inputs.text
+    return strip_courtesies(text).strip()

@@ -10,6 +10,7 @@ from itertools import groupby
 
 from citations.claims import UnitKind, marker
 from citations.feedback import same_claim
+from llm.offline.dialogue.subjects import split_subject
 from llm.offline.extracts import Extract, Relevance, extracts, subject_terms
 from llm.offline.question_kinds import QuestionKinds, classify_question
 from llm.offline.words import content_words
@@ -36,10 +37,12 @@ def answer(inputs: Inputs) -> Output:
     """Return the quotations that answer best, or what the sources do not speak of."""
     found = extracts(inputs.sources, inputs.avoid)
     relevance = Relevance(inputs.question, inputs.sources, found)
-    asked = classify_question(inputs.question)
+    asked = classify_question(split_subject(inputs.question)[0])
     best = max((_score(extract, relevance, asked) for extract in found), default=0.0)
     if best >= _ENOUGH:
         chosen = _choose_extracts(found, inputs, relevance, asked)
+        if inputs.style == "shorter":
+            chosen = [max(chosen, key=lambda extract: _score(extract, relevance, asked))]
         covered = relevance.coverage(chosen)
         return _make_answer(chosen, min(0.9, 0.25 + 0.65 * covered))
     if found and _is_foreign(inputs):

@@ -1,7 +1,7 @@
 """Decides scope without a model: attacks, small talk, and what the documents cover."""
 
 from llm.offline.attacks.injection import attack_in
-from llm.offline.essence_rules import names_no_subject
+from llm.offline.dialogue.subjects import names_no_subject
 from llm.offline.words import is_small_talk
 from llm.tasks.scope import Inputs, Output, Strictness
 

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from envelope.conversation import Pause, Turn
+from envelope.conversation import AnswerStyle, ConversationAct, Pause, Turn
 from llm.port import Task
 
 ContextType = Literal["new_topic", "follow_up", "clarification"]
@@ -15,6 +15,7 @@ class Inputs(BaseModel, frozen=True):
     """The last turn, and what came before it."""
 
     text: str = Field(description="what the user typed")
+    language: str = Field(default="", description="of the last turn, ISO 639-1")
     text_eng: str = Field(default="", description="the same in English, when it was translated")
     history: tuple[Turn, ...] = Field(default=(), description="oldest first")
     history_summary: str = ""
@@ -40,6 +41,16 @@ class Output(BaseModel, frozen=True):
     )
     assumption: str = Field(
         default="", description="what is assumed because the user skipped the desk's question"
+    )
+    act: ConversationAct | None = Field(
+        default=None, description="only when the turn asks nothing new of the documents"
+    )
+    style: AnswerStyle = Field(default="", description="only with `rephrase`")
+    answer_language: str = Field(
+        default="", description="only when the user asks for a language: its ISO 639-1 code"
+    )
+    questions: tuple[str, ...] = Field(
+        default=(), description="only when the turn asks several unrelated questions: each of them"
     )
 
 

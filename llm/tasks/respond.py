@@ -4,6 +4,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
+from envelope.conversation import AnswerStyle
 from llm.port import Task
 
 
@@ -32,6 +33,7 @@ class Inputs(BaseModel, frozen=True):
         default=(), description="earlier turns without citations, oldest first; no source"
     )
     assumption: str = ""
+    style: AnswerStyle = Field(default="", description="the form in which the user wants it")
     analysis: str = Field(default="", description="what was wrong with the answer before")
     avoid: tuple[str, ...] = Field(default=(), description="claims that no source supports")
     attempt: int = 0

@@ -138,7 +138,7 @@ async def test_a_reply_that_names_an_option_is_merged_with_the_question(
 ) -> None:
     writes = await essence(reply, open_pause=pause(*OPTIONS))
 
-    assert writes.canonical_question == f"How do I set the limit? - {OPTIONS[chosen]}"
+    assert writes.canonical_question == f"How do I set the limit? ({OPTIONS[chosen]})"
     assert writes.context_type == "clarification"
     assert writes.clarification_result == "search_again"
     assert writes.related_history == ("How do I set the limit?",)
@@ -148,7 +148,7 @@ async def test_a_reply_that_names_an_option_is_merged_with_the_question(
 async def test_a_short_reply_in_own_words_is_merged_with_the_question() -> None:
     writes = await essence("for trial customers", open_pause=pause(*OPTIONS))
 
-    assert writes.canonical_question == "How do I set the limit? - for trial customers"
+    assert writes.canonical_question == "How do I set the limit? (for trial customers)"
     assert writes.clarification_result == "search_again"
 
 
@@ -188,7 +188,7 @@ async def test_a_skip_goes_on_with_a_stated_assumption(reply: str) -> None:
 
     assert writes.clarification_result == "search_again"
     assert writes.assumption == OPTIONS[0]
-    assert writes.canonical_question == f"How do I set the limit? - {OPTIONS[0]}"
+    assert writes.canonical_question == f"How do I set the limit? ({OPTIONS[0]})"
 
 
 async def test_a_skip_without_options_assumes_the_question_as_it_was_asked() -> None:
@@ -257,12 +257,12 @@ async def test_thanks_in_a_conversation_are_no_question_about_what_was_said() ->
         (
             "What can the Analyst role do?",
             "And the Developer?",
-            "What can the Analyst role do? - And the Developer?",
+            "And the Developer? (What can the Analyst role do?)",
         ),
         (
             "How long is an invitation valid?",
             "And how often can it be used?",
-            "How long is an invitation valid? - And how often can it be used?",
+            "And how often can it be used? (How long is an invitation valid?)",
         ),
     ],
 )
@@ -287,9 +287,9 @@ async def test_a_third_turn_goes_on_from_the_question_and_not_from_how_the_secon
     before = Turn(
         speaker="user",
         text="And the Developer?",
-        meant="What can the Analyst role do? - And the Developer?",
+        meant="And the Developer? (What can the Analyst role do?)",
     )
 
     found = await essence("And the Owner?", before, desk("An answer [1]."))
 
-    assert found.canonical_question == "What can the Analyst role do? - And the Owner?"
+    assert found.canonical_question == "And the Owner? (What can the Analyst role do?)"

@@ -32,10 +32,10 @@ async def test_a_vague_question_is_asked_back_with_places_the_search_found(
         driver, reply = await asked_back(harness)
         [found] = await driver.read_writes(reply, "search")
 
-    titles = {result["title"] for result in found["search_results"]}
-    places = {part for result in found["search_results"] for part in result["crumbs"]}
-    assert len(options(reply)) > 1
-    assert set(options(reply)) <= titles | places
+    found_places = {option["label"]: option["crumbs"] for option in found["clarification_options"]}
+    offered = [action for action in reply["suggested_actions"] if action["kind"] == "option"]
+    assert len(offered) > 1
+    assert all(found_places[action["label"]] == action["crumbs"] for action in offered)
     assert all(option in reply["text"] for option in options(reply))
     kinds = [action["kind"] for action in reply["suggested_actions"]]
     assert kinds[-2:] == ["skip", "exit"]
@@ -69,7 +69,7 @@ async def test_a_follow_up_leans_on_what_a_chosen_option_meant(open_app: OpenApp
         [found] = await driver.read_writes(reply, "essence")
 
     assert found["context_type"] == "follow_up"
-    assert found["related_history"][0].endswith("Set up a webhook")
+    assert found["related_history"][0].endswith("(Set up a webhook)")
 
 
 async def test_who_skips_a_question_back_gets_an_answer_that_says_what_it_assumes(

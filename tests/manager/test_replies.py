@@ -55,7 +55,7 @@ def test_the_last_resort_is_the_best_answer_so_far() -> None:
     reply = replies.last_resort(envelope(best_answer=BEST, language="de"), Words())
 
     assert reply is not None
-    assert (reply["outcome"], reply["text"]) == ("answered", "the best")
+    assert (reply["outcome"], reply["text"]) == ("answered", "limit_reached/de\n\nthe best")
     assert reply["termination_reason"] == "deadline"
 
 
