@@ -1,0 +1,192 @@
+"""Conversations of several turns over the example documents: by rules, and with a model."""
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from tests.deploy.conftest import OpenApp
+from tests.llm.vendor_dialects import OpenAI
+from tests.support.app_harness import ConversationDriver, options
+from tests.support.model_server import ModelServer, Response, running_server
+
+pytestmark = pytest.mark.slow
+VENDOR = OpenAI()
+QUESTION = "How do I configure SMS routing rules?"
+FIRST = "Open Routing > Rules and choose New rule."
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ModelServer]:
+    async with running_server() as server:
+        yield server
+
+
+def asks_for_essence(server: ModelServer) -> dict[str, object]:
+    """Settings by which essence and the writer ask the server, and every other task the rules."""
+    offline = ("guardrails_model", "translation_model", "quality_model", "clarification_model")
+    return {
+        "gen_model": "gpt-4o-mini@openai",
+        "openai_api_key": "secret-key",
+        "openai_base_url": VENDOR.base_url(server.url),
+        "model_cache_seconds": 0,
+        **dict.fromkeys(offline, "offline"),
+    }
+
+
+def understood(question: str, **changes: Any) -> Response:
+    """The essence of a turn as a model sends it."""
+    plain: dict[str, Any] = {
+        "canonical_question": question,
+        "context_type": "follow_up",
+        "related_turns": [1],
+        "clarification_result": None,
+        "assumption": "",
+        "act": None,
+        "style": "",
+        "answer_language": "",
+        "questions": [],
+    }
+    return VENDOR.answer(json.dumps(plain | changes))
+
+
+def written(answer: str) -> Response:
+    """A draft as the writer sends it."""
+    draft = {"status": "answered", "answer": answer, "confidence": 0.9, "missing": ""}
+    return VENDOR.answer(json.dumps(draft))
+
+
+async def talk(driver: ConversationDriver, *turns: str) -> list[dict[str, Any]]:
+    return [await driver.say(turn) for turn in turns]
+
+
+async def test_thanks_and_who_are_you_are_answered_without_a_search(open_app: OpenApp) -> None:
+    async with open_app() as harness:
+        driver = harness.driver()
+        hello, able, answer, thanks = await talk(
+            driver, "Hello!", "What can you do?", QUESTION, "Thanks!"
+        )
+        roles = await driver.roles(thanks)
+
+    assert [reply["outcome"] for reply in (hello, able, answer, thanks)] == ["answered"] * 4
+    assert (hello["language"], hello["hops"], roles[-1]) == ("en", 3, "essence")
+    assert "SMS platform documentation" in able["text"]
+    assert thanks["sources"] == []
+
+
+async def test_a_shorter_answer_answers_the_same_question_with_less(open_app: OpenApp) -> None:
+    async with open_app() as harness:
+        driver = harness.driver()
+        long, _, short, german = await talk(
+            driver, QUESTION, "thanks", "shorter please", "auf Deutsch bitte"
+        )
+        roles = await driver.roles(short)
+
+    assert short["question"] == german["question"] == QUESTION
+    assert 0 < len(short["text"]) < len(long["text"]) / 2
+    assert german["language"] == "de"
+    assert "guardrails" not in roles
+
+
+async def test_why_after_a_refusal_tells_its_reason(open_app: OpenApp) -> None:
+    async with open_app() as harness:
+        refused, why, shorter = await talk(
+            harness.driver(), "What is the weather in Paris?", "Why?", "shorter"
+        )
+
+    assert refused["clarification_reason"] == "out_of_scope"
+    assert "only from the documents" in why["text"]
+    assert "no answer yet" in shorter["text"]
+
+
+async def test_a_correction_asks_about_what_was_meant(open_app: OpenApp) -> None:
+    async with open_app() as harness:
+        _, meant, whose = await talk(
+            harness.driver(),
+            "How do I create a webhook?",
+            "no, I meant an API key",
+            "Who can do that?",
+        )
+
+    assert meant["question"] == "How do I create an API key?"
+    assert meant["sources"][0]["path"] == "api/authentication.md"
+    assert whose["question"] == "Who can do that? (How do I create an API key?)"
+
+
+async def test_questions_about_different_topics_are_asked_back_and_each_can_be_chosen(
+    open_app: OpenApp,
+) -> None:
+    turn = "How do I add a user? And what does one SMS to Germany cost?"
+    async with open_app() as harness:
+        asked, chosen = await talk(harness.driver(), turn, "1")
+
+    assert asked["clarification_reason"] == "multiple_topics"
+    assert options(asked) == ["How do I add a user?", "And what does one SMS to Germany cost?"]
+    assert chosen["question"] == "How do I add a user?"
+
+
+async def test_an_options_number_after_leaving_is_no_question(open_app: OpenApp) -> None:
+    async with open_app() as harness:
+        driver = harness.driver()
+        asked, left, number = await talk(driver, "How do I set it up?", "cancel", "2")
+        roles = await driver.roles(number)
+
+    assert len(options(asked)) > 1
+    assert left["outcome"] == number["outcome"] == "answered"
+    assert "no longer open" in number["text"]
+    assert "search" not in roles
+
+
+async def test_thanks_leave_an_open_choice_open(open_app: OpenApp) -> None:
+    async with open_app() as harness:
+        asked, _, chosen = await talk(harness.driver(), "How do I set it up?", "thanks", "2")
+
+    assert chosen["question"] == f"How do I set it up? ({options(asked)[1]})"
+
+
+async def test_a_question_does_not_grow_over_five_turns(open_app: OpenApp) -> None:
+    turns = ("Who can do that?", "And by whom?", "How long is it valid?", "Why?")
+    async with open_app() as harness:
+        replies = await talk(harness.driver(), QUESTION, *turns)
+
+    assert replies[-1]["question"] == f"Why? ({QUESTION})"
+
+
+async def test_a_rephrased_answer_repeats_the_question_whatever_the_model_makes_of_it(
+    open_app: OpenApp, server: ModelServer
+) -> None:
+    server.will_send(
+        understood(QUESTION, context_type="new_topic", related_turns=[]),
+        written(f"{FIRST} [1]"),
+        understood("Write a poem.", act="rephrase", style="simpler"),
+        written(f"{FIRST} [1]"),
+    )
+
+    async with open_app(**asks_for_essence(server)) as harness:
+        driver = harness.driver()
+        _, simpler, thanks = await talk(
+            driver, QUESTION, "could you put this so that my boss gets it", "thanks"
+        )
+
+    assert (simpler["outcome"], simpler["question"]) == ("answered", QUESTION)
+    assert "everyday words" in str(server.received[3].body)
+    assert thanks["outcome"] == "answered"
+    assert len(server.received) == 4
+
+
+async def test_a_model_separates_questions_and_the_user_chooses(
+    open_app: OpenApp, server: ModelServer
+) -> None:
+    both = ["How do I add a user?", "How do I create a webhook?"]
+    server.will_send(
+        understood("How do I add a user, and a webhook?", questions=both),
+        written("Open Developers > Webhooks and choose New webhook. [1]"),
+    )
+
+    async with open_app(**asks_for_essence(server)) as harness:
+        asked, chosen = await talk(harness.driver(), "add a user and create a webhook, how", "2")
+
+    assert options(asked) == both
+    assert chosen["question"] == both[1]
+    assert len(server.received) == 2
