@@ -66,11 +66,16 @@ class Writes(BaseModel, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class DeskDomain:
-    """What settings say of the desk: its name, its subject, and names that are never translated."""
+    """What settings say of the desk: its name, its subject, and names that are never translated.
+
+    `tone` and `formatting` concern the form of answers and leave their content as it is.
+    """
 
     name: str = ""
     scope: str = ""
     glossary: tuple[str, ...] = ()
+    tone: str = ""
+    formatting: str = ""
 
 
 class ResponseSettings(Protocol):
@@ -84,6 +89,12 @@ class ResponseSettings(Protocol):
 
     @property
     def product_names(self) -> tuple[str, ...]: ...
+
+    @property
+    def domain_tone(self) -> str: ...
+
+    @property
+    def domain_formatting(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +139,13 @@ class ResponseAgent(Agent[Reads, Writes]):
     @classmethod
     def make(cls, parts: AgentParts[ResponseSettings]) -> Self:
         settings = parts.settings
-        domain = DeskDomain(settings.domain_name, settings.domain_scope, settings.product_names)
+        domain = DeskDomain(
+            settings.domain_name,
+            settings.domain_scope,
+            settings.product_names,
+            settings.domain_tone,
+            settings.domain_formatting,
+        )
         return cls(model=parts.model(TASK.name), texts=parts.texts, domain=domain)
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
@@ -150,6 +167,8 @@ class ResponseAgent(Agent[Reads, Writes]):
             domain_name=self._domain.name,
             domain_scope=self._domain.scope,
             glossary=self._domain.glossary,
+            tone=self._domain.tone,
+            formatting=self._domain.formatting,
             today=self._now().date().isoformat(),
             history=tuple(_turn(turn) for turn in reads.history),
             assumption=reads.assumption,

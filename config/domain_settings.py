@@ -18,6 +18,8 @@ class AssistantSettings(BaseModel, frozen=True, extra="forbid"):
     domain_name: str
     domain_scope: str
     documentation_url: str | None = None
+    domain_tone: str | None = Field(None, max_length=500)
+    domain_formatting: str | None = Field(None, max_length=500)
 
     @field_validator("documentation_url")
     @classmethod
@@ -34,6 +36,16 @@ class DomainSettings(BaseModel):
     domain_scope: str = Field(
         "product documentation and user guides",
         description="topics that the assistant answers questions about",
+    )
+    domain_tone: str = Field(
+        "",
+        max_length=500,
+        description="tone of the answers that a model writes, such as `friendly, first names`",
+    )
+    domain_formatting: str = Field(
+        "",
+        max_length=500,
+        description="form of the answers that a model writes, such as `no tables`",
     )
     guardrails_strictness: Literal["low", "medium", "high"] = Field(
         "medium", description="how certain it must be that a question is within the scope"

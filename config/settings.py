@@ -91,6 +91,8 @@ class Settings(
                     "domain_name": one.domain_name,
                     "domain_scope": one.domain_scope,
                     "documentation_url": one.documentation_url,
+                    "domain_tone": _choose(one.domain_tone, self.domain_tone),
+                    "domain_formatting": _choose(one.domain_formatting, self.domain_formatting),
                 }
             )
             for one in self.assistants
@@ -137,3 +139,8 @@ def _lines(error: ValueError) -> str:
         message = detail["msg"].removeprefix("Value error, ")
         lines.append(f"{name}: {message}{found}" if name else message)
     return "\n".join(lines)
+
+
+def _choose(value: str | None, default: str) -> str:
+    """Return the value of a further assistant, or that of the main one if it has none."""
+    return default if value is None else value

@@ -36,8 +36,10 @@ _MISSING_WORDS = 6
 def answer(inputs: Inputs) -> Output:
     """Return the quotations that answer best, or what the sources do not speak of."""
     found = extracts(inputs.sources, inputs.avoid)
-    relevance = Relevance(inputs.question, inputs.sources, found)
-    asked = classify_question(split_subject(inputs.question)[0])
+    own, _ = split_subject(inputs.question)
+    # The search has used the subject; sentences that only repeat it answer nothing.
+    relevance = Relevance(own if content_words(own) else inputs.question, inputs.sources, found)
+    asked = classify_question(own)
     best = max((_score(extract, relevance, asked) for extract in found), default=0.0)
     if best >= _ENOUGH:
         chosen = _choose_extracts(found, inputs, relevance, asked)

@@ -28,6 +28,8 @@ class Inputs(BaseModel, frozen=True):
     domain_name: str = Field(default="", description="the desk's name, as settings have it")
     domain_scope: str = Field(default="", description="the subject of the documents")
     glossary: tuple[str, ...] = Field(default=(), description="names that are never translated")
+    tone: str = Field(default="", description="of the answer, as settings have it")
+    formatting: str = Field(default="", description="of the answer, as settings have it")
     today: str = Field(default="", description="the date in UTC, as 2026-01-31")
     history: tuple[str, ...] = Field(
         default=(), description="earlier turns without citations, oldest first; no source"

@@ -165,6 +165,31 @@ def test_a_correction_puts_what_was_meant_in_the_last_question(text: str, questi
     assert (found.act, found.canonical_question) == (Act.CORRECTION, question)
 
 
+def test_a_correction_leaves_nothing_of_what_was_not_meant() -> None:
+    history = (Turn(speaker="user", text="How do I test websockets?"), ANSWERED[1])
+
+    found = read_act(inputs("no, I meant background tasks", *history))
+
+    assert found is not None
+    assert found.canonical_question == "How do I test background tasks?"
+
+
+def test_a_rephrased_follow_up_leans_on_the_turns_that_it_leaned_on() -> None:
+    follow = Turn(speaker="user", text="Who can do that?", meant=f"Who can do that? ({QUESTION})")
+
+    found = read_act(inputs("more details", *ANSWERED, follow, ANSWERED[1]))
+
+    assert found is not None
+    assert (found.act, found.related_turns) == (Act.REPHRASE, (2,))
+
+
+def test_leaving_without_an_open_question_is_acknowledged() -> None:
+    found = read_certain_act(inputs("cancel", *ANSWERED))
+
+    assert found is not None
+    assert found.act is Act.ACKNOWLEDGEMENT
+
+
 def test_a_courtesy_or_a_refused_question_is_nothing_that_later_turns_are_about() -> None:
     history = (*ANSWERED, *refused("out_of_scope"), Turn(speaker="user", text="Thanks!"))
 

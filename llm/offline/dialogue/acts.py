@@ -16,8 +16,9 @@ from envelope.conversation import (
     ConversationAct,
     Turn,
 )
-from llm.offline.phrases import AROUND_A_CHOICE, FUNCTION_WORDS, LAST, ORDINALS, POINTING
-from llm.offline.words import normalise, words
+from llm.offline.dialogue.subjects import split_subject
+from llm.offline.phrases import AROUND_A_CHOICE, EXIT, FUNCTION_WORDS, LAST, ORDINALS, POINTING
+from llm.offline.words import content_words, normalise, words
 from llm.tasks.essence import Inputs, Output
 
 _LISTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
@@ -42,6 +43,9 @@ _CORRECTIONS = sorted(
 _MOST_WORDS = 10
 _CHOICES = 9
 _COURTESY_WORDS = 5
+_LEANS_ON = 2
+_OBJECT_LAST = frozenset(["en", "es", "fr", "it", "pt", "ru", "uk"])
+"""Languages whose short questions end with what they are about."""
 _AFTER_COURTESY = " ,.!;:-\u2013\u2014\u3002\uff0c\uff01\u3001\u060c\u0964\n"
 _LIST_ITEM = re.compile(r"^\s{0,3}\d{1,2}[.)]\s", re.MULTILINE)
 _WORDS = re.compile(r"\w+")
@@ -77,6 +81,8 @@ def read_certain_act(inputs: Inputs) -> Output | None:
     for act, phrases in _COURTESY_PHRASES.items():
         if spoken in phrases:
             return _courtesy(inputs, act, phrases[spoken])
+    if spoken in EXIT and inputs.open_pause is None:
+        return _act(inputs, ConversationAct.ACKNOWLEDGEMENT)
     if spoken in _WHY and not inputs.history:
         return _act(inputs, ConversationAct.NO_ANSWER_YET)
     if spoken in _WHY and _may_explain(inputs.history):
@@ -113,10 +119,17 @@ def rephrase(inputs: Inputs, style: AnswerStyle, language: str) -> Output:
     return Output(
         canonical_question=earlier[0][1],
         context_type="follow_up",
+        related_turns=_find_related(earlier),
         act=ConversationAct.REPHRASE if is_answered else None,
         style=style,
         answer_language=language,
     )
+
+
+def _find_related(earlier: list[tuple[int, str]]) -> tuple[int, ...]:
+    """Return the turns that the last question leaned on, so that it is searched for as before."""
+    _, subject = split_subject(earlier[0][1])
+    return tuple(number for number, _ in earlier[1 : 1 + _LEANS_ON]) if subject else ()
 
 
 def correct(inputs: Inputs, meant: str) -> Output:
@@ -126,7 +139,7 @@ def correct(inputs: Inputs, meant: str) -> Output:
         return Output(canonical_question=meant, context_type="new_topic")
     number, before = earlier[0]
     return Output(
-        canonical_question=_replace_object(before, meant),
+        canonical_question=_replace_object(before, meant, inputs.language),
         context_type="follow_up",
         related_turns=(number,),
         act=ConversationAct.CORRECTION,
@@ -258,14 +271,18 @@ def _meant(text: str) -> str:
     return text[ends[count - 1] :].strip(" ,.:;!\t\n") if len(ends) > count else ""
 
 
-def _replace_object(question: str, meant: str) -> str:
+def _replace_object(question: str, meant: str, language: str) -> str:
     """Return `question` about the intended object: it replaces the last object, or is added."""
-    used = [(found.start(), found[0].casefold()) for found in _WORDS.finditer(question)]
+    marks = ("?", "\uff1f", "\u061f")
+    if meant.endswith(marks):
+        return meant
+    own, _ = split_subject(question)
+    used = [(found.start(), found[0].casefold()) for found in _WORDS.finditer(own)]
     starts = [start for start, word in used if word in _DETERMINERS]
+    end = "?" if own.endswith("?") else ""
     first = words(meant)[:1]
-    if meant.endswith(("?", "\uff1f", "\u061f")) or not starts:
-        return meant if meant.endswith(("?", "\uff1f", "\u061f")) else f"{meant} ({question})"
-    if not first or first[0] not in _DETERMINERS:
-        return f"{meant} ({question})"
-    end = "?" if question.rstrip().endswith("?") else ""
-    return f"{question[: starts[-1]]}{meant}{end}"
+    if starts and first and first[0] in _DETERMINERS:
+        return f"{own[: starts[-1]]}{meant}{end}"
+    if language in _OBJECT_LAST and not starts and len(content_words(own)) > 1:
+        return f"{own[: used[-1][0]]}{meant}{end}"
+    return f"{meant} ({question})"
