@@ -2,7 +2,7 @@
 
 import pytest
 
-from llm.tasks import essence, scope
+from llm.tasks import clarify, essence, scope
 from tests.deploy.conftest import OpenApp
 from tests.support.app_harness import (
     AppHarness,
@@ -134,3 +134,12 @@ async def test_after_three_rounds_of_asking_back_the_question_is_ended(
     assert replies[-1]["text"]
     assert "search" not in roles
     assert pause == 0
+
+
+async def test_who_words_a_question_back_sees_which_stage_asked(open_app: OpenApp) -> None:
+    model = PartlyScriptedModel(clarify=[lambda inputs: clarify.Output(text=inputs.fixed_text)])
+
+    async with open_app(model) as harness:
+        await harness.driver().say("How do I set it up?")
+
+    assert [asked.stage for asked in model.find_asked("clarify")] == ["search"]
