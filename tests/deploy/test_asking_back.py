@@ -137,7 +137,7 @@ async def test_after_three_rounds_of_asking_back_the_question_is_ended(
 
 
 async def test_who_words_a_question_back_sees_which_stage_asked(open_app: OpenApp) -> None:
-    model = PartlyScriptedModel(clarify=[lambda inputs: clarify.Output(text=inputs.fixed_text)])
+    model = PartlyScriptedModel(clarify=[clarify.Output(text="Which setup do you mean?")])
 
     async with open_app(model) as harness:
         await harness.driver().say("How do I set it up?")
