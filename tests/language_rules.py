@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.test_house import PACKAGES, ROOT, tracked
+from tests.test_house import PACKAGES, ROOT, list_tracked
 
 ALLOWANCES = Path(__file__).parent / "language_allowances.toml"
 PRIVATE_WORDS = frozenset(
@@ -71,7 +71,7 @@ def violations_of(package: str) -> list[Violation]:
         return [found for page in hand_written_pages() for found in check_text(page)]
     return [
         found
-        for path in tracked("*.py")
+        for path in list_tracked("*.py")
         if path.relative_to(ROOT).parts[0] == package
         for found in check_module(name_of(path), path.read_text("utf-8"))
     ]
@@ -83,7 +83,7 @@ def name_of(path: Path) -> str:
 
 def hand_written_pages() -> Iterator[Path]:
     """Yield the pages of documentation that no program writes."""
-    for path in sorted(tracked("*.md")):
+    for path in sorted(list_tracked("*.md")):
         parts = path.relative_to(ROOT).parts
         if parts[0] != "examples" and "measurements" not in parts and path.name not in GENERATED:
             yield path

@@ -20,7 +20,7 @@ NO_PACKAGES = {"docs", "examples", "benchmarks", "tests"}
 VAGUE = {"utils", "helpers", "common", "base", "types", "misc", "util", "helper"}
 
 
-def tracked(pattern: str) -> list[Path]:
+def list_tracked(pattern: str) -> list[Path]:
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", pattern],
         cwd=ROOT,
@@ -32,7 +32,7 @@ def tracked(pattern: str) -> list[Path]:
 
 
 def test_every_top_level_package_is_known_to_the_direction_contract() -> None:
-    on_disk = {path.relative_to(ROOT).parts[0] for path in tracked("*.py")}
+    on_disk = {path.relative_to(ROOT).parts[0] for path in list_tracked("*.py")}
 
     assert on_disk - NO_PACKAGES == PACKAGES
 
@@ -56,7 +56,7 @@ def test_no_installed_dependency_brings_a_package_of_our_name() -> None:
 
 
 def test_no_module_has_a_vague_name() -> None:
-    vague = [path for path in tracked("*.py") if VAGUE & set(path.with_suffix("").parts)]
+    vague = [path for path in list_tracked("*.py") if VAGUE & set(path.with_suffix("").parts)]
 
     assert vague == []
 
@@ -64,7 +64,7 @@ def test_no_module_has_a_vague_name() -> None:
 def test_every_file_fits_one_sitting() -> None:
     long = {
         str(path.relative_to(ROOT)): lines
-        for path in tracked("*.py")
+        for path in list_tracked("*.py")
         if (lines := len(path.read_text().splitlines())) > 400
     }
 
@@ -78,7 +78,7 @@ def test_the_project_names_no_path_of_a_machine(pattern: str) -> None:
 
     named = [
         str(path.relative_to(ROOT))
-        for path in tracked(pattern)
+        for path in list_tracked(pattern)
         if any(machine in path.read_text(errors="replace") for machine in paths)
     ]
 
@@ -88,12 +88,12 @@ def test_the_project_names_no_path_of_a_machine(pattern: str) -> None:
 def test_every_test_that_a_page_names_exists() -> None:
     named = {
         name
-        for page in tracked("docs/*.md")
+        for page in list_tracked("docs/*.md")
         for name in re.findall(r"`(test_[a-z0-9_]+)`", page.read_text())
     }
     there = {
         name
-        for file in tracked("tests/*.py")
+        for file in list_tracked("tests/*.py")
         for name in (file.stem, *re.findall(r"def (test_\w+)", file.read_text()))
     }
 
@@ -105,7 +105,7 @@ def test_every_event_that_is_logged_is_explained_to_who_runs_it() -> None:
     page = (ROOT / "docs" / "operations.md").read_text()
     logged = {
         event: str(path.relative_to(ROOT))
-        for path in tracked("*.py")
+        for path in list_tracked("*.py")
         if path.relative_to(ROOT).parts[0] in PACKAGES
         for event in events_logged(path.read_text())
     }

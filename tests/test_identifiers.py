@@ -13,7 +13,7 @@ from envelope.conversation import ClarificationReason
 from envelope.outcome import Outcome
 from envelope.role import Role
 from manager.flow import ASSISTANT, Counter, Stage, StageEvent
-from tests.test_house import PACKAGES, ROOT, events_logged, tracked
+from tests.test_house import PACKAGES, ROOT, events_logged, list_tracked
 
 SLUG = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", re.ASCII)
 PRIVATE_WORDS = frozenset(
@@ -48,7 +48,7 @@ def calls() -> tuple[tuple[Path, ast.Call], ...]:
     """Return every call in the product."""
     return tuple(
         (path, node)
-        for path in tracked("*.py")
+        for path in list_tracked("*.py")
         if path.relative_to(ROOT).parts[0] in PACKAGES
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Call)
@@ -164,7 +164,7 @@ def test_what_a_process_shows_has_names_of_standard_words(find: Finder, known: s
 def test_log_events_are_slugs_of_standard_words() -> None:
     found = {
         event: str(path.relative_to(ROOT))
-        for path in tracked("*.py")
+        for path in list_tracked("*.py")
         if path.relative_to(ROOT).parts[0] in PACKAGES
         for event in events_logged(path.read_text())
     }
@@ -176,7 +176,7 @@ def test_the_kinds_of_journal_events_are_those_that_are_written() -> None:
     of_python = {kind for _, call in calls() for kind in find_journal_kinds(call)}
     of_lua = {
         kind
-        for path in tracked("broker/lua/*.lua")
+        for path in list_tracked("broker/lua/*.lua")
         for kind in re.findall(r"'k', '([^']+)', 'j'", path.read_text())
     }
 

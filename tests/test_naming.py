@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.test_house import PACKAGES, ROOT, tracked
+from tests.test_house import PACKAGES, ROOT, list_tracked
 
 PARTICIPLES = frozenset(
     {
@@ -33,7 +33,7 @@ CROWDED: dict[str, int] = {}
 
 
 def product_files() -> Iterator[Path]:
-    return (path for path in tracked("*.py") if path.relative_to(ROOT).parts[0] in PACKAGES)
+    return (path for path in list_tracked("*.py") if path.relative_to(ROOT).parts[0] in PACKAGES)
 
 
 def definitions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
@@ -65,6 +65,32 @@ def test_a_function_is_named_by_a_verb_in_the_imperative() -> None:
     ]
 
     assert named == []
+
+
+def test_a_function_of_the_tests_and_benchmarks_is_named_by_a_verb_too() -> None:
+    """Tests are sentences, and fixtures are named for what they provide."""
+    named = [
+        f"{path.relative_to(ROOT)}:{node.lineno} {node.name}"
+        for path in list_tracked("*.py")
+        if path.relative_to(ROOT).parts[0] in {"tests", "benchmarks"}
+        for node in find_functions_outside_classes(ast.parse(path.read_text("utf-8")))
+        if not node.name.startswith("test_")
+        and not any("fixture" in ast.unparse(decorator) for decorator in node.decorator_list)
+        and is_participle(node.name)
+    ]
+
+    assert named == []
+
+
+def find_functions_outside_classes(
+    tree: ast.AST,
+) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.ClassDef):
+            continue
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+        yield from find_functions_outside_classes(node)
 
 
 def test_a_participle_is_recognised() -> None:

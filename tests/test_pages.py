@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from tests.test_house import PACKAGES, ROOT, tracked
+from tests.test_house import PACKAGES, ROOT, list_tracked
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 HISTORY = frozenset({"CHANGELOG.md", "upgrading.md"})
@@ -27,7 +27,7 @@ def anchors_of(page: Path) -> set[str]:
 
 
 def pages() -> list[Path]:
-    written = {*tracked("*.md"), *tracked("docs/*.md")}
+    written = {*list_tracked("*.md"), *list_tracked("docs/*.md")}
     return sorted(path for path in written if path.relative_to(ROOT).parts[0] != "examples")
 
 
@@ -57,7 +57,7 @@ def test_the_readme_leads_to_every_page_of_documentation() -> None:
             if (file := (page.parent / target.partition("#")[0]).resolve()).suffix == ".md"
         ]
 
-    assert set(tracked("docs/*.md")) - reached == set()
+    assert set(list_tracked("docs/*.md")) - reached == set()
 
 
 def test_the_pages_of_measurements_are_where_their_programs_write_them() -> None:

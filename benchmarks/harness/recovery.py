@@ -126,13 +126,13 @@ class Lane:
                 tasks.create_task(ask(name))  # type: ignore[arg-type] # houses ask with coroutines
 
     def _watch(self) -> Watch:
-        async def held(name: str) -> None:
+        async def wait_until_held(name: str) -> None:
             with self.ledger.open("a") as ledger:
                 ledger.write(f"{name} {os.getpid()} {time.monotonic()}\n")
             if len(self._starts(name)) == 1:
                 await asyncio.Event().wait()
 
-        return Watch(lambda _name: None, lambda: None, lambda _name: None, held)
+        return Watch(lambda _name: None, lambda: None, lambda _name: None, wait_until_held)
 
     def _fork(self, life: Coroutine[object, object, None]) -> int:
         process = os.fork()

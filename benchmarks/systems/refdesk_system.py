@@ -68,7 +68,7 @@ async def harness(setting: Setting, watch: Watch) -> AsyncIterator[Ask]:
     def broker(url: str) -> RedisBroker:
         return RedisBroker(connect(url), lease_seconds=lease_seconds)
 
-    def watched(handler: Handler) -> Handler:
+    def watch_handler(handler: Handler) -> Handler:
         # The other roles are not slowed down by being watched.
         return Watched(handler, watch) if handler.role in WATCHED else handler
 
@@ -89,7 +89,7 @@ async def harness(setting: Setting, watch: Watch) -> AsyncIterator[Ask]:
             _memory(setting),
             agents,
             lease_seconds=lease_seconds,
-            watched=watched,
+            watched=watch_handler,
         )
         async with harness.running():
             yield ask

@@ -44,7 +44,7 @@ def page(number: int, *crumbs: str) -> SuggestedAction:
 RESULTS = (result(1, "Accounts", "Limits"), result(2, "Rates", "Limits"), result(3, "API"))
 
 
-async def worded(reads: Reads, model: Model | None = None) -> Writes:
+async def word_question(reads: Reads, model: Model | None = None) -> Writes:
     agent = ClarificationAgent(model=model or OfflineModel(), texts=TEXTS, domain_name=DOMAIN)
     outcome = await agent.work(reads)
     assert isinstance(outcome, Wrote)
@@ -54,7 +54,7 @@ async def worded(reads: Reads, model: Model | None = None) -> Writes:
 @pytest.mark.parametrize("language", TEXTS.languages)
 @pytest.mark.parametrize("reason", list(Reason))
 async def test_every_reason_is_worded_in_every_language(reason: Reason, language: str) -> None:
-    found = await worded(
+    found = await word_question(
         Reads(clarification_reason=reason, language=language, canonical_question="limits?")
     )
 
@@ -64,7 +64,7 @@ async def test_every_reason_is_worded_in_every_language(reason: Reason, language
     assert (language == "en") == (
         found.response
         == (
-            await worded(
+            await word_question(
                 Reads(clarification_reason=reason, language="en", canonical_question="limits?")
             )
         ).response
@@ -72,7 +72,7 @@ async def test_every_reason_is_worded_in_every_language(reason: Reason, language
 
 
 async def test_options_are_the_places_that_the_search_found() -> None:
-    found = await worded(
+    found = await word_question(
         Reads(clarification_reason=Reason.AMBIGUOUS_QUERY, search_results=RESULTS, language="de")
     )
 
@@ -89,7 +89,7 @@ async def test_options_are_the_places_that_the_search_found() -> None:
 
 
 async def test_options_that_the_search_named_win() -> None:
-    found = await worded(
+    found = await word_question(
         Reads(
             clarification_reason=Reason.AMBIGUOUS_QUERY,
             clarification_options=tuple(
@@ -104,7 +104,7 @@ async def test_options_that_the_search_named_win() -> None:
 
 
 async def test_one_place_alone_is_no_choice() -> None:
-    found = await worded(
+    found = await word_question(
         Reads(clarification_reason=Reason.MISSING_DETAILS, search_results=RESULTS[:1])
     )
 
@@ -112,7 +112,7 @@ async def test_one_place_alone_is_no_choice() -> None:
 
 
 async def test_a_refusal_for_scope_names_the_domain_and_offers_nothing() -> None:
-    found = await worded(
+    found = await word_question(
         Reads(clarification_reason=Reason.OUT_OF_SCOPE, search_results=RESULTS, language="fr")
     )
 
@@ -124,7 +124,7 @@ async def test_a_refusal_for_scope_names_the_domain_and_offers_nothing() -> None
 async def test_a_refusal_for_missing_context_names_the_question_and_the_nearest_pages() -> None:
     twice = (*RESULTS[:2], RESULTS[0].model_copy(update={"chunk_id": "c9"}))
 
-    found = await worded(
+    found = await word_question(
         Reads(
             clarification_reason=Reason.INSUFFICIENT_CONTEXT,
             canonical_question="How loud is the pager?",
@@ -142,7 +142,7 @@ async def test_a_refusal_for_missing_context_names_the_question_and_the_nearest_
 async def test_a_fault_of_the_desk_is_told_with_its_id_and_no_model_words_it() -> None:
     model = ScriptedModel([])
 
-    found = await worded(
+    found = await word_question(
         Reads(
             clarification_reason=Reason.INTERNAL_FAULT,
             message_reference="m-77",
@@ -160,7 +160,7 @@ async def test_a_fault_of_the_desk_is_told_with_its_id_and_no_model_words_it() -
 
 
 async def test_a_question_in_another_language_than_the_documents_is_told_in_which_to_ask() -> None:
-    found = await worded(
+    found = await word_question(
         Reads(
             clarification_reason=Reason.NO_TRANSLATION,
             document_languages=("en", "de"),
@@ -176,7 +176,7 @@ async def test_a_question_in_another_language_than_the_documents_is_told_in_whic
 async def test_a_model_words_it_and_the_options_stay_ours() -> None:
     model = ScriptedModel([Output(text="Meinen Sie Konten oder Tarife?")])
 
-    found = await worded(
+    found = await word_question(
         Reads(clarification_reason=Reason.AMBIGUOUS_QUERY, search_results=RESULTS, language="de"),
         model,
     )
@@ -192,21 +192,23 @@ async def test_a_model_words_it_and_the_options_stay_ours() -> None:
 async def test_when_the_model_fails_the_fixed_text_is_said_and_the_reason_is_kept() -> None:
     model = ScriptedModel([ModelUnavailable("the vendor is away")])
 
-    found = await worded(Reads(clarification_reason=Reason.MISSING_DETAILS, language="uk"), model)
+    found = await word_question(
+        Reads(clarification_reason=Reason.MISSING_DETAILS, language="uk"), model
+    )
 
     assert found.response == TEXTS.text("ask_details", "uk")
     assert found.clarification_fallback == "ModelUnavailable: the vendor is away"
 
 
 async def test_a_language_without_texts_is_told_in_english_and_says_so() -> None:
-    found = await worded(Reads(clarification_reason=Reason.MISSING_DETAILS, language="ko"))
+    found = await word_question(Reads(clarification_reason=Reason.MISSING_DETAILS, language="ko"))
 
     assert found.response == TEXTS.text("ask_details", "en")
     assert "'ko'" in found.clarification_fallback
 
 
 async def test_text_of_documents_and_users_is_never_a_name_to_fill_in() -> None:
-    found = await worded(
+    found = await word_question(
         Reads(
             clarification_reason=Reason.INSUFFICIENT_CONTEXT,
             canonical_question="what is {domain_name} and {0}",
@@ -225,7 +227,7 @@ async def test_no_wording_option_or_page_leads_elsewhere(reason: Reason, shape: 
     )
     what = Reads(clarification_reason=reason, search_results=hostile, canonical_question=shape.text)
 
-    found = await worded(what, ScriptedModel([Output(text=f"{shape.text} Which one?")]))
+    found = await word_question(what, ScriptedModel([Output(text=f"{shape.text} Which one?")]))
 
     assert "was turned down" in found.clarification_fallback
     assert not leads_elsewhere(found.model_dump_json(exclude={"clarification_fallback"}))
@@ -233,7 +235,7 @@ async def test_no_wording_option_or_page_leads_elsewhere(reason: Reason, shape: 
 
 
 async def test_a_refusal_repeats_a_question_without_its_links() -> None:
-    found = await worded(
+    found = await word_question(
         Reads(
             clarification_reason=Reason.INSUFFICIENT_CONTEXT,
             canonical_question="Is [this](https://evil.test) or https://evil.test \u202eso?",

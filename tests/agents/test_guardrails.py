@@ -60,7 +60,7 @@ class Rule:
         )
 
 
-async def guarded(
+async def guard(
     text: str,
     *,
     searcher: Covering | Away | None = None,
@@ -82,14 +82,14 @@ async def guarded(
 
 
 async def test_a_question_the_documents_cover_is_let_through() -> None:
-    writes = await guarded("How do I add a routing rule?")
+    writes = await guard("How do I add a routing rule?")
 
     assert writes.within_scope
     assert not writes.needs_clarification
 
 
 async def test_a_question_the_documents_do_not_cover_is_declined_with_what_the_desk_does() -> None:
-    writes = await guarded("Who won the cup?", searcher=Covering(0.02))
+    writes = await guard("Who won the cup?", searcher=Covering(0.02))
 
     assert not writes.within_scope
     assert writes.needs_clarification
@@ -100,7 +100,7 @@ async def test_a_question_the_documents_do_not_cover_is_declined_with_what_the_d
 async def test_strictness_decides_about_the_questions_in_between() -> None:
     verdicts = {
         strictness: (
-            await guarded("Does the roof leak?", searcher=Covering(0.45), strictness=strictness)
+            await guard("Does the roof leak?", searcher=Covering(0.45), strictness=strictness)
         ).within_scope
         for strictness in ("low", "medium", "high")
     }
@@ -111,7 +111,7 @@ async def test_strictness_decides_about_the_questions_in_between() -> None:
 
 @pytest.mark.parametrize("text", ["Hello!", "Danke", "¿Cómo estás?", "Спасибо!", "你好", "नमस्ते"])
 async def test_small_talk_is_declined_however_well_its_words_are_covered(text: str) -> None:
-    writes = await guarded(text, searcher=Covering(0.99))
+    writes = await guard(text, searcher=Covering(0.99))
 
     assert not writes.within_scope
     assert writes.clarification_reason is ClarificationReason.OUT_OF_SCOPE
@@ -131,7 +131,7 @@ async def test_small_talk_is_declined_however_well_its_words_are_covered(text: s
 async def test_an_attack_is_declined_without_asking_anybody(text: str) -> None:
     searcher = Covering(0.99)
 
-    writes = await guarded(
+    writes = await guard(
         text,
         searcher=searcher,
         model=Rule(Output(verdict="within", confidence=1.0, analysis="a fooled model")),
@@ -167,7 +167,7 @@ def test_an_attack_is_found_wherever_it_stands_in_a_long_text() -> None:
 
 
 async def test_a_question_that_cannot_be_looked_through_in_time_is_judged_like_any_other() -> None:
-    writes = await guarded("How do I add a route?", searcher=Covering(0.9), inspection_seconds=0.0)
+    writes = await guard("How do I add a route?", searcher=Covering(0.9), inspection_seconds=0.0)
 
     assert writes.within_scope
     assert "not all of it could be looked through for attacks within 0 s" in (
@@ -176,27 +176,27 @@ async def test_a_question_that_cannot_be_looked_through_in_time_is_judged_like_a
 
 
 async def test_a_question_that_was_looked_through_says_nothing_of_it() -> None:
-    writes = await guarded("How do I add a route?", searcher=Covering(0.9))
+    writes = await guard("How do I add a route?", searcher=Covering(0.9))
 
     assert "attacks" not in writes.guardrails_analysis
 
 
 async def test_a_verdict_that_cannot_be_had_becomes_a_question_and_never_a_yes() -> None:
-    writes = await guarded("How do I pay?", model=Rule(error=ModelUnavailable("no model answers")))
+    writes = await guard("How do I pay?", model=Rule(error=ModelUnavailable("no model answers")))
 
     assert not writes.within_scope
     assert writes.clarification_reason is ClarificationReason.SCOPE_UNCLEAR
 
 
 async def test_a_vague_question_the_documents_hardly_cover_is_asked_about() -> None:
-    writes = await guarded("Who runs the place?", searcher=Covering(0.1, ambiguity=0.7))
+    writes = await guard("Who runs the place?", searcher=Covering(0.1, ambiguity=0.7))
 
     assert not writes.within_scope
     assert writes.clarification_reason is ClarificationReason.SCOPE_UNCLEAR
 
 
 async def test_a_question_that_names_no_subject_is_left_to_the_search_to_ask_about() -> None:
-    writes = await guarded("How do I set it up?", searcher=Covering(0.2))
+    writes = await guard("How do I set it up?", searcher=Covering(0.2))
 
     assert writes.within_scope
     assert "no subject" in writes.guardrails_analysis
@@ -205,7 +205,7 @@ async def test_a_question_that_names_no_subject_is_left_to_the_search_to_ask_abo
 async def test_an_unclear_verdict_becomes_a_question() -> None:
     unclear = Output(verdict="unclear", confidence=0.4, analysis="could be either")
 
-    writes = await guarded("How do I pay?", model=Rule(unclear))
+    writes = await guard("How do I pay?", model=Rule(unclear))
 
     assert not writes.within_scope
     assert writes.needs_clarification
@@ -213,7 +213,7 @@ async def test_an_unclear_verdict_becomes_a_question() -> None:
 
 
 async def test_without_an_index_nothing_is_let_through_and_the_reason_is_said() -> None:
-    writes = await guarded("How do I pay?", searcher=Away())
+    writes = await guard("How do I pay?", searcher=Away())
 
     assert not writes.within_scope
     assert writes.clarification_reason is ClarificationReason.INTERNAL_FAULT

@@ -12,7 +12,7 @@ GERMAN = (
 )
 
 
-async def heard(reads: Reads, default_language: str = "en") -> Writes:
+async def detect(reads: Reads, default_language: str = "en") -> Writes:
     outcome = await LangAgent(detector=DETECTOR, default_language=default_language).work(reads)
     assert isinstance(outcome, Wrote)
     return outcome.writes
@@ -21,7 +21,7 @@ async def heard(reads: Reads, default_language: str = "en") -> Writes:
 async def test_an_explicit_choice_wins_over_what_the_text_is_in() -> None:
     chosen = Preferences(language="fr", explicit=True)
 
-    found = await heard(Reads(text="How do I add a new user?", preferences=chosen))
+    found = await detect(Reads(text="How do I add a new user?", preferences=chosen))
 
     assert found == Writes(language="fr", confidence=1.0)
 
@@ -29,24 +29,24 @@ async def test_an_explicit_choice_wins_over_what_the_text_is_in() -> None:
 async def test_a_stored_language_that_nobody_chose_gives_way_to_a_clear_text() -> None:
     stored = Preferences(language="fr")
 
-    found = await heard(Reads(text="How do I add a new user?", preferences=stored))
+    found = await detect(Reads(text="How do I add a new user?", preferences=stored))
 
     assert found.language == "en"
 
 
 @pytest.mark.parametrize("text", ["Status", "API", "in 2 Minuten", "Webhook", "ok"])
 async def test_a_short_turn_leans_on_the_conversation(text: str) -> None:
-    assert (await heard(Reads(text=text, history=GERMAN))).language == "de"
+    assert (await detect(Reads(text=text, history=GERMAN))).language == "de"
 
 
 async def test_a_short_turn_leans_on_the_stored_preference() -> None:
-    found = await heard(Reads(text="Status", preferences=Preferences(language="pt")))
+    found = await detect(Reads(text="Status", preferences=Preferences(language="pt")))
 
     assert found.language == "pt"
 
 
 async def test_a_user_who_changes_the_language_is_followed() -> None:
-    found = await heard(Reads(text="How do I delete a rate plan?", history=GERMAN))
+    found = await detect(Reads(text="How do I delete a rate plan?", history=GERMAN))
 
     assert found.language == "en"
     assert found.confidence > 0.5
@@ -55,18 +55,18 @@ async def test_a_user_who_changes_the_language_is_followed() -> None:
 async def test_the_languages_noted_with_the_turns_count_and_not_their_texts() -> None:
     noted = (Turn(speaker="user", text="Status?", language="uk"),)
 
-    assert (await heard(Reads(text="Про запас", history=noted))).language == "uk"
+    assert (await detect(Reads(text="Про запас", history=noted))).language == "uk"
 
 
 @pytest.mark.parametrize("text", ["", "🙂", "/var/log/messages", "https://example.org/x", "\ud83d"])
 async def test_a_text_without_words_is_in_the_language_of_the_conversation(text: str) -> None:
-    assert (await heard(Reads(text=text, history=GERMAN))).language == "de"
-    assert (await heard(Reads(text=text, preferences=Preferences(language="es")))).language == "es"
+    assert (await detect(Reads(text=text, history=GERMAN))).language == "de"
+    assert (await detect(Reads(text=text, preferences=Preferences(language="es")))).language == "es"
 
 
 @pytest.mark.parametrize("text", ["", "🙂", "/var/log/messages", "https://example.org/x"])
 async def test_a_text_without_words_and_context_is_in_the_default_language(text: str) -> None:
-    found = await heard(Reads(text=text), default_language="uk")
+    found = await detect(Reads(text=text), default_language="uk")
 
     assert found.language == "uk"
     assert found.confidence < 0.2

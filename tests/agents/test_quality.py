@@ -80,14 +80,14 @@ def reads(
     )
 
 
-async def judged(model: Model, what: Reads) -> Writes:
+async def judge(model: Model, what: Reads) -> Writes:
     outcome = await QualityAgent(model=model, texts=Frame()).work(what)
     assert isinstance(outcome, Wrote)
     return outcome.writes
 
 
 async def test_an_answer_that_stands_in_its_sources_is_approved() -> None:
-    writes = await judged(OfflineModel(), reads(GOOD))
+    writes = await judge(OfflineModel(), reads(GOOD))
 
     assert writes.quality_decision == "approve"
     assert writes.quality_score >= 0.7
@@ -98,7 +98,7 @@ async def test_an_answer_that_stands_in_its_sources_is_approved() -> None:
 async def test_a_claim_that_fails_is_taken_out_and_the_rest_goes() -> None:
     wrong = "Invoices are sent by post every quarter. [1]"
 
-    writes = await judged(OfflineModel(), reads(f"{GOOD} {wrong}"))
+    writes = await judge(OfflineModel(), reads(f"{GOOD} {wrong}"))
 
     assert [check.supported for check in writes.validation_result.claims] == [True, False]
     assert writes.quality_decision == "approve"
@@ -112,7 +112,7 @@ async def test_sources_are_numbered_anew_when_claims_go() -> None:
     answer = f"Run refresh. [4] {GOOD}"
     model = ScriptedModel([APPROVAL.model_copy(update={"verdicts": verdicts_of(False, True)})])
 
-    writes = await judged(model, reads(answer))
+    writes = await judge(model, reads(answer))
 
     assert writes.response == GOOD
     assert [(one.number, one.chunk_id) for one in writes.sources_used] == [(1, "page#1")]
@@ -122,8 +122,8 @@ async def test_an_answer_that_mostly_fails_is_written_once_more_and_then_sent_as
     answer = f"{GOOD} Rules are free. [1] Rules are old. [1]"
     output = APPROVAL.model_copy(update={"verdicts": verdicts_of(True, False, False)})
 
-    first = await judged(ScriptedModel([output]), reads(answer))
-    second = await judged(ScriptedModel([output]), reads(answer, attempt=1))
+    first = await judge(ScriptedModel([output]), reads(answer))
+    second = await judge(ScriptedModel([output]), reads(answer, attempt=1))
 
     assert (first.quality_decision, second.quality_decision) == ("regenerate", "approve")
     assert first.validation_result.grounded
@@ -133,7 +133,7 @@ async def test_an_answer_that_mostly_fails_is_written_once_more_and_then_sent_as
 async def test_a_yes_is_judged_with_the_sentence_that_explains_it() -> None:
     model = ScriptedModel([APPROVAL.model_copy(update={"verdicts": verdicts_of(True, False)})])
 
-    writes = await judged(model, reads(f"{GOOD} Yes. Rules are free. [1]", attempt=1))
+    writes = await judge(model, reads(f"{GOOD} Yes. Rules are free. [1]", attempt=1))
 
     inputs = model.calls[0].inputs
     assert isinstance(inputs, Inputs)
@@ -154,7 +154,7 @@ async def test_a_yes_is_judged_with_the_sentence_that_explains_it() -> None:
 async def test_what_the_documents_do_not_say_stands_below_the_answer(
     missing: str, shown: str
 ) -> None:
-    writes = await judged(ScriptedModel([APPROVAL]), reads(GOOD, missing=missing))
+    writes = await judge(ScriptedModel([APPROVAL]), reads(GOOD, missing=missing))
 
     assert writes.quality_decision == "approve"
     assert writes.response == f"{GOOD}\n\n{shown}"
@@ -164,8 +164,8 @@ async def test_what_a_judge_misses_in_a_thin_answer_is_told_and_in_a_full_one_is
     thin = APPROVAL.model_copy(update={"missing": ("the default rule",), "completeness": 0.3})
     full = thin.model_copy(update={"completeness": 0.9})
 
-    told = await judged(ScriptedModel([thin]), reads(GOOD))
-    quiet = await judged(ScriptedModel([full]), reads(GOOD))
+    told = await judge(ScriptedModel([thin]), reads(GOOD))
+    quiet = await judge(ScriptedModel([full]), reads(GOOD))
 
     assert told.response.endswith("<missing_part in en> the default rule")
     assert quiet.response == GOOD
@@ -182,7 +182,7 @@ async def test_what_a_judge_misses_in_a_thin_answer_is_told_and_in_a_full_one_is
 async def test_a_fooled_judge_cannot_pass_what_cites_nothing_or_is_foreign_code(claim: str) -> None:
     fooled = APPROVAL.model_copy(update={"verdicts": verdicts_of(True, True, True)})
 
-    writes = await judged(ScriptedModel([fooled]), reads(claim))
+    writes = await judge(ScriptedModel([fooled]), reads(claim))
 
     assert "rm -r" not in writes.response
     assert "--none" not in writes.response
@@ -190,7 +190,7 @@ async def test_a_fooled_judge_cannot_pass_what_cites_nothing_or_is_foreign_code(
 
 
 async def test_an_answer_of_introductions_alone_is_not_sent_whatever_the_judge_says() -> None:
-    writes = await judged(ScriptedModel([APPROVAL]), reads("A rule may have up to 8 conditions."))
+    writes = await judge(ScriptedModel([APPROVAL]), reads("A rule may have up to 8 conditions."))
 
     assert writes.quality_decision == "regenerate"
     assert writes.quality_score == 0.0
@@ -208,8 +208,8 @@ async def test_what_the_checks_find_is_evidence_for_the_judge(claim: str, note: 
     sure = ScriptedModel([APPROVAL])
     warned = ScriptedModel([APPROVAL.model_copy(update={"verdicts": verdicts_of(False)})])
 
-    overruled = await judged(sure, reads(claim))
-    heeded = await judged(warned, reads(claim))
+    overruled = await judge(sure, reads(claim))
+    heeded = await judge(warned, reads(claim))
 
     inputs = sure.calls[0].inputs
     assert isinstance(inputs, Inputs)
@@ -222,7 +222,7 @@ async def test_what_the_checks_find_is_evidence_for_the_judge(claim: str, note: 
 async def test_the_judge_sees_every_source_that_the_writer_saw() -> None:
     model = ScriptedModel([APPROVAL])
 
-    await judged(model, reads(GOOD))
+    await judge(model, reads(GOOD))
 
     inputs = model.calls[0].inputs
     assert isinstance(inputs, Inputs)
@@ -239,9 +239,9 @@ async def test_the_judge_sees_every_source_that_the_writer_saw() -> None:
     ],
 )
 async def test_claims_of_every_script_and_code_are_checked(response: str, language: str) -> None:
-    good = await judged(OfflineModel(), reads(response, language=language))
+    good = await judge(OfflineModel(), reads(response, language=language))
     other = response.replace("[2]", "[1]").replace("[3]", "[1]").replace("[4]", "[1]")
-    wrong = await judged(OfflineModel(), reads(other, language="en"))
+    wrong = await judge(OfflineModel(), reads(other, language="en"))
 
     assert good.validation_result.grounded
     assert not wrong.validation_result.grounded
@@ -251,8 +251,8 @@ async def test_where_a_judge_fails_the_offline_one_decides() -> None:
     wrong = "A rule may have up to 9 conditions. [1]"
     model = ScriptedModel([UnreadableOutput("expected verdicts, found prose")] * 2)
 
-    fine = await judged(model, reads(GOOD))
-    salvaged = await judged(model, reads(f"{GOOD} {wrong}"))
+    fine = await judge(model, reads(GOOD))
+    salvaged = await judge(model, reads(f"{GOOD} {wrong}"))
 
     assert (fine.quality_decision, fine.response) == ("approve", GOOD)
     assert "found prose" in fine.validation_result.judge
@@ -266,7 +266,7 @@ async def test_verdicts_too_many_or_too_few_are_no_disaster(numbers: tuple[int, 
     verdicts = tuple(ClaimVerdict(number=n, supported=True, support=1.0) for n in numbers)
     model = ScriptedModel([APPROVAL.model_copy(update={"verdicts": verdicts})])
 
-    writes = await judged(model, reads(GOOD))
+    writes = await judge(model, reads(GOOD))
 
     assert writes.quality_decision == "approve"
 
@@ -275,7 +275,7 @@ async def test_of_two_verdicts_on_one_claim_the_one_against_it_counts() -> None:
     doubled = (*verdicts_of(False), *verdicts_of(True))
     model = ScriptedModel([APPROVAL.model_copy(update={"verdicts": doubled})])
 
-    writes = await judged(model, reads(GOOD))
+    writes = await judge(model, reads(GOOD))
 
     assert writes.quality_decision == "regenerate"
 
@@ -283,7 +283,7 @@ async def test_of_two_verdicts_on_one_claim_the_one_against_it_counts() -> None:
 async def test_a_judge_who_wants_a_better_wording_of_a_full_answer_does_not_hold_it_up() -> None:
     wanting = APPROVAL.model_copy(update={"decision": "regenerate", "completeness": 0.8})
 
-    writes = await judged(ScriptedModel([wanting]), reads(GOOD))
+    writes = await judge(ScriptedModel([wanting]), reads(GOOD))
 
     assert writes.quality_decision == "approve"
 
@@ -292,7 +292,7 @@ async def test_a_claim_the_judge_does_not_find_supported_is_not_approved() -> No
     doubted = ClaimVerdict(number=1, supported=False, support=0.2, reason="a condition differs")
     model = ScriptedModel([APPROVAL.model_copy(update={"verdicts": (doubted,)})])
 
-    writes = await judged(model, reads(GOOD))
+    writes = await judge(model, reads(GOOD))
 
     assert writes.quality_decision == "regenerate"
     assert writes.quality_score < 0.7
@@ -302,7 +302,7 @@ async def test_a_claim_the_judge_does_not_find_supported_is_not_approved() -> No
 async def test_what_only_the_user_can_tell_is_asked() -> None:
     asking = APPROVAL.model_copy(update={"decision": "clarify", "missing": ("which plan",)})
 
-    writes = await judged(ScriptedModel([asking]), reads(GOOD))
+    writes = await judge(ScriptedModel([asking]), reads(GOOD))
 
     assert writes.needs_clarification
     assert writes.clarification_reason is ClarificationReason.QUALITY_INSUFFICIENT
@@ -313,7 +313,7 @@ async def test_what_only_the_user_can_tell_is_asked() -> None:
 async def test_a_judge_who_wants_other_sources_gets_a_search_for_what_is_missing() -> None:
     wanting = APPROVAL.model_copy(update={"decision": "research", "missing": ("default rule",)})
 
-    writes = await judged(ScriptedModel([wanting]), reads(GOOD))
+    writes = await judge(ScriptedModel([wanting]), reads(GOOD))
 
     assert writes.quality_decision == "research"
     assert '"default rule"' in writes.quality_analysis
@@ -342,7 +342,7 @@ async def test_quotations_in_the_documents_language_below_their_frame_are_allowe
 
 
 async def test_an_answer_that_claims_nothing_is_not_approved_and_nobody_is_asked() -> None:
-    writes = await judged(ScriptedModel([]), reads(""))
+    writes = await judge(ScriptedModel([]), reads(""))
 
     assert writes.quality_score == 0.0
     assert writes.quality_decision == "regenerate"
@@ -352,10 +352,10 @@ async def test_an_answer_that_claims_nothing_is_not_approved_and_nobody_is_asked
 async def test_what_the_desk_assumed_is_no_claim_and_anything_else_uncited_is() -> None:
     assumed = "I assume that you mean: Rules. In 2 parts."
 
-    fine = await judged(
+    fine = await judge(
         OfflineModel(), reads(f"{assumed}\n\n{GOOD}", assumption="Rules. In 2 parts.")
     )
-    not_assumed = await judged(OfflineModel(), reads(f"{assumed}\n\n{GOOD}"))
+    not_assumed = await judge(OfflineModel(), reads(f"{assumed}\n\n{GOOD}"))
 
     assert fine.quality_decision == "approve"
     assert len(fine.validation_result.claims) == 1
@@ -381,7 +381,7 @@ async def test_nothing_that_no_source_says_passes_because_nobody_would_judge_it(
     two = (APPROVAL.verdicts[0], ClaimVerdict(number=2, supported=True, support=1.0))
     model = ScriptedModel([APPROVAL.model_copy(update={"verdicts": two})])
 
-    writes = await judged(model, reads(f"{unchecked}\n\n{GOOD}"))
+    writes = await judge(model, reads(f"{unchecked}\n\n{GOOD}"))
 
     assert writes.response == GOOD
     assert [check.supported for check in writes.validation_result.claims] == [False, True]
@@ -390,6 +390,6 @@ async def test_nothing_that_no_source_says_passes_because_nobody_would_judge_it(
 async def test_an_honest_heading_and_lead_are_no_claims() -> None:
     model = ScriptedModel([APPROVAL])
 
-    writes = await judged(model, reads(f"## Conditions\n\nA rule may have:\n\n- {GOOD}"))
+    writes = await judge(model, reads(f"## Conditions\n\nA rule may have:\n\n- {GOOD}"))
 
     assert writes.quality_score == 1

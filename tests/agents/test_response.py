@@ -64,7 +64,7 @@ def reads(
     )
 
 
-def said(answer: str) -> Output:
+def make_output(answer: str) -> Output:
     return Output(status="answered", answer=answer, confidence=0.8)
 
 
@@ -75,7 +75,7 @@ async def respond(model: Model, what: Reads) -> Writes:
 
 
 async def test_sources_are_renumbered_and_lead_to_the_chunks_that_were_cited() -> None:
-    model = ScriptedModel([said("Sent monthly. [3] Up to 8. [1]")])
+    model = ScriptedModel([make_output("Sent monthly. [3] Up to 8. [1]")])
 
     writes = await respond(model, reads())
 
@@ -85,7 +85,7 @@ async def test_sources_are_renumbered_and_lead_to_the_chunks_that_were_cited() -
 
 
 async def test_the_model_sees_each_text_apart_under_its_number() -> None:
-    model = ScriptedModel([said("Up to 8. [1]")])
+    model = ScriptedModel([make_output("Up to 8. [1]")])
 
     await respond(model, reads())
 
@@ -96,7 +96,7 @@ async def test_the_model_sees_each_text_apart_under_its_number() -> None:
 
 
 async def test_the_model_is_told_the_date_the_desk_and_the_language_by_its_name() -> None:
-    model = ScriptedModel([said("Up to 8. [1]")])
+    model = ScriptedModel([make_output("Up to 8. [1]")])
     agent = ResponseAgent(
         model=model,
         texts=load_texts(),
@@ -113,7 +113,7 @@ async def test_the_model_is_told_the_date_the_desk_and_the_language_by_its_name(
 
 
 async def test_an_old_citation_does_not_name_a_source_of_today() -> None:
-    model = ScriptedModel([said("Up to 8. [1]")])
+    model = ScriptedModel([make_output("Up to 8. [1]")])
     turn = Turn(speaker="assistant", text="Rules are free. [1] They are old [2, 3].")
 
     await respond(model, reads().model_copy(update={"history": (turn,)}))
@@ -140,7 +140,7 @@ async def test_an_old_citation_does_not_name_a_source_of_today() -> None:
     ],
 )
 async def test_a_model_is_asked_once_and_what_has_a_source_stays(answer: str, shown: str) -> None:
-    model = ScriptedModel([said(answer)])
+    model = ScriptedModel([make_output(answer)])
 
     writes = await respond(model, reads())
 
@@ -149,7 +149,7 @@ async def test_a_model_is_asked_once_and_what_has_a_source_stays(answer: str, sh
 
 
 async def test_what_is_missing_goes_on_with_the_answer() -> None:
-    output = said("Up to 8. [1]").model_copy(update={"missing": "what a rule costs"})
+    output = make_output("Up to 8. [1]").model_copy(update={"missing": "what a rule costs"})
 
     writes = await respond(ScriptedModel([output]), reads())
 
@@ -168,7 +168,7 @@ async def test_nothing_with_a_source_becomes_what_the_model_says_is_missing() ->
 
 
 async def test_an_answer_without_any_source_is_a_fault_of_the_model_not_of_the_documents() -> None:
-    writes = await respond(ScriptedModel([said("It is free. [9]")]), reads())
+    writes = await respond(ScriptedModel([make_output("It is free. [9]")]), reads())
 
     assert "expected sentences that a source says" in writes.generation_error
     assert not writes.needs_clarification
@@ -194,7 +194,7 @@ async def test_without_sources_no_model_is_asked() -> None:
 
 
 async def test_a_model_that_fails_is_written_down_and_the_next_attempt_asks_the_next() -> None:
-    model = ScriptedModel([ModelUnavailable("the vendor is away"), said("Up to 8. [1]")])
+    model = ScriptedModel([ModelUnavailable("the vendor is away"), make_output("Up to 8. [1]")])
 
     first = await respond(model, reads())
     second = await respond(model, reads(attempt=1))
@@ -207,7 +207,7 @@ async def test_a_model_that_fails_is_written_down_and_the_next_attempt_asks_the_
 
 async def test_after_a_complaint_of_the_judge_the_same_model_is_told_what_to_avoid() -> None:
     analysis = complaints("One claim fails.", ["Rules are free. [1]"], [])
-    model = ScriptedModel([said("Up to 8. [1]")])
+    model = ScriptedModel([make_output("Up to 8. [1]")])
 
     await respond(model, reads(attempt=1, quality_analysis=analysis))
 
@@ -249,7 +249,7 @@ async def test_the_offline_answer_leaves_out_what_the_judge_turned_down() -> Non
 
 
 async def test_what_was_assumed_is_said_above_the_answer() -> None:
-    model = ScriptedModel([said("Up to 8. [1]")])
+    model = ScriptedModel([make_output("Up to 8. [1]")])
 
     writes = await respond(model, reads(assumption="rules\nof routing [7]"))
 
@@ -258,7 +258,7 @@ async def test_what_was_assumed_is_said_above_the_answer() -> None:
 
 @pytest.mark.parametrize("shape", SHAPES, ids=IDS)
 async def test_an_obeying_model_leads_nobody_elsewhere(shape: Shape) -> None:
-    model = ScriptedModel([said(shape.text)] * 2)
+    model = ScriptedModel([make_output(shape.text)] * 2)
 
     writes = await respond(model, reads(chunks=("Open Routing and choose New rule.",)))
 
@@ -273,7 +273,7 @@ async def test_links_go_to_cited_pages_and_what_a_source_holds_is_told_as_code()
         "Open https://console.example/rules or https://console.example/x. [1] "
         "[Rules](https://docs.example/2) have a [priority](https://docs.example/1#a). [1]"
     )
-    model = ScriptedModel([said(written)])
+    model = ScriptedModel([make_output(written)])
 
     writes = await respond(model, reads(chunks=chunks))
 
@@ -289,7 +289,7 @@ async def test_a_heading_that_no_source_says_is_left_out_and_an_honest_one_stays
     written = (
         "# Your account is locked\n\nUp to 8. [1]\n\n## Conditions of a rule\n\nAll match. [1]"
     )
-    model = ScriptedModel([said(written)])
+    model = ScriptedModel([make_output(written)])
 
     writes = await respond(model, reads())
 
@@ -297,7 +297,7 @@ async def test_a_heading_that_no_source_says_is_left_out_and_an_honest_one_stays
 
 
 async def test_what_is_assumed_is_told_without_links() -> None:
-    model = ScriptedModel([said("Up to 8. [1]")])
+    model = ScriptedModel([make_output("Up to 8. [1]")])
 
     writes = await respond(model, reads(assumption="[rules](//evil.test) at https://evil.test"))
 

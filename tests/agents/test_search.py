@@ -59,7 +59,7 @@ class Finding:
         return self._found
 
 
-async def searched(
+async def search_with(
     searcher: Finding, reads: Reads | None = None, *, max_context_length: int = 4000
 ) -> Writes:
     agent = SearchAgent(searcher=searcher, max_context_length=max_context_length, limit=10)
@@ -73,7 +73,7 @@ async def searched(
 async def test_every_result_says_where_its_text_stands_in_the_context() -> None:
     texts = ("Open Routing.", "Press Add — then Save.", "规则 is a rule.")
 
-    writes = await searched(
+    writes = await search_with(
         Finding(findings(*(hit(f"p{n}", text) for n, text in enumerate(texts))))
     )
 
@@ -86,7 +86,7 @@ async def test_every_result_says_where_its_text_stands_in_the_context() -> None:
 async def test_the_context_keeps_within_its_limit_and_says_what_did_not_fit() -> None:
     hits = (hit("short", "a" * 100), hit("long", "b" * 1000), hit("last", "c" * 100))
 
-    writes = await searched(Finding(findings(*hits)), max_context_length=60)
+    writes = await search_with(Finding(findings(*hits)), max_context_length=60)
 
     assert len(writes.search_context) <= 60 * 4
     assert writes.search_stats.context_length <= 60
@@ -95,7 +95,7 @@ async def test_the_context_keeps_within_its_limit_and_says_what_did_not_fit() ->
 
 
 async def test_good_findings_ask_nothing_back() -> None:
-    writes = await searched(Finding(findings(hit("a"), quality="excellent")))
+    writes = await search_with(Finding(findings(hit("a"), quality="excellent")))
 
     assert writes.search_quality == "excellent"
     assert not writes.needs_clarification
@@ -104,7 +104,7 @@ async def test_good_findings_ask_nothing_back() -> None:
 async def test_competing_places_become_the_options_of_a_question() -> None:
     competing = (place("Rate plans"), place("Routing"), place("Rate plans"))
 
-    writes = await searched(
+    writes = await search_with(
         Finding(
             findings(hit("a"), quality="poor", answerability=0.2, ambiguity=0.6, places=competing)
         )
@@ -116,7 +116,7 @@ async def test_competing_places_become_the_options_of_a_question() -> None:
 
 
 async def test_nothing_found_is_declined_and_not_asked() -> None:
-    writes = await searched(Finding(findings(quality="poor", answerability=0.1, ambiguity=0.2)))
+    writes = await search_with(Finding(findings(quality="poor", answerability=0.1, ambiguity=0.2)))
 
     assert writes.clarification_reason is ClarificationReason.INSUFFICIENT_CONTEXT
     assert writes.clarification_options == ()
@@ -126,14 +126,14 @@ async def test_a_user_who_skipped_the_question_is_not_asked_it_again() -> None:
     unclear = findings(hit("a"), quality="poor", answerability=0.2, ambiguity=0.6)
     reads = Reads(canonical_question="How do I add a rule?", assumption="Routing")
 
-    writes = await searched(Finding(unclear), reads)
+    writes = await search_with(Finding(unclear), reads)
 
     assert writes.clarification_reason is not ClarificationReason.AMBIGUOUS_QUERY
     assert not writes.needs_clarification
 
 
 async def test_an_index_that_is_away_is_said_and_never_raised() -> None:
-    writes = await searched(Finding(None))
+    writes = await search_with(Finding(None))
 
     assert writes.search_quality == "poor"
     assert writes.search_error == "the index cannot be opened"
@@ -154,7 +154,7 @@ async def test_a_further_attempt_leaves_out_what_was_tried_and_looks_wider() -> 
         quality_analysis='Nothing is said about "time windows".',
     )
 
-    writes = await searched(searcher, reads)
+    writes = await search_with(searcher, reads)
 
     request = searcher.requests[0]
     assert set(request.exclude) == {"z#0", "a#0"}
@@ -176,7 +176,7 @@ async def test_a_first_attempt_asks_for_the_question_with_its_conversation() -> 
         ),
     )
 
-    await searched(searcher, reads)
+    await search_with(searcher, reads)
 
     request = searcher.requests[0]
     assert request.question == "And for resellers?"
@@ -192,7 +192,7 @@ async def test_a_new_topic_is_searched_without_the_answer_before_it() -> None:
         history=(Turn(speaker="assistant", text="Open Routing."),),
     )
 
-    await searched(searcher, reads)
+    await search_with(searcher, reads)
 
     assert searcher.requests[0].previous_answer == ""
 
@@ -203,8 +203,8 @@ async def test_a_question_that_names_no_subject_is_asked_about_whatever_was_foun
     vague = Reads(canonical_question="How do I set it up?", text="How do I set it up?")
     follow_up = vague.model_copy(update={"related_history": ("What is a rate plan?",)})
 
-    asked = await searched(Finding(found), vague)
-    answered = await searched(Finding(found), follow_up)
+    asked = await search_with(Finding(found), vague)
+    answered = await search_with(Finding(found), follow_up)
 
     assert asked.clarification_reason is ClarificationReason.AMBIGUOUS_QUERY
     assert [one.label for one in asked.clarification_options] == ["Rate plans", "Routing"]
@@ -214,6 +214,8 @@ async def test_a_question_that_names_no_subject_is_asked_about_whatever_was_foun
 async def test_the_number_of_an_option_is_no_wording_of_the_question() -> None:
     searcher = Finding(findings(hit("a")))
 
-    await searched(searcher, Reads(canonical_question="How do I set it up? - Rate plans", text="2"))
+    await search_with(
+        searcher, Reads(canonical_question="How do I set it up? - Rate plans", text="2")
+    )
 
     assert searcher.requests[0].text == ""

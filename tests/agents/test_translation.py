@@ -16,7 +16,7 @@ TECHNICAL = (
 )
 
 
-async def translated(model: Model, text: str, language: str, names: tuple[str, ...] = ()) -> Writes:
+async def translate(model: Model, text: str, language: str, names: tuple[str, ...] = ()) -> Writes:
     outcome = await TranslationAgent(model=model, product_names=names).work(
         Reads(text=text, language=language)
     )
@@ -25,13 +25,13 @@ async def translated(model: Model, text: str, language: str, names: tuple[str, .
 
 
 async def test_offline_a_foreign_text_stays_as_it_came_and_says_so() -> None:
-    found = await translated(OfflineModel(), TECHNICAL, "de")
+    found = await translate(OfflineModel(), TECHNICAL, "de")
 
     assert found == Writes(text_eng=TECHNICAL, translation_confidence=0.0)
 
 
 async def test_offline_an_english_text_is_certain() -> None:
-    found = await translated(OfflineModel(), "How do I add a user?", "en")
+    found = await translate(OfflineModel(), "How do I add a user?", "en")
 
     assert found == Writes(text_eng="How do I add a user?", translation_confidence=1.0)
 
@@ -41,7 +41,7 @@ async def test_what_a_model_must_not_touch_never_reaches_it_and_comes_back_uncha
     places = " ".join(f"⟦{n}⟧" for n in range(len(protected.parts), 0, -1))
     model = ScriptedModel([Output(text_eng=f"Why {places}?", confidence=0.9)])
 
-    found = await translated(model, TECHNICAL, "de")
+    found = await translate(model, TECHNICAL, "de")
 
     sent = model.calls[0].inputs
     assert isinstance(sent, Inputs)
@@ -63,7 +63,7 @@ async def test_what_a_model_must_not_touch_never_reaches_it_and_comes_back_uncha
 async def test_product_names_are_protected_as_they_were_typed() -> None:
     model = ScriptedModel([Output(text_eng="What does ⟦1⟧ cost?", confidence=1)])
 
-    found = await translated(model, "Was kostet blaue Post?", "de", ("Blaue Post",))
+    found = await translate(model, "Was kostet blaue Post?", "de", ("Blaue Post",))
 
     assert found.text_eng == "What does blaue Post cost?"
 
@@ -72,7 +72,7 @@ async def test_product_names_are_protected_as_they_were_typed() -> None:
 async def test_a_place_whose_brackets_were_altered_is_repaired(altered: str) -> None:
     model = ScriptedModel([Output(text_eng=f"What does {altered} do?", confidence=1)])
 
-    found = await translated(model, "Was macht `reset`?", "de")
+    found = await translate(model, "Was macht `reset`?", "de")
 
     assert found.text_eng == "What does `reset` do?"
 
@@ -81,7 +81,7 @@ async def test_a_place_whose_brackets_were_altered_is_repaired(altered: str) -> 
 async def test_a_lost_or_invented_place_leaves_the_text_as_it_came(text_eng: str) -> None:
     model = ScriptedModel([Output(text_eng=text_eng, confidence=1)])
 
-    found = await translated(model, "Was macht `reset`?", "de")
+    found = await translate(model, "Was macht `reset`?", "de")
 
     assert found.text_eng == "Was macht `reset`?"
     assert found.translation_confidence == 0
@@ -94,7 +94,7 @@ async def test_corrections_name_protected_parts_by_their_text() -> None:
         [Output(text_eng="What does ⟦1⟧ do?", confidence=1, corrections=("waht -> what, ⟦1⟧",))]
     )
 
-    found = await translated(model, "waht does `reset` do?", "en")
+    found = await translate(model, "waht does `reset` do?", "en")
 
     assert found.corrections_made is True
     assert found.corrections == ("waht -> what, `reset`",)
@@ -103,7 +103,7 @@ async def test_corrections_name_protected_parts_by_their_text() -> None:
 async def test_a_text_of_code_alone_asks_no_model() -> None:
     model = ScriptedModel([])
 
-    found = await translated(model, "https://example.org/a/b", "en")
+    found = await translate(model, "https://example.org/a/b", "en")
 
     assert found.text_eng == "https://example.org/a/b"
     assert model.calls == []

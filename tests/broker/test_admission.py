@@ -13,7 +13,7 @@ SHORTEST_TURN = 4
 """So many questions have to end before anything counts as measured."""
 
 
-def paced(harness: BrokerHarness, *, quota: int = 1000, lanes: tuple[str, ...] = ()) -> None:
+def record_pace(harness: BrokerHarness, *, quota: int = 1000, lanes: tuple[str, ...] = ()) -> None:
     harness.broker = harness.make(quota=quota, pace=AdmissionPolicy(at_least=AT_LEAST, lanes=lanes))
 
 
@@ -38,7 +38,7 @@ async def end_some(harness: BrokerHarness) -> Sequence[Delivery]:
 async def test_more_than_workers_can_do_in_time_is_refused_with_a_time_to_come_again(
     harness: BrokerHarness,
 ) -> None:
-    paced(harness)
+    record_pace(harness)
 
     told = await ask(harness, range(COLD + 3))
 
@@ -47,7 +47,7 @@ async def test_more_than_workers_can_do_in_time_is_refused_with_a_time_to_come_a
 
 
 async def test_a_question_that_ends_makes_room_for_another(harness: BrokerHarness) -> None:
-    paced(harness)
+    record_pace(harness)
     await ask(harness, range(COLD + 1))
     first, *_ = await harness.take_all()
     await harness.settle(first, finish())
@@ -56,14 +56,14 @@ async def test_a_question_that_ends_makes_room_for_another(harness: BrokerHarnes
 
 
 async def test_a_duplicate_is_recognised_under_overload(harness: BrokerHarness) -> None:
-    paced(harness)
+    record_pace(harness)
     await ask(harness, range(COLD + 1))
 
     assert await ask(harness, [0]) == [Duplicate(None)]
 
 
 async def test_what_only_waits_makes_the_door_let_in_less(harness: BrokerHarness) -> None:
-    paced(harness)
+    record_pace(harness)
     rounds = itertools.count(1)
 
     async def one_works() -> bool:
@@ -78,7 +78,7 @@ async def test_what_only_waits_makes_the_door_let_in_less(harness: BrokerHarness
 
 
 async def test_where_nothing_waits_the_door_lets_in_more_and_more(harness: BrokerHarness) -> None:
-    paced(harness)
+    record_pace(harness)
     held: list[Delivery] = []
     numbers = itertools.count()
 
@@ -96,7 +96,7 @@ async def test_where_nothing_waits_the_door_lets_in_more_and_more(harness: Broke
 
 
 async def test_a_tenant_that_holds_less_than_its_part_still_gets_in(harness: BrokerHarness) -> None:
-    paced(harness)
+    record_pace(harness)
     noisy = await ask(harness, range(COLD + 2), "noisy")
 
     quiet = await ask(harness, [1], "quiet")
@@ -110,7 +110,7 @@ async def test_a_tenant_that_holds_less_than_its_part_still_gets_in(harness: Bro
 async def test_many_tenants_together_stay_within_what_workers_can_do(
     harness: BrokerHarness,
 ) -> None:
-    paced(harness)
+    record_pace(harness)
 
     told = [one for number in range(50) for one in await ask(harness, [1], f"tenant{number}")]
 
@@ -120,18 +120,18 @@ async def test_many_tenants_together_stay_within_what_workers_can_do(
 async def test_the_time_to_come_again_is_reckoned_from_what_ends_here(
     harness: BrokerHarness,
 ) -> None:
-    paced(harness)
+    record_pace(harness)
     began = time.monotonic()
     ended: list[Delivery] = []
     refused: list[Busy] = []
 
-    async def measured() -> bool:
+    async def has_measured() -> bool:
         told = await ask(harness, range(100 * len(ended), 100 * len(ended) + 3 * COLD))
         refused.extend(one for one in told if isinstance(one, Busy))
         ended.extend(await end_some(harness))
         return bool(refused) and refused[-1].retry_after_seconds != 2.0
 
-    await eventually(measured)
+    await eventually(has_measured)
 
     # No more than everybody who was ever refused can be before the last of them, or stay open, and
     # where the machine stood still a turn may have taken all the time there was, twice over.
@@ -140,7 +140,7 @@ async def test_the_time_to_come_again_is_reckoned_from_what_ends_here(
 
 
 async def test_the_more_are_refused_the_later_they_are_told_to_come(harness: BrokerHarness) -> None:
-    paced(harness)
+    record_pace(harness)
     for number in range(3):
         await ask(harness, range(100 * number, 100 * number + COLD))
         await end_some(harness)
@@ -152,7 +152,7 @@ async def test_the_more_are_refused_the_later_they_are_told_to_come(harness: Bro
 
 
 async def test_a_lane_of_its_own_is_not_held_up_by_questions(harness: BrokerHarness) -> None:
-    paced(harness, lanes=("search",))
+    record_pace(harness, lanes=("search",))
     await ask(harness, range(COLD + 1))
 
     aside = await harness.submit(question(conversation="aside"), role="search")
@@ -167,7 +167,7 @@ async def test_without_a_pace_the_quota_alone_bounds_the_shard(harness: BrokerHa
 
 
 async def test_the_hard_quota_holds_whatever_the_pace_allows(harness: BrokerHarness) -> None:
-    paced(harness, quota=3)
+    record_pace(harness, quota=3)
 
     told = await ask(harness, range(5))
 
@@ -177,14 +177,14 @@ async def test_the_hard_quota_holds_whatever_the_pace_allows(harness: BrokerHarn
 async def test_a_group_or_stream_that_is_gone_does_not_stop_the_door(
     harness: BrokerHarness,
 ) -> None:
-    paced(harness)
+    record_pace(harness)
     await harness.client.delete("rd:{0}:stream:manager")
 
     assert await harness.submit() == Accepted()
 
 
 async def test_what_the_door_measured_dies_with_time(harness: BrokerHarness) -> None:
-    paced(harness)
+    record_pace(harness)
     await harness.submit()
 
     assert 0 < await harness.client.pttl("rd:{0}:pace") <= 86_400_000

@@ -21,12 +21,12 @@ PEEKING = (["{0}deadlines", "{0}delayed", "{0}duty"], [1])
 FAIL = "return redis.error_reply('WRONG ' .. ARGV[1])"
 
 
-async def loaded(client: Any, script: str) -> str:
+async def load_script(client: Any, script: str) -> str:
     digest: str = await client.script_load(script)
     return digest
 
 
-async def gathered(calls: list[Any]) -> list[Any]:
+async def gather_answers(calls: list[Any]) -> list[Any]:
     return await asyncio.gather(*calls, return_exceptions=True)
 
 
@@ -40,7 +40,7 @@ async def test_many_calls_at_once_share_few_trips_and_each_gets_its_own_answer(
     redis_url: str,
 ) -> None:
     client: Any = connect(redis_url)
-    echo, fail = await loaded(client, ECHO), await loaded(client, FAIL)
+    echo, fail = await load_script(client, ECHO), await load_script(client, FAIL)
 
     calls = [client.evalsha(fail if n % 10 == 0 else echo, 0, str(n)) for n in range(500)]
     told = await asyncio.gather(*calls, return_exceptions=True)
@@ -58,8 +58,8 @@ async def test_many_calls_at_once_share_few_trips_and_each_gets_its_own_answer(
 
 async def test_a_call_that_is_sent_at_once_waits_for_no_other(redis_url: str) -> None:
     client: Any = connect(redis_url)
-    await loaded(client, PEEK.text)
-    echo = await loaded(client, ECHO)
+    await load_script(client, PEEK.text)
+    echo = await load_script(client, ECHO)
     watcher: Any = connect(redis_url)
     await watcher.execute_command("CLIENT", "PAUSE", 60_000, "WRITE")
 
@@ -111,7 +111,7 @@ async def test_who_looks_at_once_for_outcomes_shares_connections(redis_url: str)
 
 async def test_a_forgotten_script_fails_its_own_call_alone(redis_url: str) -> None:
     client: Any = connect(redis_url)
-    echo = await loaded(client, ECHO)
+    echo = await load_script(client, ECHO)
 
     calls = [client.evalsha("0" * 40 if n == 7 else echo, 0, str(n)) for n in range(20)]
     told = await asyncio.gather(*calls, return_exceptions=True)
@@ -125,7 +125,7 @@ async def test_a_forgotten_script_fails_its_own_call_alone(redis_url: str) -> No
 
 async def test_a_call_that_is_given_up_while_it_waits_disturbs_nobody(redis_url: str) -> None:
     client: Any = connect(redis_url)
-    echo = await loaded(client, ECHO)
+    echo = await load_script(client, ECHO)
 
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(client.evalsha(echo, 0, str(n))) for n in range(50)]
@@ -144,14 +144,14 @@ async def test_when_connections_break_each_call_is_told_and_the_next_one_succeed
     redis_url: str,
 ) -> None:
     client: Any = connect(redis_url)
-    echo = await loaded(client, ECHO)
+    echo = await load_script(client, ECHO)
     killer: Any = connect(redis_url)
     # Scripts wait, all else goes on: nothing was answered when the connections break.
     await killer.execute_command("CLIENT", "PAUSE", 60_000, "WRITE")
 
     async with asyncio.TaskGroup() as group:
         calls = [client.evalsha(echo, 0, str(n)) for n in range(LANES + 2)]
-        telling = group.create_task(gathered(calls))
+        telling = group.create_task(gather_answers(calls))
         await eventually(lambda: waiting(killer))
         await killer.client_kill_filter(_type="normal", skipme=True)
         await killer.execute_command("CLIENT", "UNPAUSE")

@@ -26,10 +26,10 @@ async def harness(request: pytest.FixtureRequest, cluster_url: str) -> Any:
         await client.execute_command("CLUSTER", "ADDSLOTS", *range(16_384))
     broker = RedisBroker(client, shards=request.param, lease_seconds=0.05, backoff_seconds=0.001)
 
-    async def prepared() -> bool:
+    async def is_prepared() -> bool:
         return b"cluster_state:ok" in await client.execute_command("CLUSTER", "INFO")
 
-    await eventually(prepared)
+    await eventually(is_prepared)
     await client.flushall()
     await broker.prepare(["manager", "search"])
     yield BrokerHarness(broker, client, RedisBroker)

@@ -66,7 +66,7 @@ def runs(pid: int) -> bool:
     return stat.exists() and stat.read_text().rsplit(")", 1)[1].split()[0] != "Z"
 
 
-async def stopped(folder: Path) -> None:
+async def wait_until_stopped(folder: Path) -> None:
     """Wait until no server answers, and its keeper is gone."""
     pid, path = keeper_pid(folder), socket_of(folder)
 
@@ -96,7 +96,7 @@ async def test_only_this_user_reaches_the_server_and_nobody_can_harm_it(tmp_path
         await client.aclose()
         path = socket_of(tmp_path)
         modes = [oct(one.stat().st_mode & 0o777) for one in (path, path.parent)]
-    await stopped(tmp_path)
+    await wait_until_stopped(tmp_path)
 
     assert modes == ["0o700", "0o700"]
     assert told["tcp_port"] == 0
@@ -109,10 +109,10 @@ async def test_only_this_user_reaches_the_server_and_nobody_can_harm_it(tmp_path
 async def test_what_was_written_is_there_at_the_next_start(tmp_path: Path) -> None:
     async with run_embedded_redis(tmp_path) as endpoint:
         first = await visits(endpoint)
-    await stopped(tmp_path)
+    await wait_until_stopped(tmp_path)
     async with run_embedded_redis(tmp_path) as endpoint:
         second = await visits(endpoint)
-    await stopped(tmp_path)
+    await wait_until_stopped(tmp_path)
 
     assert (first, second) == (1, 2)
     assert endpoint.durable
@@ -129,7 +129,7 @@ async def test_an_entry_deleted_from_among_others_leaves_no_word_in_memory(tmp_p
 
         kept = await client.dump("stream")
         await client.aclose()
-    await stopped(tmp_path)
+    await wait_until_stopped(tmp_path)
 
     assert [word in kept for word in words] == [True, False, True]
 
@@ -141,7 +141,7 @@ async def test_a_second_user_attaches_and_the_last_to_leave_stops_it(tmp_path: P
         async with run_embedded_redis(tmp_path) as second:
             pass
         still_there = await visits(first)
-    await stopped(tmp_path)
+    await wait_until_stopped(tmp_path)
 
     assert first.url == second.url
     assert still_there == 1
@@ -156,7 +156,7 @@ async def test_the_server_stays_for_others_when_its_starter_is_killed(tmp_path: 
             starter.kill()
             starter.wait()
             assert await visits(endpoint) == 2
-    await stopped(tmp_path)
+    await wait_until_stopped(tmp_path)
 
 
 @pytest.mark.redis
@@ -166,10 +166,10 @@ async def test_no_process_is_left_behind_by_a_killed_user(tmp_path: Path) -> Non
     with another_process(tmp_path) as only:
         only.kill()
 
-    await stopped(tmp_path)
+    await wait_until_stopped(tmp_path)
     async with run_embedded_redis(tmp_path) as endpoint:
         assert await visits(endpoint) == 2
-    await stopped(tmp_path)
+    await wait_until_stopped(tmp_path)
 
 
 @pytest.mark.redis
@@ -190,7 +190,7 @@ async def test_a_killed_keeper_takes_its_server_along_and_the_next_user_starts_a
         await eventually(gone)
         async with run_embedded_redis(tmp_path) as again:
             assert await visits(again) == 2
-    await stopped(tmp_path)
+    await wait_until_stopped(tmp_path)
 
 
 @pytest.mark.redis
@@ -208,23 +208,23 @@ async def test_a_server_that_dies_is_started_again_and_work_goes_on(tmp_path: Pa
         async def dead() -> bool:
             return not runs(server_pid)
 
-        async def settled() -> bool:
+        async def is_settled() -> bool:
             try:
                 return await harness.settle(await harness.take(), finish("still here"))
             except BrokerUnavailableError:
                 return False
 
         await eventually(dead)
-        await eventually(settled)
+        await eventually(is_settled)
         reply = await harness.broker.replies.read_reply(question())
         assert reply is not None
         assert reply["text"] == "still here"
         await client.aclose()
         await harness.broker.close()
-    await stopped(tmp_path)
+    await wait_until_stopped(tmp_path)
 
 
-def copied(folder: Path, to: Path) -> Path:
+def copy_folder(folder: Path, to: Path) -> Path:
     """Copy a folder with all that is in it, as people do: sockets too."""
     subprocess.run(["cp", "-R", folder, to], check=True)
     return to
@@ -237,13 +237,13 @@ def copied(folder: Path, to: Path) -> Path:
 async def test_a_copied_folder_has_a_server_of_its_own(tmp_path: Path, deep: str) -> None:
     original = tmp_path / deep / "original"
     with another_process(original):
-        copy = copied(original, tmp_path / deep / "copy")
+        copy = copy_folder(original, tmp_path / deep / "copy")
         with another_process(copy):
             async with run_embedded_redis(original) as first, run_embedded_redis(copy) as second:
                 urls = (first.url, second.url)
                 counted = [await visits(first), await visits(first), await visits(second)]
-    await stopped(original)
-    await stopped(copy)
+    await wait_until_stopped(original)
+    await wait_until_stopped(copy)
 
     assert urls[0] != urls[1]
     # The original was used once before; what the copy held was not on disk for sure.
@@ -261,13 +261,13 @@ async def test_a_copy_that_takes_the_place_of_its_original_does_not_join_it(
     place, aside = tmp_path / deep / "data", tmp_path / deep / "aside"
     with another_process(place):
         place.rename(aside)
-        copied(aside, place)
+        copy_folder(aside, place)
         async with run_embedded_redis(place) as restored, run_embedded_redis(aside) as moved:
             apart = await server_of(restored) != await server_of(moved)
             # Whoever moves a folder finds the server that runs for it.
             assert await visits(moved) == 2
-    await stopped(place)
-    await stopped(aside)
+    await wait_until_stopped(place)
+    await wait_until_stopped(aside)
 
     assert apart
 
@@ -289,7 +289,7 @@ async def test_a_folder_with_a_long_path_gets_a_short_socket(tmp_path: Path) -> 
     async with run_embedded_redis(folder) as endpoint:
         assert await visits(endpoint) == 1
         assert len(endpoint.url) < 108
-    await stopped(folder)
+    await wait_until_stopped(folder)
 
 
 @pytest.mark.redis

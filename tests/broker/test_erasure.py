@@ -41,7 +41,7 @@ async def words_left(harness: BrokerHarness) -> list[bytes]:
     ]
 
 
-async def buried(harness: BrokerHarness, message: str = "m1", *, tell: bool = False) -> None:
+async def bury_entry(harness: BrokerHarness, message: str = "m1", *, tell: bool = False) -> None:
     asked = question(message)
     await harness.submit(asked, frame=WORD)
     told = FrameSend("search", b"told") if tell else None
@@ -51,7 +51,7 @@ async def buried(harness: BrokerHarness, message: str = "m1", *, tell: bool = Fa
 async def test_a_dead_letter_is_found_without_the_record_that_led_to_it(
     harness: BrokerHarness,
 ) -> None:
-    await buried(harness)
+    await bury_entry(harness)
     await harness.client.delete(question_keys(question(), 0).record)
     await harness.client.delete(question_keys(question(), 0).journal)
     assert await words_left(harness) == [b"rd:{0}:letters"]
@@ -64,7 +64,7 @@ async def test_a_dead_letter_is_found_without_the_record_that_led_to_it(
 
 
 async def test_a_dead_letter_of_another_conversation_stays(harness: BrokerHarness) -> None:
-    await buried(harness)
+    await bury_entry(harness)
     await harness.submit(question(conversation="c1x"), frame=WORD)
     await harness.settle(await harness.take(), Bury("failed", "no"))
 
@@ -78,7 +78,7 @@ async def test_a_dead_letter_of_another_conversation_stays(harness: BrokerHarnes
 async def test_no_more_dead_letters_are_kept_than_there_may_be(harness: BrokerHarness) -> None:
     harness.broker = harness.make(dead_letters=3)
     for number in range(5):
-        await buried(harness, f"m{number}")
+        await bury_entry(harness, f"m{number}")
 
     letters = await harness.broker.admin.list_dead_letters()
 
@@ -89,7 +89,7 @@ async def test_no_more_dead_letters_are_kept_than_there_may_be(harness: BrokerHa
 
 
 async def test_dead_letters_die_where_nobody_works(harness: BrokerHarness) -> None:
-    await buried(harness)
+    await bury_entry(harness)
 
     keys = shard_keys(0)
     for key in (keys.dead, keys.letters):
@@ -103,13 +103,13 @@ async def test_old_dead_letters_are_dropped_by_whoever_sweeps_and_new_ones_stay(
     await broker.maintenance.rescuer.sweep()
     await harness.submit(question(tenant="other"), frame=WORD)
     await harness.settle(await harness.take(), Bury("failed", "no"))
-    await buried(harness)
+    await bury_entry(harness)
 
-    async def dropped() -> bool:
+    async def drop_letter() -> bool:
         await broker.maintenance.upkeep.tidy()
         return len(await broker.admin.list_dead_letters()) == 1
 
-    await eventually(dropped)
+    await eventually(drop_letter)
 
     (letter,) = await broker.admin.list_dead_letters()
     assert letter.question == question(tenant="other")
@@ -270,12 +270,12 @@ async def test_the_file_is_written_anew_after_an_erasure_and_not_again(
         await broker.maintenance.rescuer.sweep()
         await broker.eraser.forget(question("-"))
 
-        async def written() -> bool:
+        async def is_written() -> bool:
             await broker.maintenance.upkeep.tidy()
             known = await harness.client.hgetall("rd:{0}:files")
             return b"first" not in known and b"written" in known and b"began" not in known
 
-        await eventually(written)
+        await eventually(is_written)
         before = await harness.client.hget("rd:{0}:files", "written")
         await broker.maintenance.upkeep.tidy()
 

@@ -69,10 +69,10 @@ async def after(desk: IdleHarness, reads: int) -> None:
     """Wait until the roles have come back so often."""
     aim = desk.reads + reads
 
-    async def reached() -> bool:
+    async def has_reached() -> bool:
         return desk.reads >= aim
 
-    await eventually(reached)
+    await eventually(has_reached)
 
 
 async def test_idle_roles_share_one_read(desk: IdleHarness) -> None:

@@ -130,10 +130,10 @@ async def test_a_loss_is_told_once(harness: BrokerHarness, server: FakeServer) -
     with renewing(broker, lost) as renewal:
         renewal.hold(held)
 
-        async def told() -> bool:
+        async def has_been_notified() -> bool:
             return bool(lost)
 
-        await eventually(told)
+        await eventually(has_been_notified)
 
     assert lost == [LeaseLost("manager", 0, held.entry_id, 1)]
 
@@ -145,10 +145,10 @@ async def test_one_renewal_anywhere_is_enough_for_deadlines(
 
     with renewing(CountingBroker(server), []):
 
-        async def ended() -> object:
+        async def has_thread_ended() -> object:
             return await harness.broker.replies.read_reply(question())
 
-        assert await eventually(ended) == LAST_RESORT
+        assert await eventually(has_thread_ended) == LAST_RESORT
 
 
 @pytest.mark.slow

@@ -135,12 +135,12 @@ async def test_an_entry_that_kills_its_workers_is_started_exactly_three_times(
     starts.append((await harness.reclaim(consumer="w2")).starts)
     starts.append((await harness.reclaim(consumer="w3")).starts)
 
-    async def buried() -> object:
+    async def find_buried() -> object:
         await harness.broker.maintenance.rescuer.sweep()
         assert await harness.take_all(consumer="w4") == []
         return await harness.broker.admin.list_dead_letters()
 
-    (letter,) = await eventually(buried)
+    (letter,) = await eventually(find_buried)
 
     assert starts == [1, 2, 3]
     assert [death.worker for death in letter.deaths] == ["w1", "w2", "w3"]
@@ -164,11 +164,11 @@ async def test_the_manager_is_told_of_poison_when_the_broker_knows_how(
     await harness.reclaim("search", "w2")
     await harness.reclaim("search", "w3")
 
-    async def told() -> object:
+    async def find_notice() -> object:
         await harness.broker.maintenance.rescuer.sweep()
         return await harness.take_all()
 
-    (delivery,) = await eventually(told)
+    (delivery,) = await eventually(find_notice)
 
     assert delivery.frame.startswith(b"poison its worker died")
     assert await harness.broker.replies.read_reply(question()) is None
@@ -252,12 +252,12 @@ async def test_silent_consumers_that_own_nothing_are_removed(harness: BrokerHarn
     harness.broker = harness.make(lease_seconds=0.005)
     await harness.take_all(consumer="dead")
 
-    async def removed() -> bool:
+    async def is_removed() -> bool:
         await harness.broker.maintenance.rescuer.sweep()
         names = await harness.client.xinfo_consumers("rd:{0}:stream:manager", "workers")
         return b"dead" not in {found["name"] for found in names}
 
-    assert await eventually(removed)
+    assert await eventually(is_removed)
 
 
 async def test_an_entry_that_is_no_frame_is_buried_on_first_sight(harness: BrokerHarness) -> None:

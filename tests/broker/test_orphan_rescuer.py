@@ -45,11 +45,11 @@ async def test_who_stands_by_sweeps_when_the_sweeper_does_not(harness: BrokerHar
     await harness.submit()
     held = await harness.take()
 
-    async def taken_over() -> Any:
+    async def find_taken_over() -> Any:
         await asyncio.sleep(min(await other.maintenance.rescuer.sweep(), 0.05))
         return await harness.take_all(consumer="w2")
 
-    (again,) = await eventually(taken_over)
+    (again,) = await eventually(find_taken_over)
 
     assert again.starts == 2
     assert not await harness.settle(held, finish())
@@ -125,11 +125,11 @@ async def test_what_hangs_its_process_again_and_again_is_buried_all_the_same(
     for _ in range(3):
         await harness.reclaim(consumer="only-0")
 
-    async def buried() -> Any:
+    async def find_buried() -> Any:
         await harness.broker.maintenance.rescuer.sweep()
         return await harness.broker.admin.list_dead_letters()
 
-    (letter,) = await eventually(buried)
+    (letter,) = await eventually(find_buried)
 
     assert (letter.attempts, len(letter.deaths)) == (3, 3)
 
@@ -157,12 +157,12 @@ async def test_a_sweeper_that_dies_before_burying_leaves_the_last_worker_named(
             return True
         return False
 
-    async def buried() -> Any:
+    async def find_buried() -> Any:
         await harness.broker.maintenance.rescuer.sweep()
         return await harness.broker.admin.list_dead_letters()
 
     await eventually(dead)
-    (letter,) = await eventually(buried)
+    (letter,) = await eventually(find_buried)
 
     assert letter.worker == "w3"
     assert [death.worker for death in letter.deaths] == ["w1", "w2", "w3"]
@@ -172,11 +172,11 @@ async def test_an_entry_that_is_none_of_ours_stops_no_sweep(harness: BrokerHarne
     await harness.client.xadd(STREAM, {"q": "acme/desk/c1/m1", "f": "x", "c": "many"})
     await harness.client.xreadgroup(GROUP, "w1", {STREAM: ">"}, count=1)
 
-    async def buried() -> Any:
+    async def find_buried() -> Any:
         await harness.broker.maintenance.rescuer.sweep()
         assert await harness.take_all() == []
         return await harness.broker.admin.list_dead_letters()
 
-    (letter,) = await eventually(buried)
+    (letter,) = await eventually(find_buried)
 
     assert letter.reason == "malformed"

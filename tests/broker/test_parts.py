@@ -161,11 +161,11 @@ async def test_the_dead_letter_of_what_killed_its_workers_has_the_whole_frame(
     await harness.reclaim("search", "w8")
     await harness.reclaim("search", "w9")
 
-    async def buried() -> Any:
+    async def find_buried() -> Any:
         await harness.broker.maintenance.rescuer.sweep()
         return await harness.broker.admin.list_dead_letters()
 
-    [letter] = await eventually(buried)
+    [letter] = await eventually(find_buried)
 
     assert (letter.reason, letter.attempts) == ("poison", 3)
     assert decode(letter.frame) == carried

@@ -144,7 +144,7 @@ async def test_more_followers_than_connections_all_see_the_end(harness: BrokerHa
     (accepted,) = await harness.broker.replies.read_journal(question())
     delivery = await harness.take()
 
-    async def followed() -> str:
+    async def follow_message() -> str:
         while True:
             for entry in await harness.broker.replies.read_journal(
                 question(), after=accepted.id, block_seconds=5
@@ -152,7 +152,7 @@ async def test_more_followers_than_connections_all_see_the_end(harness: BrokerHa
                 return entry.kind
 
     async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
-        following = [tasks.create_task(followed()) for _ in range(FOLLOWERS + 20)]
+        following = [tasks.create_task(follow_message()) for _ in range(FOLLOWERS + 20)]
         await harness.client.ping()
         await harness.settle(delivery, finish())
 

@@ -1,7 +1,7 @@
 from tests.support.broker_harness import BrokerHarness, eventually, finish, question
 
 
-async def _recovered(harness: BrokerHarness, *known: tuple[int, str]) -> None:
+async def recover(harness: BrokerHarness, *known: tuple[int, str]) -> None:
     async def look() -> bool:
         return await harness.broker.consumer.recover("manager", "w1", known)
 
@@ -13,7 +13,7 @@ async def test_what_never_arrived_is_there_for_the_next_who_takes(harness: Broke
     await harness.submit(question(conversation="c2"))
     arrived, lost = await harness.take_all()
 
-    await _recovered(harness, (arrived.shard, arrived.entry_id))
+    await recover(harness, (arrived.shard, arrived.entry_id))
 
     again = await harness.take(consumer="w2")
     assert again.question == lost.question

@@ -35,7 +35,7 @@ async def test_waiting_for_an_open_question_ends_in_time_with_nothing(
 async def test_who_waits_while_another_reads_ends_in_time_or_when_called_off(
     harness: BrokerHarness,
 ) -> None:
-    replies = watched_waiter(harness)
+    replies = make_watched_waiter(harness)
     first, second = await two_open(harness)
 
     async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
@@ -90,7 +90,7 @@ async def test_who_waits_for_a_message_that_is_forgotten_hears_how_it_ended(
         assert (reply["outcome"], reply["text"]) == ("superseded", "")
 
 
-async def _waited(harness: BrokerHarness, conversation: str) -> Any:
+async def wait_repeatedly(harness: BrokerHarness, conversation: str) -> Any:
     """Wait for an outcome as a door does: again and again."""
     while True:
         asked = question(conversation=conversation)
@@ -105,7 +105,7 @@ async def test_many_wait_at_once_and_each_gets_its_own_reply(harness: BrokerHarn
         await harness.submit(question(conversation=name))
 
     async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
-        waiting = [tasks.create_task(_waited(harness, name)) for name in [*names, *names]]
+        waiting = [tasks.create_task(wait_repeatedly(harness, name)) for name in [*names, *names]]
         while not all(task.done() for task in waiting):
             for delivery in await harness.take_all():
                 text = delivery.question.conversation_id
@@ -119,9 +119,9 @@ async def test_who_stops_waiting_hands_the_reading_on(harness: BrokerHarness) ->
         await harness.submit(question(conversation=name))
 
     async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
-        first = tasks.create_task(_waited(harness, "c1"))
+        first = tasks.create_task(wait_repeatedly(harness, "c1"))
         await harness.broker.replies.await_reply(question(conversation="c2"), block_seconds=0.01)
-        others = [tasks.create_task(_waited(harness, name)) for name in ("c2", "c3")]
+        others = [tasks.create_task(wait_repeatedly(harness, name)) for name in ("c2", "c3")]
         await harness.broker.replies.await_reply(question(conversation="c2"), block_seconds=0.01)
         first.cancel()
         for delivery in await harness.take_all():
@@ -135,8 +135,8 @@ async def test_an_outcome_by_deadline_or_cancel_wakes_who_waits(harness: BrokerH
     await harness.submit(question(conversation="c2"))
 
     async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
-        late = tasks.create_task(_waited(harness, "c1"))
-        cancelled = tasks.create_task(_waited(harness, "c2"))
+        late = tasks.create_task(wait_repeatedly(harness, "c1"))
+        cancelled = tasks.create_task(wait_repeatedly(harness, "c2"))
         await harness.broker.producer.cancel(question(conversation="c2"))
         await harness.due_reply(question(conversation="c1"))
 
@@ -172,7 +172,7 @@ class WatchedWaiter(ReplyWaiter):
             self.publish_local(self.ends_next, {"outcome": "answered"})
 
 
-def watched_waiter(harness: BrokerHarness) -> WatchedWaiter:
+def make_watched_waiter(harness: BrokerHarness) -> WatchedWaiter:
     space = BrokerContext(harness.client, 1, BrokerLimits(1000, 10, 3, 10, 10), 1000)
     return WatchedWaiter(space)
 
@@ -188,7 +188,7 @@ async def two_open(harness: BrokerHarness) -> tuple[Question, Question]:
 async def test_who_is_just_given_the_turn_to_read_still_hears_of_its_own_question(
     harness: BrokerHarness,
 ) -> None:
-    replies = watched_waiter(harness)
+    replies = make_watched_waiter(harness)
     first, second = await two_open(harness)
 
     async with asyncio.timeout(8), asyncio.TaskGroup() as tasks:
@@ -209,7 +209,7 @@ async def test_who_is_just_given_the_turn_to_read_still_hears_of_its_own_questio
 async def test_what_this_process_ends_itself_is_looked_up_only_where_its_settlement_does_not_tell(
     harness: BrokerHarness, answer: str
 ) -> None:
-    replies = watched_waiter(harness)
+    replies = make_watched_waiter(harness)
     mine, other = await two_open(harness)
 
     async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:

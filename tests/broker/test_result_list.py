@@ -3,7 +3,7 @@ from typing import Any
 from tests.support.broker_harness import BrokerHarness, eventually, finish, question
 
 
-async def answered(harness: BrokerHarness, *conversations: str) -> None:
+async def answer_question(harness: BrokerHarness, *conversations: str) -> None:
     for conversation in conversations:
         await harness.submit(question(conversation=conversation), result_list="chat")
     for delivery in await harness.take_all():
@@ -13,7 +13,7 @@ async def answered(harness: BrokerHarness, *conversations: str) -> None:
 async def test_a_channel_gets_each_final_reply_of_its_list_until_it_is_delivered(
     harness: BrokerHarness,
 ) -> None:
-    await answered(harness, "c1", "c2")
+    await answer_question(harness, "c1", "c2")
     chat = harness.make(lease_seconds=60).result_list("chat", "w1")
 
     results = await chat.take(slots=10, block_seconds=0.0)
@@ -28,7 +28,7 @@ async def test_a_channel_gets_each_final_reply_of_its_list_until_it_is_delivered
 
 
 async def test_two_consumers_of_a_list_get_different_replies(harness: BrokerHarness) -> None:
-    await answered(harness, "c1", "c2")
+    await answer_question(harness, "c1", "c2")
     broker = harness.make(lease_seconds=60)
 
     taken = [
@@ -42,7 +42,7 @@ async def test_two_consumers_of_a_list_get_different_replies(harness: BrokerHarn
 async def test_a_reply_that_a_dead_channel_left_is_delivered_by_another(
     harness: BrokerHarness,
 ) -> None:
-    await answered(harness, "c1")
+    await answer_question(harness, "c1")
     (lost,) = await harness.broker.result_list("chat", "w1").take(slots=1, block_seconds=0.0)
     other = harness.broker.result_list("chat", "w2")
 
@@ -55,7 +55,7 @@ async def test_a_reply_that_a_dead_channel_left_is_delivered_by_another(
 
 
 async def test_an_idle_list_waits_and_one_of_another_name_is_apart(harness: BrokerHarness) -> None:
-    await answered(harness, "c1")
+    await answer_question(harness, "c1")
 
     mail = harness.broker.result_list("mail", "w1")
 
@@ -68,7 +68,7 @@ async def test_a_list_is_read_over_all_shards(harness: BrokerHarness) -> None:
     await harness.broker.prepare(["manager"])
     names = {f"c{number}" for number in range(9)}
     for name in names:
-        await answered(harness, name)
+        await answer_question(harness, name)
     seen: set[str] = set()
     chat = harness.broker.result_list("chat", "w1")
 
@@ -84,7 +84,7 @@ async def test_a_list_is_read_over_all_shards(harness: BrokerHarness) -> None:
 async def test_a_reply_that_is_renewed_counts_as_fresh_and_one_that_was_lost_stays_lost(
     harness: BrokerHarness,
 ) -> None:
-    await answered(harness, "c1", "c2")
+    await answer_question(harness, "c1", "c2")
     chat = harness.make(lease_seconds=60).result_list("chat", "w1")
     held = await chat.take(slots=10, block_seconds=0.0)
     stream = "rd:{0}:results:chat"

@@ -19,7 +19,7 @@ ODD = '\0"\\\n\x7f {0} null'
 HISTORY = "rd:{0}:mem:history"
 
 
-def remembered(text: str) -> Append:
+def make_append(text: str) -> Append:
     return Append(key=HISTORY, values=(text,), keep=10, ttl_seconds=60)
 
 
@@ -100,9 +100,9 @@ async def test_a_late_finisher_changes_nothing_not_even_memory(harness: BrokerHa
     await harness.submit(result_list="chat")
     late = await harness.take(consumer="w1")
     present = await harness.reclaim(consumer="w2")
-    await harness.settle(present, finish("present", remember=[remembered("present")]))
+    await harness.settle(present, finish("present", remember=[make_append("present")]))
 
-    settled = await harness.settle(late, finish("late", remember=[remembered("late")]))
+    settled = await harness.settle(late, finish("late", remember=[make_append("late")]))
 
     assert not settled
     assert await harness.client.lrange(HISTORY, 0, -1) == [b"present"]
@@ -328,7 +328,7 @@ async def test_what_comes_back_for_a_forgotten_record_changes_nothing(
     delivery = await harness.take()
     await harness.client.delete(question_keys(question(), 0).record)
 
-    assert not await harness.settle(delivery, finish(remember=[remembered("x")]))
+    assert not await harness.settle(delivery, finish(remember=[make_append("x")]))
     assert await harness.client.exists(HISTORY) == 0
     assert await harness.client.xlen("rd:{0}:stream:manager") == 0
 
@@ -343,7 +343,7 @@ async def test_a_memory_key_of_another_type_is_noted_and_stops_nothing(
     after = Append(key="rd:{0}:mem:after", values=("said",), keep=10, ttl_seconds=60)
 
     settled = await harness.broker.settle(
-        [(first, finish(remember=[remembered("x"), after])), (second, finish())]
+        [(first, finish(remember=[make_append("x"), after])), (second, finish())]
     )
 
     assert settled == [True, True]

@@ -130,11 +130,11 @@ async def test_a_message_that_may_start_later_starts_later(harness: BrokerHarnes
     await harness.submit(not_before_seconds=0.05)
     at_once = await harness.take_all()
 
-    async def started() -> object:
+    async def find_started() -> object:
         await harness.broker.maintenance.scheduler.send_due()
         return await harness.take_all()
 
-    (delivery,) = await eventually(started)
+    (delivery,) = await eventually(find_started)
 
     assert at_once == []
     assert delivery.frame == b"frame"
@@ -145,11 +145,11 @@ async def test_a_message_merges_into_one_that_has_not_started(harness: BrokerHar
     await harness.submit(first, frame=b"where is", not_before_seconds=0.05)
     merged = await harness.submit(second, frame=b"the library?", not_before_seconds=0.05)
 
-    async def started() -> object:
+    async def find_started() -> object:
         await harness.broker.maintenance.scheduler.send_due()
         return await harness.take_all()
 
-    (delivery,) = await eventually(started)
+    (delivery,) = await eventually(find_started)
     await harness.settle(delivery, finish())
 
     assert merged == Accepted(merged_into="é/m1")
@@ -171,11 +171,11 @@ async def test_no_more_messages_join_one_than_a_script_can_start_at_once(
         for number in range(101)
     ]
 
-    async def started() -> object:
+    async def find_started() -> object:
         await harness.broker.maintenance.scheduler.send_due()
         return await harness.take_all()
 
-    (delivery,) = await eventually(started)
+    (delivery,) = await eventually(find_started)
 
     assert joined[:100] == [Accepted(merged_into="first")] * 100
     assert isinstance(joined[100], Busy)

@@ -27,7 +27,7 @@ def write(path: Path, text: str, mode: int = 0o600) -> Path:
     return path
 
 
-def described(environment: dict[str, str] | None = None) -> list[str]:
+def list_described(environment: dict[str, str] | None = None) -> list[str]:
     return describe_env_file(Settings, find_env_file(), environment or {})
 
 
@@ -42,7 +42,7 @@ def test_a_command_says_which_file_it_reads_before_anything_else(folder: Path) -
 
 
 def test_where_no_file_is_read_nothing_is_said(folder: Path) -> None:
-    assert described() == []
+    assert list_described() == []
     assert load_settings().domain_name == "Documentation Assistant"
 
 
@@ -60,7 +60,7 @@ def test_a_file_that_is_named_is_read_instead(
     monkeypatch.setenv("REFDESK_ENV_FILE", str(named))
 
     assert load_settings().domain_name == "named"
-    assert described() == [f"settings are read from {named}"]
+    assert list_described() == [f"settings are read from {named}"]
 
 
 def test_a_person_can_have_no_file_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,7 +68,7 @@ def test_a_person_can_have_no_file_read(folder: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("REFDESK_ENV_FILE", "")
 
     assert load_settings().domain_name == "Documentation Assistant"
-    assert described() == []
+    assert list_described() == []
 
 
 def test_a_named_file_that_is_not_there_is_an_error(
@@ -111,25 +111,25 @@ def test_a_file_of_somebody_else_is_not_read_unless_it_is_named(
 def test_secrets_that_everybody_can_read_are_named_and_not_shown(folder: Path, line: str) -> None:
     file = write(folder / ".env", f"{line}\nDOMAIN_NAME=x\n", 0o644)
 
-    [_, warning] = described()
+    [_, warning] = list_described()
 
     name, value = line.split("=", 1)
     assert f"can read {name} in {file}; run: chmod 600 {file}" in warning
     assert value not in warning
     file.chmod(0o640)
-    assert len(described()) == 1
+    assert len(list_described()) == 1
 
 
 def test_a_file_without_secrets_may_be_read_by_everybody(folder: Path) -> None:
     write(folder / ".env", "DOMAIN_NAME=x\nOPENAI_API_KEY=\n", 0o644)
 
-    assert len(described()) == 1
+    assert len(list_described()) == 1
 
 
 def test_names_in_the_file_that_are_no_settings_are_named_with_the_nearest(folder: Path) -> None:
     file = write(folder / ".env", "GEN_MODLE=x\nDOMAIN_NAME=y\nNONSENSE_XQ=1\nCOMPOSE_PROFILES=z\n")
 
-    assert described()[1:] == [
+    assert list_described()[1:] == [
         f"warning: no such setting in {file}: GEN_MODLE (did you mean GEN_MODEL?), NONSENSE_XQ"
     ]
 
@@ -141,7 +141,7 @@ def test_names_in_the_environment_are_named_where_they_resemble_a_setting(folder
         "REFDESK_SERVICE_HOST": "10.0.0.1", "REDIS_PORT_6379_TCP_PORT": "6379",
     }  # fmt: skip
 
-    assert described(environment) == [
+    assert list_described(environment) == [
         "warning: no such setting in the environment: GEN_MODLE (did you mean GEN_MODEL?), "
         "REFDESK_DATE (did you mean REFDESK_DATA?)"
     ]

@@ -68,9 +68,9 @@ async def endpoint(request: pytest.FixtureRequest) -> Endpoint:
 def open_app(library: Path, endpoint: Endpoint, knowledge: Knowledge) -> OpenApp:
     """Opens the desk over the example documents, with a model of the test's choice."""
 
-    def opened(
+    def open_harness(
         model: Model | None = None, **changes: object
     ) -> AbstractAsyncContextManager[AppHarness]:
         return run_app(settings_of(library, **changes), endpoint, knowledge, model)
 
-    return opened
+    return open_harness

@@ -35,13 +35,15 @@ def asks_the_server(server: ModelServer, *, judge: str = "gpt-4o-mini@openai") -
     }
 
 
-def written(answer: str, *, missing: str = "", status: str = "answered") -> Response:
+def make_draft(answer: str, *, missing: str = "", status: str = "answered") -> Response:
     """A draft as the writer sends it."""
     draft = {"status": status, "answer": answer, "confidence": 0.9, "missing": missing}
     return VENDOR.answer(json.dumps(draft))
 
 
-def judged(*supported: bool, completeness: float = 1.0, decision: str = "approve") -> Response:
+def make_judgement(
+    *supported: bool, completeness: float = 1.0, decision: str = "approve"
+) -> Response:
     """A judgement as the judge sends it."""
     verdicts = [
         {"number": number, "reason": "as it says", "support": float(one), "supported": one}
@@ -62,7 +64,7 @@ async def test_a_paragraph_a_yes_and_an_introduction_need_one_mark_and_one_call(
     open_app: OpenApp, server: ModelServer
 ) -> None:
     answer = f"Yes. {FIRST} Set conditions, routes and a priority. [1]"
-    server.will_send(written(answer), judged(True, True))
+    server.will_send(make_draft(answer), make_judgement(True, True))
 
     async with open_app(**asks_the_server(server)) as harness:
         reply = await harness.driver().say(QUESTION)
@@ -75,7 +77,7 @@ async def test_a_false_sentence_is_taken_out_and_what_is_missing_is_told(
     open_app: OpenApp, server: ModelServer
 ) -> None:
     answer = f"{FIRST} [1] Then pay 40 euros. [1]"
-    server.will_send(written(answer, missing="the price of a rule"), judged(True, False))
+    server.will_send(make_draft(answer, missing="the price of a rule"), make_judgement(True, False))
 
     async with open_app(**asks_the_server(server)) as harness:
         reply = await harness.driver().say(QUESTION)
@@ -89,7 +91,7 @@ async def test_a_judge_that_fails_costs_no_second_answer(
     open_app: OpenApp, server: ModelServer
 ) -> None:
     server.will_send(
-        written(f"{FIRST} [1]"), VENDOR.answer("no verdict"), VENDOR.answer("no verdict")
+        make_draft(f"{FIRST} [1]"), VENDOR.answer("no verdict"), VENDOR.answer("no verdict")
     )
 
     async with open_app(**asks_the_server(server)) as harness:
@@ -108,7 +110,10 @@ async def test_a_judge_that_fails_costs_no_second_answer(
 async def test_an_answer_is_written_again_once_and_never_twice(
     open_app: OpenApp, server: ModelServer
 ) -> None:
-    rounds = (written(f"{FIRST} [1] It is free. [1] It is old. [1]"), judged(True, False, False))
+    rounds = (
+        make_draft(f"{FIRST} [1] It is free. [1] It is old. [1]"),
+        make_judgement(True, False, False),
+    )
     server.will_send(*rounds, *rounds, *rounds)
 
     async with open_app(**asks_the_server(server)) as harness:
@@ -121,7 +126,7 @@ async def test_an_answer_is_written_again_once_and_never_twice(
 async def test_a_writer_that_names_no_source_is_our_fault_and_has_an_id(
     open_app: OpenApp, server: ModelServer
 ) -> None:
-    server.will_send(*[written("It costs nothing at all.")] * 3)
+    server.will_send(*[make_draft("It costs nothing at all.")] * 3)
 
     async with open_app(**asks_the_server(server)) as harness:
         reply = await harness.driver().say(QUESTION)

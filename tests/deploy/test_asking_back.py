@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 VAGUE = "How do I set it up?"
 
 
-async def asked_back(harness: AppHarness) -> tuple[ConversationDriver, Fields]:
+async def ask_back(harness: AppHarness) -> tuple[ConversationDriver, Fields]:
     driver = harness.driver()
     reply = await driver.say(VAGUE)
     assert reply["outcome"] == "clarification"
@@ -29,7 +29,7 @@ async def test_a_vague_question_is_asked_back_with_places_the_search_found(
     open_app: OpenApp,
 ) -> None:
     async with open_app() as harness:
-        driver, reply = await asked_back(harness)
+        driver, reply = await ask_back(harness)
         [found] = await driver.read_writes(reply, "search")
 
     found_places = {option["label"]: option["crumbs"] for option in found["clarification_options"]}
@@ -45,7 +45,7 @@ async def test_a_vague_question_is_asked_back_with_places_the_search_found(
 @pytest.mark.parametrize("way", ["text", "number", "words"])
 async def test_the_reply_to_a_question_back_leads_to_an_answer(open_app: OpenApp, way: str) -> None:
     async with open_app() as harness:
-        driver, asked = await asked_back(harness)
+        driver, asked = await ask_back(harness)
         chosen = options(asked).index("Set up a webhook")
         said = {
             "text": "Set up a webhook",
@@ -63,7 +63,7 @@ async def test_the_reply_to_a_question_back_leads_to_an_answer(open_app: OpenApp
 
 async def test_a_follow_up_leans_on_what_a_chosen_option_meant(open_app: OpenApp) -> None:
     async with open_app() as harness:
-        driver, asked = await asked_back(harness)
+        driver, asked = await ask_back(harness)
         await driver.say(str(options(asked).index("Set up a webhook") + 1))
         reply = await driver.say("And which role does that need?")
         [found] = await driver.read_writes(reply, "essence")
@@ -76,7 +76,7 @@ async def test_who_skips_a_question_back_gets_an_answer_that_says_what_it_assume
     open_app: OpenApp,
 ) -> None:
     async with open_app() as harness:
-        driver, asked = await asked_back(harness)
+        driver, asked = await ask_back(harness)
         [skip] = [a["value"] for a in asked["suggested_actions"] if a["kind"] == "skip"]
         reply = await driver.say(skip)
 
@@ -89,7 +89,7 @@ async def test_who_leaves_a_question_back_gets_the_fixed_text_and_no_search(
     open_app: OpenApp,
 ) -> None:
     async with open_app() as harness:
-        driver, asked = await asked_back(harness)
+        driver, asked = await ask_back(harness)
         [leave] = [a["value"] for a in asked["suggested_actions"] if a["kind"] == "exit"]
         reply = await driver.say(leave)
         roles = await driver.roles(reply)
@@ -102,7 +102,7 @@ async def test_who_leaves_a_question_back_gets_the_fixed_text_and_no_search(
 
 async def test_another_question_closes_the_question_back(open_app: OpenApp) -> None:
     async with open_app() as harness:
-        driver, _ = await asked_back(harness)
+        driver, _ = await ask_back(harness)
         reply = await driver.say("What does error 4029 mean?")
         pause = await harness.client.exists(keys(driver)["pause"])
 

@@ -70,7 +70,7 @@ ODD = (
 )
 
 
-def closed_port() -> int:
+def find_closed_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return int(free.getsockname()[1])
@@ -290,7 +290,7 @@ def test_an_index_of_another_embedding_model_is_refused_by_name(
 def test_a_qdrant_that_is_away_at_the_start_is_told_in_one_line(
     tmp_path: Path, redis_url: str
 ) -> None:
-    url = f"http://127.0.0.1:{closed_port()}"
+    url = f"http://127.0.0.1:{find_closed_port()}"
 
     ended = refdesk(tmp_path, "ask", CLEAR, redis_url=redis_url, qdrant_url=url)
 
@@ -301,7 +301,7 @@ def test_a_qdrant_that_is_away_at_the_start_is_told_in_one_line(
 def test_a_redis_that_is_away_at_the_start_is_told_in_one_line(
     tmp_path: Path, words: tuple[str, ...]
 ) -> None:
-    ended = refdesk(tmp_path, *words, redis_url=f"redis://127.0.0.1:{closed_port()}")
+    ended = refdesk(tmp_path, *words, redis_url=f"redis://127.0.0.1:{find_closed_port()}")
 
     assert "Redis does not answer" in one_line(ended)
 
@@ -320,7 +320,7 @@ class Line:
 
 
 @asynccontextmanager
-async def served_knowledge(data: Path, embedder: Embedder) -> AsyncIterator[tuple[Knowledge, Line]]:
+async def serve_knowledge(data: Path, embedder: Embedder) -> AsyncIterator[tuple[Knowledge, Line]]:
     """A few documents in an index behind a line."""
     line = Line(AsyncQdrantClient(":memory:"))
     settings = settings_of(data)
@@ -339,9 +339,11 @@ async def test_a_qdrant_that_goes_away_is_a_fault_with_an_id_and_answers_when_it
     tmp_path: Path, embedder: Embedder, endpoint: Endpoint
 ) -> None:
     settings = settings_of(tmp_path)
-    away = AsyncQdrantClient(url=f"http://127.0.0.1:{closed_port()}", check_compatibility=False)
+    away = AsyncQdrantClient(
+        url=f"http://127.0.0.1:{find_closed_port()}", check_compatibility=False
+    )
     async with (
-        served_knowledge(tmp_path, embedder) as (knowledge, line),
+        serve_knowledge(tmp_path, embedder) as (knowledge, line),
         run_app(settings, endpoint, knowledge) as harness,
     ):
         driver, server = harness.driver(), line.end
@@ -359,7 +361,7 @@ async def test_a_qdrant_that_goes_away_is_a_fault_with_an_id_and_answers_when_it
     assert letters == []
 
 
-async def followed(driver: ConversationDriver, message: Message) -> list[str]:
+async def follow_message(driver: ConversationDriver, message: Message) -> list[str]:
     """The kinds of the entries that a door sees which follows a message to its end."""
     return [entry.kind async for entry in driver.desk.follow(driver.desk.question(message))]
 
@@ -381,7 +383,7 @@ async def test_a_redis_that_goes_away_in_the_middle_delays_and_loses_nothing(
             async with asyncio.TaskGroup() as tasks:
                 waiting = tasks.create_task(driver.desk.ask(message))
                 await held.reached.wait()
-                following = tasks.create_task(followed(driver, message))
+                following = tasks.create_task(follow_message(driver, message))
                 server.kill()
                 server.wait()
                 held.opened.set()

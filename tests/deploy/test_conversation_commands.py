@@ -13,7 +13,7 @@ CLEAR = "How do I configure SMS routing rules?"
 VAGUE = "How do I set it up?"
 
 
-async def written_about(harness: AppHarness, driver: ConversationDriver) -> dict[str, str]:
+async def find_written_about(harness: AppHarness, driver: ConversationDriver) -> dict[str, str]:
     """Every key of Redis that names the conversation, and all that is written there."""
     kinds = {
         "string": lambda key: harness.client.get(key),
@@ -38,9 +38,15 @@ async def test_clear_all_leaves_nothing_of_a_conversation_and_all_of_another(
             await driver.say("/set_language de")
             await driver.say(CLEAR)
             await driver.say(VAGUE)
-        before, told = await written_about(harness, theirs), await written_about(harness, mine)
+        before, told = (
+            await find_written_about(harness, theirs),
+            await find_written_about(harness, mine),
+        )
         reply = await mine.say("/clear_all")
-        left, after = await written_about(harness, mine), await written_about(harness, theirs)
+        left, after = (
+            await find_written_about(harness, mine),
+            await find_written_about(harness, theirs),
+        )
 
     assert reply["outcome"] == "answered"
     assert CLEAR in str(told)

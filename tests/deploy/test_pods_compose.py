@@ -32,7 +32,7 @@ CHATS = tuple(spec.name for spec in CHAT_CHANNELS)
 Service = dict[str, Any]
 
 
-def understood(words: list[str]) -> bool:
+def is_understood(words: list[str]) -> bool:
     """Whether the command takes these words; it ends the test where it does not."""
     parser = argparse.ArgumentParser()
     import_module(f"deploy.cli.commands.{words[0]}").add_arguments(parser)
@@ -67,7 +67,7 @@ def test_every_part_of_the_desk_runs_a_verb_of_the_command(services: dict[str, S
 
     assert len(ours) == len((*WORKERS, "gateway", *CHATS))
     for service in ours:
-        assert understood(service["command"])
+        assert is_understood(service["command"])
 
 
 @pytest.mark.parametrize("name", [*WORKERS, "gateway", *CHATS])

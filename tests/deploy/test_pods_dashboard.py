@@ -15,7 +15,7 @@ QUERIES = [target["expr"] for panel in DASHBOARD["panels"] for target in panel["
 METRIC = re.compile(r"\b(?:refdesk|process)_[a-z_]+\b")
 
 
-def shown() -> dict[str, set[str]]:
+def list_shown_metrics() -> dict[str, set[str]]:
     """Every metric of a worker with its labels, as its samples and its families are called."""
     meter = PrometheusMeter()
     meter.count_hop("lang", "forward", 0.1)
@@ -37,7 +37,7 @@ def shown() -> dict[str, set[str]]:
 
 
 def test_every_query_asks_for_metrics_that_a_worker_shows() -> None:
-    known = shown()
+    known = list_shown_metrics()
 
     for query in QUERIES:
         asked = METRIC.findall(query)
@@ -46,7 +46,7 @@ def test_every_query_asks_for_metrics_that_a_worker_shows() -> None:
 
 
 def test_every_query_groups_by_labels_that_its_metrics_have() -> None:
-    known = shown()
+    known = list_shown_metrics()
 
     for query in QUERIES:
         labels = set(re.findall(r"\w+", " ".join(re.findall(r"by \(([^)]*)\)", query))))
@@ -55,7 +55,11 @@ def test_every_query_groups_by_labels_that_its_metrics_have() -> None:
 
 
 def test_whatever_a_worker_tells_of_its_work_is_on_the_dashboard_and_in_the_docs() -> None:
-    stems = {re.sub(r"_(sum|count|bucket)$", "", name) for name in shown() if "refdesk" in name}
+    stems = {
+        re.sub(r"_(sum|count|bucket)$", "", name)
+        for name in list_shown_metrics()
+        if "refdesk" in name
+    }
 
     for stem in stems:
         assert any(stem in query for query in QUERIES), stem

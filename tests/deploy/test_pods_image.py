@@ -27,7 +27,7 @@ def instructions() -> list[tuple[str, str]]:
     return [(name, " ".join(rest.split())) for name, rest in named]
 
 
-def copied() -> list[str]:
+def list_copied() -> list[str]:
     """What the image is built from."""
     arguments = [rest.split() for name, rest in instructions() if name == "COPY"]
     return [source for words in arguments if words[0][:2] != "--" for source in words[:-1]]
@@ -37,7 +37,7 @@ def last(name: str) -> str:
     return [rest for told, rest in instructions() if told == name][-1]
 
 
-def tracked(*paths: str) -> set[str]:
+def find_tracked(*paths: str) -> set[str]:
     """The files of a checkout that are under version control."""
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z", *paths],
@@ -67,17 +67,19 @@ def test_every_package_is_copied_and_let_into_the_build() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     packages = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
 
-    assert set(packages) <= set(copied())
-    assert all((ROOT / name).exists() for name in copied())
-    assert all(let_in(name) for name in tracked(*copied()) if not name.startswith("examples"))
+    assert set(packages) <= set(list_copied())
+    assert all((ROOT / name).exists() for name in list_copied())
+    assert all(
+        let_in(name) for name in find_tracked(*list_copied()) if not name.startswith("examples")
+    )
 
 
 def test_nothing_of_a_checkout_but_the_product_is_let_into_the_build() -> None:
     rules = IGNORED.read_text().splitlines()
-    inside = {name.split("/")[0] for name in tracked() if let_in(name)}
+    inside = {name.split("/")[0] for name in find_tracked() if let_in(name)}
 
     assert rules[1] == "*"
-    assert inside == {name.split("/")[0] for name in copied()}
+    assert inside == {name.split("/")[0] for name in list_copied()}
     assert not any(let_in(name) for name in (".env", ".git/config", "tests/x.py", ".refdesk/x"))
     assert any(fnmatch("deploy/.env", rule) for rule in rules)
 
@@ -106,7 +108,7 @@ def test_what_the_image_asks_of_itself_is_what_a_worker_serves() -> None:
 @pytest.mark.slow
 def test_what_is_copied_makes_a_whole_wheel(tmp_path: Path) -> None:
     source, made = tmp_path / "source", tmp_path / "made"
-    for name in tracked(*copied()):
+    for name in find_tracked(*list_copied()):
         if let_in(name):
             (source / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, source / name)
@@ -118,9 +120,9 @@ def test_what_is_copied_makes_a_whole_wheel(tmp_path: Path) -> None:
 
     [wheel] = made.iterdir()
     inside = set(zipfile.ZipFile(wheel).namelist())
-    expected = {name for name in tracked(*copied()) if "/" in name}
+    expected = {name for name in find_tracked(*list_copied()) if "/" in name}
     expected -= {name for name in expected if name.startswith("requirements/")}
     examples = {name for name in expected if name.startswith("examples/")}
     assert expected - examples - inside == set()
     shipped = {name for name in inside if "/share/refdesk/examples/" in name}
-    assert len(shipped) == len(tracked("examples/sms_platform"))
+    assert len(shipped) == len(find_tracked("examples/sms_platform"))

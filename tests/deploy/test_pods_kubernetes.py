@@ -24,7 +24,7 @@ from deploy.generate.pods import LEAVING_SECONDS, REDIS_CA
 from deploy.redis_access.users import CHAT, GATEWAY, SCALER, WORKER
 from envelope.outcome import Outcome
 from envelope.question import Question
-from tests.deploy.test_pods_compose import understood
+from tests.deploy.test_pods_compose import is_understood
 from worker.shutdown import GRACE_SECONDS
 
 Manifest = dict[str, Any]
@@ -127,7 +127,7 @@ def test_no_container_may_do_more_than_it_needs(container: Manifest) -> None:
 
 @pytest.mark.parametrize("container", CONTAINERS, ids=lambda one: " ".join(one["args"][:3]))
 def test_a_container_runs_what_the_command_understands(container: Manifest) -> None:
-    assert understood(container["args"])
+    assert is_understood(container["args"])
 
 
 @pytest.mark.parametrize("one", DEPLOYMENTS, ids=lambda one: one["metadata"]["name"])

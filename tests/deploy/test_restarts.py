@@ -180,7 +180,7 @@ async def pass_days(client: Any, days: int) -> None:
             await client.pexpire(key, left - days * DAY_MILLISECONDS)
 
 
-async def paused(harness: AppHarness) -> tuple[ConversationDriver, str]:
+async def pause_conversation(harness: AppHarness) -> tuple[ConversationDriver, str]:
     driver = harness.driver()
     asked = await driver.say("How do I set it up?")
     assert asked["outcome"] == "clarification"
@@ -189,7 +189,7 @@ async def paused(harness: AppHarness) -> tuple[ConversationDriver, str]:
 
 async def test_a_question_back_can_be_answered_a_day_later(open_app: OpenApp) -> None:
     async with open_app() as harness:
-        driver, choice = await paused(harness)
+        driver, choice = await pause_conversation(harness)
     async with open_app() as harness:
         await pass_days(harness.client, 1)
         resumed = ConversationDriver(harness.desk, harness.broker, driver.conversation_id)
@@ -203,7 +203,7 @@ async def test_a_question_back_is_forgotten_with_its_conversation_after_a_month(
     open_app: OpenApp,
 ) -> None:
     async with open_app() as harness:
-        driver, choice = await paused(harness)
+        driver, choice = await pause_conversation(harness)
         await pass_days(harness.client, 31)
         reply = await driver.say(choice)
         [found] = await driver.read_writes(reply, "essence")
@@ -226,10 +226,10 @@ async def until_stopped(data: Path) -> None:
     """Wait until the data folder's server is gone, and nothing is left of it."""
     keeper, path = keeper_of(data)
 
-    async def stopped() -> bool:
+    async def has_stopped() -> bool:
         return not runs(keeper) and not answers(path)
 
-    await eventually(stopped)
+    await eventually(has_stopped)
 
 
 @pytest.fixture

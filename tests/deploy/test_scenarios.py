@@ -43,11 +43,11 @@ def citations(text: str) -> set[int]:
     return {int(number) for number in re.findall(r"\[(\d+)\]", text)}
 
 
-def translated(text_eng: str) -> translate.Output:
+def make_translation(text_eng: str) -> translate.Output:
     return translate.Output(text_eng=text_eng, confidence=0.95)
 
 
-def answered(text: str) -> respond.Output:
+def make_response(text: str) -> respond.Output:
     return respond.Output(status="answered", answer=text, confidence=0.9)
 
 
@@ -93,8 +93,8 @@ async def test_a_russian_question_is_searched_in_english_and_answered_in_russian
 ) -> None:
     russian = "Правило может иметь не более 8 условий. [1]"
     model = PartlyScriptedModel(
-        translate=[translated("How many conditions may a routing rule have?")],
-        respond=[answered(russian)],
+        translate=[make_translation("How many conditions may a routing rule have?")],
+        respond=[make_response(russian)],
         judge=[decides("approve")],
     )
 
@@ -236,7 +236,10 @@ async def test_a_judge_that_wants_more_has_it_searched_again_for_what_is_missing
 
 async def test_a_judge_that_turns_an_answer_down_gets_another_one(open_app: OpenApp) -> None:
     model = PartlyScriptedModel(
-        respond=[answered(f"{RULES} [1]"), answered("A rule may have up to 8 conditions. [1]")],
+        respond=[
+            make_response(f"{RULES} [1]"),
+            make_response("A rule may have up to 8 conditions. [1]"),
+        ],
         judge=[decides("regenerate", 0.4, "too long"), decides("approve")],
     )
 
@@ -277,7 +280,7 @@ async def test_a_judge_is_told_what_no_source_says_and_it_is_not_sent(
         return judged(inputs).model_copy(update={"verdicts": verdicts})
 
     made_up = "A rule may have up to 512 conditions. [1]"
-    model = PartlyScriptedModel(respond=[answered(made_up)] * 2, judge=[heeds] * 2)
+    model = PartlyScriptedModel(respond=[make_response(made_up)] * 2, judge=[heeds] * 2)
 
     async with open_app(model) as harness:
         reply = await harness.driver().say("How many conditions may a routing rule have?")
@@ -295,7 +298,7 @@ async def test_claims_without_a_verdict_are_judged_offline(open_app: OpenApp) ->
         return judged(inputs).model_copy(update={"verdicts": (), "decision": "approve"})
 
     true, false = "Open Routing > Rules and choose New rule. [1]", "It has 512 rules. [1]"
-    model = PartlyScriptedModel(respond=[answered(f"{true} {false}")], judge=[silent])
+    model = PartlyScriptedModel(respond=[make_response(f"{true} {false}")], judge=[silent])
 
     async with open_app(model) as harness:
         reply = await harness.driver().say(CLEAR)

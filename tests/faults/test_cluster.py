@@ -131,8 +131,8 @@ async def test_what_ends_otherwise_ends_on_every_shard(harness: BrokerHarness) -
 async def test_waiting_wakes_whichever_node_has_something(harness: BrokerHarness) -> None:
     for each in on_every_shard():
         async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
-            waiting = tasks.create_task(_taken(harness))
-            await eventually(lambda: _blocked(harness))
+            waiting = tasks.create_task(take_entry(harness))
+            await eventually(lambda: is_blocked(harness))
             await harness.submit(each)
             answer = tasks.create_task(harness.broker.replies.await_reply(each, block_seconds=50.0))
             (found,) = await waiting
@@ -142,13 +142,13 @@ async def test_waiting_wakes_whichever_node_has_something(harness: BrokerHarness
         assert answer.result() == {"outcome": "answered", "text": "found it"}
 
 
-async def _taken(harness: BrokerHarness) -> Any:
+async def take_entry(harness: BrokerHarness) -> Any:
     return await eventually(
         lambda: harness.broker.consumer.take("manager", "w1", slots=9, block_seconds=8.0)
     )
 
 
-async def _blocked(harness: BrokerHarness) -> bool:
+async def is_blocked(harness: BrokerHarness) -> bool:
     told = [await node.info("clients") for node in await harness.client.nodes()]
     return sum(int(info["blocked_clients"]) for info in told) >= SHARDS
 

@@ -24,7 +24,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield made
 
 
-async def killed_and_back(cluster: Cluster, harness: ClusterHarness, key: str, more: int) -> None:
+async def kill_and_restart(cluster: Cluster, harness: ClusterHarness, key: str, more: int) -> None:
     """Kill the master of a key; a replica takes over, and the killed one comes back as another."""
     master = await cluster.master_of(key)
     master.kill()
@@ -34,7 +34,7 @@ async def killed_and_back(cluster: Cluster, harness: ClusterHarness, key: str, m
     await cluster.healthy()
 
 
-async def handed_over(cluster: Cluster, harness: ClusterHarness, key: str, more: int) -> None:
+async def hand_over_master(cluster: Cluster, harness: ClusterHarness, key: str, more: int) -> None:
     """Let a replica ask its master for its place."""
     await cluster.hand_over(key)
     await harness.until_answered(more)
@@ -49,8 +49,8 @@ async def test_a_master_that_is_killed_and_one_that_hands_over_double_nothing(
     async with harness.working():
         async with harness.asking():
             await harness.until_answered(SOME)
-            await killed_and_back(cluster, harness, "rd:{0}:open", SOME)
-            await handed_over(cluster, harness, "rd:{1}:open", SOME)
+            await kill_and_restart(cluster, harness, "rd:{0}:open", SOME)
+            await hand_over_master(cluster, harness, "rd:{1}:open", SOME)
         await eventually(harness.quiet, patience_seconds=DEADLINE_SECONDS)
         reasons = await judge(harness)
 
@@ -67,7 +67,7 @@ async def test_many_masters_are_killed_and_handed_over_and_nothing_is_doubled(
     async with harness.working():
         async with harness.asking():
             for _ in range(FAULTS):
-                act = chance.choice([killed_and_back, handed_over])
+                act = chance.choice([kill_and_restart, hand_over_master])
                 await act(cluster, harness, f"rd:{{{chance.randrange(SHARDS)}}}:open", SOME)
         await eventually(harness.quiet, patience_seconds=DEADLINE_SECONDS)
         reasons = await judge(harness)

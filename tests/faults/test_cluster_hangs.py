@@ -109,11 +109,11 @@ async def test_nobody_keeps_lines_to_a_node_that_holds_nothing_any_more(cluster:
     assert lines > 0
     await cluster.hand_over("rd:{0}:open")
 
-    async def parted() -> bool:
+    async def has_parted() -> bool:
         await client.get("rd:{0}:open")
         return await _lines(before) < lines
 
-    await eventually(parted)
+    await eventually(has_parted)
     await client.aclose()
 
 

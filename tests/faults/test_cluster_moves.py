@@ -67,7 +67,7 @@ async def test_a_script_waits_for_its_keys_while_they_are_on_two_nodes(
 
     async with asyncio.TaskGroup() as tasks:
         told = tasks.create_task(client.eval(BOTH, 2, "{s}a", "{s}b"))
-        await eventually(lambda: _refused(move))
+        await eventually(lambda: is_refused(move))
         await move.carry(1)
 
     assert told.result() == b"12"
@@ -116,7 +116,7 @@ async def test_slots_that_move_again_and_again_lose_and_double_nothing(cluster: 
     await all_answered_over(cluster, [number % 3 for number in range(MOVES)])
 
 
-async def _refused(move: Move) -> bool:
+async def is_refused(move: Move) -> bool:
     # Redis 7 says so at the node that the slot leaves, Redis 6.2 at the one that imports it.
     nodes = (move.before, move.after)
     told = [str(await node.ask("INFO", "errorstats")) for node in nodes]

@@ -25,7 +25,7 @@ def entry(kind: str, at: float = 1.0, **fields: Any) -> JournalEntry:
     return JournalEntry(kind, fields, id=f"{at}", at=at)
 
 
-def routed(after: str, did: str, to: str, **more: Any) -> JournalEntry:
+def make_routed(after: str, did: str, to: str, **more: Any) -> JournalEntry:
     return entry("routed", row=f"{after}.{did}", stage=after, event=did, target=to, **more)
 
 
@@ -46,13 +46,13 @@ STARTED = line("started", name=NAME, role="lang", hop="1.0", entry="5-0", count=
 FINISHED = entry("finished", at=2.0, outcome="answered", text="ask 1", termination_reason="")
 JOURNAL = [
     entry("accepted"),
-    routed("start", "question", "lang"),
+    make_routed("start", "question", "lang"),
     wrote("lang"),
-    routed("lang", "completed", "translation"),
+    make_routed("lang", "completed", "translation"),
     wrote("translation"),
-    routed("translation", "completed", "essence"),
+    make_routed("translation", "completed", "essence"),
     wrote("essence"),
-    routed("essence", "exit", "final"),
+    make_routed("essence", "exit", "final"),
     FINISHED,
 ]
 GOOD = Evidence(
@@ -65,11 +65,11 @@ GOOD = Evidence(
 )
 
 
-def journaled(*entries: JournalEntry) -> Evidence:
+def make_journal_evidence(*entries: JournalEntry) -> Evidence:
     return replace(GOOD, journals={NAME: list(entries)})
 
 
-def noted(*lines: Noted) -> Evidence:
+def make_noted_evidence(*lines: Noted) -> Evidence:
     return replace(GOOD, ledger=[ACCEPTED, *lines, TOLD])
 
 
@@ -87,14 +87,14 @@ def test_a_question_without_an_outcome_is_lost() -> None:
     assert [str(finding) for finding in findings(silent)] == [
         "lost: ask-1 was told 0 outcomes at the door"
     ]
-    assert "lost" in kinds(journaled(*JOURNAL[:-1]))
+    assert "lost" in kinds(make_journal_evidence(*JOURNAL[:-1]))
     assert "lost" in kinds(replace(GOOD, results={}))
 
 
 def test_a_second_outcome_is_found_wherever_it_is() -> None:
     assert kinds(replace(GOOD, ledger=[*GOOD.ledger, TOLD])) == {"doubled"}
     assert kinds(replace(GOOD, results={NAME: 2})) == {"doubled"}
-    assert "doubled" in kinds(journaled(*JOURNAL, FINISHED))
+    assert "doubled" in kinds(make_journal_evidence(*JOURNAL, FINISHED))
 
 
 def test_another_outcome_at_the_door_than_in_the_journal_is_illegal() -> None:
@@ -105,51 +105,53 @@ def test_another_outcome_at_the_door_than_in_the_journal_is_illegal() -> None:
 
 @pytest.mark.parametrize("place", range(1, 8))
 def test_a_step_that_is_there_twice_is_doubled(place: int) -> None:
-    assert "doubled" in kinds(journaled(*JOURNAL[: place + 1], *JOURNAL[place:]))
+    assert "doubled" in kinds(make_journal_evidence(*JOURNAL[: place + 1], *JOURNAL[place:]))
 
 
 @pytest.mark.parametrize("place", range(2, 7))
 def test_a_step_that_was_left_out_is_found(place: int) -> None:
-    assert kinds(journaled(*JOURNAL[:place], *JOURNAL[place + 1 :])) != set()
+    assert kinds(make_journal_evidence(*JOURNAL[:place], *JOURNAL[place + 1 :])) != set()
 
 
 def test_a_way_that_the_table_does_not_have_is_illegal() -> None:
     assert "illegal" in kinds(
-        journaled(*JOURNAL[:3], routed("lang", "completed", "search"), *JOURNAL[4:])
+        make_journal_evidence(
+            *JOURNAL[:3], make_routed("lang", "completed", "search"), *JOURNAL[4:]
+        )
     )
     assert "illegal" in kinds(
-        journaled(*JOURNAL[:3], routed("lang", "exploded", "final"), FINISHED)
+        make_journal_evidence(*JOURNAL[:3], make_routed("lang", "exploded", "final"), FINISHED)
     )
 
 
 def test_a_limit_may_end_a_question_anywhere() -> None:
-    ended = routed("lang", "completed", "final", termination_reason="deadline")
+    ended = make_routed("lang", "completed", "final", termination_reason="deadline")
 
-    assert findings(journaled(*JOURNAL[:3], ended, FINISHED)) == []
+    assert findings(make_journal_evidence(*JOURNAL[:3], ended, FINISHED)) == []
 
 
 def test_an_end_that_nobody_decided_is_illegal_unless_it_is_the_last_resort() -> None:
     resort = entry("finished", outcome="failed", text="sorry", termination_reason="deadline")
 
-    assert "illegal" in kinds(journaled(*JOURNAL[:3], FINISHED))
-    assert "illegal" not in kinds(journaled(*JOURNAL[:3], resort)) - {"illegal"}
+    assert "illegal" in kinds(make_journal_evidence(*JOURNAL[:3], FINISHED))
+    assert "illegal" not in kinds(make_journal_evidence(*JOURNAL[:3], resort)) - {"illegal"}
 
 
 def test_work_after_the_end_is_doubled() -> None:
-    assert "doubled" in kinds(journaled(*JOURNAL, wrote("search")))
+    assert "doubled" in kinds(make_journal_evidence(*JOURNAL, wrote("search")))
 
 
 def test_an_end_after_the_deadline_is_late() -> None:
     late = entry("finished", at=31.3, outcome="answered", text="ask 1", termination_reason="")
 
-    assert kinds(journaled(*JOURNAL[:-1], late)) == {"late"}
+    assert kinds(make_journal_evidence(*JOURNAL[:-1], late)) == {"late"}
 
 
 def test_a_delivery_that_is_started_twice_is_doubled_unless_redis_was_away() -> None:
     set_back = replace_kind(STARTED, "set back")
 
-    assert kinds(noted(STARTED, STARTED)) == {"doubled"}
-    assert kinds(noted(STARTED, set_back, STARTED)) == set()
+    assert kinds(make_noted_evidence(STARTED, STARTED)) == {"doubled"}
+    assert kinds(make_noted_evidence(STARTED, set_back, STARTED)) == set()
 
 
 def test_a_hop_is_started_three_times_at_most() -> None:
@@ -158,9 +160,9 @@ def test_a_hop_is_started_three_times_at_most() -> None:
         for number in range(4)
     ]
 
-    assert kinds(noted(*starts[:3])) == set()
-    assert kinds(noted(*starts)) == {"overspent"}
-    assert kinds(noted(*starts, replace_kind(starts[0], "put off"))) == set()
+    assert kinds(make_noted_evidence(*starts[:3])) == set()
+    assert kinds(make_noted_evidence(*starts)) == {"overspent"}
+    assert kinds(make_noted_evidence(*starts, replace_kind(starts[0], "put off"))) == set()
 
 
 def call(kind: str, pid: int) -> Noted:
@@ -171,21 +173,21 @@ def test_a_call_in_flight_at_a_kill_may_be_billed_again() -> None:
     dies = [call("looked", KILLED), call("billed", KILLED)]
     again = [call("looked", HEALTHY), call("billed", HEALTHY), call("stored", HEALTHY)]
 
-    assert kinds(noted(*dies, *again)) == set()
+    assert kinds(make_noted_evidence(*dies, *again)) == set()
 
 
 def test_a_call_is_not_billed_twice_without_a_fault() -> None:
     once = [call("looked", HEALTHY), call("billed", HEALTHY)]
     twice = [call("looked", OTHER), call("billed", OTHER)]
 
-    assert kinds(noted(*once, *twice)) == {"overspent"}
+    assert kinds(make_noted_evidence(*once, *twice)) == {"overspent"}
 
 
 def test_a_call_is_not_billed_once_its_answer_is_stored() -> None:
     paid = [call("looked", KILLED), call("billed", KILLED), call("stored", KILLED)]
     again = [call("looked", HEALTHY), call("billed", HEALTHY)]
 
-    assert kinds(noted(*paid, *again)) == {"overspent"}
+    assert kinds(make_noted_evidence(*paid, *again)) == {"overspent"}
 
 
 def test_a_memory_that_is_missing_or_there_twice_is_found() -> None:
@@ -210,9 +212,9 @@ def test_what_came_in_after_all_was_forgotten_is_remembered(
     )  # fmt: skip
     journal = [
         entry("accepted", 0.5),
-        routed("start", "command", "command"),
+        make_routed("start", "command", "command"),
         wrote("command"),
-        routed("command", "completed", "final"),
+        make_routed("command", "completed", "final"),
         replace(FINISHED, at=forgotten_at),
     ]
     evidence = replace(

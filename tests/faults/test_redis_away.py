@@ -65,7 +65,7 @@ async def client(server: Server, employee: InstalledWorker) -> AsyncIterator[Any
 NUMBERS = count(1)
 
 
-async def answered(client: Any) -> float:
+async def time_answer(client: Any) -> float:
     """Ask something, and return how many seconds the answer took."""
     broker = RedisBroker(client)
     desk = Desk(
@@ -80,7 +80,7 @@ async def answered(client: Any) -> float:
 
 
 @asynccontextmanager
-async def told_calmly(employee: InstalledWorker) -> AsyncIterator[None]:
+async def check_calm_logging(employee: InstalledWorker) -> AsyncIterator[None]:
     """Do something bad while inside: work goes on at once after it, and nobody is shouted at."""
     before = len(employee.complaints())
     yield
@@ -89,50 +89,50 @@ async def told_calmly(employee: InstalledWorker) -> AsyncIterator[None]:
 
 
 async def goes_on(client: Any) -> None:
-    assert await answered(client) < AGAIN_SECONDS + SLACK_SECONDS
+    assert await time_answer(client) < AGAIN_SECONDS + SLACK_SECONDS
 
 
 async def test_redis_is_killed_and_started_again(
     server: Server, employee: InstalledWorker, client: Any
 ) -> None:
-    await answered(client)
-    async with told_calmly(employee):
+    await time_answer(client)
+    async with check_calm_logging(employee):
         server.kill()
-        await eventually(_complained(employee))
+        await eventually(collect_complaint(employee))
         await asyncio.to_thread(server.start)
         await goes_on(client)
 
 
 async def test_everything_is_flushed(employee: InstalledWorker, client: Any) -> None:
-    async with told_calmly(employee):
+    async with check_calm_logging(employee):
         await client.flushall()
         await goes_on(client)
 
 
 async def test_a_group_is_destroyed(employee: InstalledWorker, client: Any) -> None:
-    await answered(client)
-    async with told_calmly(employee):
+    await time_answer(client)
+    async with check_calm_logging(employee):
         for role in ("manager", "command"):
             await client.xgroup_destroy(f"rd:{{0}}:stream:{role}", "workers")
         await goes_on(client)
 
 
 async def test_a_stream_is_deleted(employee: InstalledWorker, client: Any) -> None:
-    await answered(client)
-    async with told_calmly(employee):
+    await time_answer(client)
+    async with check_calm_logging(employee):
         for role in ("manager", "command"):
             await client.delete(f"rd:{{0}}:stream:{role}")
         await goes_on(client)
 
 
 async def test_the_scripts_are_forgotten(employee: InstalledWorker, client: Any) -> None:
-    async with told_calmly(employee):
+    async with check_calm_logging(employee):
         await client.script_flush()
         await goes_on(client)
 
 
 async def test_every_line_is_reset(proxy: Proxy, employee: InstalledWorker, client: Any) -> None:
-    async with told_calmly(employee):
+    async with check_calm_logging(employee):
         proxy.reset()
         await goes_on(client)
 
@@ -140,22 +140,22 @@ async def test_every_line_is_reset(proxy: Proxy, employee: InstalledWorker, clie
 async def test_every_line_is_half_open(
     proxy: Proxy, employee: InstalledWorker, client: Any
 ) -> None:
-    await answered(client)
-    async with told_calmly(employee):
+    await time_answer(client)
+    async with check_calm_logging(employee):
         assert proxy.freeze() > 1
-        assert await answered(client) < AGAIN_SECONDS + HALF_OPEN_SLACK_SECONDS
+        assert await time_answer(client) < AGAIN_SECONDS + HALF_OPEN_SLACK_SECONDS
 
 
 @pytest.mark.timeout(120)
 async def test_a_partition_turns_readiness_red_and_work_goes_on_after_it(
     proxy: Proxy, employee: InstalledWorker, client: Any
 ) -> None:
-    await answered(client)
+    await time_answer(client)
     assert employee.unready() == ""
-    async with told_calmly(employee):
+    async with check_calm_logging(employee):
         proxy.part()
         async with asyncio.timeout(RED_SECONDS + SLACK_SECONDS):
-            await eventually(lambda: _red(employee), patience_seconds=2 * RED_SECONDS)
+            await eventually(lambda: is_red(employee), patience_seconds=2 * RED_SECONDS)
         proxy.heal()
         await goes_on(client)
         await eventually(lambda: _green(employee))
@@ -166,8 +166,8 @@ async def test_a_partition_turns_readiness_red_and_work_goes_on_after_it(
 async def test_a_partition_of_a_minute_is_told_calmly_and_ends(
     proxy: Proxy, employee: InstalledWorker, client: Any
 ) -> None:
-    await answered(client)
-    async with told_calmly(employee):
+    await time_answer(client)
+    async with check_calm_logging(employee):
         proxy.part()
         await asyncio.sleep(PARTITION_SECONDS)
         proxy.heal()
@@ -179,12 +179,12 @@ async def test_a_partition_of_a_minute_is_told_calmly_and_ends(
 async def test_a_server_that_stands_still_is_noticed_and_work_goes_on_after_it(
     server: Server, employee: InstalledWorker, client: Any
 ) -> None:
-    await answered(client)
-    async with told_calmly(employee):
+    await time_answer(client)
+    async with check_calm_logging(employee):
         server.stop()
         try:
             await asyncio.sleep(RED_SECONDS)
-            assert await _red(employee)
+            assert await is_red(employee)
         finally:
             server.go_on()
         await goes_on(client)
@@ -202,7 +202,7 @@ def test_a_start_with_a_server_that_evicts_says_why(tmp_path: Path) -> None:
     assert ended.stderr.count("\n") == 1
 
 
-def _complained(employee: InstalledWorker) -> Callable[[], Any]:
+def collect_complaint(employee: InstalledWorker) -> Callable[[], Any]:
     before = len(employee.complaints())
 
     async def look() -> bool:
@@ -211,7 +211,7 @@ def _complained(employee: InstalledWorker) -> Callable[[], Any]:
     return look
 
 
-async def _red(employee: InstalledWorker) -> bool:
+async def is_red(employee: InstalledWorker) -> bool:
     return "no answer from Redis" in await asyncio.to_thread(employee.unready)
 
 

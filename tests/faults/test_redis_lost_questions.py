@@ -49,7 +49,7 @@ def message(name: str) -> Message:
     return Message("How do I add a rule?", f"c-{name}", name)
 
 
-async def written(server: Server, harness: BrokerHarness) -> int:
+async def measure_written(server: Server, harness: BrokerHarness) -> int:
     """Return how much is written down, in bytes, once all that was answered is.
 
     While its disk is busy Redis answers first, and writes up to two seconds later.
@@ -63,7 +63,7 @@ async def written(server: Server, harness: BrokerHarness) -> int:
     return server.written()
 
 
-async def died_and_forgot(server: Server, harness: BrokerHarness, size: int) -> None:
+async def kill_and_truncate(server: Server, harness: BrokerHarness, size: int) -> None:
     """Let the machine lose its power: only the first `size` bytes had reached the disk."""
     server.kill()
     server.forget_after(size)
@@ -101,15 +101,15 @@ async def test_what_was_accepted_in_the_last_moment_is_reported_and_may_be_asked
     server: Server, harness: BrokerHarness, desk: Desk
 ) -> None:
     await desk.submit(message("kept"))
-    size = await written(server, harness)
+    size = await measure_written(server, harness)
     await desk.submit(message("gone"))
-    await died_and_forgot(server, harness, size)
+    await kill_and_truncate(server, harness, size)
 
     async with asyncio.timeout(SOON_SECONDS):
         gone = await desk.outcome(desk.question(message("gone")))
 
     assert gone["termination_reason"] == "lost"
-    (kept,) = await _taken(harness)
+    (kept,) = await take_entry(harness)
     assert kept.question.message_id == "kept"
     assert await harness.settle(kept, finish())
     assert (await desk.outcome(kept.question))["text"] == "found it"
@@ -120,15 +120,15 @@ async def test_what_was_done_in_the_last_moment_is_done_again_and_ends_once(
     server: Server, harness: BrokerHarness, desk: Desk
 ) -> None:
     await desk.submit(message("m1"))
-    size = await written(server, harness)
-    (first,) = await _taken(harness)
+    size = await measure_written(server, harness)
+    (first,) = await take_entry(harness)
     assert await harness.settle(first, forward())
-    (last,) = await _taken(harness, "search")
-    await died_and_forgot(server, harness, size)
+    (last,) = await take_entry(harness, "search")
+    await kill_and_truncate(server, harness, size)
 
     # What the forgotten hop had led to changes nothing any more.
     assert not await harness.settle(last, finish("by who was forgotten"))
-    (again,) = await _taken(harness, consumer="w2")
+    (again,) = await take_entry(harness, consumer="w2")
     assert not await harness.settle(first, finish("by the old owner"))
     assert await harness.settle(again, finish())
 
@@ -140,7 +140,7 @@ async def _open(harness: BrokerHarness, number: int) -> bool:
     return int(await harness.client.zcard("rd:{0}:deadlines")) == number
 
 
-async def _taken(harness: BrokerHarness, role: str = "manager", consumer: str = "w1") -> Any:
+async def take_entry(harness: BrokerHarness, role: str = "manager", consumer: str = "w1") -> Any:
     return await eventually(
         lambda: harness.broker.consumer.take(role, consumer, slots=9, block_seconds=0.2)
     )

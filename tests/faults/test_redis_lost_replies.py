@@ -59,14 +59,14 @@ async def harness(proxy: Proxy, redis_url: str) -> AsyncIterator[BrokerHarness]:
 def losing(proxy: Proxy) -> Callable[[Awaitable[Any]], Awaitable[Any]]:
     """Do something whose first reply gets lost on the wire."""
 
-    async def lost(act: Awaitable[Any]) -> Any:
+    async def lose_reply(act: Awaitable[Any]) -> Any:
         before = proxy.lost
         proxy.lose_replies(SCRIPT)
         found = await act
         assert proxy.lost == before + 1
         return found
 
-    return lost
+    return lose_reply
 
 
 async def test_a_message_whose_reply_was_lost_is_one_question(
@@ -100,11 +100,11 @@ async def test_a_message_that_joins_another_joins_once(harness: BrokerHarness, l
     assert again.reply is not None
     assert again.reply["outcome"] == "superseded"
 
-    async def started() -> Any:
+    async def find_started() -> Any:
         await harness.broker.maintenance.scheduler.send_due()
         return await harness.take_all()
 
-    (delivery,) = await eventually(started)
+    (delivery,) = await eventually(find_started)
     assert delivery.merged == (b"joined",)
     assert len(await harness.results()) == 1
 

@@ -32,19 +32,19 @@ NOT_FOUND = {
 }
 
 
-def worded(question: str, *related: str) -> dict[str, float]:
+def weigh_words(question: str, *related: str) -> dict[str, float]:
     return wording(SearchRequest(question=question, related=related, turns=len(related)))
 
 
 def test_what_is_found_is_answerable_and_covered() -> None:
-    found = assess({**FOUND, **worded("How do routing rules work?")})
+    found = assess({**FOUND, **weigh_words("How do routing rules work?")})
 
     assert found.answerability > 0.6
     assert found.coverage > 0.8
 
 
 def test_what_is_not_found_is_neither_answered_nor_asked_about() -> None:
-    missing = assess({**NOT_FOUND, **worded("How do volcanoes work?")})
+    missing = assess({**NOT_FOUND, **weigh_words("How do volcanoes work?")})
 
     assert missing.answerability < 0.3
     assert missing.coverage < 0.3
@@ -52,8 +52,8 @@ def test_what_is_not_found_is_neither_answered_nor_asked_about() -> None:
 
 
 def test_pointing_at_things_nobody_mentioned_makes_a_question_ambiguous() -> None:
-    clear = assess({**FOUND, **worded("How do routing rules work?")})
-    vague = assess({**FOUND, **worded("When did the operator change this limit for it?")})
+    clear = assess({**FOUND, **weigh_words("How do routing rules work?")})
+    vague = assess({**FOUND, **weigh_words("When did the operator change this limit for it?")})
 
     assert vague.ambiguity > clear.ambiguity
     assert vague.answerability < clear.answerability
@@ -76,16 +76,16 @@ def test_all_probabilities_stay_probabilities(value: float) -> None:
 
 
 def test_a_thing_that_was_mentioned_before_is_not_open() -> None:
-    alone = worded("Who may change the limit?")
-    after = worded("Who may change the limit?", "Is there a limit for trial accounts?")
+    alone = weigh_words("Who may change the limit?")
+    after = weigh_words("Who may change the limit?", "Is there a limit for trial accounts?")
 
     assert alone["unmentioned"] == 1.0
     assert after["unmentioned"] == 0.0
 
 
 def test_a_pronoun_with_no_turn_before_it_points_at_nothing() -> None:
-    assert worded("How do I delete it?")["pointing_at_nothing"] == 1.0
-    assert worded("How do I delete it?", "What is a rule?")["pointing_at_nothing"] == 0.0
+    assert weigh_words("How do I delete it?")["pointing_at_nothing"] == 1.0
+    assert weigh_words("How do I delete it?", "What is a rule?")["pointing_at_nothing"] == 0.0
 
 
 @pytest.mark.parametrize(
@@ -93,14 +93,14 @@ def test_a_pronoun_with_no_turn_before_it_points_at_nothing() -> None:
     ["Wie lösche ich diese Regel?", "Как удалить это правило?", "¿Cómo borro esta regla?"],
 )
 def test_pointing_words_of_other_languages_are_seen(question: str) -> None:
-    assert worded(question)["these"] == 1.0
+    assert weigh_words(question)["these"] == 1.0
 
 
 def test_names_are_told_from_ordinary_words() -> None:
-    assert worded("How old is the Eiffel Tower?")["named"] == 1.0
-    assert worded("How old is the tower?")["named"] == 0.0
+    assert weigh_words("How old is the Eiffel Tower?")["named"] == 1.0
+    assert weigh_words("How old is the tower?")["named"] == 0.0
 
 
 @pytest.mark.parametrize("question", ["", "?", "🙂", "它怎么工作?"])
 def test_every_question_has_features(question: str) -> None:
-    assert all(math.isfinite(value) for value in worded(question).values())
+    assert all(math.isfinite(value) for value in weigh_words(question).values())

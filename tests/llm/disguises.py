@@ -26,7 +26,7 @@ def _alphabet(upper: int, lower: int, text: str, _random: random.Random) -> str:
     )
 
 
-def _translated(table: dict[int, int], text: str, _random: random.Random) -> str:
+def translate_letters(table: dict[int, int], text: str, _random: random.Random) -> str:
     return text.translate(table)
 
 
@@ -39,12 +39,12 @@ def _between(signs: str, text: str, choice: random.Random) -> str:
     return "".join(written)
 
 
-def _marked(text: str, choice: random.Random) -> str:
+def add_marks(text: str, choice: random.Random) -> str:
     marks = "\u0300\u0301\u0302\u0308\u0323\u0336"
     return "".join(it + choice.choice(marks) if it.isalpha() else it for it in text)
 
 
-def _spelled(between: str, text: str, _random: random.Random) -> str:
+def spell(between: str, text: str, _random: random.Random) -> str:
     return between.join(text)
 
 
@@ -56,7 +56,7 @@ def _odd_case(text: str, choice: random.Random) -> str:
     return "".join(choice.choice((it.upper(), it.lower())) for it in text)
 
 
-def _tagged(text: str, _random: random.Random) -> str:
+def tag(text: str, _random: random.Random) -> str:
     """Hide the text behind a harmless one, in characters that nobody sees."""
     hidden = "".join(chr(0xE0000 + ord(it)) for it in text if ord(it) < 0x7F)
     return f"How do I set up a route?{hidden}"
@@ -75,17 +75,17 @@ DISGUISES: dict[str, Disguise] = {
     "mathematical bold": partial(_alphabet, 0x1D400, 0x1D41A),
     "mathematical script": partial(_alphabet, 0x1D4D0, 0x1D4EA),
     "circled": partial(_alphabet, 0x24B6, 0x24D0),
-    "small capitals": partial(_translated, _SMALL_CAPITALS),
-    "Cyrillic": partial(_translated, _CYRILLIC),
-    "Greek": partial(_translated, _GREEK),
+    "small capitals": partial(translate_letters, _SMALL_CAPITALS),
+    "Cyrillic": partial(translate_letters, _CYRILLIC),
+    "Greek": partial(translate_letters, _GREEK),
     "no width": partial(_between, "\u200b\u200c\u2060\ufeff"),
     "soft hyphens": partial(_between, "\u00ad"),
     "tags between letters": partial(_between, "\U000e0041\U000e0020\U000e007a"),
     "bidirectional controls": partial(_between, "\u202d\u202c\u2066\u2069"),
-    "marks": _marked,
-    "leet": partial(_translated, _LEET),
-    "leet with signs": partial(_translated, _SIGNED_LEET),
-    "spelled": partial(_spelled, " "),
+    "marks": add_marks,
+    "leet": partial(translate_letters, _LEET),
+    "leet with signs": partial(translate_letters, _SIGNED_LEET),
+    "spelled": partial(spell, " "),
     "spelled by word": partial(_by_word, " ", "  "),
     "spelled without gaps": partial(_by_word, " ", " "),
     "dotted": partial(_by_word, ".", " "),
@@ -93,7 +93,7 @@ DISGUISES: dict[str, Disguise] = {
     "underlined": partial(_by_word, "_", " "),
     "wide gaps": partial(_by_word, "", " \n\t   "),
     "odd case": _odd_case,
-    "tags alone": _tagged,
+    "tags alone": tag,
     "behind filler": _behind_filler,
     "Cyrillic and no width": _doubly,
 }

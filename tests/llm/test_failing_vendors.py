@@ -244,14 +244,14 @@ def content_filter() -> Response:
     return Response(body=VENDOR.answer("").body.replace(b'"stop"', b'"content_filter"'))
 
 
-def filtered_prompt() -> Response:
+def filter_prompt() -> Response:
     error = {"message": "m", "code": "content_filter", "param": None, "type": "t"}
     return Response(400, json.dumps({"error": error}).encode())
 
 
 @pytest.mark.parametrize(
     "response",
-    [VENDOR.refusal(), content_filter(), filtered_prompt()],
+    [VENDOR.refusal(), content_filter(), filter_prompt()],
     ids=["refusal", "filtered answer", "filtered prompt"],
 )
 async def test_what_one_model_refuses_the_next_is_asked(

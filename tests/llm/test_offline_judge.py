@@ -7,7 +7,7 @@ from llm.tasks.judge import Claim, Inputs, Output
 PASSAGE = "A rule may have up to 8 conditions. Set `max_retries` to 3; see route-7 for Germany."
 
 
-def judged(text: str, *, evidence: str = PASSAGE, foreign: bool = False) -> Output:
+def judge(text: str, *, evidence: str = PASSAGE, foreign: bool = False) -> Output:
     claim = Claim(number=1, text=text, evidence=evidence)
     return answer(
         Inputs(
@@ -21,14 +21,14 @@ def judged(text: str, *, evidence: str = PASSAGE, foreign: bool = False) -> Outp
 
 
 def test_a_claim_that_stands_in_its_source_is_supported() -> None:
-    output = judged("A rule has up to 8 conditions. [1]")
+    output = judge("A rule has up to 8 conditions. [1]")
 
     assert output.verdicts[0].supported
     assert output.decision == "approve"
 
 
 def test_a_claim_of_other_words_is_not_supported() -> None:
-    output = judged("Invoices are sent by post every quarter. [1]")
+    output = judge("Invoices are sent by post every quarter. [1]")
 
     assert not output.verdicts[0].supported
     assert output.decision == "regenerate"
@@ -43,12 +43,12 @@ def test_a_claim_of_other_words_is_not_supported() -> None:
     ],
 )
 def test_one_wrong_number_or_name_fails_a_claim(text: str) -> None:
-    assert not judged(text).verdicts[0].supported
+    assert not judge(text).verdicts[0].supported
 
 
 def test_across_languages_numbers_are_compared_and_words_are_not() -> None:
-    assert judged("Eine Regel hat höchstens 8 Bedingungen. [1]", foreign=True).verdicts[0].supported
-    assert not judged("Eine Regel hat höchstens 9 Bedingungen.", foreign=True).verdicts[0].supported
+    assert judge("Eine Regel hat höchstens 8 Bedingungen. [1]", foreign=True).verdicts[0].supported
+    assert not judge("Eine Regel hat höchstens 9 Bedingungen.", foreign=True).verdicts[0].supported
 
 
 def test_a_number_may_be_spelled_out_in_the_source_or_grouped_otherwise() -> None:

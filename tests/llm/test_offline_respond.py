@@ -44,7 +44,7 @@ ERRORS = PromptSource(
 ALL = (STEPS, MORE_STEPS, RULES, OLD_RULES, ERRORS)
 
 
-def asked(
+def ask_offline(
     question: str, *sources: PromptSource, language: str = "en", avoid: tuple[str, ...] = ()
 ) -> Output:
     return answer(
@@ -58,7 +58,7 @@ def asked(
 
 
 def test_how_to_gets_the_whole_list_of_the_section_put_together_from_its_chunks() -> None:
-    said = asked("How do I create a rule?").answer
+    said = ask_offline("How do I create a rule?").answer
 
     assert said == (
         "To create a rule, open Routing > Rules. [3]\n\n"
@@ -70,7 +70,7 @@ def test_how_to_gets_the_whole_list_of_the_section_put_together_from_its_chunks(
 
 
 def test_a_code_gets_its_row_below_the_head_of_its_table() -> None:
-    said = asked("What does error 4029 mean?").answer
+    said = ask_offline("What does error 4029 mean?").answer
 
     assert said == "| Code | Meaning |\n|---|---|\n| 4029 | too many requests |\n\n[5]"
 
@@ -78,33 +78,33 @@ def test_a_code_gets_its_row_below_the_head_of_its_table() -> None:
 def test_the_row_that_names_the_code_comes_before_sentences_that_mention_it() -> None:
     mention = RULES.model_copy(update={"text": "Try again on error 4029, whatever it may mean."})
 
-    said = asked("What does error 4029 mean?", mention, ERRORS).answer
+    said = ask_offline("What does error 4029 mean?", mention, ERRORS).answer
 
     assert said.startswith("| Code | Meaning |\n|---|---|\n| 4029 | too many requests |\n\n[5]")
 
 
 def test_how_many_gets_the_sentence_with_the_number() -> None:
-    assert asked("How many rules can an account have?").answer.startswith(
+    assert ask_offline("How many rules can an account have?").answer.startswith(
         "An account has at most 50 rules. [3]"
     )
 
 
 def test_two_versions_of_a_sentence_are_said_once_the_better_found_first() -> None:
-    said = asked("What is a rule, a list of conditions?").answer
+    said = ask_offline("What is a rule, a list of conditions?").answer
 
     assert "A rule is a list of conditions with a route. [3]" in said
     assert "[4]" not in said
 
 
 def test_a_cut_sentence_is_not_quoted_when_the_whole_one_is_there() -> None:
-    said = asked("How do I create a rule?").answer
+    said = ask_offline("How do I create a rule?").answer
 
     assert "3. Choose [1]" not in said
     assert "4." not in said
 
 
 def test_nothing_in_common_is_too_little_and_the_missing_words_are_named() -> None:
-    output = asked("When does the cafeteria close?")
+    output = ask_offline("When does the cafeteria close?")
 
     assert output.status == "insufficient_context"
     assert output.missing == "cafeteria, close"
@@ -114,12 +114,12 @@ def test_an_entry_of_a_contents_list_is_no_answer_and_a_step_of_the_same_words_i
     source = RULES.model_copy(update={"text": "- Rules: what they are.\n- A rule has a route."})
     steps = RULES.model_copy(update={"text": "1. Open Routing.\n2. Open Rules."})
 
-    assert "what they are" not in asked("What is a rule?", source, ERRORS).answer
-    assert asked("How do I open rules?", steps).answer.endswith("2. Open Rules. [3]")
+    assert "what they are" not in ask_offline("What is a rule?", source, ERRORS).answer
+    assert ask_offline("How do I open rules?", steps).answer.endswith("2. Open Rules. [3]")
 
 
 def test_what_was_turned_down_is_not_said_again() -> None:
-    said = asked(
+    said = ask_offline(
         "How many rules can an account have?", avoid=("An account has at most 50 rules. [2]",)
     ).answer
 
@@ -127,7 +127,7 @@ def test_what_was_turned_down_is_not_said_again() -> None:
 
 
 def test_a_question_in_another_language_gets_the_best_source_with_little_confidence() -> None:
-    output = asked("Сколько правил можно создать?", RULES, language="ru")
+    output = ask_offline("Сколько правил можно создать?", RULES, language="ru")
 
     assert output.status == "answered"
     assert output.answer.startswith("An account has at most 50 rules. [3]")
@@ -138,7 +138,8 @@ def test_brackets_in_a_source_do_not_pass_for_citations() -> None:
     source = RULES.model_copy(update={"text": "A route [12] carries a rule to an operator [1]."})
 
     assert (
-        asked("What carries a rule?", source).answer == "A route carries a rule to an operator. [3]"
+        ask_offline("What carries a rule?", source).answer
+        == "A route carries a rule to an operator. [3]"
     )
 
 
@@ -156,7 +157,7 @@ def test_an_order_to_whoever_answers_is_recognised(text: str) -> None:
     source = RULES.model_copy(update={"text": f"Everything has a price. {text}"})
 
     assert is_order_to_assistant(text)
-    assert text not in asked(f"Is this true: {text}", source).answer
+    assert text not in ask_offline(f"Is this true: {text}", source).answer
 
 
 @pytest.mark.parametrize(
@@ -186,11 +187,11 @@ def test_every_script_finds_its_sentence(question: str, text: str, language: str
     source = PromptSource(number=1, chunk_id="x#0", place="x", language=language, text=text)
     wanted = text.replace("。", "。 ").replace(". ", ".\n").replace("。 ", "。\n").split("\n")[1]
 
-    assert asked(question, source, language=language).answer.startswith(f"{wanted} [1]")
+    assert ask_offline(question, source, language=language).answer.startswith(f"{wanted} [1]")
 
 
 def test_the_same_inputs_give_the_same_answer() -> None:
-    assert asked("How do I create a rule?") == asked("How do I create a rule?")
+    assert ask_offline("How do I create a rule?") == ask_offline("How do I create a rule?")
 
 
 def test_a_schedule_is_quoted_whole_and_not_by_its_first_rows() -> None:
@@ -203,7 +204,7 @@ def test_a_schedule_is_quoted_whole_and_not_by_its_first_rows() -> None:
         text=f"The pauses grow.\n\n| Retry | Pause |\n|---|---|\n{rows}",
     )
 
-    found = asked("How many hours are the pauses of a webhook's retries?", schedule)
+    found = ask_offline("How many hours are the pauses of a webhook's retries?", schedule)
 
     assert all(f"| {number} | {number} hours |" in found.answer for number in range(1, 9))
 
@@ -218,6 +219,6 @@ def test_what_the_first_column_of_a_table_lists_is_told_by_the_table() -> None:
         "| `country` | yes |\n| `price` | yes |",
     )
 
-    found = asked("Which columns must the file for importing rates have?", file)
+    found = ask_offline("Which columns must the file for importing rates have?", file)
 
     assert "| `country` | yes |\n| `price` | yes |" in found.answer

@@ -38,7 +38,7 @@ class Places:
         return self._waits.pop(0) if self._waits else 0.0
 
 
-def made(server: ModelServer, *waits: float) -> tuple[Registry, Places]:
+def make_registry_at_places(server: ModelServer, *waits: float) -> tuple[Registry, Places]:
     places = Places(*waits)
     registry = Registry(
         prompts=PlainPrompts(),
@@ -51,7 +51,7 @@ def made(server: ModelServer, *waits: float) -> tuple[Registry, Places]:
 
 @pytest.fixture
 async def registry(server: ModelServer) -> AsyncIterator[Registry]:
-    registry, _ = made(server)
+    registry, _ = make_registry_at_places(server)
     yield registry
     await registry.close()
 
@@ -138,7 +138,7 @@ async def test_a_cancelled_call_is_in_the_record(server: ModelServer, registry: 
 
 
 async def test_a_place_within_the_limits_is_waited_for(server: ModelServer) -> None:
-    registry, places = made(server, 0.001, 0.001)
+    registry, places = make_registry_at_places(server, 0.001, 0.001)
     server.will_send(ANSWER)
 
     await registry.model(NAME).ask(COLOUR, SKY)
@@ -149,7 +149,7 @@ async def test_a_place_within_the_limits_is_waited_for(server: ModelServer) -> N
 
 
 async def test_a_place_that_is_too_far_away_is_told_as_a_limit(server: ModelServer) -> None:
-    registry, _ = made(server, *[120.0] * 3)
+    registry, _ = make_registry_at_places(server, *[120.0] * 3)
 
     with pytest.raises(RateLimited, match="limits of 'gpt-4@openai'") as caught:
         await registry.model(NAME).ask(COLOUR, SKY)

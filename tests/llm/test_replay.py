@@ -39,23 +39,23 @@ def fake_documents() -> FakeCallStore:
     return FakeCallStore()
 
 
-def paid(*script: Scripted, name: str = "m@openai") -> ScriptedModel:
+def make_paid_model(*script: Scripted, name: str = "m@openai") -> ScriptedModel:
     return ScriptedModel(script, name=name, usage=PAID, cost_usd=Decimal("0.25"))
 
 
-def stored(model: Model, fake_documents: FakeCallStore) -> StoredModel:
+def make_stored_model(model: Model, fake_documents: FakeCallStore) -> StoredModel:
     return StoredModel(model, fake_documents, prompts=PlainPrompts())
 
 
 async def test_a_redelivered_hop_finds_the_answer_that_was_paid(
     fake_documents: FakeCallStore,
 ) -> None:
-    inner = paid(BLUE)
+    inner = make_paid_model(BLUE)
 
     with call_scope(message(), stage="essence", attempt=0):
-        first = await stored(inner, fake_documents).ask(COLOUR, SKY)
+        first = await make_stored_model(inner, fake_documents).ask(COLOUR, SKY)
     with call_scope(message(), stage="essence", attempt=0):
-        again = await stored(inner, fake_documents).ask(COLOUR, SKY)
+        again = await make_stored_model(inner, fake_documents).ask(COLOUR, SKY)
 
     assert len(inner.calls) == 1
     assert (first.from_store, again.from_store) == (False, True)
@@ -68,15 +68,15 @@ async def test_the_calls_behind_a_found_answer_are_recorded_again_and_marked(
 ) -> None:
     chain = FallbackChain(
         [
-            ChainLink(paid(ModelUnavailable("down"), name="a")),
-            ChainLink(paid(BLUE, name="b")),
+            ChainLink(make_paid_model(ModelUnavailable("down"), name="a")),
+            ChainLink(make_paid_model(BLUE, name="b")),
         ]
     )
 
     with call_scope(message(), stage="essence", attempt=0):
-        await stored(chain, fake_documents).ask(COLOUR, SKY)
+        await make_stored_model(chain, fake_documents).ask(COLOUR, SKY)
         with record_calls() as calls:
-            await stored(chain, fake_documents).ask(COLOUR, SKY)
+            await make_stored_model(chain, fake_documents).ask(COLOUR, SKY)
 
     assert [(call.model, call.from_store, call.cost_usd) for call in calls] == [
         ("a", True, Decimal("0.25")),
@@ -98,8 +98,8 @@ def variations() -> Iterator[tuple[str, dict[str, object]]]:
 async def test_what_differs_in_anything_is_asked_anew(
     fake_documents: FakeCallStore, change: dict[str, object]
 ) -> None:
-    inner = paid(BLUE, GREY)
-    model = stored(inner, fake_documents)
+    inner = make_paid_model(BLUE, GREY)
+    model = make_stored_model(inner, fake_documents)
 
     async def ask(
         question: Message = message(),  # noqa: B008 - frozen
@@ -118,8 +118,8 @@ async def test_what_differs_in_anything_is_asked_anew(
 
 
 async def test_a_failure_is_not_stored(fake_documents: FakeCallStore) -> None:
-    inner = paid(ModelUnavailable("down"), BLUE)
-    model = stored(inner, fake_documents)
+    inner = make_paid_model(ModelUnavailable("down"), BLUE)
+    model = make_stored_model(inner, fake_documents)
 
     with call_scope(message(), stage="essence", attempt=0):
         with pytest.raises(ModelUnavailable):
@@ -133,8 +133,8 @@ async def test_a_failure_is_not_stored(fake_documents: FakeCallStore) -> None:
 async def test_a_stored_answer_that_cannot_be_read_is_asked_anew(
     fake_documents: FakeCallStore, frame: bytes
 ) -> None:
-    inner = paid(BLUE, GREY)
-    model = stored(inner, fake_documents)
+    inner = make_paid_model(BLUE, GREY)
+    model = make_stored_model(inner, fake_documents)
 
     with call_scope(message(), stage="essence", attempt=0):
         await model.ask(COLOUR, SKY)
@@ -145,7 +145,7 @@ async def test_a_stored_answer_that_cannot_be_read_is_asked_anew(
 
 
 async def test_an_unknown_price_stays_unknown_in_the_store(fake_documents: FakeCallStore) -> None:
-    model = stored(ScriptedModel([BLUE], cost_usd=None), fake_documents)
+    model = make_stored_model(ScriptedModel([BLUE], cost_usd=None), fake_documents)
 
     with call_scope(message(), stage="essence", attempt=0):
         await model.ask(COLOUR, SKY)
@@ -155,9 +155,9 @@ async def test_an_unknown_price_stays_unknown_in_the_store(fake_documents: FakeC
 
 
 async def test_outside_of_a_hop_nothing_is_stored(fake_documents: FakeCallStore) -> None:
-    inner = paid(BLUE, GREY)
+    inner = make_paid_model(BLUE, GREY)
 
-    await stored(inner, fake_documents).ask(COLOUR, SKY)
-    await stored(inner, fake_documents).ask(COLOUR, SKY)
+    await make_stored_model(inner, fake_documents).ask(COLOUR, SKY)
+    await make_stored_model(inner, fake_documents).ask(COLOUR, SKY)
 
     assert (len(inner.calls), fake_documents.kept) == (2, {})

@@ -36,7 +36,7 @@ def fake_documents() -> FakeStore:
     return FakeStore()
 
 
-def cached(
+def make_cached_model(
     fake_documents: FakeStore, *script: Scripted, cost_usd: Decimal | None = Decimal("0.25")
 ) -> tuple[StoredModel, SharedCache, ScriptedModel]:
     inner = ScriptedModel(script, usage=Usage(10, 5), cost_usd=cost_usd)
@@ -62,7 +62,7 @@ async def ask(
 async def test_the_same_thing_asked_in_another_conversation_is_a_hit_that_costs_nothing(
     fake_documents: FakeStore,
 ) -> None:
-    model, cache, inner = cached(fake_documents, BLUE)
+    model, cache, inner = make_cached_model(fake_documents, BLUE)
 
     await ask(model)
     with record_calls() as calls:
@@ -85,7 +85,7 @@ async def test_the_same_thing_asked_in_another_conversation_is_a_hit_that_costs_
 async def test_another_tenant_assistant_or_content_never_hits(
     fake_documents: FakeStore, change: dict[str, str]
 ) -> None:
-    model, _cache, _ = cached(fake_documents, BLUE, GREY)
+    model, _cache, _ = make_cached_model(fake_documents, BLUE, GREY)
 
     await ask(model)
     other = await ask(model, **change)
@@ -95,7 +95,7 @@ async def test_another_tenant_assistant_or_content_never_hits(
 
 async def test_what_is_asked_at_the_same_time_is_asked_once(fake_documents: FakeStore) -> None:
     closed = gate(BLUE)
-    model, cache, inner = cached(fake_documents, closed)
+    model, cache, inner = make_cached_model(fake_documents, closed)
 
     async with asyncio.TaskGroup() as group:
         asking = [group.create_task(ask(model, message_id=f"m{n}")) for n in range(5)]
@@ -112,7 +112,7 @@ async def test_who_waits_asks_when_the_one_before_fails_or_is_cancelled(
 ) -> None:
     closed = gate(ModelUnavailable("down"))
     never = gate(GREY)
-    model, _cache, inner = cached(fake_documents, closed, never, BLUE)
+    model, _cache, inner = make_cached_model(fake_documents, closed, never, BLUE)
 
     async def failing() -> None:
         with pytest.raises(ModelUnavailable):
@@ -134,7 +134,7 @@ async def test_who_waits_asks_when_the_one_before_fails_or_is_cancelled(
 
 async def test_different_things_do_not_wait_for_each_other(fake_documents: FakeStore) -> None:
     closed = gate(BLUE)
-    model, _cache, _ = cached(fake_documents, closed, GREY)
+    model, _cache, _ = make_cached_model(fake_documents, closed, GREY)
 
     async with asyncio.TaskGroup() as group:
         group.create_task(ask(model))
@@ -146,7 +146,7 @@ async def test_different_things_do_not_wait_for_each_other(fake_documents: FakeS
 
 
 async def test_a_hit_of_unknown_price_is_counted_apart(fake_documents: FakeStore) -> None:
-    model, cache, _ = cached(fake_documents, BLUE, cost_usd=None)
+    model, cache, _ = make_cached_model(fake_documents, BLUE, cost_usd=None)
 
     await ask(model)
     await ask(model)
@@ -156,7 +156,7 @@ async def test_a_hit_of_unknown_price_is_counted_apart(fake_documents: FakeStore
 
 
 async def test_without_a_known_tenant_nothing_is_cached(fake_documents: FakeStore) -> None:
-    model, _cache, inner = cached(fake_documents, BLUE, GREY)
+    model, _cache, inner = make_cached_model(fake_documents, BLUE, GREY)
 
     await model.ask(COLOUR, SKY)
     await model.ask(COLOUR, SKY)
@@ -167,7 +167,7 @@ async def test_without_a_known_tenant_nothing_is_cached(fake_documents: FakeStor
 async def test_a_further_attempt_wants_another_answer_than_the_one_turned_down(
     fake_documents: FakeStore,
 ) -> None:
-    model, _cache, _ = cached(fake_documents, BLUE, GREY)
+    model, _cache, _ = make_cached_model(fake_documents, BLUE, GREY)
     message = Message(tenant="t", assistant="a", conversation_id="c", message_id="m")
 
     with call_scope(message, stage="response", attempt=0):
@@ -205,7 +205,7 @@ async def test_a_redelivered_hop_that_hit_the_cache_saves_nothing_more(
         async def put(self, key: CallKey, answer: bytes) -> None:
             self.kept = answer
 
-    first, cache, _ = cached(fake_documents, BLUE)
+    first, cache, _ = make_cached_model(fake_documents, BLUE)
     await ask(first)
     model = StoredModel(ScriptedModel([]), FakeCalls(), prompts=PlainPrompts(), cache=cache)
     model.name = first.name

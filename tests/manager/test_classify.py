@@ -12,7 +12,7 @@ from manager.flow import Stage, StageEvent
 Payload = dict[str, JsonValue]
 
 
-def judged(stage: Stage, writes: Payload, left: Payload | None = None) -> StageEvent:
+def classify_payload(stage: Stage, writes: Payload, left: Payload | None = None) -> StageEvent:
     hop = Hop(role=stage.value, status="wrote", wrote=tuple(writes))
     before = left if left is not None else {}
     return classify_result(stage, hop, {**before, **writes}, quality_threshold=0.7)
@@ -73,13 +73,13 @@ def judged(stage: Stage, writes: Payload, left: Payload | None = None) -> StageE
     ],
 )
 def test_a_hop_is_judged_by_its_writes(stage: Stage, writes: Payload, did: StageEvent) -> None:
-    assert judged(stage, writes) is did
+    assert classify_payload(stage, writes) is did
 
 
 def test_what_an_earlier_hop_left_is_never_judged() -> None:
     left: Payload = {"needs_clarification": True, "generation_error": "old", "response": "old"}
 
-    assert judged(Stage.RESPONSE, {"response": "new"}, left) is StageEvent.DONE
+    assert classify_payload(Stage.RESPONSE, {"response": "new"}, left) is StageEvent.DONE
 
 
 def test_a_hop_of_another_role_is_a_failure() -> None:
@@ -147,4 +147,4 @@ NAMES = st.sampled_from(
 def test_every_combination_of_writes_is_an_outcome_the_table_answers(
     stage: Stage, writes: Payload
 ) -> None:
-    assert judged(stage, writes) in POSSIBLE[stage]
+    assert classify_payload(stage, writes) in POSSIBLE[stage]

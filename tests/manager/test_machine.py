@@ -9,7 +9,7 @@ from manager.machine import Context, Counters, Decision, End, Limits, Send, deci
 FLOW = Flow(ASSISTANT)
 
 
-def decided(
+def decide_next(
     stage: Stage, did: StageEvent, counters: Counters | None = None, facts: Context | None = None
 ) -> Decision:
     return decide(
@@ -23,13 +23,13 @@ def decided(
 
 
 def test_an_approved_answer_goes_out() -> None:
-    decision = decided(Stage.QUALITY, StageEvent.APPROVED)
+    decision = decide_next(Stage.QUALITY, StageEvent.APPROVED)
 
     assert decision.actions == (End(Ending.ANSWER, Outcome.ANSWERED),)
 
 
 def test_research_is_counted_and_goes_back_to_search() -> None:
-    decision = decided(Stage.QUALITY, StageEvent.RESEARCH, {Counter.RESEARCH: 1})
+    decision = decide_next(Stage.QUALITY, StageEvent.RESEARCH, {Counter.RESEARCH: 1})
 
     assert decision.actions == (Send(Role.SEARCH),)
     assert decision.counters == {Counter.RESEARCH: 2}
@@ -42,7 +42,7 @@ def test_research_is_counted_and_goes_back_to_search() -> None:
 def test_a_loop_at_its_limit_ends_with_the_best_scored_answer(
     did: StageEvent, counter: Counter
 ) -> None:
-    decision = decided(Stage.QUALITY, did, {counter: 2}, Context(has_best_answer=True))
+    decision = decide_next(Stage.QUALITY, did, {counter: 2}, Context(has_best_answer=True))
 
     assert decision.actions == (End(Ending.BEST, Outcome.ANSWERED),)
     assert decision.termination_reason == f"{counter}_limit"
@@ -59,7 +59,7 @@ def test_a_loop_at_its_limit_ends_with_the_best_scored_answer(
 def test_a_loop_at_its_limit_without_a_scored_answer_ends_with_its_true_reason(
     did: StageEvent, counter: Counter, reason: Reason
 ) -> None:
-    decision = decided(Stage.QUALITY, did, {counter: 2})
+    decision = decide_next(Stage.QUALITY, did, {counter: 2})
 
     assert decision.actions == (Send(Role.CLARIFICATION),)
     assert decision.reason is reason
@@ -68,14 +68,14 @@ def test_a_loop_at_its_limit_without_a_scored_answer_ends_with_its_true_reason(
 def test_a_fault_of_the_desk_ends_as_failed_and_not_as_refused() -> None:
     facts = Context(reason=Reason.INTERNAL_FAULT)
 
-    decision = decided(Stage.CLARIFICATION, StageEvent.DONE, {}, facts)
+    decision = decide_next(Stage.CLARIFICATION, StageEvent.DONE, {}, facts)
 
     assert decision.actions == (End(Ending.REPLY, Outcome.FAILED),)
 
 
 def test_a_generation_error_tries_the_next_model_once() -> None:
-    first = decided(Stage.RESPONSE, StageEvent.GENERATION_ERROR)
-    second = decided(Stage.RESPONSE, StageEvent.GENERATION_ERROR, first.counters)
+    first = decide_next(Stage.RESPONSE, StageEvent.GENERATION_ERROR)
+    second = decide_next(Stage.RESPONSE, StageEvent.GENERATION_ERROR, first.counters)
 
     assert first.actions == (Send(Role.RESPONSE),)
     assert second.actions == (End(Ending.BEST, None),)
@@ -84,8 +84,8 @@ def test_a_generation_error_tries_the_next_model_once() -> None:
 def test_the_fourth_question_back_becomes_a_refusal() -> None:
     asked = Context(reason=Reason.AMBIGUOUS_QUERY)
 
-    third = decided(Stage.SEARCH, StageEvent.MANY, {Counter.ROUND: 2}, asked)
-    fourth = decided(Stage.SEARCH, StageEvent.MANY, {Counter.ROUND: 3}, asked)
+    third = decide_next(Stage.SEARCH, StageEvent.MANY, {Counter.ROUND: 2}, asked)
+    fourth = decide_next(Stage.SEARCH, StageEvent.MANY, {Counter.ROUND: 3}, asked)
 
     assert third.reason is Reason.AMBIGUOUS_QUERY
     assert fourth.actions == (Send(Role.CLARIFICATION),)
@@ -94,15 +94,15 @@ def test_the_fourth_question_back_becomes_a_refusal() -> None:
 
 
 def test_out_of_scope_is_a_refusal_and_no_round() -> None:
-    sent = decided(Stage.GUARDRAILS, StageEvent.OUTSIDE, {Counter.ROUND: 3})
-    ended = decided(Stage.CLARIFICATION, StageEvent.DONE, facts=Context(reason=sent.reason))
+    sent = decide_next(Stage.GUARDRAILS, StageEvent.OUTSIDE, {Counter.ROUND: 3})
+    ended = decide_next(Stage.CLARIFICATION, StageEvent.DONE, facts=Context(reason=sent.reason))
 
     assert sent.actions == (Send(Role.CLARIFICATION),)
     assert ended.actions == (End(Ending.REPLY, Outcome.REFUSED),)
 
 
 def test_a_question_back_ends_the_message_as_a_clarification() -> None:
-    ended = decided(
+    ended = decide_next(
         Stage.CLARIFICATION, StageEvent.DONE, facts=Context(reason=Reason.AMBIGUOUS_QUERY)
     )
 
@@ -110,14 +110,14 @@ def test_a_question_back_ends_the_message_as_a_clarification() -> None:
 
 
 def test_guardrails_that_cannot_decide_ask_and_never_let_through() -> None:
-    decision = decided(Stage.GUARDRAILS, StageEvent.FAILED)
+    decision = decide_next(Stage.GUARDRAILS, StageEvent.FAILED)
 
     assert decision.actions == (Send(Role.CLARIFICATION),)
     assert decision.reason is Reason.SCOPE_UNCLEAR
 
 
 def test_a_judge_that_fails_is_no_approval() -> None:
-    decision = decided(Stage.QUALITY, StageEvent.FAILED)
+    decision = decide_next(Stage.QUALITY, StageEvent.FAILED)
 
     assert decision.actions == (Send(Role.RESPONSE),)
 
@@ -131,13 +131,13 @@ def test_a_judge_that_fails_is_no_approval() -> None:
     ],
 )
 def test_a_limit_ends_the_question_with_the_best_there_is(facts: Context, reason: str) -> None:
-    decision = decided(Stage.SEARCH, StageEvent.FOUND, facts=facts)
+    decision = decide_next(Stage.SEARCH, StageEvent.FOUND, facts=facts)
 
     assert decision.actions == (End(Ending.BEST, None),)
     assert decision.termination_reason == reason
 
 
 def test_a_finished_answer_is_not_thrown_away_at_a_limit() -> None:
-    decision = decided(Stage.QUALITY, StageEvent.APPROVED, facts=Context(process_count=99))
+    decision = decide_next(Stage.QUALITY, StageEvent.APPROVED, facts=Context(process_count=99))
 
     assert decision.actions == (End(Ending.ANSWER, Outcome.ANSWERED),)

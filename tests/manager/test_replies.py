@@ -27,7 +27,7 @@ def envelope(**payload: JsonValue) -> Envelope:
     )  # fmt: skip
 
 
-def judged(score: float, *, grounded: bool = True, **more: JsonValue) -> Payload:
+def make_judged_payload(score: float, *, grounded: bool = True, **more: JsonValue) -> Payload:
     return {
         "response": "new",
         "quality_score": score,
@@ -38,8 +38,8 @@ def judged(score: float, *, grounded: bool = True, **more: JsonValue) -> Payload
 
 def test_the_better_scored_answer_is_kept() -> None:
     worse, better = (
-        replies.best_answer(judged(0.5, best_answer=BEST)),
-        judged(0.7, best_answer=BEST),
+        replies.best_answer(make_judged_payload(0.5, best_answer=BEST)),
+        make_judged_payload(0.7, best_answer=BEST),
     )
 
     assert worse == BEST
@@ -47,8 +47,8 @@ def test_the_better_scored_answer_is_kept() -> None:
 
 
 def test_an_ungrounded_answer_never_becomes_the_best() -> None:
-    assert replies.best_answer(judged(0.99, grounded=False)) is None
-    assert replies.best_answer(judged(0.99, grounded=False, best_answer=BEST)) == BEST
+    assert replies.best_answer(make_judged_payload(0.99, grounded=False)) is None
+    assert replies.best_answer(make_judged_payload(0.99, grounded=False, best_answer=BEST)) == BEST
 
 
 def test_the_last_resort_is_the_best_answer_so_far() -> None:

@@ -19,7 +19,7 @@ PAUSE = Pause(
 )  # fmt: skip
 
 
-async def applied(client: Any, writes: tuple[MemoryWrite, ...]) -> None:
+async def apply_writes(client: Any, writes: tuple[MemoryWrite, ...]) -> None:
     """Apply writes as the broker's finish does."""
     for write in writes:
         match write:
@@ -56,7 +56,7 @@ async def test_what_an_end_changes_is_recalled(client: Any) -> None:
         statistics={"questions": 1},
     )
 
-    await applied(client, memory.writes(QUESTION, ended))
+    await apply_writes(client, memory.writes(QUESTION, ended))
 
     remembered = await memory.recall(QUESTION)
     assert [turn.text for turn in remembered.history] == ["one", "two"]
@@ -68,7 +68,7 @@ async def test_what_an_end_changes_is_recalled(client: Any) -> None:
 async def test_a_conversation_never_sees_another(client: Any) -> None:
     memory = RedisMemory(client, shards=4)
 
-    await applied(client, memory.writes(QUESTION, Ended(turns=turns("secret"), pause=PAUSE)))
+    await apply_writes(client, memory.writes(QUESTION, Ended(turns=turns("secret"), pause=PAUSE)))
 
     assert (await memory.recall(OTHER)).history == ()
     assert (await memory.recall(OTHER)).pause is None
@@ -76,12 +76,12 @@ async def test_a_conversation_never_sees_another(client: Any) -> None:
 
 async def test_agents_see_a_window_and_older_turns_are_summarised(client: Any) -> None:
     memory = RedisMemory(client, shards=4, window=2, keep=4)
-    await applied(client, memory.writes(QUESTION, Ended(turns=turns("1", "2", "3", "4"))))
+    await apply_writes(client, memory.writes(QUESTION, Ended(turns=turns("1", "2", "3", "4"))))
     before = await memory.recall(QUESTION)
 
     dropped = await memory.overflowing(QUESTION, kept=before.kept, added=2)
     ended = Ended(turns=turns("5", "6"), dropped=dropped, summary=before.summary)
-    await applied(client, memory.writes(QUESTION, ended))
+    await apply_writes(client, memory.writes(QUESTION, ended))
 
     after = await memory.recall(QUESTION)
     assert [turn.text for turn in after.history] == ["5", "6"]
@@ -91,9 +91,9 @@ async def test_agents_see_a_window_and_older_turns_are_summarised(client: Any) -
 
 async def test_a_closed_pause_is_gone(client: Any) -> None:
     memory = RedisMemory(client, shards=4)
-    await applied(client, memory.writes(QUESTION, Ended(pause=PAUSE)))
+    await apply_writes(client, memory.writes(QUESTION, Ended(pause=PAUSE)))
 
-    await applied(client, memory.writes(QUESTION, Ended(close_pause=True)))
+    await apply_writes(client, memory.writes(QUESTION, Ended(close_pause=True)))
 
     assert (await memory.recall(QUESTION)).pause is None
 
@@ -104,9 +104,9 @@ async def test_forgetting_clears_what_was_asked(
 ) -> None:
     memory = RedisMemory(client, shards=4)
     ended = Ended(turns=turns("one"), preferences=Preferences(language="de"), pause=PAUSE)
-    await applied(client, memory.writes(QUESTION, ended))
+    await apply_writes(client, memory.writes(QUESTION, ended))
 
-    await applied(client, memory.writes(QUESTION, Ended(forget=forget)))
+    await apply_writes(client, memory.writes(QUESTION, Ended(forget=forget)))
 
     remembered = await memory.recall(QUESTION)
     assert remembered.history == ()
@@ -122,7 +122,7 @@ async def test_a_paid_call_is_found_until_its_question_ends(client: Any) -> None
 
     assert await store.get(call) == b"answer"
     assert await store.get(Call("other")) is None
-    await applied(client, memory.writes(QUESTION, Ended()))
+    await apply_writes(client, memory.writes(QUESTION, Ended()))
     assert await store.get(call) is None
 
 
@@ -144,7 +144,7 @@ async def test_a_shared_answer_is_forgotten_with_the_conversation_that_paid_for_
     memory = RedisMemory(client, shards=4)
     await store.put(Shared("acme"), b"answer", ttl_seconds=60)
 
-    await applied(client, memory.writes(QUESTION, Ended(forget="all")))
+    await apply_writes(client, memory.writes(QUESTION, Ended(forget="all")))
 
     assert await store.get(Shared("acme")) is None
     [left] = await client.keys("*")

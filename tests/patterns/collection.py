@@ -74,7 +74,7 @@ def _patterns_of(path: Path) -> Iterator[Pattern]:
             written[pattern.key] = pattern
             yield pattern
     methods = source.methods_called() or METHODS
-    held = [it for it in _held_by(module, relative, methods) if it.key not in written]
+    held = [it for it in find_held_patterns(module, relative, methods) if it.key not in written]
     yield from held
     if unread and not held:
         raise UnreadablePattern("; ".join(unread))
@@ -168,11 +168,11 @@ class Source:
                 return METHODS
             used.add(above.attr)
         if not name.id.startswith("_"):
-            used |= _used_elsewhere(name.id)
+            used |= find_users(name.id)
         return frozenset(used) or METHODS
 
 
-def _used_elsewhere(name: str) -> set[str]:
+def find_users(name: str) -> set[str]:
     uses = re.compile(rf"\b{name}\.(\w+)")
     texts = (path.read_text(encoding="utf-8") for path in product_files())
     return {use for text in texts for use in uses.findall(text)} & METHODS
@@ -202,27 +202,29 @@ def _flags_of(call: ast.Call) -> ast.expr:
     return call.args[place] if len(call.args) > place else ast.Constant(0, lineno=1, col_offset=0)
 
 
-def _held_by(module: ModuleType, relative: Path, methods: frozenset[str]) -> Iterator[Pattern]:
+def find_held_patterns(
+    module: ModuleType, relative: Path, methods: frozenset[str]
+) -> Iterator[Pattern]:
     """Return the compiled patterns among a module's values, and in what these hold."""
     for name, value in vars(module).items():
         if not name.startswith("__"):
-            for held in _compiled_in(value, _DEEPEST):
+            for held in find_compiled(value, _DEEPEST):
                 place = _line_in_table(relative.with_suffix(".toml"), held) or f"{relative}:{name}"
                 yield Pattern(place, held.pattern, held.flags, methods)
 
 
-def _compiled_in(value: Any, deep: int) -> Iterator[re.Pattern[Any]]:
+def find_compiled(value: Any, deep: int) -> Iterator[re.Pattern[Any]]:
     if isinstance(value, re.Pattern):
         yield value
     elif deep and isinstance(value, dict):
         for one in (*value.keys(), *value.values()):
-            yield from _compiled_in(one, deep - 1)
+            yield from find_compiled(one, deep - 1)
     elif deep and isinstance(value, tuple | list | set | frozenset):
         for one in value:
-            yield from _compiled_in(one, deep - 1)
+            yield from find_compiled(one, deep - 1)
     elif deep and is_dataclass(value) and not isinstance(value, type):
         for field in fields(value):
-            yield from _compiled_in(getattr(value, field.name), deep - 1)
+            yield from find_compiled(getattr(value, field.name), deep - 1)
 
 
 def _line_in_table(path: Path, held: re.Pattern[Any]) -> str | None:
@@ -237,12 +239,12 @@ def _line_in_table(path: Path, held: re.Pattern[Any]) -> str | None:
         except tomllib.TOMLDecodeError:
             continue
         for value in filter(None, values):
-            if isinstance(value, str) and _filled(value, named) in held.pattern:
+            if isinstance(value, str) and fill(value, named) in held.pattern:
                 return f"{path}:{number}"
     return None
 
 
-def _filled(pattern: str, named: dict[str, str]) -> str:
+def fill(pattern: str, named: dict[str, str]) -> str:
     for name, value in named.items():
         pattern = pattern.replace(f"<{name}>", value)
     return pattern

@@ -148,7 +148,7 @@ def _first_finding(run: Callable[[str], float], attacks: Iterable[Attack]) -> st
 def _finding(run: Callable[[str], float], attack: Attack, unsuspicious: float) -> str | None:
     for length in _TINY:
         if (seconds := run(attack.text(length))) > _ENOUGH_SECONDS:
-            return _worded(attack, length, seconds)
+            return put_into_words(attack, length, seconds)
     # A long pump begins fewer matches, so that it takes a longer text to see what each one costs.
     times = _LONG_PUMP_TIMES if len(attack.pump) > _SHORT_PUMP else 1
     text = attack.text(_SMALL * times)
@@ -172,10 +172,10 @@ def _growth(run: Callable[[str], float], attack: Attack, small: int) -> str | No
         slow = whole * LARGEST / length > _MOST_SECONDS
         if whole / max(half, 1e-6) < _LINEAR_GROWTH and not slow:
             return None
-    return _worded(attack, length, seconds)
+    return put_into_words(attack, length, seconds)
 
 
-def _worded(attack: Attack, length: int, seconds: float) -> str:
+def put_into_words(attack: Attack, length: int, seconds: float) -> str:
     return (
         f"takes {seconds:.3f} s for {length:,} characters of "
         f"{attack.before!r} + {attack.pump!r} * n + {attack.after!r}"

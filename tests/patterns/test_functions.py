@@ -72,7 +72,7 @@ REPEATED = (
 )
 
 
-def nested(length: int) -> str:
+def nest_citations(length: int) -> str:
     """Citations within citations: what is left of each is another."""
     return "[" * (length // 3) + "7]" * (length // 3)
 
@@ -82,7 +82,7 @@ def test_no_answer_takes_a_function_longer_than_its_length(name: str) -> None:
     function = FUNCTIONS[name]
     texts = [lambda length, it=it: it * (length // len(it)) for it in REPEATED]
 
-    grown = [text(40) for text in (*texts, nested) if _grows(function, text)]
+    grown = [text(40) for text in (*texts, nest_citations) if _grows(function, text)]
 
     assert grown == []
 
@@ -114,5 +114,5 @@ def test_emphasis_within_emphasis_is_written_to_a_depth_and_shown_beyond_it() ->
 
 
 def test_citations_within_citations_leave_no_citation_of_what_is_unknown() -> None:
-    assert citations(only_known(nested(300), ())) == ()
+    assert citations(only_known(nest_citations(300), ())) == ()
     assert only_known("a [[7]7] [1]", (1,)) == "a [1]"

@@ -92,7 +92,7 @@ def conversation_of(name: str) -> str:
     return name.rsplit("/", 1)[0]
 
 
-def superseded(question: Question) -> Fields:
+def make_superseded(question: Question) -> Fields:
     """The reply of a message that another replaced."""
     return {
         "outcome": "superseded",

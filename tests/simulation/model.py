@@ -34,7 +34,7 @@ from tests.simulation.expected_state import (
     Rules,
     Waiting,
     conversation_of,
-    superseded,
+    make_superseded,
 )
 
 
@@ -213,7 +213,7 @@ class Model:
             return False
         was_open = message.is_open
         if was_open:
-            self._close(name, superseded(question))
+            self._close(name, make_superseded(question))
         if forget:
             self._forget(name)
             self.take_off([name])
@@ -303,7 +303,7 @@ class Model:
         message = self.messages[name]
         message.outcome = "superseded"
         into = self.messages[target].question.message_id
-        message.reply = {**superseded(message.question), "merged_into": into}
+        message.reply = {**make_superseded(message.question), "merged_into": into}
         message.journal.append("finished")
         if message.result_list:
             self.results.setdefault(message.result_list, []).append((name, "superseded"))

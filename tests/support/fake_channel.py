@@ -56,9 +56,9 @@ class FakeChannel:
             raise self.refusals[call].pop(0)
 
 
-def said(
+def make_incoming(
     question: Question, text: str, order: float, *, edits: str | None = None, **fields: str
 ) -> Incoming:
-    """What somebody said on the wall, or made of it."""
+    """Return a message of a person, or an edit of one."""
     post = {"place": question.message_id if edits is None else edits}
     return Incoming(question, text, post, order, language="en", edits=edits, **fields)  # type: ignore[arg-type] # by name

@@ -35,7 +35,7 @@ class ScriptedAdmin:
 
 
 @asynccontextmanager
-async def shown(admin: Admin | ScriptedAdmin) -> AsyncIterator[CollectorRegistry]:
+async def register_depths(admin: Admin | ScriptedAdmin) -> AsyncIterator[CollectorRegistry]:
     """A registry that shows the depths of one role while inside."""
     registry = CollectorRegistry()
     collector = Depths(admin, ["lang"])  # type: ignore[arg-type] # it asks for the status alone
@@ -59,7 +59,7 @@ async def scrape(registry: CollectorRegistry) -> dict[str, float]:
 
 
 async def test_a_scrape_shows_what_redis_says() -> None:
-    async with shown(ScriptedAdmin()) as registry:
+    async with register_depths(ScriptedAdmin()) as registry:
         assert await scrape(registry) == {
             "refdesk_broker_up": 1.0,
             "refdesk_depth": 3.0,
@@ -74,14 +74,14 @@ async def test_the_depths_that_metrics_show_are_those_of_redis(harness: WorkerHa
     await harness.broker.prepare(["lang"])
     await harness.client.xadd("rd:{0}:stream:lang", {"f": "frame"})
 
-    async with shown(harness.broker.admin) as registry:
+    async with register_depths(harness.broker.admin) as registry:
         assert (await scrape(registry))["refdesk_depth"] == 1
 
 
 async def test_nobody_who_does_not_ask_costs_redis_a_read() -> None:
     broker = ScriptedAdmin()
 
-    async with shown(broker):
+    async with register_depths(broker):
         await asyncio.sleep(0)
 
     assert broker.asked == 0
@@ -91,7 +91,7 @@ async def test_many_who_scrape_at_once_cost_one_read() -> None:
     broker = ScriptedAdmin()
     broker.answering.clear()
 
-    async with shown(broker) as registry, asyncio.TaskGroup() as tasks:
+    async with register_depths(broker) as registry, asyncio.TaskGroup() as tasks:
         scrapes = [tasks.create_task(scrape(registry)) for _ in range(5)]
         await broker.was_asked.wait()
         broker.answering.set()
@@ -105,7 +105,7 @@ async def test_what_redis_does_not_tell_is_left_out_and_said() -> None:
     broker = ScriptedAdmin()
     broker.error = BrokerUnavailableError("Redis does not answer")
 
-    async with shown(broker) as registry:
+    async with register_depths(broker) as registry:
         assert await scrape(registry) == {"refdesk_broker_up": 0.0}
 
 
@@ -113,19 +113,19 @@ async def test_a_redis_that_hangs_does_not_hang_a_scrape_and_is_asked_again() ->
     broker = ScriptedAdmin()
     broker.answering.clear()
 
-    async with asyncio.timeout(5 * depths.PATIENCE_SECONDS), shown(broker) as registry:
+    async with asyncio.timeout(5 * depths.PATIENCE_SECONDS), register_depths(broker) as registry:
         assert await scrape(registry) == {"refdesk_broker_up": 0.0}
 
         broker.answering.set()
 
-        async def told() -> bool:
+        async def has_answered() -> bool:
             return bool((await scrape(registry))["refdesk_broker_up"])
 
-        assert await eventually(told)
+        assert await eventually(has_answered)
 
 
 async def test_a_process_that_has_ended_keeps_no_scrape_waiting() -> None:
-    async with shown(ScriptedAdmin()) as registry:
+    async with register_depths(ScriptedAdmin()) as registry:
         pass
 
     assert await scrape(registry) == {"refdesk_broker_up": 0.0}

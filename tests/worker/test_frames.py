@@ -29,7 +29,7 @@ Stack = tuple[str, ...]
 
 
 @contextmanager
-def recorded_sends(found: Counter[Stack]) -> Iterator[None]:
+def record_sends(found: Counter[Stack]) -> Iterator[None]:
     """While inside, count by stack how often a settlement's bytes are given to a socket."""
 
     def record(frame: FrameType, event: str, what: Any) -> None:
@@ -80,7 +80,7 @@ async def test_a_settlement_passes_few_functions_from_its_run_to_the_socket(
     sends: Counter[Stack] = Counter()
 
     async with harness.open() as desk:
-        with recorded_sends(sends):
+        with record_sends(sends):
             asked = [desk.ask(Message("How?", f"c{n}", f"m{n}")) for n in range(questions)]
             await asyncio.gather(*asked)
     await harness.close()

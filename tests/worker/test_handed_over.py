@@ -53,12 +53,12 @@ async def test_a_worker_in_doubt_finds_what_it_owns_without_knowing(harness: Wor
     async with asyncio.timeout(30), asyncio.TaskGroup() as tasks:
         reply = tasks.create_task(desk.ask(Message("How?", "c1", "m1")))
 
-        async def owned() -> Any:
+        async def find_owned() -> Any:
             return await harness.client.xreadgroup(
                 "workers", manager.consumer, {stream_key(manager.role, 0): ">"}
             )
 
-        await eventually(owned)
+        await eventually(find_owned)
         async with process.running():
             manager.schedule_recovery()
             # Another question ends the read that it may wait in.

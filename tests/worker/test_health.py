@@ -29,7 +29,7 @@ def get(port: int, path: str) -> tuple[int, str]:
 
 
 @contextmanager
-def served(meter: PrometheusMeter, reason: str = "", dead: str = "") -> Iterator[int]:
+def serve_health(meter: PrometheusMeter, reason: str = "", dead: str = "") -> Iterator[int]:
     with serving(
         0, meter.registry, dead=lambda: dead, unready=lambda: reason, host="127.0.0.1"
     ) as port:
@@ -37,12 +37,12 @@ def served(meter: PrometheusMeter, reason: str = "", dead: str = "") -> Iterator
 
 
 def test_a_living_process_says_so() -> None:
-    with served(PrometheusMeter(), "deaf") as port:
+    with serve_health(PrometheusMeter(), "deaf") as port:
         assert get(port, "/healthz") == (200, '{"status": "alive"}')
 
 
 def test_a_process_whose_loop_stands_still_asks_to_be_started_again() -> None:
-    with served(PrometheusMeter(), dead="stands still") as port:
+    with serve_health(PrometheusMeter(), dead="stands still") as port:
         pages = [get(port, page) for page in ("/healthz", "/readyz")]
 
     assert pages == [(503, '{"status": "stands still"}')] * 2
@@ -50,7 +50,7 @@ def test_a_process_whose_loop_stands_still_asks_to_be_started_again() -> None:
 
 @pytest.mark.parametrize(("reason", "status", "said"), [("", 200, "ready"), ("deaf", 503, "deaf")])
 def test_readiness_names_what_is_missing(reason: str, status: int, said: str) -> None:
-    with served(PrometheusMeter(), reason) as port:
+    with serve_health(PrometheusMeter(), reason) as port:
         code, body = get(port, "/readyz")
 
     assert (code, json.loads(body)) == (status, {"status": said})
@@ -61,7 +61,7 @@ def test_metrics_tell_what_was_handled_and_what_runs() -> None:
     meter.register_role("lang", slots=16, running=lambda: 2)
     meter.count_hop("lang", "forward", 0.01)
 
-    with served(meter) as port:
+    with serve_health(meter) as port:
         page = get(port, "/metrics")[1]
 
     assert 'refdesk_handled_total{outcome="forward",role="lang"} 1.0' in page
@@ -72,7 +72,7 @@ def test_metrics_tell_what_was_handled_and_what_runs() -> None:
 
 def test_somebody_who_connects_and_asks_nothing_delays_no_probe() -> None:
     with (
-        served(PrometheusMeter()) as port,
+        serve_health(PrometheusMeter()) as port,
         socket.create_connection(("127.0.0.1", port)),
         socket.create_connection(("127.0.0.1", port)),
     ):
@@ -80,7 +80,7 @@ def test_somebody_who_connects_and_asks_nothing_delays_no_probe() -> None:
 
 
 def test_another_page_is_not_found() -> None:
-    with served(PrometheusMeter()) as port:
+    with serve_health(PrometheusMeter()) as port:
         assert get(port, "/")[0] == 404
 
 
@@ -88,7 +88,7 @@ def test_a_taken_port_is_named() -> None:
     registry = PrometheusMeter().registry
 
     with (
-        served(PrometheusMeter()) as port,
+        serve_health(PrometheusMeter()) as port,
         pytest.raises(HealthPortError, match=f"found {port}: "),
         serving(port, registry, dead=str, unready=str, host="127.0.0.1"),
     ):
@@ -96,7 +96,7 @@ def test_a_taken_port_is_named() -> None:
 
 
 def test_the_port_is_free_again_afterwards() -> None:
-    with served(PrometheusMeter()) as port:
+    with serve_health(PrometheusMeter()) as port:
         pass
 
     with pytest.raises(urllib.error.URLError):

@@ -51,7 +51,7 @@ def delivery_of(text: str, *, starts: int = 2, remaining_seconds: float = 60.0) 
     )
 
 
-def told(_delivery: Delivery, error: str) -> FrameSend:
+def make_notice(_delivery: Delivery, error: str) -> FrameSend:
     return FrameSend("manager", error.encode())
 
 
@@ -62,7 +62,7 @@ class Desk:
         self.notes = notes
         make = partial(crashing_handlers.suspect, str(notes))
         self.quarantine = Quarantine(
-            make, ["search"], told, preload=["tests.worker.crashing_handlers"]
+            make, ["search"], make_notice, preload=["tests.worker.crashing_handlers"]
         )
 
     async def run(self, text: str, *, starts: int = 2, seconds: float = 60.0) -> Settlement:
@@ -132,7 +132,7 @@ async def test_a_suspect_that_cannot_reach_memory_says_so(desk: Desk) -> None:
 
 
 async def test_a_suspect_that_cannot_be_put_together_is_a_failure_and_no_death() -> None:
-    quarantine = Quarantine(crashing_handlers.nobody, ["search"], told)
+    quarantine = Quarantine(crashing_handlers.nobody, ["search"], make_notice)
 
     with pytest.raises(SuspectFailedError, match="expected an open index"):
         await quarantine.run(delivery_of("fine"))
@@ -144,7 +144,7 @@ async def test_a_suspect_that_hangs_is_ended_in_the_questions_time(desk: Desk) -
     with pytest.raises(HandlerTimeoutError):
         await desk.run("hang", seconds=2.0)
 
-    assert await eventually(partial(_ended, desk.started_in[-1]))
+    assert await eventually(partial(has_ended, desk.started_in[-1]))
 
 
 async def test_as_many_suspects_as_run_at_once_may_hang_and_all_are_ended(desk: Desk) -> None:
@@ -174,16 +174,16 @@ async def test_a_suspect_whose_lease_is_lost_is_ended(desk: Desk) -> None:
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(desk.run("hang"))
 
-        async def started() -> bool:
+        async def has_started() -> bool:
             return bool(desk.started_in)
 
-        await eventually(started)
+        await eventually(has_started)
         running.cancel()
 
-    assert await eventually(partial(_ended, desk.started_in[0]))
+    assert await eventually(partial(has_ended, desk.started_in[0]))
 
 
-async def _ended(pid: int) -> bool:
+async def has_ended(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -75,11 +75,11 @@ async def test_an_agent_that_hears_of_its_questions_end_has_not_failed(
     message = Message("How?", "c1", "m1")
     question = harness.desk().question(message)
 
-    async def ended(_reads: object) -> Exception:
+    async def await_end(_reads: object) -> Exception:
         await harness.broker.producer.cancel(question)
         return QuestionEndedError("ended")
 
-    harness.script.next(Role.SEARCH, ended)
+    harness.script.next(Role.SEARCH, await_end)
     meter = Failures()
 
     async with harness.open(meter=meter) as desk:

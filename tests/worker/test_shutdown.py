@@ -76,7 +76,7 @@ def runs_of(journal: list[JournalEntry]) -> list[object]:
     return [entry.fields["role"] for entry in journal if entry.kind == "agent_run"]
 
 
-async def left_in_streams(harness: WorkerHarness) -> int:
+async def count_left_in_streams(harness: WorkerHarness) -> int:
     status = await harness.broker.admin.read_status([role.value for role in Role])
     return sum(role.depth for role in status)
 
@@ -137,7 +137,7 @@ async def test_a_hop_that_outlasts_the_grace_period_is_handed_back_and_runs_once
     assert sorted(map(str, every)) == sorted(set(map(str, every)))
     assert {"retried", "dead_lettered"}.isdisjoint(entry.kind for entry in after)
     assert [entry.kind for entry in after].count("finished") == 1
-    assert await left_in_streams(harness) == 0
+    assert await count_left_in_streams(harness) == 0
     assert set(every) < {role.value for role in WRITES}
 
 

@@ -36,10 +36,10 @@ async def test_an_envelope_for_an_unknown_role_is_a_dead_letter_on_first_sight(
         message = Message("How do I add a rule?", "c1", "m1")
         await desk.submit(message)
 
-        async def ended() -> object:
+        async def find_end() -> object:
             return await harness.broker.replies.read_reply(desk.question(message))
 
-        reply = await eventually(ended)
+        reply = await eventually(find_end)
 
     (letter,) = await harness.broker.admin.list_dead_letters()
     assert reply["text"] == "apology/en"

@@ -77,7 +77,7 @@ def names_after(variable: str) -> set[str]:
     return set(re.findall(rf"(?<![\w.]){variable}\.(\w+)", BODY))
 
 
-def found_in(name: str, place: int = 0) -> dict[str, Any]:
+def read_record_fields(name: str, place: int = 0) -> dict[str, Any]:
     settlement: dict[str, Any] = read_back(pack(examples()[name]))["settlements"][place]
     return settlement
 
@@ -107,7 +107,7 @@ def test_lua_reads_the_shard_and_the_demands_under_their_names() -> None:
 def test_lua_reads_a_header_under_its_names() -> None:
     taken = delivery()
 
-    header = found_in("a mixed batch", 2)["header"]
+    header = read_record_fields("a mixed batch", 2)["header"]
 
     assert (header["kind"], header["role"], header["entry_id"]) == ("retry", "manager", "3-0")
     assert (header["consumer"], header["delivery_count"]) == (taken.consumer, taken.count)
@@ -115,7 +115,7 @@ def test_lua_reads_a_header_under_its_names() -> None:
 
 
 def test_lua_reads_a_finish_under_its_names() -> None:
-    found = found_in("finish")
+    found = read_record_fields("finish")
 
     assert found["arguments"]["reply"] == '{"outcome":"answered"}'
     assert found["keys"]["results"] == "rd:{3}:results:chat"
@@ -125,7 +125,7 @@ def test_lua_reads_a_finish_under_its_names() -> None:
 
 
 def test_lua_reads_forgotten_messages_under_their_names() -> None:
-    found = found_in("finish that forgets")
+    found = read_record_fields("finish that forgets")
 
     assert found["forgotten"][1] == {
         "record": "record-2", "journal": "journal-2", "results": "record-2",
@@ -133,7 +133,7 @@ def test_lua_reads_forgotten_messages_under_their_names() -> None:
 
 
 def test_lua_reads_a_burial_and_its_notice_under_their_names() -> None:
-    found = found_in("bury with a notice")
+    found = read_record_fields("bury with a notice")
 
     assert found["arguments"]["deaths"] == "w8@1500 w9@2250"
     assert found["arguments"]["worker"] == "w9"
@@ -148,7 +148,7 @@ def test_lua_reads_a_burial_and_its_notice_under_their_names() -> None:
     ],
 )
 def test_lua_reads_the_base_of_a_frame(name: str, form: str, base: str) -> None:
-    (send,) = found_in(name)["sends"]
+    (send,) = read_record_fields(name)["sends"]
 
     assert (send["form"], send["base"]) == (form, base)
     assert ("frames" in send) == (form == "kept")

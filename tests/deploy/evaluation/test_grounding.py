@@ -31,7 +31,7 @@ def write(folder: Path, rows: list[dict[str, object]]) -> None:
     (folder / "answers.jsonl").write_text(lines, encoding="utf-8")
 
 
-def labelled(response: str, label: str) -> dict[str, object]:
+def make_labelled_row(response: str, label: str) -> dict[str, object]:
     return {"context": CONTEXT, "response": response, "label": label, "question": "How long?"}
 
 
@@ -65,9 +65,11 @@ async def test_a_judge_supports_an_answer_when_it_supports_every_sentence(tmp_pa
     write(
         tmp_path,
         [
-            labelled("An invitation is valid for 7 days.", "grounded"),
-            labelled("An invitation is valid for 7 days. It costs 30 euros.", "ungrounded"),
-            labelled("Whatever.", "generic"),
+            make_labelled_row("An invitation is valid for 7 days.", "grounded"),
+            make_labelled_row(
+                "An invitation is valid for 7 days. It costs 30 euros.", "ungrounded"
+            ),
+            make_labelled_row("Whatever.", "generic"),
         ],
     )
 
@@ -77,7 +79,7 @@ async def test_a_judge_supports_an_answer_when_it_supports_every_sentence(tmp_pa
 
 
 async def test_a_judge_that_fails_agrees_with_nobody(tmp_path: Path) -> None:
-    write(tmp_path, [labelled("An invitation is valid for 7 days.", "grounded")])
+    write(tmp_path, [make_labelled_row("An invitation is valid for 7 days.", "grounded")])
 
     figures = await measure_judge(ScriptedModel({"judge": [ModelUnavailable("away")]}), tmp_path)
 
@@ -85,7 +87,9 @@ async def test_a_judge_that_fails_agrees_with_nobody(tmp_path: Path) -> None:
 
 
 async def test_a_sample_is_the_same_each_time(tmp_path: Path) -> None:
-    answers = [labelled(f"An invitation is valid for {n} days.", "grounded") for n in range(20)]
+    answers = [
+        make_labelled_row(f"An invitation is valid for {n} days.", "grounded") for n in range(20)
+    ]
     write(tmp_path, answers)
 
     first = await measure_judge(OfflineModel(), tmp_path, limit=5)
@@ -146,7 +150,7 @@ def test_the_command_stores_what_it_measured_in_the_data_folder(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("REFDESK_DATA", str(tmp_path / "desk"))
-    write(tmp_path, [labelled("An invitation is valid for 7 days.", "grounded")])
+    write(tmp_path, [make_labelled_row("An invitation is valid for 7 days.", "grounded")])
 
     status = main(("evaluate", "grounding", "--data", str(tmp_path), "--json"))
 

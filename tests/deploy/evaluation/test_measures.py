@@ -24,7 +24,7 @@ EVIDENCE = {1: f"API limits\n{LIMIT}", 2: f"API keys\n{KEYS}"}
 CASE = GoldenCase(id="limit", question="How many requests?", must_say=(("50 requests",),))
 
 
-def asked(text: str, case: GoldenCase = CASE, **changes: Any) -> AskedCase:
+def make_asked_case(text: str, case: GoldenCase = CASE, **changes: Any) -> AskedCase:
     sources = [
         {"number": n, "chunk_id": str(n), "title": "x", "path": f"docs/page-{n}.md"} for n in (1, 2)
     ]
@@ -47,27 +47,29 @@ def judgement(*supported: bool) -> Judgement:
 
 
 async def test_a_sentence_is_supported_by_what_it_cites_and_by_nothing_else() -> None:
-    measure = await measure_answer(asked(f"{LIMIT} [1] {KEYS} [1]"))
+    measure = await measure_answer(make_asked_case(f"{LIMIT} [1] {KEYS} [1]"))
 
     assert [sentence.supported for sentence in measure.sentences] == [True, False]
     assert (measure.support, measure.recall) == (0.5, 0.5)
 
 
 async def test_an_invented_sentence_without_a_citation_lowers_the_recall_alone() -> None:
-    measure = await measure_answer(asked(f"{LIMIT} [1]\n\nMore requests cost 20 euros each."))
+    measure = await measure_answer(
+        make_asked_case(f"{LIMIT} [1]\n\nMore requests cost 20 euros each.")
+    )
 
     assert (measure.support, measure.recall, measure.precision) == (1.0, 0.5, 1.0)
 
 
 async def test_a_citation_that_supports_nothing_lowers_the_precision() -> None:
-    measure = await measure_answer(asked(f"{LIMIT} [1][2]"))
+    measure = await measure_answer(make_asked_case(f"{LIMIT} [1][2]"))
 
     assert (measure.support, measure.precision) == (1.0, 0.5)
     assert measure.sentences[0].precise == (1,)
 
 
 async def test_a_citation_of_an_unknown_source_supports_nothing() -> None:
-    measure = await measure_answer(asked(f"{LIMIT} [7]"))
+    measure = await measure_answer(make_asked_case(f"{LIMIT} [7]"))
 
     [sentence] = measure.sentences
     assert (sentence.supported, sentence.reason) == (False, "the text of source 7 is not known")
@@ -100,7 +102,7 @@ async def test_an_answer_gets_one_verdict(
 ) -> None:
     fields = {"id": "x", "question": "How many?", "must_say": (("50 requests",),), **case}
 
-    measure = await measure_answer(asked(f"{LIMIT} [1]", GoldenCase(**fields), **changes))
+    measure = await measure_answer(make_asked_case(f"{LIMIT} [1]", GoldenCase(**fields), **changes))
 
     assert measure.verdict == verdict
     assert measure.useful is (verdict == "useful")
@@ -125,7 +127,7 @@ def test_a_page_is_named_by_the_last_parts_of_its_path(place: str, page: str, fo
 
 async def test_a_believed_judge_finds_a_statement_in_other_words() -> None:
     case = GoldenCase("x", "How many?", must_say=(("fifty calls may be made",),))
-    told = asked(f"{LIMIT} [1]", case)
+    told = make_asked_case(f"{LIMIT} [1]", case)
 
     doubted, believed = [
         await measure_answer(
@@ -140,7 +142,7 @@ async def test_a_believed_judge_finds_a_statement_in_other_words() -> None:
 async def test_a_judge_has_its_own_opinion_on_each_sentence() -> None:
     judge = ScriptedModel([judgement(True, False)])
 
-    measure = await measure_answer(asked(f"{LIMIT} [1] {KEYS} [2]"), judge)
+    measure = await measure_answer(make_asked_case(f"{LIMIT} [1] {KEYS} [2]"), judge)
 
     assert (measure.support, measure.judged_support) == (1.0, 0.5)
 
@@ -149,8 +151,8 @@ async def test_a_judge_that_fails_or_forgets_a_sentence_has_no_opinion() -> None
     failed = ScriptedModel([ModelUnavailable("away")])
     forgetful = ScriptedModel([judgement(True)])
 
-    first = await measure_answer(asked(f"{LIMIT} [1]"), failed)
-    second = await measure_answer(asked(f"{LIMIT} [1] {KEYS} [2]"), forgetful)
+    first = await measure_answer(make_asked_case(f"{LIMIT} [1]"), failed)
+    second = await measure_answer(make_asked_case(f"{LIMIT} [1] {KEYS} [2]"), forgetful)
 
     assert first.judged_support is None
     assert [sentence.judged for sentence in second.sentences] == [True, None]
@@ -160,9 +162,9 @@ async def measures() -> tuple[AnswerMeasure, ...]:
     wide = GoldenCase("wide", "条件" * 60, must_say=(("あ" * 90,),), kind="種" * 80)
     long = GoldenCase("i" * 60, "How many? " * 30, must_say=(("nothing " * 30,),))
     return (
-        await measure_answer(asked(f"{LIMIT} [1]")),
-        await measure_answer(asked(f"{LIMIT} [1]", wide)),
-        await measure_answer(asked("Sorry.", long, outcome="refused")),
+        await measure_answer(make_asked_case(f"{LIMIT} [1]")),
+        await measure_answer(make_asked_case(f"{LIMIT} [1]", wide)),
+        await measure_answer(make_asked_case("Sorry.", long, outcome="refused")),
     )
 
 
@@ -187,7 +189,9 @@ async def test_a_page_shows_what_others_wrote_as_text(name: str) -> None:
     hostile = "```\n</pre><script>alert(1)</script> ``` ![x](http://evil.example)\u202e"
     case = GoldenCase(id="x", question=hostile, must_say=((hostile,),), turns=(hostile,))
     evidence = {1: f"{hostile}\n{LIMIT}"}
-    told = AskedCase(case, asked(f"{hostile} [1]").reply, evidence, CallTotals(), seconds=0.1)
+    told = AskedCase(
+        case, make_asked_case(f"{hostile} [1]").reply, evidence, CallTotals(), seconds=0.1
+    )
     variant = MeasuredVariant(hostile, (await measure_answer(told),))
 
     page = make_page(Path(name), [variant], (hostile,))

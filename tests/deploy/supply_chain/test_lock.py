@@ -100,7 +100,7 @@ def test_nothing_is_installed_beside_the_lock() -> None:
         assert line.startswith("\t$(INSTALL)") or "--no-build-isolation" in line
 
 
-def imported(files: Iterable[Path]) -> Iterator[tuple[str, Path]]:
+def find_imported(files: Iterable[Path]) -> Iterator[tuple[str, Path]]:
     """The top-level modules that files import."""
     for path in files:
         for node in ast.walk(ast.parse(path.read_text())):
@@ -110,7 +110,7 @@ def imported(files: Iterable[Path]) -> Iterator[tuple[str, Path]]:
                 yield node.module.split(".")[0], path
 
 
-def tracked(*folders: str) -> list[Path]:
+def list_tracked(*folders: str) -> list[Path]:
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", *folders],
         cwd=ROOT, capture_output=True, text=True, check=True,
@@ -133,7 +133,7 @@ def test_every_imported_distribution_is_declared(
 
     undeclared = {
         (module, str(path.relative_to(ROOT)))
-        for module, path in imported(tracked(*(f"{folder}/*.py" for folder in folders)))
+        for module, path in find_imported(list_tracked(*(f"{folder}/*.py" for folder in folders)))
         if module not in own
         and not declared & {normalize_name(name) for name in owners.get(module, ())}
     }
@@ -146,7 +146,7 @@ def find_users_of_private_parts() -> set[str]:
     private = re.compile(r"^\s*from [a-z]\w*(\.\w+)*\._\w+.* import |SLF001", re.MULTILINE)
     return {
         str(path.relative_to(ROOT))
-        for path in tracked(*(f"{folder}/*.py" for folder in PRODUCT))
+        for path in list_tracked(*(f"{folder}/*.py" for folder in PRODUCT))
         if private.search(path.read_text())
     }
 

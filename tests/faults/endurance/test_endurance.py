@@ -11,7 +11,7 @@ from benchmarks.endurance.rolling import Rolling
 pytestmark = [pytest.mark.redis, pytest.mark.slow]
 
 
-def found(told: RunResult) -> dict[str, float]:
+def make_findings(told: RunResult) -> dict[str, float]:
     return {check.name: check.found for check in told.checks}
 
 
@@ -20,7 +20,7 @@ async def test_three_times_what_workers_can_do_is_refused_at_the_door_and_the_re
 ):
     told = await overload.run(Overload(seconds=6, ease_seconds=2))
 
-    goals = found(told)
+    goals = make_findings(told)
     assert goals["accepted without an answer"] == 0
     assert told.figures["refused"] > told.figures["accepted"]  # type: ignore[operator] # both are numbers
     # With no door the last of six seconds would wait for twelve more.
@@ -31,7 +31,7 @@ async def test_three_times_what_workers_can_do_is_refused_at_the_door_and_the_re
 async def test_a_rolling_restart_spends_no_attempt_and_delays_nobody_for_long() -> None:
     told = await rolling.run(Rolling(seconds=2, rounds=1))
 
-    goals = found(told)
+    goals = make_findings(told)
     # The goal is one second; a machine that does much else at once gets five.
     assert goals.pop("added p99 (s)") < 5
     assert set(goals.values()) == {0}
@@ -40,7 +40,7 @@ async def test_a_rolling_restart_spends_no_attempt_and_delays_nobody_for_long() 
 async def test_poison_is_started_thrice_ends_with_an_apology_and_costs_nobody_an_answer() -> None:
     told = await poison.run(Poison(seconds=2, every=2, lease_seconds=1.5))
 
-    goals = found(told)
+    goals = make_findings(told)
     # In so short a time everybody was beside it.
     del goals["others' p99 against before"]
     assert goals == {

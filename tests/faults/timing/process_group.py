@@ -107,11 +107,11 @@ class ProcessGroup:
     async def end(self, asked: Question) -> JournalEntry:
         """Return how a question ended, once it did; it ends once."""
 
-        async def finished() -> list[JournalEntry]:
+        async def list_finished() -> list[JournalEntry]:
             journal = await self.broker.replies.read_journal(asked)
             return [entry for entry in journal if entry.kind == "finished"]
 
-        (ended,) = await eventually(finished)
+        (ended,) = await eventually(list_finished)
         assert isinstance(ended, JournalEntry)
         return ended
 

@@ -44,11 +44,11 @@ async def test_a_process_that_only_keeps_time_gives_back_what_dead_workers_held(
         started = await system.start()
         await system.kill(started["pid"])
 
-        async def given_back() -> bool:
+        async def is_given_back() -> bool:
             (status,) = await system.broker.admin.read_status(["search"])
             return (status.depth, status.in_flight) == (1, 0)
 
-        await eventually(given_back)
+        await eventually(is_given_back)
         await system.hire()
 
         assert (await system.start())["message"] == asked.message_id

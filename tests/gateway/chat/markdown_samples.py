@@ -42,7 +42,7 @@ markdown = st.lists(blocks, min_size=1, max_size=8).map("\n\n".join)
 texts = st.one_of(markdown, hostile)
 
 
-def painted(piece: Marked) -> list[tuple[str, frozenset[tuple[str, str]]]]:
+def paint(piece: Marked) -> list[tuple[str, frozenset[tuple[str, str]]]]:
     """Tell for each character of a piece what it is marked as."""
     return [
         (

@@ -21,7 +21,7 @@ from tests.support.chat_harness import (
     until,
     wait_until_acknowledged,
 )
-from tests.support.fake_channel import FakeChannel, said
+from tests.support.fake_channel import FakeChannel, make_incoming
 from tests.support.worker_harness import WorkerHarness
 
 SHORT = ChatPolicy(burst_seconds=0.3)
@@ -40,14 +40,14 @@ class BurstDriver:
     async def say(self, id_: str, text: str, **fields: str) -> None:
         self.order += 1
         await self.door.intake.accept(
-            said(self.door.name_question("c", id_), text, self.order, **fields)
+            make_incoming(self.door.name_question("c", id_), text, self.order, **fields)
         )
 
     async def edit(self, id_: str, text: str, *, at: float = 0.0, **fields: str) -> None:
         self.order += 1
         order = at or self.order
         question = self.door.name_question("c", f"{id_}:{order:g}")
-        await self.door.intake.accept(said(question, text, order, edits=id_, **fields))
+        await self.door.intake.accept(make_incoming(question, text, order, edits=id_, **fields))
 
     async def delete(self, id_: str) -> None:
         await self.door.intake.withdraw(self.door.name_question("c", f"{id_}:deleted"), id_)

@@ -52,10 +52,10 @@ def test_marks_cover_the_words_that_were_marked(
 ) -> None:
     made = parse_marked(text)
 
-    def told(mark: Mark) -> tuple[str, str, str]:
+    def describe_mark(mark: Mark) -> tuple[str, str, str]:
         return made.text[mark.start : mark.end], mark.kind, mark.detail
 
-    assert [told(mark) for mark in made.marks] == covered
+    assert [describe_mark(mark) for mark in made.marks] == covered
 
 
 @pytest.mark.parametrize("text", ["![](https://example.org/a.png)", "#", "[](https://a.org)", ">"])

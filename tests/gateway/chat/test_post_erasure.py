@@ -14,7 +14,7 @@ from tests.support.chat_harness import (
     until,
     wait_until_acknowledged,
 )
-from tests.support.fake_channel import FakeChannel, said
+from tests.support.fake_channel import FakeChannel, make_incoming
 from tests.support.worker_harness import WorkerHarness
 
 
@@ -37,8 +37,8 @@ async def test_a_forgotten_conversation_leaves_no_word_at_a_push_door(
     async with push_door_of(harness, fake_channel, manners=AT_ONCE) as door, harness.open():
         asked = door.name_question("c", "1")
         other = door.name_question("other", "1")
-        await door.intake.accept(said(asked, "of my illness", 1.0))
-        await door.intake.accept(said(other, "of my dog", 1.0))
+        await door.intake.accept(make_incoming(asked, "of my illness", 1.0))
+        await door.intake.accept(make_incoming(other, "of my dog", 1.0))
         button = Choice(question=asked, number="0", label="illness", ask="of my illness")
         token = await door.buttons.store(button)
         await wait_until_acknowledged(harness, "wall")
@@ -46,7 +46,7 @@ async def test_a_forgotten_conversation_leaves_no_word_at_a_push_door(
 
         harness.script.next(Role.COMMAND, {"forget": "all"})
         await door.intake.accept(
-            said(door.name_question("c", "2"), "/clear_all", 2.0, command="clear_all")
+            make_incoming(door.name_question("c", "2"), "/clear_all", 2.0, command="clear_all")
         )
         await until(lambda: "Done." in fake_channel.posts.values())
         await wait_until_acknowledged(harness, "wall")
@@ -59,12 +59,12 @@ async def test_a_forgotten_conversation_leaves_no_word_at_a_push_door(
 async def test_a_history_that_is_cleared_takes_the_words_along(harness: WorkerHarness) -> None:
     fake_channel = FakeChannel()
     async with push_door_of(harness, fake_channel, manners=AT_ONCE) as door, harness.open():
-        await door.intake.accept(said(door.name_question("c", "1"), "of my illness", 1.0))
+        await door.intake.accept(make_incoming(door.name_question("c", "1"), "of my illness", 1.0))
         await wait_until_acknowledged(harness, "wall")
 
         harness.script.next(Role.COMMAND, {"forget": "history"})
         question = door.name_question("c", "2")
-        await door.intake.accept(said(question, "/clear", 2.0, command="clear_history"))
+        await door.intake.accept(make_incoming(question, "/clear", 2.0, command="clear_history"))
         await until(lambda: "Done." in fake_channel.posts.values())
         await wait_until_acknowledged(harness, "wall")
 
@@ -75,16 +75,16 @@ async def test_what_is_told_again_after_a_clear_brings_no_word_back(harness: Wor
     fake_channel = FakeChannel()
     async with push_door_of(harness, fake_channel, manners=AT_ONCE) as door, harness.open():
         told = [
-            said(door.name_question("c", "1"), "of my illness", 1.0),
-            said(door.name_question("c", "1:2"), "of my illness now", 2.0, edits="1"),
-            said(door.name_question("c", "2"), "of my illness too", 2.5),
+            make_incoming(door.name_question("c", "1"), "of my illness", 1.0),
+            make_incoming(door.name_question("c", "1:2"), "of my illness now", 2.0, edits="1"),
+            make_incoming(door.name_question("c", "2"), "of my illness too", 2.5),
         ]
         for message in told:
             await door.intake.accept(message)
             await until(lambda: ANSWER in fake_channel.posts.values())
         harness.script.next(Role.COMMAND, {"forget": "all"})
         await door.intake.accept(
-            said(door.name_question("c", "3"), "/clear_all", 3.0, command="clear_all")
+            make_incoming(door.name_question("c", "3"), "/clear_all", 3.0, command="clear_all")
         )
         await until(lambda: "Done." in fake_channel.posts.values())
         await wait_until_acknowledged(harness, "wall")
@@ -101,17 +101,17 @@ async def test_what_waits_behind_a_clear_keeps_its_words(harness: WorkerHarness)
     manners = ChatPolicy(burst_seconds=0.5, supersedes=False)
     async with push_door_of(harness, fake_channel, manners=manners) as door:
         harness.script.next(Role.COMMAND, {"forget": "history"})
-        clear = said(door.name_question("c", "1"), "/clear", 1.0, command="clear_history")
+        clear = make_incoming(door.name_question("c", "1"), "/clear", 1.0, command="clear_history")
         await door.intake.accept(clear)
-        await door.intake.accept(said(door.name_question("c", "2"), "How", 2.0))
-        await door.intake.accept(said(door.name_question("c", "3"), "and why?", 3.0))
+        await door.intake.accept(make_incoming(door.name_question("c", "2"), "How", 2.0))
+        await door.intake.accept(make_incoming(door.name_question("c", "3"), "and why?", 3.0))
         edited: list[bool] = []
 
         async def meanwhile() -> dict[str, str]:
             await until(lambda: "Done." in fake_channel.posts.values())
             if not edited:
                 edited.append(True)
-                edit = said(door.name_question("c", "3:4"), "and what?", 4.0, edits="3")
+                edit = make_incoming(door.name_question("c", "3:4"), "and what?", 4.0, edits="3")
                 await door.intake.accept(edit)
             return {}
 
@@ -128,14 +128,16 @@ async def test_a_reply_that_a_dead_door_held_ends_with_the_conversation(
     fake_channel = FakeChannel()
     superseded = TEXTS.text("superseded", "en")
     async with push_door_of(harness, fake_channel, manners=AT_ONCE) as door:
-        await door.intake.accept(said(door.name_question("c", "1"), "How?", 1.0))
+        await door.intake.accept(make_incoming(door.name_question("c", "1"), "How?", 1.0))
         await until(lambda: fake_channel.posts)
     async with harness.open():
         dead = harness.broker.result_list("wall", "dead")
         assert await dead.take(slots=1, block_seconds=5.0)
         async with push_door_of(harness, fake_channel, manners=AT_ONCE) as door:
             harness.script.next(Role.COMMAND, {"forget": "all"})
-            clear = said(door.name_question("c", "2"), "/clear_all", 2.0, command="clear_all")
+            clear = make_incoming(
+                door.name_question("c", "2"), "/clear_all", 2.0, command="clear_all"
+            )
             await door.intake.accept(clear)
 
             await until(
@@ -149,7 +151,7 @@ async def test_a_question_that_another_door_forgets_ends_in_its_placeholder(
     fake_channel = FakeChannel()
     async with push_door_of(harness, fake_channel, manners=AT_ONCE) as door:
         question = door.name_question("c", "1")
-        await door.intake.accept(said(question, "How?", 1.0))
+        await door.intake.accept(make_incoming(question, "How?", 1.0))
         await until(lambda: fake_channel.posts)
 
         await harness.broker.producer.cancel(question, forget=True)
@@ -161,7 +163,7 @@ async def test_http_forgets_what_push_doors_keep_of_a_conversation(harness: Work
     fake_channel = FakeChannel(name="slack")
     async with push_door_of(harness, fake_channel, manners=AT_ONCE) as door:
         question = door.name_question("c", "1")
-        await door.intake.accept(said(question, "of my illness", 1.0))
+        await door.intake.accept(make_incoming(question, "of my illness", 1.0))
         assert await words_kept(harness, "illness")
 
         await StoredConversations(harness.client, shards=1, ttl_seconds=600).forget_posts(question)

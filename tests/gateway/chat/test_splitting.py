@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from gateway.chat.formatting.marked_text import Mark, Marked, parse_marked
 from gateway.chat.formatting.splitting import split, utf16_units
 from gateway.slack.mrkdwn import mrkdwn
-from tests.gateway.chat.markdown_samples import QUICK, lines, painted, texts
+from tests.gateway.chat.markdown_samples import QUICK, lines, paint, texts
 
 FAMILY = "👩\u200d👩\u200d👧\u200d👦"
 limits = st.integers(min_value=20, max_value=120)
@@ -26,10 +26,10 @@ def test_the_pieces_give_back_the_text_and_its_marks_but_for_space_between_them(
     text: str, longest: int
 ) -> None:
     whole = parse_marked(text)
-    rest = painted(whole)
+    rest = paint(whole)
 
     for piece in split(whole, longest=longest, measure=units):
-        told = painted(piece)
+        told = paint(piece)
         while rest[: len(told)] != told:
             assert rest.pop(0)[0].isspace(), piece.text
         rest = rest[len(told) :]

@@ -6,7 +6,7 @@ import json
 from gateway.chat.ports import ChatPolicy
 from gateway.chat.typing_indicator import TypingIndicator
 from tests.support.chat_harness import Holding, push_door_of, until, wait_until_acknowledged
-from tests.support.fake_channel import FakeChannel, said
+from tests.support.fake_channel import FakeChannel, make_incoming
 from tests.support.worker_harness import WorkerHarness
 
 EACH = ChatPolicy(burst_seconds=0.0, supersedes=False)
@@ -23,9 +23,9 @@ async def test_a_sign_that_was_left_to_an_edit_goes_when_that_is_not_accepted(
         push_door_of(harness, fake_channel, manners=EACH, broker=broker) as other,
         asyncio.TaskGroup() as tasks,
     ):
-        await door.intake.accept(said(door.name_question("c", "1"), "one", 1.0))
+        await door.intake.accept(make_incoming(door.name_question("c", "1"), "one", 1.0))
         await fake_channel.signed.wait()
-        edit = said(door.name_question("c", "1:2"), "eins", 2.0, edits="1")
+        edit = make_incoming(door.name_question("c", "1:2"), "eins", 2.0, edits="1")
         tasks.create_task(other.intake.accept(edit))
         await full.holds.wait()
         await wait_until_acknowledged(harness, "wall")
@@ -41,7 +41,7 @@ async def test_a_sign_goes_also_when_its_own_event_comes_again_meanwhile(
 ) -> None:
     fake_channel = FakeChannel()
     async with push_door_of(harness, fake_channel, manners=EACH) as door:
-        message = said(door.name_question("c", "1"), "one", 1.0)
+        message = make_incoming(door.name_question("c", "1"), "one", 1.0)
         await door.memory.note(message.question, post=json.dumps(message.post))
         await door.memory.open(message.question, message.order)
         signs = TypingIndicator(door.memory, fake_channel, deadline_seconds=60.0)

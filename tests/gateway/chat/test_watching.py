@@ -37,13 +37,13 @@ async def test_a_push_door_tells_whether_it_can_take_anything_in(tmp_path: Path)
         httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20) as client,
     ):
 
-        async def turned(status: int) -> bool:
+        async def has_turned(status: int) -> bool:
             return (await client.get("/readyz")).status_code == status
 
-        await eventually(lambda: turned(200))
+        await eventually(lambda: has_turned(200))
         alive, told = await client.get("/healthz"), (await client.get("/metrics")).text
         played.connected = False
-        await eventually(lambda: turned(503))
+        await eventually(lambda: has_turned(503))
         still_alive = await client.get("/healthz")
 
     assert (alive.status_code, still_alive.status_code) == (200, 200)

@@ -26,8 +26,8 @@ async def test_a_process_without_descriptors_logs_it_once_and_recovers(tmp_path:
     try:
         assert process.stdout is not None
         port = int(await process.stdout.readline())
-        taken = await asked(port, GET.replace(b"GET /", b"GET /starve"))
-        answers = await asyncio.gather(*(asked(port, GET) for _ in range(20)))
+        taken = await ask_and_wait(port, GET.replace(b"GET /", b"GET /starve"))
+        answers = await asyncio.gather(*(ask_and_wait(port, GET) for _ in range(20)))
     finally:
         process.kill()
         await process.wait()
@@ -40,7 +40,7 @@ async def test_a_process_without_descriptors_logs_it_once_and_recovers(tmp_path:
     assert len(told) < 2_000
 
 
-async def asked(port: int, request: bytes) -> bytes:
+async def ask_and_wait(port: int, request: bytes) -> bytes:
     """Return the answer, however long it is waited for."""
     async with asyncio.timeout(PATIENCE_SECONDS):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 
-def made_canary() -> str:
+def make_canary() -> str:
     """Return a word that stands nowhere by chance, and compresses into nothing else."""
     return f"canary{secrets.token_hex(12)}"
 

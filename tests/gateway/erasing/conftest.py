@@ -34,7 +34,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def restarted(folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
+def run_restarted(folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
     """Run a server that writes everything down, and compresses nothing."""
     process = start_redis(
         folder / "r.sock", "--appendonly", "yes", "--rdbcompression", "no",
@@ -48,7 +48,7 @@ def restarted(folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
 @pytest.fixture
 def server(folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
     """The server of a folder."""
-    with restarted(folder) as process:
+    with run_restarted(folder) as process:
         yield process
 
 

@@ -18,10 +18,10 @@ from gateway.chat.buttons import Choice
 from gateway.chat.errors import PermanentError
 from gateway.conversation_erasure import erase
 from memory.conversation import RedisMemory
-from tests.gateway.erasing.canary import files_with, keys_with, made_canary
+from tests.gateway.erasing.canary import files_with, keys_with, make_canary
 from tests.gateway.erasing.conftest import RewritingHarness
 from tests.support.chat_harness import ANSWER, TEXTS, push_door_of, until, wait_until_acknowledged
-from tests.support.fake_channel import FakeChannel, said
+from tests.support.fake_channel import FakeChannel, make_incoming
 from tests.support.http_server import eventually, open_http_server
 from tests.support.worker_harness import WorkerHarness
 
@@ -34,30 +34,32 @@ async def is_gone(harness: WorkerHarness, folder: Path, word: str) -> None:
     """Check that a word is in no key now, and soon in no file."""
     assert await keys_with(harness.client, word) == []
 
-    async def written_anew() -> bool:
+    async def is_rewritten() -> bool:
         return files_with(folder, word) == []
 
-    await eventually(written_anew)
+    await eventually(is_rewritten)
 
 
 @pytest.mark.parametrize("name", [spec.name for spec in CHAT_CHANNELS])
 async def test_a_chat_that_is_cleared_leaves_no_word(
     name: str, harness: RewritingHarness, folder: Path
 ) -> None:
-    fake_channel, word = FakeChannel(name=name), made_canary()
+    fake_channel, word = FakeChannel(name=name), make_canary()
     async with harness.open(), push_door_of(harness, fake_channel) as door:
         asked = door.name_question("c", "1")
         harness.script.next(Role.RESPONSE, {"response": f"Open {word} [1]."})
-        await door.intake.accept(said(asked, f"How do I add {word}?", 1.0))
+        await door.intake.accept(make_incoming(asked, f"How do I add {word}?", 1.0))
         await wait_until_acknowledged(harness, name)
         await door.buttons.store(Choice(question=asked, number="0", label=word, ask=word))
-        await door.intake.accept(said(door.name_question("c", "1:2"), f"or {word}", 1.5, edits="1"))
+        await door.intake.accept(
+            make_incoming(door.name_question("c", "1:2"), f"or {word}", 1.5, edits="1")
+        )
         await wait_until_acknowledged(harness, name)
         assert await keys_with(harness.client, word)
 
         harness.script.next(Role.COMMAND, {"forget": "all"})
         await door.intake.accept(
-            said(door.name_question("c", "2"), "/clear_all", 2.0, command="clear_all")
+            make_incoming(door.name_question("c", "2"), "/clear_all", 2.0, command="clear_all")
         )
         await until(lambda: "Done." in fake_channel.posts.values())
         await wait_until_acknowledged(harness, name)
@@ -68,16 +70,18 @@ async def test_a_chat_that_is_cleared_leaves_no_word(
 async def test_a_chat_is_cleared_also_when_nobody_can_be_told_so(
     harness: RewritingHarness, folder: Path
 ) -> None:
-    fake_channel, word = FakeChannel(name="slack"), made_canary()
+    fake_channel, word = FakeChannel(name="slack"), make_canary()
     async with harness.open(), push_door_of(harness, fake_channel) as door:
-        await door.intake.accept(said(door.name_question("c", "1"), f"How do I add {word}?", 1.0))
+        await door.intake.accept(
+            make_incoming(door.name_question("c", "1"), f"How do I add {word}?", 1.0)
+        )
         await until(lambda: ANSWER in fake_channel.posts.values())
         await wait_until_acknowledged(harness, "slack")
 
         fake_channel.refusals["edit"] = [PermanentError("the bot was removed")]
         harness.script.next(Role.COMMAND, {"forget": "all"})
         await door.intake.accept(
-            said(door.name_question("c", "2"), "/clear_all", 2.0, command="clear_all")
+            make_incoming(door.name_question("c", "2"), "/clear_all", 2.0, command="clear_all")
         )
         await until(lambda: not fake_channel.refusals["edit"])
         await wait_until_acknowledged(harness, "slack")
@@ -88,9 +92,11 @@ async def test_a_chat_is_cleared_also_when_nobody_can_be_told_so(
 async def test_an_operator_forgets_a_chat_with_all_that_its_door_keeps(
     harness: RewritingHarness, folder: Path
 ) -> None:
-    fake_channel, word = FakeChannel(name="slack"), made_canary()
+    fake_channel, word = FakeChannel(name="slack"), make_canary()
     async with harness.open(), push_door_of(harness, fake_channel) as door:
-        await door.intake.accept(said(door.name_question("c", "1"), f"How do I add {word}?", 1.0))
+        await door.intake.accept(
+            make_incoming(door.name_question("c", "1"), f"How do I add {word}?", 1.0)
+        )
         await until(lambda: ANSWER in fake_channel.posts.values())
         await wait_until_acknowledged(harness, "slack")
         reached, goes_on = asyncio.Event(), asyncio.Event()
@@ -101,7 +107,7 @@ async def test_an_operator_forgets_a_chat_with_all_that_its_door_keeps(
             return {"canonical_question": word}
 
         harness.script.next(Role.ESSENCE, hold)
-        await door.intake.accept(said(door.name_question("c", "2"), f"And {word}?", 2.0))
+        await door.intake.accept(make_incoming(door.name_question("c", "2"), f"And {word}?", 2.0))
         await reached.wait()
 
         stored = StoredConversations(harness.client, shards=1, ttl_seconds=60)
@@ -117,7 +123,7 @@ async def test_an_operator_forgets_a_chat_with_all_that_its_door_keeps(
 async def test_what_a_client_keeps_itself_is_kept_for_no_longer_than_it_is_needed(
     harness: RewritingHarness, folder: Path
 ) -> None:
-    word = made_canary()
+    word = make_canary()
     async with harness.open(), open_http_server(harness) as http_server:
         token = await http_server.key(scopes=("ask", "read", "forget"))
         async with openai.AsyncOpenAI(
@@ -174,7 +180,7 @@ async def fleeting(server: object, folder: Path) -> AsyncIterator[FleetingHouse]
 async def test_what_has_had_its_time_is_found_nowhere(
     fleeting: FleetingHouse, folder: Path
 ) -> None:
-    word = made_canary()
+    word = make_canary()
     async with fleeting.open(), open_http_server(fleeting) as http_server:
         client = await http_server.secret(scopes=("ask", "read"))
         fleeting.script.next(Role.SEARCH, {}, *[ValueError(word)] * 3)
@@ -184,8 +190,8 @@ async def test_what_has_had_its_time_is_found_nowhere(
             await client.post("/v1/conversations/c1/messages", json=sent)
         assert files_with(folder, word)
 
-        async def expired() -> bool:
+        async def has_expired() -> bool:
             return await keys_with(fleeting.client, word) == []
 
-        await eventually(expired)
+        await eventually(has_expired)
         await is_gone(fleeting, folder, word)

@@ -19,8 +19,8 @@ from envelope.role import Role
 from gateway.conversation_erasure import erase
 from gateway.desk import Desk, Message
 from memory.model_calls import RedisCacheStore
-from tests.gateway.erasing.canary import files_with, keys_with, made_canary
-from tests.gateway.erasing.conftest import RewritingHarness, restarted
+from tests.gateway.erasing.canary import files_with, keys_with, make_canary
+from tests.gateway.erasing.conftest import RewritingHarness, run_restarted
 from tests.support.http_server import HttpServerFixture, eventually, open_http_server
 
 pytestmark = [pytest.mark.slow, pytest.mark.redis]
@@ -37,14 +37,14 @@ class ErasureDriver:
     harness: RewritingHarness
     http_server: HttpServerFixture
     client: httpx.AsyncClient
-    word: str = field(default_factory=made_canary)
+    word: str = field(default_factory=make_canary)
     goes_on: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def ask(self, text: str, message_id: str) -> Any:
         sent = {"text": text, "message_id": message_id}
         return await self.client.post(f"{PATH}/messages", json=sent)
 
-    async def ended(self) -> None:
+    async def leave_traces(self) -> None:
         """Leave an answer, a question back, a thumb with a reason and a dead letter."""
         script, word = self.harness.script, self.word
         script.next(Role.RESPONSE, {"response": f"Open {word} [1]."})
@@ -77,7 +77,9 @@ class ErasureDriver:
     async def share(self, message_id: str) -> None:
         """Share what a model answered, as an agent does."""
         store = RedisCacheStore(self.harness.client, shards=1, record_of=record_of(1))
-        await store.put(Shared(named(message_id)), self.word.encode(), ttl_seconds=LONG_AGO)
+        await store.put(
+            Shared(name_question_of(message_id)), self.word.encode(), ttl_seconds=LONG_AGO
+        )
 
     async def is_gone(self) -> None:
         """Check that the word is nowhere, and gets nowhere again."""
@@ -92,7 +94,7 @@ class Shared:
     content_hash: str = "hash"
 
 
-def named(message_id: str, conversation_id: str = "c1") -> Question:
+def name_question_of(message_id: str, conversation_id: str = "c1") -> Question:
     return Question(
         tenant="acme", assistant="docs", conversation_id=conversation_id, message_id=message_id
     )
@@ -104,7 +106,7 @@ async def by_http(driver: ErasureDriver) -> None:
 
 async def by_operator(driver: ErasureDriver) -> None:
     stored = StoredConversations(driver.harness.client, shards=1, ttl_seconds=60)
-    assert (await erase(driver.harness.broker.eraser, stored, named("-"))).found
+    assert (await erase(driver.harness.broker.eraser, stored, name_question_of("-"))).found
 
 
 async def by_command(driver: ErasureDriver) -> None:
@@ -116,10 +118,10 @@ async def by_command(driver: ErasureDriver) -> None:
 
 async def by_operator_of(harness: RewritingHarness) -> None:
     stored = StoredConversations(harness.client, shards=1, ttl_seconds=60)
-    assert (await erase(harness.broker.eraser, stored, named("-"))).messages == 2_300
+    assert (await erase(harness.broker.eraser, stored, name_question_of("-"))).messages == 2_300
 
 
-async def _submitted(desk: Desk, message: Message) -> Question:
+async def submit_question(desk: Desk, message: Message) -> Question:
     await desk.submit(message)
     return desk.question(message)
 
@@ -137,7 +139,7 @@ async def test_a_word_is_found_nowhere_once_its_conversation_is_forgotten(
             http_server,
             await http_server.secret(scopes=("ask", "read", "feedback", "forget")),
         )
-        await driver.ended()
+        await driver.leave_traces()
         async with asyncio.TaskGroup() as tasks:
             await driver.under_way(tasks)
             kinds = {key.split(":")[2] for key in await keys_with(harness.client, driver.word)}
@@ -196,7 +198,7 @@ async def test_two_who_forget_at_once_and_one_who_forgets_again_all_succeed(
         driver = ErasureDriver(
             harness, http_server, await http_server.secret(scopes=("ask", "feedback", "forget"))
         )
-        await driver.ended()
+        await driver.leave_traces()
 
         async with asyncio.TaskGroup() as tasks:
             both = [tasks.create_task(driver.client.delete(PATH)) for _ in range(2)]
@@ -211,12 +213,12 @@ async def test_two_who_forget_at_once_and_one_who_forgets_again_all_succeed(
 async def test_a_conversation_of_thousands_of_messages_leaves_no_journal(
     harness: RewritingHarness,
 ) -> None:
-    word = made_canary()
+    word = make_canary()
     async with asyncio.TaskGroup() as tasks:
         desk = harness.desk(deadline_seconds=60.0)
         for number in range(2_300):
             message = Message(f"Number {number} of {word}?", "c1", f"m{number}")
-            tasks.create_task(harness.broker.producer.cancel(await _submitted(desk, message)))
+            tasks.create_task(harness.broker.producer.cancel(await submit_question(desk, message)))
 
     await by_operator_of(harness)
 
@@ -230,12 +232,12 @@ async def test_what_was_acknowledged_stays_gone_when_redis_is_killed_and_comes_b
         driver = ErasureDriver(
             harness, http_server, await http_server.secret(scopes=("ask", "feedback", "forget"))
         )
-        await driver.ended()
+        await driver.leave_traces()
         await by_http(driver)
 
     server.kill()
     server.wait()
-    with restarted(folder):
+    with run_restarted(folder):
         fresh = connect(f"unix://{folder / 'r.sock'}")
         left = await keys_with(fresh, driver.word)
         await fresh.aclose()

@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from tests.gateway.hostile.wire import CANARY, send_all
-from tests.gateway.http.server_process import WORD, served
+from tests.gateway.http.server_process import WORD, serve_http
 
 REQUESTS = 20_000
 SEED = 2026
@@ -28,7 +28,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=SEED)
     chosen = parser.parse_args()
     began = time.monotonic()
-    with tempfile.TemporaryDirectory() as folder, served(Path(folder)) as door:
+    with tempfile.TemporaryDirectory() as folder, serve_http(Path(folder)) as door:
         port = urlsplit(door.url).port
         sending = send_all(
             port or 0, chosen.requests, seed=chosen.seed, token=door.token, secrets=(WORD,)

@@ -12,7 +12,7 @@ SHELF = FakeDocuments(("acme", "docs", "rules#1", DOCUMENT))
 
 
 @asynccontextmanager
-async def played() -> AsyncIterator[WorkerHarness]:
+async def provide_played_harness() -> AsyncIterator[WorkerHarness]:
     server = FakeServer()
     made = WorkerHarness(lambda: FakeAsyncRedis(server=server, protocol=2), played=True)
     yield made
@@ -22,7 +22,7 @@ async def played() -> AsyncIterator[WorkerHarness]:
 @pytest.fixture
 async def harness() -> AsyncIterator[WorkerHarness]:
     """A desk on an empty Redis, played in the process."""
-    async with played() as made:
+    async with provide_played_harness() as made:
         yield made
 
 
@@ -30,7 +30,7 @@ async def harness() -> AsyncIterator[WorkerHarness]:
 async def any_harness(request: pytest.FixtureRequest) -> AsyncIterator[WorkerHarness]:
     """A desk on an empty Redis, played and a real one: for what several processes share."""
     if request.param == "played":
-        async with played() as made:
+        async with provide_played_harness() as made:
             yield made
         return
     url = request.getfixturevalue("redis_url")

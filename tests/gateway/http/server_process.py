@@ -35,7 +35,7 @@ class ServerProcess:
 
 
 @contextmanager
-def served(folder: Path, redis_url: str = "") -> Iterator[ServerProcess]:
+def serve_http(folder: Path, redis_url: str = "") -> Iterator[ServerProcess]:
     """Serve while inside; without a URL Redis is played in that process."""
     log = folder / "door.log"
     with log.open("wb") as errors:

@@ -26,7 +26,7 @@ class Front:
     told: list[str] = field(default_factory=list)
 
     async def ask(self, name: str, party: Party = ANYBODY) -> None:
-        await self.patience.submit(self.desk, asked(name), party)
+        await self.patience.submit(self.desk, make_message(name), party)
         self.told.append(name)
 
     async def come(self, name: str, party: Party = ANYBODY) -> Callable[[], Awaitable[None]]:
@@ -44,13 +44,13 @@ class Front:
         return go
 
     async def end(self, name: str) -> None:
-        assert await self.broker.producer.cancel(self.desk.question(asked(name)))
+        assert await self.broker.producer.cancel(self.desk.question(make_message(name)))
 
     def has_told_more_than(self, count: int) -> bool:
         return len(self.told) > count
 
 
-def asked(name: str) -> Message:
+def make_message(name: str) -> Message:
     return Message("How?", f"c-{name}", name)
 
 
@@ -112,8 +112,8 @@ async def test_nobody_passes_those_who_wait_but_who_was_accepted_before(
         goes = await front.come("a")
 
         with pytest.raises(BusyError):
-            await front.patience.once(front.desk, asked("new"))
-        again = await front.patience.once(front.desk, asked("first"))
+            await front.patience.once(front.desk, make_message("new"))
+        again = await front.patience.once(front.desk, make_message("first"))
         assert isinstance(again, Duplicate)
         await goes()
 
@@ -123,7 +123,7 @@ async def test_too_long_a_queue_sends_people_away(harness: WorkerHarness) -> Non
         goes = await front.come("a")
 
         with pytest.raises(BusyError):
-            await front.patience.submit(front.desk, asked("new"))
+            await front.patience.submit(front.desk, make_message("new"))
         await goes()
 
 
@@ -147,7 +147,7 @@ async def test_one_visitor_fills_no_queue(harness: WorkerHarness) -> None:
         gone = [await front.come(f"s{number}", crowd) for number in range(3)]
 
         with pytest.raises(BusyError):
-            await front.patience.submit(front.desk, asked("new"), crowd)
+            await front.patience.submit(front.desk, make_message("new"), crowd)
         gone.append(await front.come("o1", other))
         for goes in gone:
             await goes()
@@ -172,7 +172,7 @@ async def test_a_tenant_with_a_thousand_waiters_leaves_room_for_another(
             front.tasks.create_task(attempt(front.patience, front.desk, f"s{number}"))
             for number in range(1_000)
         ]
-        await until(lambda: front.patience.waiting + ended(crowd) == 1_000, seconds=60.0)
+        await until(lambda: front.patience.waiting + count_ended(crowd) == 1_000, seconds=60.0)
         before = front.patience.waiting
 
         late = front.tasks.create_task(attempt(front.patience, other, "late"))
@@ -190,10 +190,10 @@ async def test_a_tenant_with_a_thousand_waiters_leaves_room_for_another(
 
 async def attempt(patience: AdmissionQueue, desk: Desk, name: str) -> None:
     with suppress(BusyError):
-        await patience.submit(desk, asked(name))
+        await patience.submit(desk, make_message(name))
 
 
-def ended(tasks: list["asyncio.Task[None]"]) -> int:
+def count_ended(tasks: list["asyncio.Task[None]"]) -> int:
     return sum(task.done() for task in tasks)
 
 

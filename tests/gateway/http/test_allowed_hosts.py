@@ -35,10 +35,10 @@ async def test_no_answer_redirects_to_the_host_that_a_request_names(
 
 
 async def test_no_webhook_redirects_to_the_host_that_a_request_names() -> None:
-    async def heard(_request: Request, _body: bytes) -> Response:
+    async def request_with_host(_request: Request, _body: bytes) -> Response:
         return Response()
 
-    app = webhook("/slack/events", heard, check=lambda _headers: None, unavailable=())
+    app = webhook("/slack/events", request_with_host, check=lambda _headers: None, unavailable=())
     transport = httpx.ASGITransport(app=app)
     async with httpx.AsyncClient(transport=transport, base_url=f"http://{FORGED}") as client:
         answers = [

@@ -21,7 +21,7 @@ from schemathesis.checks import CHECKS, load_all_checks
 from schemathesis.generation import GenerationMode
 
 from tests.gateway.hostile.wire import send_all
-from tests.gateway.http.server_process import WORD, ServerProcess, served
+from tests.gateway.http.server_process import WORD, ServerProcess, serve_http
 
 REQUESTS = int(os.environ.get("REFDESK_HOSTILE_REQUESTS", "160"))
 SEED = 2026
@@ -50,7 +50,7 @@ def door(
 ) -> Iterator[ServerProcess]:
     """One door for all of them: it must live through everything."""
     url = request.getfixturevalue("redis_url") if REQUESTS > 1000 else ""
-    with served(tmp_path_factory.mktemp("door"), url) as opened:
+    with serve_http(tmp_path_factory.mktemp("door"), url) as opened:
         yield opened
         assert opened.process.poll() is None
         log = opened.log.read_text()

@@ -80,7 +80,7 @@ def spellings(channel: str, name: str) -> list[str]:
     ]
 
 
-async def answered(harness: WorkerHarness, message_id: str) -> Question:
+async def answer_message(harness: WorkerHarness, message_id: str) -> Question:
     """Return the question of a message once it has its outcome."""
     question: Question = (
         await eventually(lambda: harness.broker.admin.find_questions(message_id))
@@ -128,7 +128,7 @@ async def test_no_http_key_reaches_a_chat_of_another_channel(
         chat(harness),
         open_http_server(harness, documents=FakeDocuments()) as http_server,
     ):
-        question = await answered(harness, message_id)
+        question = await answer_message(harness, message_id)
         client = await http_server.secret(scopes=frozenset(Scope))
         for spelled, none in zip(
             spellings(channel, name), spellings(channel, unknown), strict=True
@@ -150,7 +150,7 @@ async def test_a_chat_stored_before_ids_named_their_channel_is_out_of_reach(
     async with harness.open(), open_http_server(harness, documents=FakeDocuments()) as http_server:
         # As doors of chat services stored it: the bare id, and what the channel knows of it.
         await harness.desk().ask(Message(str(SENT["text"]), name, message_id))
-        question = await answered(harness, message_id)
+        question = await answer_message(harness, message_id)
         await memory_of(harness, channel).note_about(question, language="en")
         client = await http_server.secret(scopes=frozenset(Scope))
 
@@ -174,7 +174,7 @@ async def test_the_same_id_names_two_conversations_in_two_channels(harness: Work
 
         async with bot_api() as api, telegram_desk(harness, api) as desk:
             await desk.say("And mine?", id_=1)
-            question = await answered(harness, "1")
+            question = await answer_message(harness, "1")
 
         assert (await harness.memory.recall(question)).history[0].text == "And mine?"
         [message] = (await client.get("/v1/conversations/7:0")).json()["messages"]
@@ -282,7 +282,7 @@ async def test_who_may_ask_alone_stops_nothing_that_another_key_has_under_way(
     http_server: HttpServerFixture,
 ) -> None:
     gate = asyncio.Event()
-    http_server.harness.script.next(Role.ESSENCE, lambda _reads: opened(gate))
+    http_server.harness.script.next(Role.ESSENCE, lambda _reads: open_by_key(gate))
     owner, stranger = await http_server.secret(), await http_server.secret(scopes=ASK_ALONE)
     async with asyncio.TaskGroup() as tasks:
         asked = tasks.create_task(owner.post(MESSAGES, json=SENT))
@@ -343,6 +343,6 @@ async def test_who_may_read_follows_what_another_key_asked(http_server: HttpServ
     assert followed[-1].data == asked.json()
 
 
-async def opened(gate: asyncio.Event) -> dict[str, object]:
+async def open_by_key(gate: asyncio.Event) -> dict[str, object]:
     await gate.wait()
     return {}

@@ -69,12 +69,12 @@ async def test_a_website_is_kept_out_before_its_body_is_read_where_no_key_is_nee
 async def test_a_key_is_looked_up_once_for_a_request(http_server: HttpServerFixture) -> None:
     client, looked, get = await http_server.secret(), 0, http_server.keys.get
 
-    async def counted(key_id: str) -> Any:
+    async def count_metric(key_id: str) -> Any:
         nonlocal looked
         looked += 1
         return await get(key_id)
 
-    http_server.keys.get = counted  # type: ignore[method-assign] # counts what it passes on
+    http_server.keys.get = count_metric  # type: ignore[method-assign] # counts what it passes on
     answer = await client.post(MESSAGES, json={"text": "How?"})
 
     assert answer.status_code == 200
@@ -92,7 +92,7 @@ async def test_a_body_is_refused_when_its_address_holds_enough_and_room_is_given
         await line.send(begun(MESSAGES, key) + b" " * (BODY_BYTES - 1))
         holding.append(line)
     async with asyncio.timeout(20):
-        while not (head := await refused_at_once(http_server, key)):
+        while not (head := await read_early_refusal(http_server, key)):
             continue
     usual = await http_server.client(token).post(MESSAGES, json={"text": "How?"})
     for line in holding:
@@ -112,7 +112,7 @@ async def test_a_body_is_refused_when_its_address_holds_enough_and_room_is_given
                 break
 
 
-async def refused_at_once(http_server: HttpServerFixture, key: str) -> str:
+async def read_early_refusal(http_server: HttpServerFixture, key: str) -> str:
     """Announce a large body; return the head of its refusal, empty while there is room for it."""
     line = await connect(http_server)
     await line.send(begun(MESSAGES, key))

@@ -36,7 +36,7 @@ SOURCE: dict[str, Any] = {
 }
 
 
-async def asked(
+async def ask_for_source(
     http_server: HttpServerFixture, client: httpx.AsyncClient, **changes: object
 ) -> dict[str, Any]:
     """Return the source of an answer that cites one."""
@@ -46,7 +46,7 @@ async def asked(
     return told
 
 
-async def refused(http_server: HttpServerFixture) -> None:
+async def script_refusal(http_server: HttpServerFixture) -> None:
     """Let the next question be refused, with a page to look at."""
     page = {
         "label": "Routing rules",
@@ -70,7 +70,7 @@ async def test_the_nearest_page_of_a_refusal_opens_like_a_source(
     http_server: HttpServerFixture,
 ) -> None:
     client = await http_server.secret()
-    await refused(http_server)
+    await script_refusal(http_server)
 
     answer = (await client.post(MESSAGES, json=QUESTION)).json()
 
@@ -84,7 +84,7 @@ async def test_a_client_of_completions_reads_the_nearest_pages_as_links(
     http_server: HttpServerFixture,
 ) -> None:
     client = await http_server.secret()
-    await refused(http_server)
+    await script_refusal(http_server)
     body = {"model": "docs", "messages": [{"role": "user", "content": "How loud is it?"}]}
 
     answer = (await client.post("/v1/chat/completions", json=body)).json()
@@ -114,7 +114,7 @@ async def test_a_source_opens_at_its_heading_in_a_tab_that_has_no_key(
 ) -> None:
     client = await http_server.secret()
 
-    source = await asked(http_server, client)
+    source = await ask_for_source(http_server, client)
     link, _, heading = source["link"].partition("#")
     page = await http_server.client().get(link)
 
@@ -130,7 +130,7 @@ async def test_a_source_opens_at_its_heading_in_a_tab_that_has_no_key(
 
 async def test_every_way_to_an_answer_tells_the_link(http_server: HttpServerFixture) -> None:
     client = await http_server.secret()
-    await asked(http_server, client)
+    await ask_for_source(http_server, client)
 
     read = (await client.get("/v1/conversations/c1")).json()["messages"][0]["answer"]
     seen = await events(client, "GET", f"{MESSAGES}/m1/events")
@@ -187,12 +187,12 @@ async def test_a_source_opens_where_the_documents_are_published(
         harness.open(),
         open_http_server(harness, documentation=named, documents=FakeDocuments()) as http_server,
     ):
-        assert (await asked(http_server, http_server.client(), **source))["link"] == link
+        assert (await ask_for_source(http_server, http_server.client(), **source))["link"] == link
 
 
 async def test_a_door_without_documents_names_its_sources(harness: WorkerHarness) -> None:
     async with harness.open(), open_http_server(harness) as http_server:
-        source = await asked(http_server, http_server.client())
+        source = await ask_for_source(http_server, http_server.client())
 
     assert "link" not in source
     assert source["path"] == "routing/rules.md"
@@ -216,7 +216,7 @@ async def test_a_visitors_link_opens_without_the_websites_origin(
 
 async def test_a_link_ends_with_its_key(http_server: HttpServerFixture) -> None:
     client = await http_server.secret()
-    link = (await asked(http_server, client))["link"]
+    link = (await ask_for_source(http_server, client))["link"]
     [key] = await http_server.keys.all()
 
     opened = await http_server.client().get(link)
@@ -232,7 +232,7 @@ async def test_a_link_ends_with_its_key(http_server: HttpServerFixture) -> None:
 async def test_a_link_made_without_keys_ends_with_the_first_one(
     http_server: HttpServerFixture,
 ) -> None:
-    link = (await asked(http_server, http_server.client()))["link"]
+    link = (await ask_for_source(http_server, http_server.client()))["link"]
     opened = await http_server.client().get(link)
     await http_server.key()
     closed = await http_server.client().get(link)

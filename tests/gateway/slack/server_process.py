@@ -23,7 +23,7 @@ Hearing = Literal["http", "socket"]
 
 
 @asynccontextmanager
-async def served(
+async def serve_slack(
     redis_url: str, api_url: str, hearing: Hearing = "http"
 ) -> AsyncIterator[tuple[asyncio.subprocess.Process, str]]:
     """Have a door while inside; return its process and the address of its events."""

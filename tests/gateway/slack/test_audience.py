@@ -18,12 +18,12 @@ TWO = PersonLimits(per_minute=2, per_day=None)
 DIRECT: dict[str, Any] = {"channel": "D1", "channel_type": "im"}
 
 
-async def answered(desk: SlackHarness, count: int) -> None:
+async def wait_until_answered(desk: SlackHarness, count: int) -> None:
     await until(lambda: sum(ANSWER in shown for shown in desk.api.shown()) == count)
     await wait_until_settled(desk.harness, desk.api)
 
 
-async def said(desk: SlackHarness, options: Any = None, **fields: Any) -> None:
+async def wait_until_said(desk: SlackHarness, options: Any = None, **fields: Any) -> None:
     event = desk.message(f"{MENTION} How?", **fields)
     answer = await desk.send(event, **(options or {}))
     assert answer.status_code == 200
@@ -42,10 +42,10 @@ async def said(desk: SlackHarness, options: Any = None, **fields: Any) -> None:
 async def test_people_of_other_organisations_hear_nothing_in_shared_channels(
     desk: SlackHarness, fields: dict[str, Any]
 ) -> None:
-    await said(desk, SHARED, **fields)
-    await said(desk, SHARED, team=TEAM, user_team=TEAM)
+    await wait_until_said(desk, SHARED, **fields)
+    await wait_until_said(desk, SHARED, team=TEAM, user_team=TEAM)
 
-    await answered(desk, 1)
+    await wait_until_answered(desk, 1)
     assert len(desk.api.posts) == 1
     assert desk.door.refusals.counts == {"not_allowed": 1}
 
@@ -57,9 +57,9 @@ async def test_other_organisations_are_answered_where_a_setting_says_so(
     harness: WorkerHarness, api: SlackApi, audience: SlackAudience
 ) -> None:
     async with harness.open(), slack_desk(harness, api, audience=audience) as desk:
-        await said(desk, SHARED, team=OTHER, user_team=OTHER)
+        await wait_until_said(desk, SHARED, team=OTHER, user_team=OTHER)
 
-        await answered(desk, 1)
+        await wait_until_answered(desk, 1)
 
 
 async def test_a_team_that_is_not_named_stays_out_where_another_is(
@@ -67,10 +67,10 @@ async def test_a_team_that_is_not_named_stays_out_where_another_is(
 ) -> None:
     audience = SlackAudience(teams=frozenset({"T3"}))
     async with harness.open(), slack_desk(harness, api, audience=audience) as desk:
-        await said(desk, SHARED, user_team=OTHER)
-        await said(desk, SHARED, user_team="T3")
+        await wait_until_said(desk, SHARED, user_team=OTHER)
+        await wait_until_said(desk, SHARED, user_team="T3")
 
-        await answered(desk, 1)
+        await wait_until_answered(desk, 1)
         assert len(api.posts) == 1
 
 
@@ -79,12 +79,12 @@ async def test_only_listed_channels_and_people_are_answered(
 ) -> None:
     audience = SlackAudience(channels=frozenset({"C1", "direct"}), users=frozenset({"U1"}))
     async with harness.open(), slack_desk(harness, api, audience=audience) as desk:
-        await said(desk, channel="C2")
-        await said(desk, user="U2")
-        await said(desk)
-        await said(desk, **DIRECT)
+        await wait_until_said(desk, channel="C2")
+        await wait_until_said(desk, user="U2")
+        await wait_until_said(desk)
+        await wait_until_said(desk, **DIRECT)
 
-        await answered(desk, 2)
+        await wait_until_answered(desk, 2)
         assert {post.channel for post in api.posts.values()} == {"C1", "D1"}
         assert desk.door.refusals.counts == {"not_allowed": 2}
 
@@ -96,19 +96,19 @@ async def test_a_list_of_channels_closes_direct_messages_unless_it_names_them(
     audience = SlackAudience(channels=frozenset({"C1"}))
     async with harness.open(), slack_desk(harness, api, audience=audience) as desk:
         for _ in range(3):
-            await said(desk, **DIRECT)
+            await wait_until_said(desk, **DIRECT)
 
         await until(lambda: api.posts)
-        await said(desk)
-        await answered(desk, 1)
+        await wait_until_said(desk)
+        await wait_until_answered(desk, 1)
         # One polite line, in the own language, and not with every message.
         told = [post.text for post in api.posts.values() if post.channel == "D1"]
         assert told == [TEXTS.text("push_not_allowed", "de")]
 
 
 async def test_a_stranger_presses_no_button(desk: SlackHarness) -> None:
-    await said(desk)
-    await answered(desk, 1)
+    await wait_until_said(desk)
+    await wait_until_answered(desk, 1)
     (ts,) = desk.api.posts
     button = next(
         element
@@ -129,10 +129,10 @@ async def test_one_person_cannot_ask_without_end_and_is_told_so_once(
 ) -> None:
     async with harness.open(), slack_desk(harness, api, limits=TWO) as desk:
         for number in range(5):
-            await said(desk, channel=f"C{number}")
-        await said(desk, user="U2")
+            await wait_until_said(desk, channel=f"C{number}")
+        await wait_until_said(desk, user="U2")
 
-        await answered(desk, 3)
+        await wait_until_answered(desk, 3)
         notice = TEXTS.text("push_limited_minute", "en")
         told = [post.text for post in api.posts.values() if post.text == notice]
         # Two, where the minute ended meanwhile.
@@ -147,7 +147,7 @@ async def test_what_slack_tells_twice_counts_once(harness: WorkerHarness, api: S
             await desk.send({**event, "type": "app_mention"})
             await desk.send(event, X_Slack_Retry_Num="1")
 
-        await answered(desk, 2)
+        await wait_until_answered(desk, 2)
         assert desk.door.refusals.counts == {}
 
 
@@ -161,9 +161,9 @@ async def test_two_doors_count_a_person_together_and_keep_no_name(
     ):
         other.count = 100
         for door in (desk, other) * 2:
-            await said(door, user="USECRET")
+            await wait_until_said(door, user="USECRET")
 
-        await answered(desk, 2)
+        await wait_until_answered(desk, 2)
         keys = [key async for key in any_harness.client.scan_iter("rd:rate:*")]
 
     assert keys
@@ -176,7 +176,7 @@ async def test_who_has_asked_all_of_a_day_can_still_be_forgotten(
     limits = PersonLimits(per_minute=None, per_day=1)
     async with harness.open(), slack_desk(harness, api, limits=limits) as desk:
         event = await desk.say(f"{MENTION} How?")
-        await answered(desk, 1)
+        await wait_until_answered(desk, 1)
         await desk.say(f"{MENTION} And?", thread_ts=event["ts"])
         await until(lambda: TEXTS.text("push_limited_day", "en") in api.shown())
         await desk.say(f"{MENTION} /clear", thread_ts=event["ts"])

@@ -25,7 +25,9 @@ def contexts(made: list[dict[str, Any]]) -> list[list[str]]:
     ]
 
 
-def shown(markdown: str, sources: list[Source], buttons: list[Button]) -> list[dict[str, Any]]:
+def render_blocks(
+    markdown: str, sources: list[Source], buttons: list[Button]
+) -> list[dict[str, Any]]:
     return [dict(one) for one in messages(markdown, sources, buttons, title="Sources:")]
 
 
@@ -42,7 +44,7 @@ def test_every_message_is_within_the_limits_of_slack(markdown: str, count: int) 
         for number in range(count)
     ]  # fmt: skip
 
-    made = shown(markdown, sources, buttons)
+    made = render_blocks(markdown, sources, buttons)
 
     for one in made:
         assert allows(one["text"], one["blocks"]), json.dumps(one)[:300]
@@ -50,7 +52,7 @@ def test_every_message_is_within_the_limits_of_slack(markdown: str, count: int) 
 
 
 def test_sources_stand_below_the_answer_ten_in_a_block() -> None:
-    (one,) = made = shown(PLAIN, [source(number) for number in range(1, 31)], [])
+    (one,) = made = render_blocks(PLAIN, [source(number) for number in range(1, 31)], [])
 
     blocks = contexts(made)
     assert one["blocks"][0]["text"]["text"] == PLAIN
@@ -63,7 +65,7 @@ def test_a_source_leads_to_its_place_and_can_say_nothing_to_slack() -> None:
     linked = source(1, url="https://x.test/a?b=1&c=2>|", anchor="d", heading_path=("<!channel>|",))
     risky = Source(number=2, title="T", url="javascript:alert(1)")
 
-    ((_, first, second),) = contexts(shown(PLAIN, [linked, risky], []))
+    ((_, first, second),) = contexts(render_blocks(PLAIN, [linked, risky], []))
 
     assert first == ("[1] <https://x.test/a?b=1&amp;c=2%3E%7C#d|Page 1 › &lt;!channel&gt;¦>")
     assert second == "[2] T (javascript:alert(1))"
@@ -72,7 +74,9 @@ def test_a_source_leads_to_its_place_and_can_say_nothing_to_slack() -> None:
 def test_an_address_that_is_too_long_is_left_out_not_cut() -> None:
     far = f"https://x.test/{'a' * 3_000}"
 
-    made = shown(PLAIN, [Source(number=1, title="T", url=far)], [Button("T", "", "source", far)])
+    made = render_blocks(
+        PLAIN, [Source(number=1, title="T", url=far)], [Button("T", "", "source", far)]
+    )
 
     assert far[:200] not in json.dumps([block for one in made for block in one["blocks"][2:]])
     assert "<http" not in json.dumps(contexts(made))
@@ -91,6 +95,6 @@ def test_titles_show_no_backticks_around_code(title: str, told: str) -> None:
     assert plain_title(title) == told
     one = Source(number=1, title=title[:200], url="https://x.test/a")
 
-    ((_, line),) = contexts(shown(PLAIN, [one], []))
+    ((_, line),) = contexts(render_blocks(PLAIN, [one], []))
 
     assert line == f"[1] <https://x.test/a|{plain_title(title[:200])}>"

@@ -6,7 +6,7 @@ import pytest
 
 from envelope.role import Role
 from gateway.slack.events import InboundMessage, SlackIdentity, read
-from tests.gateway.slack.test_outcomes import ASKS_BACK, OPTION, changed
+from tests.gateway.slack.test_outcomes import ASKS_BACK, OPTION, make_edit_event
 from tests.support.chat_harness import ANSWER, TEXTS, until
 from tests.support.fake_slack import BOT, TEAM
 from tests.support.slack_harness import SlackHarness, wait_until_settled
@@ -14,17 +14,17 @@ from tests.support.slack_harness import SlackHarness, wait_until_settled
 MENTION = f"<@{BOT}>"
 
 
-async def shown(desk: SlackHarness, text: str, times: int = 1) -> None:
+async def wait_until_shown(desk: SlackHarness, text: str, times: int = 1) -> None:
     """Wait until a text is shown so often, and nothing is left to do."""
     await until(lambda: sum(text in said for said in desk.api.shown()) == times)
     await wait_until_settled(desk.harness, desk.api)
 
 
-async def cleared(desk: SlackHarness, event: dict[str, Any], command: str = "/clear") -> None:
+async def clear_thread(desk: SlackHarness, event: dict[str, Any], command: str = "/clear") -> None:
     """Have the thread of a message forgotten."""
     desk.harness.script.next(Role.COMMAND, {"forget": "history"})
     await desk.say(f"{MENTION} {command}", thread_ts=event["ts"])
-    await shown(desk, "Done.")
+    await wait_until_shown(desk, "Done.")
 
 
 async def test_old_buttons_are_closed_once_the_conversation_was_cleared(desk: SlackHarness) -> None:
@@ -33,9 +33,9 @@ async def test_old_buttons_are_closed_once_the_conversation_was_cleared(desk: Sl
     event = await desk.say(f"{MENTION} How?")
     await until(lambda: any(said.buttons for said in desk.api.posts.values()))
     await desk.say("How, exactly?", thread_ts=event["ts"])
-    await shown(desk, ANSWER)
+    await wait_until_shown(desk, ANSWER)
     old = [(ts, said.buttons[0]) for ts, said in desk.api.posts.items()]
-    await cleared(desk, event)
+    await clear_thread(desk, event)
 
     for ts, button in old:
         assert (await desk.press(ts, button)).status_code == 200
@@ -51,13 +51,13 @@ async def test_who_edits_deletes_or_writes_on_after_a_clear_is_understood(
     event = await desk.say(f"{MENTION} How?")
     other = await desk.say("Why?", thread_ts=event["ts"])
     await until(lambda: desk.harness.script.seen[Role.RESPONSE])
-    await cleared(desk, event)
+    await clear_thread(desk, event)
     before = len(desk.api.posts)
 
     gone = {"type": "message", "subtype": "message_deleted", "channel": "C1", "ts": "2",
             "deleted_ts": other["ts"], "previous_message": other}  # fmt: skip
     assert (await desk.send(gone)).status_code == 200
-    assert (await desk.send(changed(event, f"{MENTION} How many?"))).status_code == 200
+    assert (await desk.send(make_edit_event(event, f"{MENTION} How many?"))).status_code == 200
     await until(lambda: desk.harness.script.seen[Role.LANG][-1]["text"] == "How many?")
     await desk.say("And then?", thread_ts=event["ts"])
 
@@ -87,4 +87,4 @@ async def test_a_slash_asks_for_a_command_that_there_is_and_is_a_question_else(
     assert isinstance(heard, InboundMessage)
     told = heard.incoming
     assert (told.text, told.command, told.arguments) == (text, command, arguments)
-    await shown(desk, ANSWER if command is None else "Done.")
+    await wait_until_shown(desk, ANSWER if command is None else "Done.")

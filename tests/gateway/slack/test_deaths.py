@@ -8,7 +8,7 @@ import pytest
 
 from broker.transport.connect import connect
 from envelope.role import Role
-from tests.gateway.slack.server_process import served
+from tests.gateway.slack.server_process import serve_slack
 from tests.support.chat_harness import ANSWER, WORKING, until, wait_until_acknowledged
 from tests.support.fake_slack import BOT, TEAM, SlackApi
 from tests.support.slack_harness import People
@@ -58,8 +58,11 @@ async def test_a_door_killed_while_it_speaks_to_slack_leaves_one_outcome(
         event = people.message(f"<@{BOT}> How?")
         if method in {EDITING, RESTING}:
             await stack.enter_async_context(lasting.open())
-        async with served(redis_url, api.url) as (first, people.url), asyncio.TaskGroup() as tasks:
-            sending = tasks.create_task(sent(people, event))
+        async with (
+            serve_slack(redis_url, api.url) as (first, people.url),
+            asyncio.TaskGroup() as tasks,
+        ):
+            sending = tasks.create_task(send_event(people, event))
             await until(lambda: api.called(method))
             first.kill()
             await first.wait()
@@ -67,11 +70,11 @@ async def test_a_door_killed_while_it_speaks_to_slack_leaves_one_outcome(
         if method not in {EDITING, RESTING}:
             await stack.enter_async_context(lasting.open())
 
-        async with served(redis_url, api.url) as (_, people.url):
+        async with serve_slack(redis_url, api.url) as (_, people.url):
             for number, doubled in enumerate((event, {**event, "type": "app_mention"}), 1):
-                assert await sent(people, doubled, X_Slack_Retry_Num=str(number)) == 200
+                assert await send_event(people, doubled, X_Slack_Retry_Num=str(number)) == 200
             await one_outcome(lasting, api)
-            assert await sent(people, event, X_Slack_Retry_Num="3") == 200
+            assert await send_event(people, event, X_Slack_Retry_Num="3") == 200
 
     assert sending.result() == (None if method == TAKING_IN else 200)
     left = [shown for shown in api.shown() if ANSWER not in shown]
@@ -85,25 +88,25 @@ async def test_what_a_killed_socket_did_not_acknowledge_is_answered_once_over_an
     api.gates[TAKING_IN] = asyncio.Event()
     async with lasting.open(), httpx.AsyncClient() as client:
         event = People(api, "", client).message(f"<@{BOT}> How?")
-        async with served(redis_url, api.url, "socket") as (first, _):
+        async with serve_slack(redis_url, api.url, "socket") as (first, _):
             await until(lambda: api.sockets)
-            await pushed(api, event)
+            await push_event(api, event)
             await until(lambda: api.called(TAKING_IN))
             first.kill()
             await first.wait()
         api.gates.pop(TAKING_IN).set()
         assert api.acknowledged == []
 
-        async with served(redis_url, api.url, "socket"):
+        async with serve_slack(redis_url, api.url, "socket"):
             await until(lambda: len(api.sockets) == 2)
-            await pushed(api, event)
+            await push_event(api, event)
             await until(lambda: api.acknowledged == ["e2"])
             await one_outcome(lasting, api)
 
     assert len(api.posts) == 1
 
 
-async def sent(people: People, event: dict[str, Any], **headers: Any) -> int | None:
+async def send_event(people: People, event: dict[str, Any], **headers: Any) -> int | None:
     """Send an event; return the status, or None when the door died over it."""
     try:
         return (await people.send(event, **headers)).status_code
@@ -111,7 +114,7 @@ async def sent(people: People, event: dict[str, Any], **headers: Any) -> int | N
         return None
 
 
-async def pushed(api: SlackApi, event: dict[str, Any]) -> None:
+async def push_event(api: SlackApi, event: dict[str, Any]) -> None:
     """Send an event over the latest socket."""
     body = {"type": "event_callback", "team_id": TEAM, "event": event, "event_id": "Ev1",
             "authorizations": [{"team_id": TEAM, "user_id": BOT, "is_bot": True}]}  # fmt: skip

@@ -37,7 +37,7 @@ async def call(desk: SlackHarness, body: bytes, headers: dict[str, Any]) -> tupl
     return answer.status_code, [line for line in logged if line["event"].startswith("webhook")]
 
 
-def signed(body: bytes, kind: str = "application/json") -> dict[str, str]:
+def sign_headers(body: bytes, kind: str = "application/json") -> dict[str, str]:
     at = str(int(time.time()))
     told = {"X-Slack-Request-Timestamp": at, "X-Slack-Signature": signature_of(body, at)}
     return {"Content-Type": kind, **told}
@@ -88,7 +88,7 @@ async def test_a_signed_body_that_is_no_event_is_a_4xx_and_one_line(
     desk: SlackHarness, kind: str
 ) -> None:
     for body in NOT_JSON:
-        status, logged = await call(desk, body, signed(body, kind))
+        status, logged = await call(desk, body, sign_headers(body, kind))
 
         assert 400 <= status < 500, body[:40]
         assert [line["event"] for line in logged] == ["webhook_rejected"], body[:40]
@@ -118,7 +118,7 @@ async def test_events_and_presses_of_another_form_break_nothing(desk: SlackHarne
         made = bent(press if number % 3 == 0 else event, chance)
         body = json.dumps(made).encode()
 
-        status, logged = await call(desk, body, signed(body))
+        status, logged = await call(desk, body, sign_headers(body))
 
         assert status < 500, (number, made, logged)
         assert len(logged) <= 1

@@ -74,7 +74,7 @@ async def test_what_slack_told_one_door_all_wait_for_and_nobody_takes_over(
     ):
         api.refusals["chat.update"] = [too_many(2)]
         first = await desk.say(f"{MENTION} How?")
-        await held(harness, "chat.update", 1500)
+        await wait_until_held(harness, "chat.update", 1500)
         second = await other.say(f"{MENTION} What?", channel="C2", ts="1700000001.000001")
 
         await all_answered(desk, [first, second])
@@ -92,7 +92,7 @@ async def test_eyes_and_placeholder_are_left_out_when_they_would_be_late_never_t
         await turns.hold(call, every_seconds=1.0, at_once=1, seconds=60.0)
     async with slack_desk(harness, api) as desk:
         event = await desk.say(f"{MENTION} How?")
-        await left_out(desk, event)
+        await wait_until_left_out(desk, event)
         assert WORKING not in api.shown()
 
         for call in calls:
@@ -112,7 +112,7 @@ async def test_an_outcome_waits_while_slack_does_not_know_the_token(desk: SlackH
     await all_answered(desk, [event])
 
 
-async def held(harness: WorkerHarness, call: str, milliseconds: int) -> None:
+async def wait_until_held(harness: WorkerHarness, call: str, milliseconds: int) -> None:
     """Wait until nobody gets a turn for so long."""
 
     async def is_held() -> bool:
@@ -121,7 +121,7 @@ async def held(harness: WorkerHarness, call: str, milliseconds: int) -> None:
     await eventually(is_held)
 
 
-async def left_out(desk: SlackHarness, event: dict[str, Any]) -> None:
+async def wait_until_left_out(desk: SlackHarness, event: dict[str, Any]) -> None:
     """Wait until it is kept that a message has no eyes."""
     question = desk.door.name_question(f"T1:C1:{event['ts']}", event["ts"])
 

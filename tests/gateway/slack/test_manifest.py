@@ -19,7 +19,7 @@ FREE = {"auth.test"}
 """Needs no scope."""
 
 
-def called() -> set[str]:
+def find_called_methods() -> set[str]:
     """The methods of Slack that the code calls, as Slack names them."""
     text = inspect.getsource(web_api) + inspect.getsource(app)
     names = set(re.findall(r"client\.([a-z]+_[A-Za-z_]+)\(", text))
@@ -30,7 +30,7 @@ def called() -> set[str]:
 def test_the_manifest_asks_for_the_scopes_of_what_is_called_and_heard() -> None:
     scopes = json.loads(json.dumps(manifest(None)))["oauth_config"]["scopes"]["bot"]
 
-    assert called() - FREE == set(SCOPES) == set(RATES)
+    assert find_called_methods() - FREE == set(SCOPES) == set(RATES)
     assert scopes == sorted(set(SCOPES.values()) | set(EVENTS.values()))
     assert {scope for scope in scopes if scope.endswith(":history")} == {
         f"{name.partition('.')[2]}:history" for name in EVENTS if name.startswith("message.")

@@ -22,7 +22,9 @@ ASKS_BACK = {
 OPTION = {"label": "One", "value": "Option one", "kind": "option"}
 
 
-def changed(event: dict[str, Any], text: str, *, at: str = "1700000009.000000") -> dict[str, Any]:
+def make_edit_event(
+    event: dict[str, Any], text: str, *, at: str = "1700000009.000000"
+) -> dict[str, Any]:
     """What Slack tells of an edit."""
     edited = {**event, "text": text, "edited": {"ts": at}}
     return {"type": "message", "subtype": "message_changed", "channel": event["channel"],
@@ -83,7 +85,7 @@ async def test_eyes_stay_while_an_edited_question_is_worked_on(
         event = await desk.say(f"{MENTION} How?")
         await until(lambda: api.reactions and api.posts)
         api.gates["chat.delete"] = asyncio.Event()
-        await desk.send(changed(event, f"{MENTION} How many?"))
+        await desk.send(make_edit_event(event, f"{MENTION} How many?"))
         await until(lambda: len(api.called("reactions.add")) == 2 and api.called("chat.delete"))
         api.gates["chat.delete"].set()
         await wait_until_acknowledged(harness, "slack")

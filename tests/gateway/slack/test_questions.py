@@ -13,7 +13,7 @@ from tests.support.worker_harness import WorkerHarness
 MENTION = f"<@{BOT}>"
 
 
-async def answered(desk: SlackHarness, count: int = 1) -> None:
+async def wait_until_answered(desk: SlackHarness, count: int = 1) -> None:
     """Wait until so many answers are shown and nothing is left to do."""
     await until(lambda: sum(ANSWER in shown for shown in desk.api.shown()) == count)
     await quiet(desk)
@@ -26,7 +26,7 @@ async def quiet(desk: SlackHarness) -> None:
 async def test_a_mention_is_answered_in_its_thread_with_eyes_until_then(desk: SlackHarness) -> None:
     event = await desk.say(f"{MENTION} How do I add a rule?")
 
-    await answered(desk)
+    await wait_until_answered(desk)
     (said,) = desk.api.posts.values()
     assert said.thread == event["ts"]
     assert said.versions in ([WORKING], ["…"])
@@ -39,7 +39,7 @@ async def test_doubled_and_retried_events_are_answered_once(desk: SlackHarness) 
     await desk.send({**event, "type": "app_mention"})
     again = await desk.send(event, X_Slack_Retry_Num="1", X_Slack_Retry_Reason="http_timeout")
 
-    await answered(desk)
+    await wait_until_answered(desk)
     await desk.send(event, X_Slack_Retry_Num="2")
     assert again.status_code == 200
     assert len(desk.harness.script.seen[Role.RESPONSE]) == 1
@@ -72,7 +72,7 @@ async def test_what_is_not_for_the_desk_stays_unanswered(
     await desk.say(**{"text": "x", **fields})
     await desk.say(f"{MENTION} a question")
 
-    await answered(desk)
+    await wait_until_answered(desk)
     assert len(desk.api.posts) == 1
 
 
@@ -80,11 +80,11 @@ async def test_follow_ups_in_a_joined_thread_and_configured_channels_need_no_men
     desk: SlackHarness,
 ) -> None:
     event = await desk.say(f"{MENTION} How?")
-    await answered(desk)
+    await wait_until_answered(desk)
     await desk.say("And then?", thread_ts=event["ts"])
-    await answered(desk, 2)
+    await wait_until_answered(desk, 2)
     await desk.say("What about this?", channel="CASK")
-    await answered(desk, 3)
+    await wait_until_answered(desk, 3)
 
     assert {said.thread for said in desk.api.posts.values() if said.channel == "C1"} == {
         event["ts"]
@@ -109,7 +109,7 @@ async def test_an_option_is_asked_as_a_question_and_only_once(desk: SlackHarness
     await desk.press(ts, option)
     await desk.press(ts, option)
 
-    await answered(desk)
+    await wait_until_answered(desk)
     assert len(option["text"]["text"]) == 75
     assert desk.harness.script.seen[Role.LANG][1]["text"] == "Option one"
     assert len(desk.api.posts) == 2
@@ -118,7 +118,7 @@ async def test_an_option_is_asked_as_a_question_and_only_once(desk: SlackHarness
 
 async def test_thumbs_are_kept_and_thanked_for(desk: SlackHarness) -> None:
     event = await desk.say(f"{MENTION} How?")
-    await answered(desk)
+    await wait_until_answered(desk)
     (ts,) = desk.api.posts
     up, _down = desk.api.posts[ts].buttons
 
@@ -149,7 +149,7 @@ async def test_an_edited_question_is_asked_again_and_a_deleted_one_is_cancelled(
         await desk.send(changed, X_Slack_Retry_Num="1")
 
         async with harness.open():
-            await answered(desk)
+            await wait_until_answered(desk)
             texts = [seen["text"] for seen in harness.script.seen[Role.LANG]]
             assert texts == ["How many?"]
             assert len(api.posts) == 1
@@ -160,7 +160,7 @@ async def test_blocks_that_slack_refuses_become_plain_text(desk: SlackHarness) -
 
     await desk.say(f"{MENTION} How?")
 
-    await answered(desk)
+    await wait_until_answered(desk)
     (said,) = desk.api.posts.values()
     assert said.blocks == []
 
@@ -172,7 +172,7 @@ async def test_a_very_long_answer_keeps_every_limit_and_loses_nothing(desk: Slac
 
     await desk.say(f"{MENTION} How?")
 
-    await answered(desk)
+    await wait_until_answered(desk)
     shown = "\n".join(desk.api.shown()).replace("&amp;", "&")
     assert shown.split()[: len(words)] == words
 
@@ -184,7 +184,7 @@ async def test_a_burst_in_a_direct_message_is_one_question(
         for text in ("I have", "a question", "about routing"):
             await desk.say(text, channel="D1", channel_type="im")
         async with harness.open():
-            await answered(desk)
+            await wait_until_answered(desk)
 
         texts = [seen["text"] for seen in harness.script.seen[Role.LANG]]
         assert texts == ["I have\na question\nabout routing"]
@@ -204,7 +204,7 @@ async def test_a_newer_message_supersedes_or_waits_and_says_so(
         told = TEXTS.text("superseded" if supersedes else "push_waiting", "de")
         await until(lambda: told in api.shown())
         async with harness.open():
-            await answered(desk, answers)
+            await wait_until_answered(desk, answers)
 
         assert len(api.posts) == 2
 
@@ -221,4 +221,4 @@ async def test_an_event_that_cannot_be_taken_in_is_not_acknowledged(
         again = await desk.send(event, X_Slack_Retry_Num="1")
 
         assert (failed.status_code, again.status_code) == (503, 200)
-        await answered(desk)
+        await wait_until_answered(desk)

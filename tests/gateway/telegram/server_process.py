@@ -18,7 +18,7 @@ LEASE_SECONDS = 1.0
 
 
 @asynccontextmanager
-async def served(
+async def serve_telegram(
     redis_url: str, api_url: str
 ) -> AsyncIterator[tuple[asyncio.subprocess.Process, str]]:
     """Have a door while inside; return its process and the address of its webhook."""

@@ -20,7 +20,7 @@ def of(id_: int, language: str = "en") -> dict[str, Any]:
     return {"from": person, "chat": {"id": id_, "type": "private"}}
 
 
-async def answered(desk: TelegramHarness, chat: int, count: int = 1) -> None:
+async def wait_until_answered(desk: TelegramHarness, chat: int, count: int = 1) -> None:
     await until(lambda: sum(ANSWER in text for text in desk.api.texts(chat)) == count)
     await wait_until_settled(desk.harness, desk.api)
 
@@ -35,8 +35,8 @@ async def test_a_group_that_is_not_listed_hears_nothing(
         await desk.send(desk.group("@desk_bot How?"))
         await desk.say("How?")
 
-        await answered(desk, GROUP)
-        await answered(desk, 7)
+        await wait_until_answered(desk, GROUP)
+        await wait_until_answered(desk, 7)
         assert api.texts(-666) == []
         assert desk.door.refusals.counts == {"not_allowed": 1}
 
@@ -53,7 +53,7 @@ async def test_a_stranger_in_a_private_chat_is_told_so_once_in_the_own_language(
             await desk.say("How?", **of(9, "de"))
         await desk.send(desk.group("@desk_bot How?"))
 
-        await answered(desk, GROUP)
+        await wait_until_answered(desk, GROUP)
         assert api.texts(9) == [TEXTS.text("push_not_allowed", "de")]
         assert desk.door.refusals.counts == {"not_allowed": 3}
 
@@ -67,7 +67,7 @@ async def test_a_listed_group_answers_listed_people_alone(
         await desk.send(desk.group("@desk_bot How?", **{"from": stranger}))
         await desk.send(desk.group("@desk_bot How?"))
 
-        await answered(desk, GROUP)
+        await wait_until_answered(desk, GROUP)
         assert desk.door.refusals.counts == {"not_allowed": 1}
 
 
@@ -91,7 +91,7 @@ async def test_one_person_cannot_ask_without_end_and_is_told_so_once(
         await desk.send(desk.group("@desk_bot How?", **{"from": of(9)["from"]}))
         await desk.say("How?")
 
-        await answered(desk, 7)
+        await wait_until_answered(desk, 7)
         await until(lambda: len(api.texts(9)) >= 3)
         notice = TEXTS.text("push_limited_minute", "en")
         told = [text for chat in (9, GROUP) for text in api.texts(chat) if text == notice]

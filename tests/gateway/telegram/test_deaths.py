@@ -5,7 +5,7 @@ import pytest
 
 from broker.transport.connect import connect
 from gateway.telegram.webhook import HEADER
-from tests.gateway.telegram.server_process import served
+from tests.gateway.telegram.server_process import serve_telegram
 from tests.support.chat_harness import ANSWER, until, wait_until_acknowledged
 from tests.support.fake_telegram import BotApi
 from tests.support.telegram_harness import PERSON, SECRET
@@ -32,7 +32,7 @@ async def test_a_door_killed_while_it_speaks_to_telegram_leaves_one_outcome(
     await harness.client.flushall()
     api.gates[method] = asyncio.Event()
     async with harness.open(), httpx.AsyncClient() as client:
-        async with served(redis_url, api.url) as (first, url):
+        async with serve_telegram(redis_url, api.url) as (first, url):
             sent = await client.post(url, json=UPDATE, headers={HEADER: SECRET})
             assert sent.status_code == 200
             await until(lambda: api.called(method))
@@ -40,7 +40,7 @@ async def test_a_door_killed_while_it_speaks_to_telegram_leaves_one_outcome(
             await first.wait()
         api.gates.pop(method).set()
 
-        async with served(redis_url, api.url) as (_, url):
+        async with serve_telegram(redis_url, api.url) as (_, url):
             await until(lambda: any(ANSWER in text for text in api.texts(7)))
             await wait_until_acknowledged(harness, "telegram")
             again = await client.post(url, json=UPDATE, headers={HEADER: SECRET})

@@ -33,12 +33,12 @@ def in_group(desk: TelegramHarness, id_: int) -> dict[str, Any]:
 async def all_answered(harness: WorkerHarness, api: BotApi, asked: dict[int, int]) -> None:
     """Wait until each chat has so many outcomes, and nothing is left to do."""
     count = sum(asked.values())
-    await until(lambda: sum(ANSWER in text for text in shown(api)) == count, seconds=60.0)
+    await until(lambda: sum(ANSWER in text for text in list_shown(api)) == count, seconds=60.0)
     await wait_until_settled(harness, api)
     assert Counter(int(said.chat) for said in api.chats.values()) == asked
 
 
-def shown(api: BotApi) -> list[str]:
+def list_shown(api: BotApi) -> list[str]:
     return [said.text for said in api.chats.values()]
 
 
@@ -125,7 +125,7 @@ async def test_a_limit_of_an_hour_is_kept_by_all_doors_and_holds_back_nobody_els
         await until(lambda: not api.refusals[f"editMessageText {GROUP}"])
         for number, door in enumerate((desk, other) * 2):
             await door.send(private(desk, 10 + number))
-        await until(lambda: sum(ANSWER in text for text in shown(api)) == 4)
+        await until(lambda: sum(ANSWER in text for text in list_shown(api)) == 4)
         counted = [door.door.tally.counts for door in (desk, other)]
         await until(lambda: failures(counted) >= 1)
         await harness.client.xclaim(
@@ -191,15 +191,15 @@ async def test_typing_goes_on_in_its_topic_until_the_outcome_is_shown(
 ) -> None:
     async with telegram_desk(harness, api) as desk:
         await desk.send(desk.group("@desk_bot How?", message_thread_id=5, is_topic_message=True))
-        await until(lambda: len(typed(api, GROUP)) >= 4)
+        await until(lambda: len(list_typing_calls(api, GROUP)) >= 4)
         async with harness.open():
             await all_answered(harness, api, {GROUP: 1})
-        before = len(typed(api, GROUP))
+        before = len(list_typing_calls(api, GROUP))
         await desk.send(private(desk, 10))
-        await until(lambda: len(typed(api, 10)) >= 4)
+        await until(lambda: len(list_typing_calls(api, 10)) >= 4)
 
-    assert len(typed(api, GROUP)) <= before + 1  # one may have been under way
-    assert {told["message_thread_id"] for told in typed(api, GROUP)} == {"5"}
+    assert len(list_typing_calls(api, GROUP)) <= before + 1  # one may have been under way
+    assert {told["message_thread_id"] for told in list_typing_calls(api, GROUP)} == {"5"}
 
 
 async def test_those_who_wait_in_a_group_see_one_sign_of_typing(
@@ -210,11 +210,11 @@ async def test_those_who_wait_in_a_group_see_one_sign_of_typing(
         began = time.monotonic()
         for number, door in enumerate((desk, other) * 2):
             await door.send(in_group(desk, 10 + number))
-        await until(lambda: len(typed(api, GROUP)) >= 4)
+        await until(lambda: len(list_typing_calls(api, GROUP)) >= 4)
 
         seconds = (time.monotonic() - began) * api.speed
-        assert len(typed(api, GROUP)) <= 1 + seconds / TYPING_SECONDS
+        assert len(list_typing_calls(api, GROUP)) <= 1 + seconds / TYPING_SECONDS
 
 
-def typed(api: BotApi, chat: int) -> list[dict[str, Any]]:
+def list_typing_calls(api: BotApi, chat: int) -> list[dict[str, Any]]:
     return [told for told in api.called("sendChatAction") if told["chat_id"] == str(chat)]

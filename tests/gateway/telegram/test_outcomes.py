@@ -40,7 +40,7 @@ OPTIONS = [
 ]
 
 
-async def answered(desk: TelegramHarness, count: int = 1, *, chat: int = 7) -> None:
+async def wait_until_answered(desk: TelegramHarness, count: int = 1, *, chat: int = 7) -> None:
     await until(lambda: sum(ANSWER in text for text in desk.api.texts(chat)) == count)
     await wait_until_settled(desk.harness, desk.api)
 
@@ -78,7 +78,7 @@ async def test_who_answers_the_bot_in_a_group_needs_no_mention(desk: TelegramHar
     await desk.send(desk.group("And then?", reply_to_message=mine))
     await desk.send(desk.group("nobody is asked", **{"from": {**EVE, "is_bot": True}}))
 
-    await answered(desk, chat=-100)
+    await wait_until_answered(desk, chat=-100)
     assert [seen["text"] for seen in desk.harness.script.seen[Role.LANG]] == ["And then?"]
 
 
@@ -153,7 +153,7 @@ async def test_who_blocks_the_bot_is_given_up_at_once_and_nobody_else_waits(
         api.closed["8"] = refusal
         async with harness.open():
             await desk.say("How?")
-            await answered(desk)
+            await wait_until_answered(desk)
 
         question = desk.door.name_question("8:0", str(lost["message"]["message_id"]))
         assert desk.door.tally.counts == {"delivery_abandoned": 1, "answered": 1}
@@ -170,7 +170,7 @@ async def test_an_outcome_waits_while_telegram_does_not_know_the_token(
 
     await desk.say("How?")
 
-    await answered(desk)
+    await wait_until_answered(desk)
 
 
 async def test_a_group_that_became_a_supergroup_gets_its_answers_there(
@@ -183,7 +183,7 @@ async def test_a_group_that_became_a_supergroup_gets_its_answers_there(
         api.moved["-5"] = -1005
         api.chats.clear()
         async with harness.open():
-            await answered(desk, chat=-1005)
+            await wait_until_answered(desk, chat=-1005)
 
     assert len(api.chats) == 1
 
@@ -197,7 +197,7 @@ async def test_the_answer_of_a_deleted_topic_stands_in_its_group(
         api.gone_topics.add("5")
         api.chats.clear()
         async with harness.open():
-            await answered(desk, chat=-100)
+            await wait_until_answered(desk, chat=-100)
 
     assert len(api.chats) == 1
 
@@ -233,7 +233,7 @@ async def test_only_who_asked_may_press_in_a_group_and_others_are_told(
             for person, data in ((EVE, token), (PERSON, "guessed"), (PERSON, token)):
                 pressed = desk.press(id_, data, person=person, chat=GROUP)
                 assert (await desk.send(pressed)).status_code == 200
-            await answered(desk, chat=-100)
+            await wait_until_answered(desk, chat=-100)
             await until(lambda: not said.buttons)
 
     told = [call.get("text") for call in api.called("answerCallbackQuery")]
@@ -244,7 +244,7 @@ async def test_only_who_asked_may_press_in_a_group_and_others_are_told(
 
 async def test_a_press_under_a_message_too_old_to_be_shown_is_heard(desk: TelegramHarness) -> None:
     await desk.say("How?")
-    await answered(desk)
+    await wait_until_answered(desk)
     ((id_, said),) = desk.api.chats.items()
 
     await desk.send(desk.press(id_, said.buttons[1]["callback_data"], date=0))
@@ -261,7 +261,7 @@ async def test_the_last_of_two_edits_in_a_second_is_asked(
         for text in ("How many?", "How much?"):
             await desk.say(text, id_=1, edit_date=1_700_000_005)
         async with harness.open():
-            await answered(desk)
+            await wait_until_answered(desk)
 
     assert [seen["text"] for seen in harness.script.seen[Role.LANG]] == ["How much?"]
     assert len(api.chats) == 1
@@ -269,7 +269,7 @@ async def test_the_last_of_two_edits_in_a_second_is_asked(
 
 async def test_no_link_of_an_answer_becomes_a_preview(desk: TelegramHarness) -> None:
     await desk.say("How?")
-    await answered(desk)
+    await wait_until_answered(desk)
 
     shown = [*desk.api.called("sendMessage"), *desk.api.called("editMessageText")]
     assert all(told["link_preview_options"] == {"is_disabled": True} for told in shown)
@@ -287,7 +287,7 @@ async def test_a_newer_message_to_the_bot_supersedes_or_waits_and_says_so(
         told = TEXTS.text("superseded" if supersedes else "push_waiting", "de")
         await until(lambda: told in api.texts(8))
         async with harness.open():
-            await answered(desk, answers, chat=8)
+            await wait_until_answered(desk, answers, chat=8)
 
     assert len(api.chats) == 2
 
@@ -303,7 +303,7 @@ async def test_an_update_that_cannot_be_taken_in_is_to_be_sent_again(
         told = [(await desk.send(update)).status_code for _ in range(2)]
 
         assert told == [503, 200]
-        await answered(desk)
+        await wait_until_answered(desk)
 
 
 async def test_commands_are_told_in_every_language_and_answered_by_name_in_a_group(

@@ -25,7 +25,7 @@ HOOKED = (
 )
 
 
-def told(number: int, text: str = "How?") -> dict[str, Any]:
+def make_update(number: int, text: str = "How?") -> dict[str, Any]:
     message = {"message_id": number, "date": 1, "chat": {"id": 7, "type": "private"},
                "from": PERSON, "text": text}  # fmt: skip
     return {"update_id": number, "message": message}
@@ -87,7 +87,7 @@ async def polling(
         yield
 
 
-async def answered(harness: WorkerHarness, api: BotApi, count: int) -> None:
+async def wait_until_answered(harness: WorkerHarness, api: BotApi, count: int) -> None:
     await until(lambda: sum(ANSWER in text for text in api.texts(7)) == count)
     await wait_until_settled(harness, api)
     await until(lambda: api.updates == [])
@@ -101,11 +101,11 @@ async def test_of_two_processes_one_polls_and_the_other_goes_on_when_it_stops(
         await first.enter_async_context(polling(harness, api, on_duty(harness, "first")))
         await until(lambda: api.polls > 0)
         async with polling(harness, api, on_duty(harness, "second")):
-            api.tell(told(1))
-            await answered(harness, api, 1)
+            api.tell(make_update(1))
+            await wait_until_answered(harness, api, 1)
             await first.aclose()
-            api.tell(told(2))
-            await answered(harness, api, 2)
+            api.tell(make_update(2))
+            await wait_until_answered(harness, api, 2)
 
     assert api.conflicts == []
 
@@ -113,8 +113,8 @@ async def test_of_two_processes_one_polls_and_the_other_goes_on_when_it_stops(
 async def test_who_died_on_duty_is_followed_by_another(harness: WorkerHarness, api: BotApi) -> None:
     await on_duty(harness, "dead").keep(0.3)
     async with harness.open(), polling(harness, api, on_duty(harness, "another")):
-        api.tell(told(1))
-        await answered(harness, api, 1)
+        api.tell(make_update(1))
+        await wait_until_answered(harness, api, 1)
 
 
 async def test_who_is_not_on_duty_does_not_poll(harness: WorkerHarness, api: BotApi) -> None:
@@ -144,10 +144,10 @@ async def test_two_processes_that_both_poll_take_in_each_update_once_and_either_
             async with polling(harness, api):
                 async with polling(harness, api):
                     await until(lambda: len(api.conflicts) > 3)
-                    api.tell(told(1))
-                    await answered(harness, api, 1)
-                api.tell(told(2))
-                await answered(harness, api, 2)
+                    api.tell(make_update(1))
+                    await wait_until_answered(harness, api, 1)
+                api.tell(make_update(2))
+                await wait_until_answered(harness, api, 2)
 
     said = [line["event"] for line in logged]
     assert said.count("polling_conflict") == 2  # each once a minute
@@ -160,13 +160,13 @@ async def test_an_old_update_that_comes_again_after_a_restart_is_answered_once(
 ) -> None:
     async with harness.open():
         async with polling(harness, api):
-            api.tell(told(1))
-            await answered(harness, api, 1)
+            api.tell(make_update(1))
+            await wait_until_answered(harness, api, 1)
 
         async with polling(harness, api):
-            api.tell(told(1))
-            api.tell(told(2))
-            await answered(harness, api, 2)
+            api.tell(make_update(1))
+            api.tell(make_update(2))
+            await wait_until_answered(harness, api, 2)
 
 
 @pytest.mark.parametrize(
@@ -177,18 +177,18 @@ async def test_polling_waits_while_telegram_gives_nothing_and_goes_on_then(
 ) -> None:
     api.refusals["getUpdates"] = [refusal]
     async with harness.open(), polling(harness, api):
-        api.tell(told(1))
-        await answered(harness, api, 1)
+        api.tell(make_update(1))
+        await wait_until_answered(harness, api, 1)
 
 
 async def test_an_update_that_nobody_can_read_does_not_keep_those_after_it(
     harness: WorkerHarness, api: BotApi
 ) -> None:
     async with harness.open(), polling(harness, api):
-        api.tell(told(1, "half of a character \ud800"))
-        api.tell(told(2))
+        api.tell(make_update(1, "half of a character \ud800"))
+        api.tell(make_update(2))
 
-        await answered(harness, api, 1)
+        await wait_until_answered(harness, api, 1)
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from tests.support.telegram_harness import (
 from tests.support.worker_harness import WorkerHarness
 
 
-async def answered(desk: TelegramHarness, count: int = 1, *, chat: int = 7) -> None:
+async def wait_until_answered(desk: TelegramHarness, count: int = 1, *, chat: int = 7) -> None:
     await until(lambda: sum(ANSWER in text for text in desk.api.texts(chat)) == count)
     await wait_until_settled(desk.harness, desk.api)
 
@@ -34,7 +34,7 @@ async def answered(desk: TelegramHarness, count: int = 1, *, chat: int = 7) -> N
 async def test_a_question_gets_a_placeholder_that_becomes_its_answer(desk: TelegramHarness) -> None:
     await desk.say("How do I add a rule?")
 
-    await answered(desk)
+    await wait_until_answered(desk)
     (said,) = desk.api.chats.values()
     assert said.versions in ([WORKING], ["…"])
     assert desk.api.called("sendChatAction")[0]["action"] == "typing"
@@ -43,7 +43,7 @@ async def test_a_question_gets_a_placeholder_that_becomes_its_answer(desk: Teleg
 async def test_an_update_that_comes_twice_is_answered_once(desk: TelegramHarness) -> None:
     update = await desk.say("How?")
     await desk.send(update)
-    await answered(desk)
+    await wait_until_answered(desk)
     await desk.send(update)
 
     await wait_until_settled(desk.harness, desk.api)
@@ -68,7 +68,7 @@ async def test_groups_are_answered_only_when_addressed_and_topics_are_kept(
     ):
         assert (await desk.send(update)).status_code == 200
 
-    await answered(desk, chat=-100)
+    await wait_until_answered(desk, chat=-100)
     (sent,) = desk.api.called("sendMessage")
     assert sent["message_thread_id"] == "5"
     assert sent["reply_parameters"]["allow_sending_without_reply"] is True
@@ -85,7 +85,7 @@ async def test_a_very_long_answer_is_split_within_the_limit_and_loses_nothing(
 
     await desk.say("How?")
 
-    await answered(desk)
+    await wait_until_answered(desk)
     said = list(desk.api.chats.values())
     assert all(units(one.text) <= 4096 for one in said)
     together = "\n".join(one.text for one in said).split()
@@ -102,7 +102,7 @@ async def test_entities_that_telegram_refuses_become_plain_text(desk: TelegramHa
 
     await desk.say("How?")
 
-    await answered(desk)
+    await wait_until_answered(desk)
     (said,) = desk.api.chats.values()
     assert "entities" not in said.fields
 
@@ -114,7 +114,7 @@ async def test_flood_limits_are_waited_out(desk: TelegramHarness) -> None:
 
     await desk.say("How?")
 
-    await answered(desk)
+    await wait_until_answered(desk)
     assert len(desk.api.chats) == 1
 
 
@@ -133,7 +133,7 @@ async def test_an_option_is_asked_once_by_a_short_token(desk: TelegramHarness) -
     await desk.send(desk.press(id_, token))
     await desk.send(desk.press(id_, token))
 
-    await answered(desk)
+    await wait_until_answered(desk)
     told = [call.get("text") for call in desk.api.called("answerCallbackQuery")]
     assert told == [TEXTS.text("push_expired", "en"), None, None]
     assert desk.harness.script.seen[Role.LANG][1]["text"] == action["value"].strip()
@@ -168,7 +168,7 @@ async def test_an_edited_question_is_asked_again(harness: WorkerHarness, api: Bo
         await desk.say("How many?", id_=1, edit_date=1_700_000_005)
 
         async with harness.open():
-            await answered(desk)
+            await wait_until_answered(desk)
             texts = [seen["text"] for seen in harness.script.seen[Role.LANG]]
             assert texts == ["How many?"]
             assert len(api.chats) == 1
@@ -179,7 +179,7 @@ async def test_a_burst_is_one_question(harness: WorkerHarness, api: BotApi) -> N
         for text in ("I have", "a question"):
             await desk.say(text)
         async with harness.open():
-            await answered(desk)
+            await wait_until_answered(desk)
 
         assert [seen["text"] for seen in harness.script.seen[Role.LANG]] == ["I have\na question"]
         assert len(api.chats) == 1
@@ -222,7 +222,7 @@ async def test_a_door_that_stops_before_acknowledging_leaves_the_outcome_to_anot
 
         api.gates.pop("editMessageText").set()
         async with telegram_desk(harness, api, lease_seconds=0.2) as desk:
-            await answered(desk)
+            await wait_until_answered(desk)
 
     assert len(api.chats) == 1
     assert len(api.called("editMessageText")) >= 2

@@ -16,17 +16,17 @@ SOURCE = Source(
 long_texts = st.builds(lambda text, times: f"{text}\n\n" * times, markdown, st.integers(1, 60))
 
 
-def covered(message: dict[str, Any], entity: dict[str, Any]) -> str:
+def extract_covered(message: dict[str, Any], entity: dict[str, Any]) -> str:
     """What an entity covers, counted as Telegram counts."""
     start, end = entity["offset"] * 2, (entity["offset"] + entity["length"]) * 2
     return bytes(message["text"].encode("utf-16-le")[start:end]).decode("utf-16-le")
 
 
-def told(text: str, *sources: Source) -> list[tuple[str, str]]:
+def list_entities(text: str, *sources: Source) -> list[tuple[str, str]]:
     """What is covered by which entity in a text of one message."""
     (message,) = messages(text, sources, title="Sources")
     entities: Any = message["entities"]
-    return [(entity["type"], covered(message, entity)) for entity in entities]
+    return [(entity["type"], extract_covered(message, entity)) for entity in entities]
 
 
 @given(st.one_of(texts, long_texts), st.booleans())
@@ -40,7 +40,7 @@ def test_every_message_is_within_the_limits_and_entities_lie_in_its_text(
         assert units(said) <= LONGEST_UNITS
         assert len(entities) <= MOST_ENTITIES
         for entity in entities:
-            assert covered(message, entity)  # decodes: no surrogate pair is cut
+            assert extract_covered(message, entity)  # decodes: no surrogate pair is cut
             assert entity["offset"] + entity["length"] <= units(said)
 
 
@@ -80,13 +80,13 @@ def test_entities_are_told_as_telegram_takes_them(text: str) -> None:
     ],
 )
 def test_entities_cover_what_was_marked(text: str, entities: list[tuple[str, str]]) -> None:
-    assert told(text) == entities
+    assert list_entities(text) == entities
 
 
 def test_only_pages_of_the_sources_are_linked() -> None:
     page, elsewhere = "https://example.org/a", "https://elsewhere.test/a"
 
-    entities = told(f"[`x`]({page}#c) [y]({elsewhere})", SOURCE)
+    entities = list_entities(f"[`x`]({page}#c) [y]({elsewhere})", SOURCE)
 
     assert entities == [("text_link", "x"), ("text_link", "Rules 😀 › Create")]
 
@@ -94,7 +94,7 @@ def test_only_pages_of_the_sources_are_linked() -> None:
 def test_sources_are_linked_where_they_have_an_address() -> None:
     path = Source(number=2, title="Page", path="a/b.md")
 
-    assert told("a 😀", SOURCE, path) == [("text_link", "Rules 😀 › Create")]
+    assert list_entities("a 😀", SOURCE, path) == [("text_link", "Rules 😀 › Create")]
     (message,) = messages("a 😀", [SOURCE, path], title="Sources")
     assert message["text"] == "a 😀\n\nSources\n[1] Rules 😀 › Create\n[2] Page (a/b.md)"
 
@@ -102,7 +102,7 @@ def test_sources_are_linked_where_they_have_an_address() -> None:
 def test_too_many_entities_keep_code_and_links_before_styles() -> None:
     text = " ".join(f"**b{number}** `c{number}`" for number in range(80))
 
-    kinds = [kind for kind, _ in told(text)]
+    kinds = [kind for kind, _ in list_entities(text)]
 
     assert (kinds.count("code"), kinds.count("bold")) == (80, 20)
 
@@ -129,4 +129,4 @@ def test_buttons_stand_in_a_row_each_and_thumbs_together() -> None:
 def test_titles_of_sources_show_no_backticks_around_code() -> None:
     source = Source(number=1, title="The `config` file", url="https://example.org/a")
 
-    assert ("text_link", "The config file") in told("Open it [1].", source)
+    assert ("text_link", "The config file") in list_entities("Open it [1].", source)

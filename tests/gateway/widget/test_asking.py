@@ -53,7 +53,7 @@ def asks_back(http_server: HttpServerFixture) -> None:
     http_server.harness.script.next(Role.CLARIFICATION, QUESTION_BACK)
 
 
-def gated(http_server: HttpServerFixture, role: Role, writes: dict[str, Any]) -> asyncio.Event:
+def gate_role(http_server: HttpServerFixture, role: Role, writes: dict[str, Any]) -> asyncio.Event:
     """Let a role write only after the event."""
     gate = asyncio.Event()
 
@@ -108,7 +108,10 @@ async def test_a_source_without_an_address_opens_in_the_desks_own_reader(
 
 
 async def test_stages_are_shown_as_they_happen(http_server: HttpServerFixture, come: Come) -> None:
-    search, check = gated(http_server, Role.SEARCH, {}), gated(http_server, Role.QUALITY, {})
+    search, check = (
+        gate_role(http_server, Role.SEARCH, {}),
+        gate_role(http_server, Role.QUALITY, {}),
+    )
     shown = await (await come()).opens()
 
     await shown.asks("How do I add a rule?")
@@ -123,7 +126,7 @@ async def test_stages_are_shown_as_they_happen(http_server: HttpServerFixture, c
 async def test_an_answer_that_is_being_made_can_be_stopped(
     http_server: HttpServerFixture, come: Come
 ) -> None:
-    gate = gated(http_server, Role.RESPONSE, ANSWER)
+    gate = gate_role(http_server, Role.RESPONSE, ANSWER)
     shown = await (await come()).opens()
     await shown.asks("How do I add a rule?")
     await shown.until(STOPPABLE)
@@ -178,7 +181,7 @@ async def test_a_reload_changes_nothing(http_server: HttpServerFixture, come: Co
 async def test_a_reload_while_it_is_answered_goes_on(
     http_server: HttpServerFixture, come: Come
 ) -> None:
-    gate = gated(http_server, Role.RESPONSE, {})
+    gate = gate_role(http_server, Role.RESPONSE, {})
     shown = await (await come()).opens()
     await shown.asks("How do I add a rule?")
     await shown.part(".progress", has_text="Writing the answer").wait_for()
@@ -196,7 +199,7 @@ async def test_a_second_tab_shows_the_same_conversation_as_it_goes_on(
 ) -> None:
     visitor = await come()
     first, second = await visitor.opens(), await visitor.opens()
-    gate = gated(http_server, Role.RESPONSE, {})
+    gate = gate_role(http_server, Role.RESPONSE, {})
 
     await first.asks("How do I add a rule?")
     await second.part(".progress").wait_for()
@@ -253,7 +256,7 @@ async def test_a_new_conversation_forgets_the_old_one_everywhere(
     second, first = await visitor.opens(), await visitor.opens()
     await first.asks("How do I add a rule?")
     await second.has_answers(1)
-    kept = await _kept(first)
+    kept = await _read_stored(first)
     http_server.harness.script.next(Role.COMMAND, {"forget": "all"})
 
     await first.part("[aria-label='New conversation']").click()
@@ -261,7 +264,7 @@ async def test_a_new_conversation_forgets_the_old_one_everywhere(
 
     await first.part(".hello").wait_for()
     await second.part(".hello").wait_for()
-    assert await _kept(first) is None
+    assert await _read_stored(first) is None
     answer = await http_server.client().get(f"/v1/conversations/{kept['place']['id']}")
     assert answer.status_code == 404
     assert await first.focused() == "textarea"
@@ -281,7 +284,7 @@ async def test_visitors_of_a_website_come_with_its_public_key(
         await shown.page.reload()
         await shown.has_answers(1)
 
-    kept = [await _kept(shown) for shown in pages]
+    kept = [await _read_stored(shown) for shown in pages]
     assert kept[0]["place"]["token"]
     assert kept[0]["place"] != kept[1]["place"]
     assert key not in str(await pages[0].page.evaluate("Object.keys(localStorage)"))
@@ -308,24 +311,24 @@ async def test_a_conversation_that_is_over_goes_on_as_a_new_one(
     shown = await (await come(permissions=NEAR)).opens(site=site, key=key)
     await shown.asks("How do I add a rule?")
     await shown.has_answers(1)
-    before = await _kept(shown)
+    before = await _read_stored(shown)
     await http_server.harness.client.delete(
         *[name async for name in http_server.harness.client.scan_iter("*visit*")]
     )
 
     await shown.asks("And delete it?")
 
-    await eventually(lambda: _moved(shown, before))
+    await eventually(lambda: has_moved(shown, before))
     await shown.part(".answer[aria-busy=false] .prose").last.wait_for()
-    assert (await _kept(shown))["place"]["id"] != before["place"]["id"]
+    assert (await _read_stored(shown))["place"]["id"] != before["place"]["id"]
 
 
-async def _moved(shown: Any, before: Any) -> bool:
-    kept = await _kept(shown)
+async def has_moved(shown: Any, before: Any) -> bool:
+    kept = await _read_stored(shown)
     return kept is not None and kept["place"] != before["place"]
 
 
-async def _kept(shown: Any) -> Any:
+async def _read_stored(shown: Any) -> Any:
     return await shown.page.evaluate(
         """() => {
           const name = Object.keys(localStorage).find((key) => key.startsWith("refdesk:"));
@@ -335,7 +338,7 @@ async def _kept(shown: Any) -> Any:
 
 
 async def _read(shown: Any, http_server: HttpServerFixture) -> Any:
-    kept = await _kept(shown)
+    kept = await _read_stored(shown)
     answer = await http_server.client().get(f"/v1/conversations/{kept['place']['id']}")
     return answer.json()
 
@@ -343,7 +346,7 @@ async def _read(shown: Any, http_server: HttpServerFixture) -> Any:
 async def test_who_waits_before_a_full_desk_is_told_so_in_the_own_language(
     http_server: HttpServerFixture, come: Come
 ) -> None:
-    gate = gated(http_server, Role.ESSENCE, {"canonical_question": "How?"})
+    gate = gate_role(http_server, Role.ESSENCE, {"canonical_question": "How?"})
     small = open_http_server(http_server.harness, quota=1, others=(widget_router(),))
     async with small as full, asyncio.TaskGroup() as tasks:
         path = "/v1/conversations/c1/messages"

@@ -50,12 +50,12 @@ async def test_the_widget_alone_follows_only_pages_of_the_sources(
     )
     stale = f"[Open](https://{HOST}/) https://{HOST}/ <https://{HOST}/> [rules]({PAGE}#top)"
 
-    async def answered(route: Route) -> None:
+    async def wait_until_answered(route: Route) -> None:
         told = await route.fetch()
         await route.fulfill(response=told, body=(await told.text()).replace("Open Routing.", stale))
 
-    await shown.page.route("**/events", answered)
-    await shown.page.route("**/messages", answered)
+    await shown.page.route("**/events", wait_until_answered)
+    await shown.page.route("**/messages", wait_until_answered)
     await shown.asks("How?")
     await shown.has_answers(1)
 

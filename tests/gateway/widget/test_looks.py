@@ -7,7 +7,7 @@ import pytest
 
 from envelope.role import Role
 from tests.gateway.widget.conftest import Come
-from tests.gateway.widget.test_asking import ANSWER, NAMED, STOPPABLE, asks_back, gated
+from tests.gateway.widget.test_asking import ANSWER, NAMED, STOPPABLE, asks_back, gate_role
 from tests.support.browser import WIDGET, DisplayedMessage, violations
 from tests.support.http_server import HttpServerFixture
 
@@ -29,13 +29,13 @@ WIDE = "() => document.documentElement.scrollWidth > document.documentElement.cl
 
 async def answering(shown: DisplayedMessage, http_server: HttpServerFixture) -> asyncio.Event:
     """Ask, and have the answer made until the event: it can be stopped."""
-    gate = gated(http_server, Role.RESPONSE, {})
+    gate = gate_role(http_server, Role.RESPONSE, {})
     await shown.asks("And then?")
     await shown.until(STOPPABLE)
     return gate
 
 
-async def talked(shown: DisplayedMessage, http_server: HttpServerFixture) -> None:
+async def fill_conversation(shown: DisplayedMessage, http_server: HttpServerFixture) -> None:
     """Have an answer with everything in it, a question back, and a reason being written."""
     http_server.harness.script.next(Role.RESPONSE, RICH)
     await shown.asks("How do I add a rule?")
@@ -66,7 +66,7 @@ async def test_axe_finds_nothing(
         await shown.part(".launcher").click()
 
     empty = await violations(shown.page)
-    await talked(shown, http_server)
+    await fill_conversation(shown, http_server)
     told = await violations(shown.page)
     await answering(shown, http_server)
 
@@ -80,7 +80,7 @@ async def test_axe_finds_nothing(
 async def test_axe_finds_nothing_right_to_left(http_server: HttpServerFixture, come: Come) -> None:
     shown = await (await come(viewport=DESKTOP)).opens(lang="ar", mode="launcher")
     await shown.part(".launcher").click()
-    await talked(shown, http_server)
+    await fill_conversation(shown, http_server)
     await answering(shown, http_server)
 
     assert await violations(shown.page) == []

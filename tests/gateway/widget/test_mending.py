@@ -143,7 +143,7 @@ async def test_a_desk_that_is_away_still_is_a_lost_connection_and_comes_back(
     await visitor.context.route("**/healthz", away)
     await shown.asks("How do I add a rule?")
     await shown.part(".notice", has_text="The connection was lost").wait_for()
-    await eventually(lambda: _probed(tried))
+    await eventually(lambda: has_probed(tried))
     await visitor.context.unroute("**/healthz")
     await visitor.context.unroute("**/v1/**")
 
@@ -151,7 +151,7 @@ async def test_a_desk_that_is_away_still_is_a_lost_connection_and_comes_back(
     assert visitor.told() == []
 
 
-async def _probed(tried: list[str]) -> bool:
+async def has_probed(tried: list[str]) -> bool:
     return any("/healthz" in url for url in tried)
 
 
@@ -162,7 +162,7 @@ async def test_who_has_asked_too_much_is_in_line_and_has_lost_no_connection(
     shown = await visitor.opens()
     refused: list[str] = []
 
-    async def limited_once(route: Any) -> None:
+    async def limit_once(route: Any) -> None:
         if refused:
             await route.continue_()
             return
@@ -170,7 +170,7 @@ async def test_who_has_asked_too_much_is_in_line_and_has_lost_no_connection(
         error = {"error": {"message": "used up", "code": "visitor_limit_exceeded"}}
         await route.fulfill(status=429, headers={"Retry-After": "2"}, json=error)
 
-    await visitor.context.route("**/messages", limited_once)
+    await visitor.context.route("**/messages", limit_once)
     await shown.asks("How do I add a rule?")
 
     await shown.part(".progress", has_text="yours is in line").wait_for()

@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 SIDE = "it => getComputedStyle(it).textAlign"
 
 
-async def opened(come: Come, chunk: str, **options: Any) -> Any:
+async def open_reader(come: Come, chunk: str, **options: Any) -> Any:
     """Open a document at its cited part; its own policy would keep axe out, too."""
     visitor = await come(bypass_csp=True, **options)
     address = f"{visitor.door}/v1/documents/{ticket_of(chunk_id=chunk)}#create-a-rule"
@@ -27,14 +27,14 @@ async def opened(come: Come, chunk: str, **options: Any) -> Any:
 async def test_axe_finds_nothing_on_a_documents_page(
     come: Come, chunk: str, size: Any, scheme: Any
 ) -> None:
-    page = await opened(come, chunk, viewport=size, color_scheme=scheme)
+    page = await open_reader(come, chunk, viewport=size, color_scheme=scheme)
 
     assert await violations(page) == []
     assert not await page.evaluate(WIDE)
 
 
 async def test_a_document_opens_at_the_cited_part_and_keys_reach_what_scrolls(come: Come) -> None:
-    page = await opened(come, "rules#1", viewport=PHONE)
+    page = await open_reader(come, "rules#1", viewport=PHONE)
 
     assert await page.locator(".cited").evaluate("it => it.getBoundingClientRect().top") < 100
     for scrolls in (page.locator(".cited pre"), page.locator(".table")):
@@ -45,7 +45,7 @@ async def test_a_document_opens_at_the_cited_part_and_keys_reach_what_scrolls(co
 
 
 async def test_an_arabic_document_keeps_its_lists_and_tables_at_the_right(come: Come) -> None:
-    page = await opened(come, "arabic#1", viewport=DESKTOP)
+    page = await open_reader(come, "arabic#1", viewport=DESKTOP)
 
     assert [await it.evaluate(SIDE) for it in await page.locator("li, td").all()] == ["right"] * 4
     table = await page.locator("table").bounding_box()

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 
-def printed(pages: Sequence[Sequence[str]], extra: str = "") -> bytes:
+def print_pdf(pages: Sequence[Sequence[str]], extra: str = "") -> bytes:
     """Return a PDF whose pages show these lines."""
     kids = " ".join(f"{4 + 2 * n} 0 R" for n in range(len(pages)))
     objects = [

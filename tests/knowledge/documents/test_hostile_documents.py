@@ -18,7 +18,7 @@ from knowledge.documents.formats import Item
 from knowledge.documents.location import locate
 from knowledge.isolation.limits import ReadingLimits
 from knowledge.isolation.reader_process import ReaderProcess
-from tests.knowledge.documents.printing import printed
+from tests.knowledge.documents.printing import print_pdf
 
 SIZE = 100_000
 
@@ -106,7 +106,7 @@ GOOD: dict[str, bytes] = {
     "a.jsonl": json.dumps(
         {"id": "a", "content": "# A\n\nText.", "chunks": ["b", {"text": "c"}], "crumbs": ["d"]}
     ).encode(),
-    "a.pdf": printed([["Rates are low."], ["Calls are", "free."]]),
+    "a.pdf": print_pdf([["Rates are low."], ["Calls are", "free."]]),
 }
 _JOINTS = (
     b"<",
@@ -151,10 +151,10 @@ def test_a_damaged_document_is_read_or_told(name: str) -> None:
         assert _read(reader, name, GOOD[name])
         for _ in range(120):
             with suppress(NotTextError, NoTextError, WrongFormatError, UnknownShapeError):
-                _read(reader, name, _damaged(GOOD[name], chance))
+                _read(reader, name, damage(GOOD[name], chance))
 
 
-def _damaged(data: bytes, chance: random.Random) -> bytes:
+def damage(data: bytes, chance: random.Random) -> bytes:
     for _ in range(chance.randint(1, 6)):
         start = chance.randrange(len(data) + 1)
         end = min(len(data), start + chance.choice((0, 1, 1, 2, 8, 40)))

@@ -3,11 +3,11 @@ import pytest
 from knowledge.documents import pdf
 from knowledge.documents.errors import NoTextError, ReadingError, TooLargeError, WrongFormatError
 from knowledge.documents.page import Block, BlockKind
-from tests.knowledge.documents.printing import file_of, printed
+from tests.knowledge.documents.printing import file_of, print_pdf
 
 
 def test_every_page_is_a_place() -> None:
-    page = pdf.read(printed([["Rates are low."], ["Calls are", "free."]]), "a.pdf")
+    page = pdf.read(print_pdf([["Rates are low."], ["Calls are", "free."]]), "a.pdf")
 
     assert page.blocks == (
         Block(BlockKind.TEXT, "Rates are low.", 0, "page=1"),
@@ -16,7 +16,7 @@ def test_every_page_is_a_place() -> None:
 
 
 def test_page_numbers_and_hyphens_at_line_ends_go() -> None:
-    page = pdf.read(printed([["The num-", "ber of calls.", "17"]]), "a.pdf")
+    page = pdf.read(print_pdf([["The num-", "ber of calls.", "17"]]), "a.pdf")
 
     assert page.blocks[0].text == "The number of calls."
 
@@ -27,7 +27,7 @@ def test_headings_come_from_the_outline() -> None:
         "/Dest [4 0 R /Fit] >> >>"
     )
 
-    page = pdf.read(printed([["Lead.", "Peak hours", "Calls cost more."]], outline), "a.pdf")
+    page = pdf.read(print_pdf([["Lead.", "Peak hours", "Calls cost more."]], outline), "a.pdf")
 
     assert [(block.kind, block.text) for block in page.blocks] == [
         (BlockKind.TEXT, "Lead."),
@@ -52,12 +52,12 @@ def test_what_is_no_pdf_is_told(data: bytes, found: str) -> None:
 
 def test_pages_without_text_are_told() -> None:
     with pytest.raises(NoTextError, match="pictures"):
-        pdf.read(printed([[]]), "a.pdf")
+        pdf.read(print_pdf([[]]), "a.pdf")
 
 
 @pytest.mark.parametrize("share", [0.2, 0.4, 0.6, 0.7, 0.8])
 def test_a_pdf_that_is_cut_off_is_told(share: float) -> None:
-    whole = printed([["Rates are low."], ["Calls are free."]])
+    whole = print_pdf([["Rates are low."], ["Calls are free."]])
 
     with pytest.raises(ReadingError, match=r"expected (a PDF|text)"):
         pdf.read(whole[: int(len(whole) * share)], "a.pdf")

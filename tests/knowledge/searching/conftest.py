@@ -34,10 +34,10 @@ class WordEmbedder:
         self.asked.append(list(texts))
         if self.fails:
             raise EmbeddingFailed("out of order")
-        return [embedded(text) for text in texts]
+        return [embed_text(text) for text in texts]
 
 
-def embedded(text: str) -> list[float]:
+def embed_text(text: str) -> list[float]:
     vector = [1e-3] * DIMENSIONS
     for term in terms(text, "en"):
         vector[int(hashlib.sha256(term.encode()).hexdigest(), 16) % DIMENSIONS] += 1.0
@@ -79,7 +79,8 @@ def document(
 
 def vectors_of(made: Document) -> list[list[float]]:
     return [
-        embedded(" ".join((*made.crumbs, *chunk.heading_path, chunk.text))) for chunk in made.chunks
+        embed_text(" ".join((*made.crumbs, *chunk.heading_path, chunk.text)))
+        for chunk in made.chunks
     ]
 
 

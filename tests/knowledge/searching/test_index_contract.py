@@ -10,7 +10,7 @@ from knowledge.index.port import Index
 from tests.knowledge.searching.conftest import (
     Opening,
     document,
-    embedded,
+    embed_text,
     identity,
     put,
     vectors_of,
@@ -154,7 +154,7 @@ async def test_vectors_must_fit_the_chunks(index: Index) -> None:
     made = document("page", "one", "two")
 
     with pytest.raises(ValueError, match="has 2 chunks: expected as many vectors"):
-        await index.put(made, [embedded("one")], "library")
+        await index.put(made, [embed_text("one")], "library")
     with pytest.raises(ValueError, match="of 64 numbers"):
         await index.put(made, [[1.0], [1.0]], "library")
     assert await index.versions() == {}

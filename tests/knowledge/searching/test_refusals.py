@@ -7,7 +7,7 @@ from knowledge.port import Findings
 from knowledge.search.refusals import find_refusal_reason
 
 
-def found(documents: int | None, *languages: str) -> Findings:
+def make_findings(documents: int | None, *languages: str) -> Findings:
     return Findings(
         hits=(),
         quality="poor",
@@ -22,13 +22,13 @@ def found(documents: int | None, *languages: str) -> Findings:
 @pytest.mark.parametrize(
     ("findings", "language", "text_eng", "reason"),
     [
-        (found(0), "en", "", Reason.NO_DOCUMENTS),
-        (found(3, "en"), "de", "Wie viele?", Reason.NO_TRANSLATION),
-        (found(3, "en"), "de", "", Reason.NO_TRANSLATION),
-        (found(3, "en"), "de", "How many?", None),
-        (found(3, "de", "en"), "de", "", None),
-        (found(None), "de", "", None),
-        (found(3, "en"), "", "", None),
+        (make_findings(0), "en", "", Reason.NO_DOCUMENTS),
+        (make_findings(3, "en"), "de", "Wie viele?", Reason.NO_TRANSLATION),
+        (make_findings(3, "en"), "de", "", Reason.NO_TRANSLATION),
+        (make_findings(3, "en"), "de", "How many?", None),
+        (make_findings(3, "de", "en"), "de", "", None),
+        (make_findings(None), "de", "", None),
+        (make_findings(3, "en"), "", "", None),
     ],
 )
 def test_what_cannot_be_compared_or_is_empty_is_no_matter_of_subject(

@@ -25,7 +25,7 @@ TEXTS = {
 }
 
 
-def prepared(name: str, **stated: Any) -> Document:
+def is_prepared(name: str, **stated: Any) -> Document:
     """A document of JSON lines as ingestion reads it."""
     record = {
         "id": name,
@@ -57,9 +57,9 @@ async def find(index: Index, question: str) -> Findings:
 async def test_a_page_that_matches_in_one_stated_field_alone_comes_first(
     fake_documents: Index, name: str, stated: dict[str, Any], question: str
 ) -> None:
-    await put(fake_documents, *(prepared(other) for other in TEXTS if other != name))
+    await put(fake_documents, *(is_prepared(other) for other in TEXTS if other != name))
     before = await find(fake_documents, question)
-    await put(fake_documents, prepared(name, **stated))
+    await put(fake_documents, is_prepared(name, **stated))
 
     findings = await find(fake_documents, question)
 
@@ -73,7 +73,7 @@ async def test_a_stated_keyword_weighs_more_than_one_that_a_rule_made(
 ) -> None:
     ruled = document("ruled", TEXTS["billing"], keywords=("dunning",))
     stated = document("stated", TEXTS["routes"], stated_keywords=("dunning",))
-    await put(fake_documents, ruled, stated, *(prepared(name) for name in ("alerts", "reports")))
+    await put(fake_documents, ruled, stated, *(is_prepared(name) for name in ("alerts", "reports")))
 
     findings = await find(fake_documents, "dunning")
 
@@ -82,9 +82,9 @@ async def test_a_stated_keyword_weighs_more_than_one_that_a_rule_made(
 
 async def test_a_long_summary_does_not_weaken_the_text_of_its_page(fake_documents: Index) -> None:
     summary = " ".join(f"word{number}" for number in range(300))
-    await put(fake_documents, prepared("billing"), prepared("alerts"))
+    await put(fake_documents, is_prepared("billing"), is_prepared("alerts"))
     [before, *_] = (await find(fake_documents, "invoices within fourteen days")).hits
-    await put(fake_documents, prepared("billing", summary=summary))
+    await put(fake_documents, is_prepared("billing", summary=summary))
 
     [after, *_] = (await find(fake_documents, "invoices within fourteen days")).hits
 

@@ -24,7 +24,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def run(elsewhere: Path, capsys: pytest.CaptureFixture[str]) -> Run:
     """Runs the command in this process."""
 
-    def told(*words: str) -> CommandResult:
+    def run_command(*words: str) -> CommandResult:
         capsys.readouterr()
         try:
             status = main(words)
@@ -33,7 +33,7 @@ def run(elsewhere: Path, capsys: pytest.CaptureFixture[str]) -> Run:
         captured = capsys.readouterr()
         return CommandResult(status, captured.out, captured.err)
 
-    return told
+    return run_command
 
 
 @pytest.fixture

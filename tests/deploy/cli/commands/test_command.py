@@ -309,7 +309,7 @@ def test_a_dead_letter_is_shown_run_again_whole_and_dropped(served: Run, library
 
     fresh = again.out.split("message ")[1].split(";")[0]
     assert fresh.startswith(f"{original}-retry-")
-    entries = _finished(fresh, served)
+    entries = read_finished(fresh, served)
     assert entries[0]["fields"]["retry_of"] == original
     assert entries[1]["fields"]["stage"] == "start"
     assert (entries[-1]["kind"], entries[-1]["fields"]["outcome"]) == ("finished", "answered")
@@ -326,10 +326,10 @@ def test_a_dead_letter_that_is_run_again_delivers_only_when_told(
 
     quiet = served("dead", "retry", letter["id"]).out.split("message ")[1].split(";")[0]
     told = served("dead", "retry", letter["id"], "--deliver").out.split("message ")[1].split(";")[0]
-    _finished(quiet, served)
-    _finished(told, served)
+    read_finished(quiet, served)
+    read_finished(told, served)
 
-    assert _delivered(library, "chat") == [original, told]
+    assert list_delivered(library, "chat") == [original, told]
     assert _record_of(library, told)[b"of"].decode() == original
 
 
@@ -338,7 +338,7 @@ def _letters_of(message_id: str, served: Run) -> list[Any]:
     return [letter for letter in listed if letter["message"] == message_id]
 
 
-def _finished(message_id: str, served: Run) -> Any:
+def read_finished(message_id: str, served: Run) -> Any:
     """The journal of a message that waits; whoever asks works through what came before."""
     for _ in range(5):
         assert served("ask", CLEAR).status == 0
@@ -348,7 +348,7 @@ def _finished(message_id: str, served: Run) -> Any:
     pytest.fail(f"{message_id} was not worked through")
 
 
-def _delivered(data: Path, name: str) -> list[str]:
+def list_delivered(data: Path, name: str) -> list[str]:
     """The messages whose replies stand on a result list, oldest first."""
 
     async def read() -> list[str]:

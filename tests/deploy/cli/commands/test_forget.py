@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.gateway.erasing.canary import files_with, made_canary
+from tests.gateway.erasing.canary import files_with, make_canary
 from tests.support.command_line import Run, one_line
 
 pytestmark = [pytest.mark.slow, pytest.mark.redis]
 
 
-def asked(served: Run, word: str) -> tuple[str, str]:
+def ask_about(served: Run, word: str) -> tuple[str, str]:
     """Ask about a word; return the ids of message and conversation."""
     text = f"How do I configure SMS routing rules for {word}?"
     message_id = served("ask", text, "--json").json["message_id"]
@@ -21,8 +21,8 @@ def asked(served: Run, word: str) -> tuple[str, str]:
 def test_a_forgotten_conversation_stands_in_no_file_of_the_data_folder(
     served: Run, library: Path
 ) -> None:
-    word = made_canary()
-    message_id, _ = asked(served, word)
+    word = make_canary()
+    message_id, _ = ask_about(served, word)
     assert files_with(library, word)
 
     told = served("forget", "--message", message_id, "--json")
@@ -45,7 +45,7 @@ def test_what_is_not_known_is_told_with_a_status_of_its_own(served: Run) -> None
 def test_a_conversation_is_forgotten_once_and_the_second_time_there_is_nothing(
     served: Run,
 ) -> None:
-    message_id, conversation = asked(served, made_canary())
+    message_id, conversation = ask_about(served, make_canary())
 
     first = served("forget", conversation)
     second = served("forget", conversation)
@@ -57,7 +57,7 @@ def test_a_conversation_is_forgotten_once_and_the_second_time_there_is_nothing(
 
 
 def test_a_conversation_of_another_tenant_is_not_touched(served: Run) -> None:
-    message_id, conversation = asked(served, made_canary())
+    message_id, conversation = ask_about(served, make_canary())
 
     assert served("forget", conversation, "--tenant", "somebody-else").status == 3
     assert served("forget", conversation, "--assistant", "another").status == 3
@@ -74,7 +74,7 @@ def test_one_of_conversation_and_message_is_named(words: tuple[str, ...], served
 
 
 def test_the_trace_of_a_forgotten_message_says_that_it_was_forgotten(served: Run) -> None:
-    message_id, conversation = asked(served, made_canary())
+    message_id, conversation = ask_about(served, make_canary())
     served("forget", conversation)
 
     told = served("trace", message_id)

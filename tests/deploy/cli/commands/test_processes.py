@@ -71,8 +71,8 @@ def test_the_status_shows_an_idle_worker_while_it_lives(
     worker = started("worker", "--role", "lang", "command")
     assert worker.stdout.readline() == "working as lang, command; stop with Ctrl-C\n"
 
-    [told] = shown(served, 1)
-    again = shown(served, 1)
+    [told] = list_shown_workers(served, 1)
+    again = list_shown_workers(served, 1)
     section = served("status").out.partition("\nWorkers\n")[2].splitlines()
     worker.send_signal(signal.SIGTERM)
     worker.communicate(timeout=30)
@@ -91,7 +91,7 @@ def test_a_killed_worker_is_not_shown_after_half_a_minute(
 ) -> None:
     worker = started("worker", "--role", "lang")
     worker.stdout.readline()
-    shown(served, 1)
+    list_shown_workers(served, 1)
 
     worker.kill()
     worker.wait(30)
@@ -109,7 +109,7 @@ async def let_pass(seconds: float) -> None:
         await client.aclose()
 
 
-def shown(served: Run, count: int) -> list[dict[str, Any]]:
+def list_shown_workers(served: Run, count: int) -> list[dict[str, Any]]:
     """The workers that the status shows, as soon as they are so many."""
     until = time.monotonic() + PATIENCE_SECONDS
     workers: list[dict[str, Any]] = served("status", "--json").json["workers"]
