@@ -231,6 +231,7 @@ def _source(reads: Reads, reference: SourceReference) -> PromptSource:
         place=" > ".join(path) or reference.title,
         language=reference.language,
         text=reads.search_context[start:end],
+        found=reference.found,
     )
 
 
@@ -245,7 +246,7 @@ def _select_used(
     by_number = {reference.number: reference for reference in references}
     return tuple(
         SourceUsed.model_validate(
-            by_number[given].model_dump(exclude={"span", "number"}) | {"number": shown}
+            by_number[given].model_dump(exclude={"span", "number", "found"}) | {"number": shown}
         )
         for shown, given in enumerate(order, start=1)
     )

@@ -4,17 +4,21 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
+from envelope.sources import FoundPart
 from llm.port import Task
 
 
 class PromptSource(BaseModel, frozen=True):
-    """A chunk that may be cited, under its number."""
+    """A part of a section that may be cited, under its number."""
 
     number: int = Field(ge=1)
     chunk_id: str
     place: str = Field(description="crumbs and headings, joined")
     language: str | None = None
     text: str
+    found: tuple[FoundPart, ...] = Field(
+        default=(), description="the chunks in it that the search found, best first"
+    )
 
 
 class Inputs(BaseModel, frozen=True):
