@@ -65,10 +65,12 @@ class Writes(BaseModel, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class DeskDomain:
-    """What settings say of the desk: its name, its subject, and names that are never translated."""
+    """The desk's settings: name, subject, tone, untranslated names, and terms with their use."""
 
     name: str = ""
     scope: str = ""
+    tone: str = ""
+    product_names: tuple[str, ...] = ()
     glossary: tuple[str, ...] = ()
 
 
@@ -82,7 +84,13 @@ class ResponseSettings(Protocol):
     def domain_scope(self) -> str: ...
 
     @property
+    def domain_tone(self) -> str: ...
+
+    @property
     def product_names(self) -> tuple[str, ...]: ...
+
+    @property
+    def glossary(self) -> tuple[str, ...]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +135,13 @@ class ResponseAgent(Agent[Reads, Writes]):
     @classmethod
     def make(cls, parts: AgentParts[ResponseSettings]) -> Self:
         settings = parts.settings
-        domain = DeskDomain(settings.domain_name, settings.domain_scope, settings.product_names)
+        domain = DeskDomain(
+            name=settings.domain_name,
+            scope=settings.domain_scope,
+            tone=settings.domain_tone,
+            product_names=settings.product_names,
+            glossary=settings.glossary,
+        )
         return cls(model=parts.model(TASK.name), texts=parts.texts, domain=domain)
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
@@ -148,6 +162,8 @@ class ResponseAgent(Agent[Reads, Writes]):
             sources=tuple(_source(reads, reference) for reference in reads.source_references),
             domain_name=self._domain.name,
             domain_scope=self._domain.scope,
+            domain_tone=self._domain.tone,
+            names=self._domain.product_names,
             glossary=self._domain.glossary,
             today=self._now().date().isoformat(),
             history=tuple(_turn(turn) for turn in reads.history),

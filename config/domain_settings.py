@@ -1,6 +1,7 @@
 """Settings of the domain: topic, assistants and their documents."""
 
 import re
+from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, Field, field_validator
@@ -17,6 +18,9 @@ class AssistantSettings(BaseModel, frozen=True, extra="forbid"):
     tenant: str = Field("", pattern=f"^$|{NAME}")
     domain_name: str
     domain_scope: str
+    domain_tone: str = Field("", max_length=300)
+    glossary: tuple[str, ...] = Field((), max_length=100)
+    prompts_folder: Path | None = None
     documentation_url: str | None = None
 
     @field_validator("documentation_url")
@@ -35,6 +39,22 @@ class DomainSettings(BaseModel):
         "product documentation and user guides",
         description="topics that the assistant answers questions about",
     )
+    domain_tone: str = Field(
+        "",
+        max_length=300,
+        description="how answers are worded, for models: `friendly, short, without jargon`",
+    )
+    glossary: tuple[str, ...] = Field(
+        (),
+        max_length=100,
+        description="terms and how answers use them, for models (a JSON list): `route: a way to a "
+        "carrier; never say channel`",
+    )
+    prompts_folder: Path | None = Field(
+        None,
+        description="folder of prompts that replace those of the product, `respond.txt` and so on; "
+        "see `config/prompts/README.md`",
+    )
     guardrails_strictness: Literal["low", "medium", "high"] = Field(
         "medium", description="how certain it must be that a question is within the scope"
     )
@@ -47,7 +67,8 @@ class DomainSettings(BaseModel):
     assistants: tuple[AssistantSettings, ...] = Field(
         (),
         description="further assistants of these processes, each with separate documents: a JSON "
-        "list of `assistant`, `domain_name`, `domain_scope` and, if it differs, `tenant`",
+        "list of `assistant`, `domain_name`, `domain_scope` and, if it differs, `tenant`; also its "
+        "own `domain_tone`, `glossary`, `prompts_folder` and `documentation_url`",
     )
     documentation_url: str | None = Field(
         None,
@@ -56,9 +77,9 @@ class DomainSettings(BaseModel):
         "file's path, `{page}`: without its suffix); unset: in the document reader",
     )
 
-    @field_validator("documentation_url", mode="before")
+    @field_validator("documentation_url", "prompts_folder", mode="before")
     @classmethod
-    def _empty_documentation_is_unset(cls, value: object) -> object:
+    def _empty_is_unset(cls, value: object) -> object:
         return None if value == "" else value
 
     @field_validator("documentation_url")

@@ -90,6 +90,9 @@ class Settings(
                     "assistant": one.assistant,
                     "domain_name": one.domain_name,
                     "domain_scope": one.domain_scope,
+                    "domain_tone": one.domain_tone,
+                    "glossary": one.glossary,
+                    "prompts_folder": one.prompts_folder,
                     "documentation_url": one.documentation_url,
                 }
             )

@@ -30,7 +30,9 @@ class Inputs(BaseModel, frozen=True):
     language_name: str = Field(default="", description="of the answer, in English")
     domain_name: str = Field(default="", description="the desk's name, as settings have it")
     domain_scope: str = Field(default="", description="the subject of the documents")
-    glossary: tuple[str, ...] = Field(default=(), description="names that are never translated")
+    domain_tone: str = Field(default="", description="how answers are worded")
+    names: tuple[str, ...] = Field(default=(), description="names that are never translated")
+    glossary: tuple[str, ...] = Field(default=(), description="terms and how answers use them")
     today: str = Field(default="", description="the date in UTC, as 2026-01-31")
     history: tuple[str, ...] = Field(
         default=(), description="earlier turns without citations, oldest first; no source"
