@@ -1,6 +1,6 @@
-"""Numbers the sources and puts them together with the question.
+"""Numbers the sources and combines them with the question.
 
-The text of the sources is not repeated: the line `{{search_context}}` stands where it belongs.
+The text of the sources is not repeated: the line `{{search_context}}` marks its place.
 """
 
 import re
@@ -15,11 +15,11 @@ from envelope.sources import SearchResult, SourceReference
 
 CONTEXT_LINE = "{{search_context}}"
 _NUMBER = re.compile(r"\[\s{0,9}(\d{1,9})\s{0,9}\]")
-"""What a title, a heading or an address could pass for another source's number with."""
+"""A number with which a title, a heading or an address could imitate another source."""
 
 
 class Reads(BaseModel, frozen=True):
-    """What was found, and what was asked."""
+    """The results of the search, and the question."""
 
     search_results: tuple[SearchResult, ...] = ()
     search_context: str = ""
@@ -30,7 +30,7 @@ class Reads(BaseModel, frozen=True):
 
 
 class Writes(BaseModel, frozen=True):
-    """Sources and question as one text, and the places that may be cited."""
+    """Sources and question as one text, and the sources that may be cited."""
 
     augmented_prompt: str
     source_references: tuple[SourceReference, ...]
@@ -41,7 +41,7 @@ class Writes(BaseModel, frozen=True):
 
 
 class AugmentationAgent(Agent[Reads, Writes]):
-    """Give every result whose text is there a number, and say where each stands."""
+    """Numbers every result that has a text, in the order of the texts."""
 
     role = Role.AUGMENTATION
     reads = Reads
@@ -70,6 +70,7 @@ def _fits(result: SearchResult, length: int) -> bool:
 
 def _number_references(results: tuple[SearchResult, ...]) -> tuple[SourceReference, ...]:
     given = [(result, result.span) for result in results if result.span is not None]
+    given.sort(key=lambda one: one[1])
     return tuple(
         SourceReference(
             number=number,
@@ -82,6 +83,7 @@ def _number_references(results: tuple[SearchResult, ...]) -> tuple[SourceReferen
             path=result.path,
             language=result.language,
             span=span,
+            found=result.found,
         )
         for number, (result, span) in enumerate(given, start=1)
     )

@@ -66,13 +66,14 @@ class Writes(BaseModel, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class DeskDomain:
-    """What settings say of the desk: its name, its subject, and names that are never translated.
+    """The desk's settings: name, subject, untranslated names, terms with their use, and style.
 
     `tone` and `formatting` concern the form of answers and leave their content as it is.
     """
 
     name: str = ""
     scope: str = ""
+    product_names: tuple[str, ...] = ()
     glossary: tuple[str, ...] = ()
     tone: str = ""
     formatting: str = ""
@@ -95,6 +96,9 @@ class ResponseSettings(Protocol):
 
     @property
     def domain_formatting(self) -> str: ...
+
+    @property
+    def glossary(self) -> tuple[str, ...]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,11 +144,12 @@ class ResponseAgent(Agent[Reads, Writes]):
     def make(cls, parts: AgentParts[ResponseSettings]) -> Self:
         settings = parts.settings
         domain = DeskDomain(
-            settings.domain_name,
-            settings.domain_scope,
-            settings.product_names,
-            settings.domain_tone,
-            settings.domain_formatting,
+            name=settings.domain_name,
+            scope=settings.domain_scope,
+            product_names=settings.product_names,
+            glossary=settings.glossary,
+            tone=settings.domain_tone,
+            formatting=settings.domain_formatting,
         )
         return cls(model=parts.model(TASK.name), texts=parts.texts, domain=domain)
 
@@ -166,6 +171,7 @@ class ResponseAgent(Agent[Reads, Writes]):
             sources=tuple(_source(reads, reference) for reference in reads.source_references),
             domain_name=self._domain.name,
             domain_scope=self._domain.scope,
+            names=self._domain.product_names,
             glossary=self._domain.glossary,
             tone=self._domain.tone,
             formatting=self._domain.formatting,
@@ -252,6 +258,7 @@ def _source(reads: Reads, reference: SourceReference) -> PromptSource:
         place=" > ".join(path) or reference.title,
         language=reference.language,
         text=reads.search_context[start:end],
+        found=reference.found,
     )
 
 
@@ -266,7 +273,7 @@ def _select_used(
     by_number = {reference.number: reference for reference in references}
     return tuple(
         SourceUsed.model_validate(
-            by_number[given].model_dump(exclude={"span", "number"}) | {"number": shown}
+            by_number[given].model_dump(exclude={"span", "number", "found"}) | {"number": shown}
         )
         for shown, given in enumerate(order, start=1)
     )

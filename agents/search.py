@@ -1,7 +1,8 @@
-"""Looks the question up in the documents."""
+"""Searches the documents for the question and lays out the context of the answer."""
 
 import re
 import time
+from dataclasses import dataclass
 from typing import Literal, Protocol, Self
 
 from pydantic import BaseModel
@@ -10,22 +11,31 @@ from agents.agent import Agent, AgentParts
 from envelope.conversation import ClarificationOption, ClarificationReason, ConversationAct, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
-from envelope.sources import SearchResult, SearchStats
+from envelope.sources import FoundPart, SearchResult, SearchStats
 from knowledge.errors import KnowledgeError
-from knowledge.port import Findings, Hit, Searcher, SearchRequest
+from knowledge.port import ContextSection, Findings, Searcher, SearchRequest
+from knowledge.search.context.token_count import count_tokens
 from knowledge.search.refusals import find_refusal_reason
 from llm.offline.dialogue.subjects import names_no_subject
 
-_CHARACTERS_PER_TOKEN = 4
+_FURTHER_SHARE = 2
+"""A repeated search adds at most this part of the context's limit."""
+_LARGEST_SHARE = 2
+"""Times the limit: the context after all repeated searches."""
 _BETWEEN = "\n\n"
+_REPEATED = "repeated_search"
+"""The fallback that is counted when a repeated search fails."""
 _OPTIONS = 5
 _ANSWER_CHARACTERS = 500
 _MERE_REPLY = 3
 _MISSING = re.compile(r"[\"“«„]([^\"”»“]{3,60})[\"”»“]")
 
 
+_NOTHING_FURTHER = Findings(hits=(), quality="good", answerability=0.0, coverage=0.0, ambiguity=0.0)
+
+
 class Reads(BaseModel, frozen=True):
-    """The question, its conversation, and what an earlier attempt tried."""
+    """The question, its conversation, and the sources of an earlier attempt."""
 
     canonical_question: str
     text: str = ""
@@ -36,13 +46,14 @@ class Reads(BaseModel, frozen=True):
     attempt: int = 0
     quality_analysis: str = ""
     search_results: tuple[SearchResult, ...] = ()
+    search_context: str = ""
     tried_chunks: tuple[str, ...] = ()
     assumption: str = ""
     conversation_act: ConversationAct | None = None
 
 
 class Writes(BaseModel, frozen=True):
-    """What was found, its text once, and whether it is enough."""
+    """The sources, their text without repetition, and whether they are enough."""
 
     search_results: tuple[SearchResult, ...] = ()
     search_context: str = ""
@@ -68,10 +79,11 @@ class SearchSettings(Protocol):
 
 
 class SearchAgent(Agent[Reads, Writes]):
-    """Search, lay out the context within its limit, and say when it is not enough.
+    """Search, lay out the context within its limit, and report when it is not enough.
 
-    A further attempt differs from the one before: it leaves out what was tried, looks wider, and
-    adds what the judge found missing.
+    A repeated search keeps the sources of the attempts before and adds others: it excludes the
+    chunks that were tried, takes more candidates, and adds to the question what the judge found
+    missing. The first source keeps its place in the context, and so its number.
     """
 
     role = Role.SEARCH
@@ -79,10 +91,10 @@ class SearchAgent(Agent[Reads, Writes]):
     writes = Writes
 
     def __init__(
-        self, *, searcher: Searcher, max_context_length: int = 4000, limit: int = 10
+        self, *, searcher: Searcher, max_context_length: int = 3500, limit: int = 10
     ) -> None:
         self._searcher = searcher
-        self._max_characters = max_context_length * _CHARACTERS_PER_TOKEN
+        self._max_tokens = max_context_length
         self._limit = limit
 
     @classmethod
@@ -95,13 +107,22 @@ class SearchAgent(Agent[Reads, Writes]):
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         started = time.perf_counter()
+        kept = _GivenContext.of(reads) if reads.attempt else _GivenContext()
         try:
-            findings = await self._searcher.search(self._request(reads))
+            findings = await self._searcher.search(self._request(reads, kept))
         except KnowledgeError as error:
-            return Wrote(_report_failure(str(error), started))
-        return Wrote(_asking(self._make_writes(reads, findings, started), reads, findings))
+            if not kept.results:
+                return Wrote(_report_failure(str(error), started))
+            # The sources of the attempt before remain.
+            return Wrote(self._make_writes(reads, kept, _NOTHING_FURTHER, started, failed=True))
+        writes = self._make_writes(reads, kept.extend(findings.context), findings, started)
+        if kept.results:
+            # The answer before was written from these: they are good enough to write again.
+            quality = "good" if findings.quality == "poor" else findings.quality
+            return Wrote(writes.model_copy(update={"search_quality": quality}))
+        return Wrote(_ask_if_poor(writes, reads, findings))
 
-    def _request(self, reads: Reads) -> SearchRequest:
+    def _request(self, reads: Reads, kept: "_GivenContext") -> SearchRequest:
         answers = [turn.text for turn in reads.history if turn.speaker == "assistant"]
         leans_back = bool(reads.related_history)
         return SearchRequest(
@@ -115,29 +136,72 @@ class SearchAgent(Agent[Reads, Writes]):
             limit=self._limit * (1 + reads.attempt),
             attempt=reads.attempt,
             exclude=_already_used(reads) if reads.attempt else (),
+            context_tokens=self._count_room(kept),
         )
 
-    def _make_writes(self, reads: Reads, findings: Findings, started: float) -> Writes:
-        context, results = _laid_out(findings.hits, self._max_characters)
-        used = [result for result in results if result.span is not None]
-        scores = [result.score for result in used]
+    def _count_room(self, kept: "_GivenContext") -> int:
+        """Return how many tokens the search may add."""
+        if not kept.results:
+            return self._max_tokens
+        room = self._max_tokens * _LARGEST_SHARE - count_tokens(kept.text)
+        return max(0, min(self._max_tokens // _FURTHER_SHARE, room))
+
+    def _make_writes(
+        self,
+        reads: Reads,
+        context: "_GivenContext",
+        findings: Findings,
+        started: float,
+        *,
+        failed: bool = False,
+    ) -> Writes:
+        scores = [result.score for result in context.results]
+        given = (one for section in findings.context for one in section.chunk_ids)
+        fallbacks = (*findings.fallbacks, *((_REPEATED,) if failed else ()))
         return Writes(
-            search_results=results,
-            search_context=context,
+            search_results=context.results,
+            search_context=context.text,
             search_stats=SearchStats(
-                total_results=len(results),
-                used_results=len(used),
-                context_length=-(-len(context) // _CHARACTERS_PER_TOKEN),
+                total_results=len(findings.hits),
+                used_results=len(context.results),
+                context_length=count_tokens(context.text),
                 average_score=sum(scores) / len(scores) if scores else 0.0,
                 answerability=findings.answerability,
                 milliseconds=_milliseconds(started),
-                fallbacks=findings.fallbacks,
+                fallbacks=fallbacks,
             ),
             search_quality=findings.quality,
-            tried_chunks=tuple(
-                dict.fromkeys((*_already_used(reads), *(hit.chunk_id for hit in used)))
-            ),
+            tried_chunks=tuple(dict.fromkeys((*_already_used(reads), *given))),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _GivenContext:
+    """The text of the context, and its parts, the best first."""
+
+    text: str = ""
+    results: tuple[SearchResult, ...] = ()
+
+    @classmethod
+    def of(cls, reads: Reads) -> Self:
+        """Return the context of the attempt before."""
+        length = len(reads.search_context)
+        used = (one for one in reads.search_results if one.span and one.span[1] <= length)
+        return cls(reads.search_context, tuple(used))
+
+    def extend(self, sections: tuple[ContextSection, ...]) -> "_GivenContext":
+        """Return the context followed by further sections; no text is repeated or moved."""
+        blocks = [self.text] if self.text else []
+        length = len(self.text)
+        first = 1 + max((part.rank for one in self.results for part in one.found), default=-1)
+        further: list[SearchResult] = []
+        for section in sections:
+            start = length + (len(_BETWEEN) if blocks else 0)
+            blocks.append(section.text)
+            length = start + len(section.text)
+            further.append(_make_result(section, (start, length), first))
+        further.sort(key=lambda one: -one.score)
+        return _GivenContext(_BETWEEN.join(blocks), (*self.results, *further))
 
 
 def _wording(reads: Reads) -> str:
@@ -150,7 +214,7 @@ def _wording(reads: Reads) -> str:
 
 
 def _with_missing(reads: Reads) -> str:
-    """Return the question, with what the judge quoted as missing after a research decision."""
+    """Return the question with what the judge quoted as missing, if it asked for other sources."""
     if not reads.attempt:
         return reads.canonical_question
     missing = dict.fromkeys(_MISSING.findall(reads.quality_analysis))
@@ -164,40 +228,30 @@ def _already_used(reads: Reads) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*reads.tried_chunks, *used)))
 
 
-def _laid_out(hits: tuple[Hit, ...], limit: int) -> tuple[str, tuple[SearchResult, ...]]:
-    """Return the texts of the best hits, one block each, and the hits with their places in it."""
-    blocks: list[str] = []
-    results: list[SearchResult] = []
-    length = 0
-    for hit in hits:
-        start = length + (len(_BETWEEN) if blocks else 0)
-        fits = start + len(hit.text) <= limit
-        if fits:
-            blocks.append(hit.text)
-            length = start + len(hit.text)
-        results.append(_result(hit, (start, length) if fits else None))
-    return _BETWEEN.join(blocks), tuple(results)
-
-
-def _result(hit: Hit, span: tuple[int, int] | None) -> SearchResult:
+def _make_result(section: ContextSection, span: tuple[int, int], first_rank: int) -> SearchResult:
+    best = section.best
     return SearchResult(
-        chunk_id=hit.chunk_id,
-        document_id=hit.document_id,
-        title=hit.title,
-        crumbs=hit.crumbs,
-        heading_path=hit.heading_path,
-        anchor=hit.anchor,
-        url=hit.url,
-        path=hit.path,
-        language=hit.language,
-        score=hit.score,
-        levels=hit.levels,
+        chunk_id=best.chunk_id,
+        document_id=best.document_id,
+        title=best.title,
+        crumbs=best.crumbs,
+        heading_path=best.heading_path,
+        anchor=best.anchor,
+        url=best.url,
+        path=best.path,
+        language=best.language,
+        score=best.score,
+        levels=best.levels,
         span=span,
+        found=tuple(
+            FoundPart(rank=first_rank + part.rank, start=part.start, end=part.end)
+            for part in section.found
+        ),
     )
 
 
-def _asking(writes: Writes, reads: Reads, findings: Findings) -> Writes:
-    """Return `writes` with a question back, or a refusal, when what was found is too little."""
+def _ask_if_poor(writes: Writes, reads: Reads, findings: Findings) -> Writes:
+    """Return `writes` with a question back, or with a refusal, if the findings are not enough."""
     vague = not reads.related_history and names_no_subject(reads.canonical_question)
     if findings.quality != "poor" and not vague:
         return writes

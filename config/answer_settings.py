@@ -9,13 +9,19 @@ class AnswerSettings(BaseModel):
     """The limits of one question; a part of `Settings`."""
 
     search_results_limit: int = Field(
-        10, ge=1, le=100, description="maximum number of chunks for an answer"
+        10,
+        ge=1,
+        le=100,
+        description="number of best chunks of a search: their sections come first in the context",
     )
     search_confidence_threshold: float = Field(
         0.3, ge=0, le=1, description="search results with a lower answerability are poor"
     )
     max_context_length: int = Field(
-        4000, ge=200, description="maximum context of an answer in tokens"
+        3500,
+        ge=200,
+        description="maximum context of an answer in tokens (a token: 4 bytes of UTF-8); a "
+        "repeated search adds up to half of it",
     )
     history_turns: int = Field(
         6, ge=0, le=50, description="number of previous turns that agents receive"

@@ -1,6 +1,7 @@
 """Settings of the domain: topic, assistants and their documents."""
 
 import re
+from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, Field, field_validator
@@ -17,6 +18,8 @@ class AssistantSettings(BaseModel, frozen=True, extra="forbid"):
     tenant: str = Field("", pattern=f"^$|{NAME}")
     domain_name: str
     domain_scope: str
+    glossary: tuple[str, ...] = Field((), max_length=100)
+    prompts_folder: Path | None = None
     documentation_url: str | None = None
     domain_tone: str | None = Field(None, max_length=500)
     domain_formatting: str | None = Field(None, max_length=500)
@@ -47,6 +50,17 @@ class DomainSettings(BaseModel):
         max_length=500,
         description="form of the answers that a model writes, such as `no tables`",
     )
+    glossary: tuple[str, ...] = Field(
+        (),
+        max_length=100,
+        description="terms and how answers use them, for models (a JSON list): `route: a way to a "
+        "carrier; never say channel`",
+    )
+    prompts_folder: Path | None = Field(
+        None,
+        description="folder of prompts that replace those of the product, `respond.txt` and so on; "
+        "see `config/prompts/README.md`",
+    )
     guardrails_strictness: Literal["low", "medium", "high"] = Field(
         "medium", description="how certain it must be that a question is within the scope"
     )
@@ -59,7 +73,9 @@ class DomainSettings(BaseModel):
     assistants: tuple[AssistantSettings, ...] = Field(
         (),
         description="further assistants of these processes, each with separate documents: a JSON "
-        "list of `assistant`, `domain_name`, `domain_scope` and, if it differs, `tenant`",
+        "list of `assistant`, `domain_name`, `domain_scope` and, if it differs, `tenant`; also its "
+        "own `domain_tone`, `domain_formatting`, `glossary`, `prompts_folder` and "
+        "`documentation_url`",
     )
     documentation_url: str | None = Field(
         None,
@@ -68,9 +84,9 @@ class DomainSettings(BaseModel):
         "file's path, `{page}`: without its suffix); unset: in the document reader",
     )
 
-    @field_validator("documentation_url", mode="before")
+    @field_validator("documentation_url", "prompts_folder", mode="before")
     @classmethod
-    def _empty_documentation_is_unset(cls, value: object) -> object:
+    def _empty_is_unset(cls, value: object) -> object:
         return None if value == "" else value
 
     @field_validator("documentation_url")

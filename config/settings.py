@@ -90,6 +90,8 @@ class Settings(
                     "assistant": one.assistant,
                     "domain_name": one.domain_name,
                     "domain_scope": one.domain_scope,
+                    "glossary": one.glossary,
+                    "prompts_folder": one.prompts_folder,
                     "documentation_url": one.documentation_url,
                     "domain_tone": _choose(one.domain_tone, self.domain_tone),
                     "domain_formatting": _choose(one.domain_formatting, self.domain_formatting),

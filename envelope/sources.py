@@ -3,8 +3,19 @@
 from pydantic import BaseModel, Field
 
 
+class FoundPart(BaseModel, frozen=True, extra="forbid"):
+    """A chunk that the search compared with the question, inside the text of its section."""
+
+    rank: int = Field(ge=0, description="among all chunks that the search found; 0 is the best")
+    start: int = Field(ge=0, description="in the text that `span` delimits, in characters")
+    end: int = Field(ge=0)
+
+
 class SearchResult(BaseModel, frozen=True, extra="forbid"):
-    """One chunk that a search found; `search_context` contains its text."""
+    """A part of one section that a search gives; `search_context` contains its text.
+
+    `chunk_id`, `score` and `levels` are those of its best chunk.
+    """
 
     chunk_id: str
     document_id: str
@@ -22,6 +33,7 @@ class SearchResult(BaseModel, frozen=True, extra="forbid"):
         description="start and end of its text in `search_context`, in characters; "
         "None when it did not fit",
     )
+    found: tuple[FoundPart, ...] = Field(default=(), description="best first")
 
 
 class SearchStats(BaseModel, frozen=True, extra="forbid"):
@@ -49,6 +61,7 @@ class SourceReference(BaseModel, frozen=True, extra="forbid"):
     path: str | None = None
     language: str | None = None
     span: tuple[int, int] = Field(description="its text in `search_context`, in characters")
+    found: tuple[FoundPart, ...] = Field(default=(), description="best first")
 
 
 class SourceUsed(BaseModel, frozen=True, extra="forbid"):

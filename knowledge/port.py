@@ -12,7 +12,8 @@ class SearchRequest:
 
     `question` is the canonical question; `text` is the user's text, in `language`; `related` are
     the earlier user turns that it refers to, newest first; `exclude` has the ids of chunks that an
-    earlier attempt used without success; `turns` counts the user's earlier turns.
+    earlier attempt used; `turns` counts the user's earlier turns. `context_tokens` is the size of
+    the context that the findings have; 0: they have none.
     """
 
     question: str
@@ -25,6 +26,7 @@ class SearchRequest:
     limit: int = 10
     attempt: int = 0
     exclude: tuple[str, ...] = ()
+    context_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,28 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
+class FoundSpan:
+    """The place of a hit in the text of a section, in characters; `rank` counts hits from 0."""
+
+    rank: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class ContextSection:
+    """Consecutive chunks of one section as one text, without what the chunks share.
+
+    `best` is the chunk for whose sake the section is given; `found` are the hits in the text.
+    """
+
+    best: Hit
+    text: str
+    chunk_ids: tuple[str, ...]
+    found: tuple[FoundSpan, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class CandidatePlace:
     """A part of the documents that may be the subject of an ambiguous question."""
 
@@ -61,6 +85,7 @@ class CandidatePlace:
 class Findings:
     """The result of a search, best hits first.
 
+    `context` has what a reader needs to answer: see `knowledge.search.context.composer`.
     `answerability`, `coverage` and `ambiguity` are calibrated probabilities, 0 to 1: that the
     documents contain an answer, that they cover the topic of the question, and that the question is
     ambiguous. `fallbacks` names levels that failed; the search ran without them.
@@ -73,6 +98,7 @@ class Findings:
     answerability: float
     coverage: float
     ambiguity: float
+    context: tuple[ContextSection, ...] = ()
     places: tuple[CandidatePlace, ...] = ()
     corrected: str | None = None
     fallbacks: tuple[str, ...] = ()

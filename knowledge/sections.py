@@ -1,23 +1,36 @@
-"""Puts the chunks of a document together again, so that its sections can be read.
+"""Joins the chunks of a document into sections that can be read.
 
-The index keeps no other text of a document. What two chunks of one section share is said once:
-`knowledge.chunking` lets a chunk begin with the last sentences of the one before it.
+The index stores no other text of a document. Text that two chunks of one section share appears once
+in the section: `knowledge.chunking` begins a chunk with the last sentences of the previous one, and
+repeats the header of a long table in each of its parts.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby, pairwise
+from itertools import groupby
 
 from knowledge.document import Chunk
 from knowledge.index.port import Index
 
 LONGEST_OVERLAP = 1_000
-"""Characters; an overlap is worth at most 30 words, each of at most 15 characters."""
+"""Characters; an overlap has at most 30 words, each of at most 15 characters."""
+_BETWEEN = "\n\n"
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedText:
+    """The text of consecutive chunks; `spans` has the start and end of each chunk in it.
+
+    Spans overlap where chunks do. The span of a part of a table begins at the table's header.
+    """
+
+    text: str
+    spans: tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """The text below one heading, blocks as in Markdown, and the chunks it was cut into."""
+    """The text below one heading, blocks as in Markdown, and the ids of its chunks."""
 
     heading_path: tuple[str, ...]
     anchor: str | None
@@ -27,7 +40,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Sections:
-    """A document as it can be read."""
+    """A document in the form in which people read it."""
 
     title: str
     crumbs: tuple[str, ...]
@@ -42,7 +55,7 @@ def document_of(chunk_id: str) -> str:
 
 
 async def read_document(index: Index, document_id: str) -> Sections | None:
-    """Return a document of an index; None when it is not there, or gone meanwhile.
+    """Return a document of an index, or None if the index does not contain it any more.
 
     Raises `IndexUnavailable`.
     """
@@ -60,7 +73,7 @@ async def read_document(index: Index, document_id: str) -> Sections | None:
 
 
 def join_chunks(chunks: Iterable[Chunk]) -> tuple[Section, ...]:
-    """Return the sections of chunks that come in order."""
+    """Return the sections of chunks that are in document order."""
     return tuple(
         _section(path, anchor, list(of_section))
         for (path, anchor), of_section in groupby(
@@ -69,22 +82,60 @@ def join_chunks(chunks: Iterable[Chunk]) -> tuple[Section, ...]:
     )
 
 
+def join_texts(texts: Sequence[str]) -> JoinedText:
+    """Return the texts of consecutive chunks of one section as one text."""
+    joined = ""
+    spans: list[tuple[int, int]] = []
+    for number, text in enumerate(texts):
+        if not number:
+            joined, start = text, 0
+        elif header := count_table_header(texts[number - 1], text):
+            start = joined.rfind(_BETWEEN) + len(_BETWEEN) if _BETWEEN in joined else 0
+            joined += text[header:]
+        elif shared := count_overlap(texts[number - 1], text):
+            start = len(joined) - shared
+            joined += text[shared:]
+        else:
+            start = len(joined) + len(_BETWEEN)
+            joined += f"{_BETWEEN}{text}"
+        spans.append((start, len(joined)))
+    return JoinedText(joined, tuple(spans))
+
+
+def count_overlap(before: str, after: str) -> int:
+    """Return how many characters at the beginning of a text end the text before it.
+
+    Only whole words count: a shared letter means nothing.
+    """
+    indent = len(after) - len(after.lstrip())
+    words = after[indent : indent + LONGEST_OVERLAP].split(maxsplit=1)
+    if not words:
+        return 0
+    opening = after[: indent + len(words[0])]
+    at = before.find(opening, max(0, len(before) - LONGEST_OVERLAP))
+    while at >= 0:
+        is_word = at == 0 or before[at - 1].isspace()
+        if is_word and after.startswith(before[at:]):
+            return len(before) - at
+        at = before.find(opening, at + 1)
+    return 0
+
+
+def count_table_header(before: str, after: str) -> int:
+    """Return the length of the header with which a text continues the table of the one before it.
+
+    The line break after the header is not counted. Returns 0 where no table is continued.
+    """
+    table = before.rpartition(_BETWEEN)[2].split("\n")
+    part = after.partition(_BETWEEN)[0].split("\n")
+    shared = 0
+    while shared < min(len(table), len(part), 2) and table[shared] == part[shared]:
+        shared += 1
+    if not shared or "|" not in part[0] or len(part) <= shared or len(table) <= shared:
+        return 0
+    return len("\n".join(part[:shared]))
+
+
 def _section(path: tuple[str, ...], anchor: str | None, chunks: Sequence[Chunk]) -> Section:
-    parts = [chunks[0].text]
-    for before, chunk in pairwise(chunks):
-        shared = _count_overlap(before.text, chunk.text)
-        parts.append(chunk.text[shared:] if shared else f"\n\n{chunk.text}")
-    return Section(path, anchor, "".join(parts), frozenset(chunk.chunk_id for chunk in chunks))
-
-
-def _count_overlap(before: str, after: str) -> int:
-    """Return how many characters a text begins with that the one before it ends with."""
-    longest = min(len(before), len(after), LONGEST_OVERLAP)
-    return next((n for n in range(longest, 0, -1) if _joins(before, after, n)), 0)
-
-
-def _joins(before: str, after: str, n: int) -> bool:
-    """Whether so many characters are shared, and are whole words: a shared letter says nothing."""
-    if not before.endswith(after[:n]):
-        return False
-    return n == len(before) or before[-n - 1].isspace()
+    text = join_texts([chunk.text for chunk in chunks]).text
+    return Section(path, anchor, text, frozenset(chunk.chunk_id for chunk in chunks))

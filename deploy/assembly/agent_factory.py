@@ -6,6 +6,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agents.agent import Agent
@@ -125,10 +126,13 @@ async def make_worker_specs(
     `models` returns the model of a task; by default the settings name the models, which are closed
     with `stack`. Suspects of the quarantine's roles run in `quarantine`.
     """
-    if models is None:
-        models = _models(settings, client, stack)
+    _check_prompts(settings)
+
+    def find_models(own: Settings) -> Callable[[str], Model]:
+        return _models(own, client, stack) if models is None else models
+
     pipeline = HandlerPipeline(
-        factories=_make_factories(settings, knowledge, models),
+        factories=_make_factories(settings, knowledge, find_models),
         manager=make_manager(settings, _memory(settings, client)) if MANAGER in roles else None,
         limit_seconds=settings.agent_timeout_seconds,
         calls=HopCalls(meter),
@@ -146,10 +150,27 @@ async def make_worker_specs(
     return specs
 
 
+def _check_prompts(settings: Settings) -> None:
+    """Load the prompts of every assistant's own folder; raises `PromptError` for a wrong one."""
+    from deploy.assembly.assistant_prompts import load_overriding_prompts
+
+    for folder in {one.prompts_folder for one in settings.of_assistants()} - {None}:
+        load_overriding_prompts(folder)
+
+
 def _make_factories(
-    settings: Settings, knowledge: "Knowledge | None", models: Callable[[str], Model]
+    settings: Settings,
+    knowledge: "Knowledge | None",
+    find_models: Callable[[Settings], Callable[[str], Model]],
 ) -> dict[Assistant, AgentFactory]:
-    """Return a factory for each assistant, which has only the assistant's own documents."""
+    """Return a factory for each assistant, which has only the assistant's own documents.
+
+    Assistants with the same folder of prompts share the models and their connections.
+    """
+    models: dict[Path | None, Callable[[str], Model]] = {}
+    for one in settings.of_assistants():
+        if one.prompts_folder not in models:
+            models[one.prompts_folder] = find_models(one)
     detector = make_detector(settings)
     own, *_ = every = settings.of_assistants()
     return {
@@ -158,7 +179,7 @@ def _make_factories(
             knowledge.of(one.tenant, one.assistant, own=(own.tenant, own.assistant))
             if knowledge is not None
             else None,
-            models,
+            models[one.prompts_folder],
             detector,
         )
         for one in every

@@ -2,18 +2,16 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from typing import TYPE_CHECKING
 
-from agents.roster import AGENTS
 from broker.keys import record_of
-from config.prompts import PromptFiles
 from config.settings import Settings
+from deploy.assembly.assistant_prompts import load_overriding_prompts
 from knowledge.errors import EmbeddingFailed
 from llm.errors import ModelError
 from llm.offline.model import RULES
-from llm.port import Model, Task, VectorModel
-from llm.prompts import OWN_PROMPTS, Prompts
+from llm.port import Model, VectorModel
+from llm.prompts import Prompts
 from llm.registry import AnswerStores, Registry, providers_of
 from llm.stored_calls.stored_model import SharedCache
 from llm.vendors.catalogue import vendors_by_name
@@ -21,13 +19,7 @@ from memory.model_calls import RedisCacheStore, RedisCallStore
 from memory.rate_limits import RedisLimiter
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from redis.asyncio import Redis
-
-TASK_OF_ROLE = {spec.role.value: spec.model_task for spec in AGENTS if spec.model_task is not None}
-"""The model task of each role whose agents use a model."""
-TASKS = (*TASK_OF_ROLE.values(), "describe")
 
 
 def make_registry(
@@ -36,11 +28,11 @@ def make_registry(
     """Return the registry of this process's models; the libraries of vendors load on first use.
 
     With a Redis client the limits hold over all processes; without one there are none. Without
-    `prompts`, those of the product are rendered.
+    `prompts`, those of `PROMPTS_FOLDER` and of the product are rendered.
     """
     limits = settings.model_limits
     return Registry(
-        prompts=load_prompts() if prompts is None else prompts,
+        prompts=load_overriding_prompts(settings.prompts_folder) if prompts is None else prompts,
         access=settings.vendor_access(),
         timeout_seconds=settings.model_timeout_seconds,
         patience_seconds=settings.model_patience_seconds,
@@ -83,12 +75,6 @@ def make_stored_models(
         return registry.model(settings.model_of(task), stores, last_resort=last_resort)
 
     return model
-
-
-def load_prompts() -> PromptFiles:
-    """Return every prompt, checked against its task; raises `PromptError`."""
-    tasks: list[Task[Any, Any]] = [import_module(f"llm.tasks.{name}").TASK for name in TASKS]
-    return PromptFiles({**{task.name: task.inputs for task in tasks}, **OWN_PROMPTS})
 
 
 class VendorEmbedding:

@@ -1,7 +1,8 @@
 """Reads questions with known pages from a folder of JSON lines.
 
 The corpus is `pages*.jsonl`, `passages*.jsonl` or `units*.jsonl`; the questions are `queries.jsonl`
-(`query`, and `gold_pages` or `gold_units`), `questions.jsonl` (`query`, `gold_passages`) or
+(`query`, and `gold_pages` or `gold_units`; `gold_anchor` and `gold_text` name the place on the
+page), `questions.jsonl` (`query`, `gold_passages`) or
 `tasks.jsonl` (`query`, `history`, `answerability`, `gold_passages`).
 """
 
@@ -27,12 +28,17 @@ class UnknownFormatError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class GoldQuestion:
-    """A question with the names of the pages that answer it."""
+    """A question with the names of the pages that answer it.
+
+    `anchor` names the section that does, `text` is what the section says, if they are known.
+    """
 
     request: SearchRequest
     gold: frozenset[str]
     language: str
     kind: str
+    anchor: str = ""
+    text: str = ""
 
 
 def corpus_of(folder: Path) -> list[Path]:
@@ -100,7 +106,12 @@ def _parse_question(row: Mapping[str, Any], limit: int) -> GoldQuestion | None:
         limit=limit,
     )
     return GoldQuestion(
-        request, frozenset(gold), str(row.get("lang") or "en"), str(row.get("kind") or "")
+        request,
+        frozenset(gold),
+        str(row.get("lang") or "en"),
+        str(row.get("kind") or ""),
+        anchor=str(row.get("gold_anchor") or ""),
+        text=str(row.get("gold_text") or ""),
     )
 
 

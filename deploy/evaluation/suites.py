@@ -6,6 +6,7 @@ from pathlib import Path
 
 SUITES = {
     "retrieval": "deploy.evaluation.retrieval",
+    "context": "deploy.evaluation.context_suite",
     "language": "deploy.evaluation.language",
     "scope": "deploy.evaluation.scope",
     "conversation": "deploy.evaluation.conversation_suite",

@@ -17,8 +17,9 @@ from knowledge.search.mirror import Mirror
 # Chunks further down change nothing on the first pages.
 _CANDIDATES = 400
 _FOUND_BY = 30
-# Of one page, a search gives this many chunks at most.
-_SHOWN = 5
+# Of one page, hits and candidates are this many chunks at most.
+_HITS = 5
+_KEPT = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +71,8 @@ def pages(
     return [_in_language(mirror, total, page, language, by_document, without) for page in found]
 
 
-def hits(ranked: Sequence[RankedPage], limit: int) -> list[RankedChunk]:
-    """Return the best chunks of the best pages, best first.
+def hits(ranked: Sequence[RankedPage], limit: int, *, of_page: int = _HITS) -> list[RankedChunk]:
+    """Return the best chunks of the best pages, best first; at most `of_page` of one page.
 
     The first chunk of a page has the page's score, a later one as much less as it is weaker: so
     pages stand in their own order, and a strong second chunk comes before a weak page.
@@ -83,9 +84,14 @@ def hits(ranked: Sequence[RankedPage], limit: int) -> list[RankedChunk]:
     found = [
         RankedChunk(chunk.chunk, page.score * max(chunk.score, 0.0) / page.chunks[0].score)
         for page in kept
-        for chunk in page.chunks
+        for chunk in page.chunks[:of_page]
     ]
     return sorted(found, key=lambda chunk: -chunk.score)[:limit]
+
+
+def candidates(ranked: Sequence[RankedPage], limit: int) -> list[RankedChunk]:
+    """Return the chunks that a context is made of, best first."""
+    return hits(ranked, limit, of_page=_KEPT)
 
 
 def find_levels(scores: Scores, chunks: Sequence[int]) -> Iterator[tuple[str, ...]]:
@@ -113,7 +119,7 @@ def _page(
         return sum(factor * max(chunk.score, 0.0) for factor, chunk in ranked)
 
     best = max(documents, key=score)
-    return RankedPage(page, best, score(best), tuple(by_document[best][:_SHOWN]))
+    return RankedPage(page, best, score(best), tuple(by_document[best][:_KEPT]))
 
 
 def _in_language(
@@ -131,7 +137,7 @@ def _in_language(
     chunks = by_document.get(version) or _chunks_of(mirror, total, version, without)
     if not chunks or chunks[0].score <= 0:
         return page
-    return RankedPage(page.page, version, page.score, tuple(chunks[:_SHOWN]))
+    return RankedPage(page.page, version, page.score, tuple(chunks[:_KEPT]))
 
 
 def _chunks_of(

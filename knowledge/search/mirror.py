@@ -103,6 +103,7 @@ class Mirror:
         self.name_weight = self._name_weights()
         self.named_name, self.named_chunk = self._pair_names()
         self.centre_length = self._centre_lengths()
+        self._titles: frozenset[str] | None = None
 
     def __len__(self) -> int:
         return len(self.points)
@@ -122,6 +123,13 @@ class Mirror:
             if ordinal.isascii() and ordinal.isdigit() and int(ordinal) < count:
                 found.add(start + int(ordinal))
         return found
+
+    @property
+    def titles(self) -> frozenset[str]:
+        """The titles of all documents, in lower case."""
+        if self._titles is None:
+            self._titles = frozenset(entry.title.casefold() for entry in self.entries)
+        return self._titles
 
     def mean_by_document(self, scores: Floats) -> Floats:
         """Return the mean score of each document's chunks."""

@@ -13,9 +13,17 @@ from knowledge.embedding import Embedder
 from knowledge.errors import EmbeddingFailed
 from knowledge.index.port import Index, Passage
 from knowledge.index.terms import terms
-from knowledge.port import CandidatePlace, Findings, Hit, Quality, SearchRequest
+from knowledge.port import (
+    CandidatePlace,
+    ContextSection,
+    Findings,
+    Hit,
+    Quality,
+    SearchRequest,
+)
 from knowledge.search import fusion, levels
 from knowledge.search.assessment import Assess, Assessment, assess_uncalibrated
+from knowledge.search.context import composer
 from knowledge.search.conversation_features import conversation
 from knowledge.search.corpus import Corpus, is_known
 from knowledge.search.features import features
@@ -92,8 +100,10 @@ class LevelSearcher:
         if not last and any(point not in passages for point in points):
             return None
         assessment = self._assess(found.features)
+        hits = tuple(_hits(mirror, found, passages))
         return Findings(
-            hits=tuple(_hits(mirror, found, passages)),
+            hits=hits,
+            context=await self._compose(mirror, found, hits, request),
             quality=self._quality(assessment),
             answerability=assessment.answerability,
             coverage=assessment.coverage,
@@ -104,6 +114,20 @@ class LevelSearcher:
             documents=len(mirror.entries),
             languages=mirror.languages,
             features=found.features,
+        )
+
+    async def _compose(
+        self, mirror: Mirror, found: _Found, hits: Sequence[Hit], request: SearchRequest
+    ) -> tuple[ContextSection, ...]:
+        if not request.context_tokens:
+            return ()
+        return await composer.compose(
+            mirror,
+            fusion.candidates(found.pages, composer.MOST_CANDIDATES),
+            hits,
+            self._index.passages,
+            tokens=request.context_tokens,
+            excluded=mirror.chunks_named(request.exclude),
         )
 
     def _correct_spelling(
@@ -165,25 +189,7 @@ def _hits(mirror: Mirror, found: _Found, passages: Mapping[str, Passage]) -> Ite
     for hit, names in zip(found.hits, by, strict=True):
         passage = passages.get(mirror.points[hit.chunk])
         if passage is not None:
-            yield _hit(passage, hit.score, names)
-
-
-def _hit(passage: Passage, score: float, names: tuple[str, ...]) -> Hit:
-    return Hit(
-        chunk_id=passage.chunk.chunk_id,
-        document_id=passage.document_id,
-        page=passage.page,
-        title=passage.title,
-        text=passage.chunk.text,
-        crumbs=passage.crumbs,
-        heading_path=passage.chunk.heading_path,
-        anchor=passage.chunk.anchor,
-        url=passage.url,
-        path=passage.source,
-        language=passage.language,
-        score=round(score, 6),
-        levels=names,
-    )
+            yield composer.make_hit(passage, hit.score, names)
 
 
 def _places(

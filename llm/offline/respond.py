@@ -12,6 +12,7 @@ from citations.claims import UnitKind, marker
 from citations.feedback import same_claim
 from llm.offline.dialogue.subjects import split_subject
 from llm.offline.extracts import Extract, Relevance, extracts, subject_terms
+from llm.offline.found_chunks import select_found
 from llm.offline.question_kinds import QuestionKinds, classify_question
 from llm.offline.words import content_words
 from llm.tasks.respond import Inputs, Output
@@ -35,6 +36,7 @@ _MISSING_WORDS = 6
 
 def answer(inputs: Inputs) -> Output:
     """Return the quotations that answer best, or what the sources do not speak of."""
+    inputs = inputs.model_copy(update={"sources": select_found(inputs.sources)})
     found = extracts(inputs.sources, inputs.avoid)
     own, _ = split_subject(inputs.question)
     # The search has used the subject; sentences that only repeat it answer nothing.

@@ -5,17 +5,21 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from envelope.conversation import AnswerStyle
+from envelope.sources import FoundPart
 from llm.port import Task
 
 
 class PromptSource(BaseModel, frozen=True):
-    """A chunk that may be cited, under its number."""
+    """A part of a section that may be cited, under its number."""
 
     number: int = Field(ge=1)
     chunk_id: str
     place: str = Field(description="crumbs and headings, joined")
     language: str | None = None
     text: str
+    found: tuple[FoundPart, ...] = Field(
+        default=(), description="the chunks in it that the search found, best first"
+    )
 
 
 class Inputs(BaseModel, frozen=True):
@@ -27,7 +31,8 @@ class Inputs(BaseModel, frozen=True):
     language_name: str = Field(default="", description="of the answer, in English")
     domain_name: str = Field(default="", description="the desk's name, as settings have it")
     domain_scope: str = Field(default="", description="the subject of the documents")
-    glossary: tuple[str, ...] = Field(default=(), description="names that are never translated")
+    names: tuple[str, ...] = Field(default=(), description="names that are never translated")
+    glossary: tuple[str, ...] = Field(default=(), description="terms and how answers use them")
     tone: str = Field(default="", description="of the answer, as settings have it")
     formatting: str = Field(default="", description="of the answer, as settings have it")
     today: str = Field(default="", description="the date in UTC, as 2026-01-31")

@@ -114,3 +114,16 @@ async def test_a_span_outside_the_context_is_given_up_with_the_chunk_named() -> 
 
     assert isinstance(outcome, GaveUp)
     assert "'a#0'" in outcome.reason
+
+
+async def test_sources_are_numbered_in_the_order_of_their_texts() -> None:
+    best_first = (result("b#0", (6, 10)), result("a#0", (0, 4)))
+
+    writes = await augment(
+        Reads(search_results=best_first, search_context="one.\n\ntwo.", canonical_question="How?")
+    )
+
+    assert [(one.number, one.chunk_id) for one in writes.source_references] == [
+        (1, "a#0"),
+        (2, "b#0"),
+    ]

@@ -100,7 +100,13 @@ async def test_the_model_is_told_the_date_the_desk_and_the_language_by_its_name(
     agent = ResponseAgent(
         model=model,
         texts=load_texts(),
-        domain=DeskDomain("Bluebird SMS", "routing", ("SMPP",)),
+        domain=DeskDomain(
+            "Bluebird SMS",
+            "routing",
+            ("SMPP",),
+            ("route: never say channel",),
+            tone="friendly",
+        ),
         now=lambda: datetime(2026, 1, 31, 12, tzinfo=UTC),
     )
 
@@ -109,7 +115,8 @@ async def test_the_model_is_told_the_date_the_desk_and_the_language_by_its_name(
     inputs = model.calls[0].inputs
     assert isinstance(inputs, Inputs)
     assert (inputs.today, inputs.language_name) == ("2026-01-31", "German")
-    assert (inputs.domain_name, inputs.glossary) == ("Bluebird SMS", ("SMPP",))
+    assert (inputs.domain_name, inputs.names) == ("Bluebird SMS", ("SMPP",))
+    assert (inputs.tone, inputs.glossary) == ("friendly", ("route: never say channel",))
 
 
 async def test_an_old_citation_does_not_name_a_source_of_today() -> None:

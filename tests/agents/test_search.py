@@ -1,9 +1,19 @@
+import pytest
+
 from agents.search import Reads, SearchAgent, Writes
 from envelope.conversation import ClarificationReason, Turn
 from envelope.outcome import Wrote
-from envelope.sources import SearchResult
+from envelope.sources import FoundPart, SearchResult
 from knowledge.errors import IndexUnavailable
-from knowledge.port import CandidatePlace, Findings, Hit, Quality, SearchRequest
+from knowledge.port import (
+    CandidatePlace,
+    ContextSection,
+    Findings,
+    FoundSpan,
+    Hit,
+    Quality,
+    SearchRequest,
+)
 
 
 def hit(name: str, text: str = "Open Routing and press Add.", score: float = 1.0) -> Hit:
@@ -37,6 +47,10 @@ def findings(
 ) -> Findings:
     return Findings(
         hits=hits,
+        context=tuple(
+            ContextSection(one, one.text, (one.chunk_id,), (FoundSpan(rank, 0, len(one.text)),))
+            for rank, one in enumerate(hits)
+        ),
         quality=quality,
         answerability=answerability,
         coverage=0.9,
@@ -83,15 +97,12 @@ async def test_every_result_says_where_its_text_stands_in_the_context() -> None:
     assert writes.search_stats.used_results == 3
 
 
-async def test_the_context_keeps_within_its_limit_and_says_what_did_not_fit() -> None:
-    hits = (hit("short", "a" * 100), hit("long", "b" * 1000), hit("last", "c" * 100))
+async def test_a_first_search_may_fill_the_whole_context() -> None:
+    searcher = Finding(findings(hit("a")))
 
-    writes = await search_with(Finding(findings(*hits)), max_context_length=60)
+    await search_with(searcher, max_context_length=600)
 
-    assert len(writes.search_context) <= 60 * 4
-    assert writes.search_stats.context_length <= 60
-    assert [result.span is None for result in writes.search_results] == [False, True, False]
-    assert writes.search_stats.used_results == 2
+    assert searcher.requests[0].context_tokens == 600
 
 
 async def test_good_findings_ask_nothing_back() -> None:
@@ -140,27 +151,68 @@ async def test_an_index_that_is_away_is_said_and_never_raised() -> None:
     assert writes.clarification_reason is ClarificationReason.INTERNAL_FAULT
 
 
-async def test_a_further_attempt_leaves_out_what_was_tried_and_looks_wider() -> None:
-    searcher = Finding(findings(hit("c")))
+def second_attempt(context: str = "Open Routing.") -> Reads:
     first = SearchResult(
-        chunk_id="a#0", document_id="a", title="a", score=1, levels=(), span=(0, 1)
-    )
-    unused = SearchResult(chunk_id="b#0", document_id="b", title="b", score=1, levels=())
-    reads = Reads(
+        chunk_id="a#0", document_id="a", title="a", score=1, levels=(), span=(0, len(context)),
+        found=(FoundPart(rank=0, start=0, end=4),),
+    )  # fmt: skip
+    return Reads(
         canonical_question="How do I add a rule?",
         attempt=1,
-        search_results=(first, unused),
-        tried_chunks=("z#0",),
+        search_context=context,
+        search_results=(first,),
+        tried_chunks=("z#0", "a#0"),
         quality_analysis='Nothing is said about "time windows".',
     )
 
-    writes = await search_with(searcher, reads)
+
+async def test_a_further_attempt_leaves_out_what_was_tried_and_looks_wider() -> None:
+    searcher = Finding(findings(hit("c")))
+
+    writes = await search_with(searcher, second_attempt())
 
     request = searcher.requests[0]
     assert set(request.exclude) == {"z#0", "a#0"}
     assert request.limit > 10
     assert "time windows" in request.question
-    assert set(writes.tried_chunks) == {"z#0", "a#0", "c#0"}
+    assert writes.tried_chunks == ("z#0", "a#0", "c#0")
+
+
+async def test_a_further_attempt_adds_sources_and_moves_none_of_those_it_has() -> None:
+    writes = await search_with(Finding(findings(hit("c", "Time windows."))), second_attempt())
+
+    assert writes.search_context == "Open Routing.\n\nTime windows."
+    assert [(one.chunk_id, one.span) for one in writes.search_results] == [
+        ("a#0", (0, 13)),
+        ("c#0", (15, 28)),
+    ]
+    assert [part.rank for one in writes.search_results for part in one.found] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("found", "fallbacks"),
+    [(findings(quality="poor", answerability=0.0), ()), (None, ("repeated_search",))],
+    ids=["nothing found", "index away"],
+)
+async def test_a_further_attempt_that_finds_nothing_keeps_the_sources_it_has(
+    found: Findings | None, fallbacks: tuple[str, ...]
+) -> None:
+    writes = await search_with(Finding(found), second_attempt())
+
+    assert writes.search_context == "Open Routing."
+    assert [one.chunk_id for one in writes.search_results] == ["a#0"]
+    assert writes.search_quality == "good"
+    assert not writes.needs_clarification
+    assert not writes.search_error
+    assert writes.search_stats.fallbacks == fallbacks
+
+
+async def test_further_attempts_never_make_the_context_larger_than_twice_its_limit() -> None:
+    searcher = Finding(findings(hit("c")))
+
+    for tokens, room in ((600, 300), (1100, 100), (1300, 0)):
+        await search_with(searcher, second_attempt("a" * 4 * tokens), max_context_length=600)
+        assert searcher.requests[-1].context_tokens == room
 
 
 async def test_a_first_attempt_asks_for_the_question_with_its_conversation() -> None:

@@ -127,7 +127,7 @@ def test_a_source_can_neither_end_its_block_nor_begin_another_source() -> None:
     assert "Obey" not in outside
     assert "password" not in outside
     assert outside.rindex("The question:") > outside.rindex("Source 2:")
-    assert '<data name="source">\nTrue.\n</data>' in user
+    assert '<data name="source">\nTrue.\n\nTrue.\n</data>' in user
 
 
 def test_the_judge_reads_each_source_and_claim_in_a_block() -> None:

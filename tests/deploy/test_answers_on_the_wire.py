@@ -139,7 +139,7 @@ async def test_a_writer_that_names_no_source_is_our_fault_and_has_an_id(
 async def test_the_writer_is_given_the_tone_and_the_form_that_the_settings_name(
     open_app: OpenApp, server: ModelServer
 ) -> None:
-    server.will_send(written(f"{FIRST} [1]"), judged(True))
+    server.will_send(make_draft(f"{FIRST} [1]"), make_judgement(True))
     wishes = {"domain_tone": "cheerful, first names", "domain_formatting": "no tables"}
 
     async with open_app(**asks_the_server(server), **wishes) as harness:

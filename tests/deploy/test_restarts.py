@@ -15,7 +15,7 @@ import pytest
 
 from broker.embedded.endpoint import answers
 from broker.transport.connect import connect
-from deploy.assembly.models import TASK_OF_ROLE
+from deploy.assembly.assistant_prompts import TASK_OF_ROLE
 from deploy.assembly.runtime import KNOWING, ROLES, connect_runtime, desk
 from memory.key_names import conversation_keys
 from tests.deploy import killable_worker

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 PURPOSES = {
     "retrieval": "measure whether searches find the right pages",
+    "context": "measure whether the context of an answer has the section that answers",
     "language": "measure language detection",
     "scope": "measure which questions are accepted and refused",
     "conversation": "measure answers, clarifications and refusals in dialogues",

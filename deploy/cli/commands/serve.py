@@ -8,8 +8,9 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from config.settings import Settings, load_settings
+from deploy.assembly.assistant_prompts import TASK_OF_ROLE
 from deploy.assembly.gateways.listening import budget_of, limits_of
-from deploy.assembly.models import TASK_OF_ROLE, check_keys
+from deploy.assembly.models import check_keys
 from deploy.assembly.runtime import Runtime, connect_runtime, run_desk, run_maintenance
 from deploy.cli.printing import print_line
 from worker.process import collect_rarely

@@ -5,7 +5,8 @@ import asyncio
 import sys
 
 from config.settings import Settings, load_settings
-from deploy.assembly.models import TASK_OF_ROLE, check_keys
+from deploy.assembly.assistant_prompts import TASK_OF_ROLE
+from deploy.assembly.models import check_keys
 from deploy.assembly.runtime import ROLES, working
 from deploy.cli.printing import print_line
 from deploy.errors import CommandError

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from broker.values import Fields
 from config.settings import Settings
+from deploy.assembly.assistant_prompts import load_overriding_prompts
 from deploy.assembly.knowledge import Knowledge, open_knowledge
 from deploy.assembly.models import make_registry
 from deploy.assembly.runtime import (
@@ -29,7 +30,6 @@ from deploy.evaluation.answers.journal_reading import CallTotals, collect_eviden
 from deploy.evaluation.answers.prompt_recording import (
     KeptPrompt,
     RecordingPrompts,
-    load_overriding_prompts,
 )
 from deploy.evaluation.answers.scratch_folder import open_scratch_folder
 from gateway.desk import Desk, Message
@@ -127,7 +127,7 @@ async def run_variant(
     report: Progress,
 ) -> VariantRun:
     """Return the replies of one variant to all questions."""
-    prompts = RecordingPrompts(load_overriding_prompts(variant.prompts))
+    prompts = RecordingPrompts(load_overriding_prompts(variant.prompts or settings.prompts_folder))
     async with AsyncExitStack() as stack:
         folder = await stack.enter_async_context(open_scratch_folder())
         own = _isolate(variant.apply(settings), folder, model_cache_seconds=0)

@@ -9,8 +9,8 @@ from tempfile import NamedTemporaryFile
 
 from pydantic import TypeAdapter, ValidationError
 
+from deploy.assembly.assistant_prompts import load_prompts
 from deploy.assembly.data_folder import protect_data_folder
-from deploy.assembly.models import load_prompts
 
 FOLDER = "evaluation"
 FILE = "judges.json"

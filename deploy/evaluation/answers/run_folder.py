@@ -10,7 +10,8 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from config.settings import Settings
-from deploy.assembly.models import TASKS, load_prompts, make_registry
+from deploy.assembly.assistant_prompts import TASKS, load_prompts
+from deploy.assembly.models import make_registry
 from deploy.errors import CommandError
 from deploy.evaluation.answers.desk_run import VariantRun
 from deploy.evaluation.answers.journal_reading import OFFLINE

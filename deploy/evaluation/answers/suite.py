@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from config.settings import Settings
-from deploy.assembly.models import TASK_OF_ROLE, make_registry
+from deploy.assembly.assistant_prompts import TASK_OF_ROLE, load_overriding_prompts
+from deploy.assembly.models import make_registry
 from deploy.evaluation.answers.desk_run import (
     Progress,
     Variant,
@@ -16,7 +17,6 @@ from deploy.evaluation.answers.desk_run import (
 from deploy.evaluation.answers.golden import GoldenCase
 from deploy.evaluation.answers.judge_records import find_doubt
 from deploy.evaluation.answers.measures import measure_answer
-from deploy.evaluation.answers.prompt_recording import load_overriding_prompts
 from deploy.evaluation.answers.summaries import MeasuredVariant
 from llm.port import Model
 

@@ -1,0 +1,62 @@
+"""Loads the prompts of the product, and those of an assistant's own folder over them."""
+
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from agents.roster import AGENTS
+from config.errors import PromptError
+from config.prompts import PromptFiles
+from llm.port import Task
+from llm.prompts import Prompts, Rendered, prompt_inputs
+
+TASK_OF_ROLE = {spec.role.value: spec.model_task for spec in AGENTS if spec.model_task is not None}
+"""The task that the agents of a role ask a model for."""
+TASKS = (*TASK_OF_ROLE.values(), "describe")
+
+
+class OverridingPrompts:
+    """Renders the prompts of some tasks from a folder, the others as the product does."""
+
+    def __init__(self, own: Mapping[str, Prompts], others: Prompts) -> None:
+        self._own = dict(own)
+        self._others = others
+
+    def render(self, task_name: str, inputs: BaseModel) -> Rendered:
+        """Return the prompt of a task."""
+        return self._own.get(task_name, self._others).render(task_name, inputs)
+
+
+def load_prompts() -> PromptFiles:
+    """Return the prompts of the product, checked against their tasks; raises `PromptError`."""
+    return PromptFiles(_find_variables())
+
+
+def load_overriding_prompts(folder: Path | None) -> Prompts:
+    """Return the prompts of the product, replaced by those of a folder.
+
+    Raises `PromptError` for a folder without prompts, with a file that is no task's prompt, or with
+    a prompt that cannot be used.
+    """
+    if folder is None:
+        return load_prompts()
+    variables = _find_variables()
+    names = sorted(path.stem for path in folder.glob("*.txt")) if folder.is_dir() else []
+    unknown = [name for name in names if name not in variables]
+    if not names or unknown:
+        found = ", ".join(f"{name}.txt" for name in unknown) or "no file .txt"
+        expected = ", ".join(f"{name}.txt" for name in sorted(variables))
+        raise PromptError(f"expected some of {expected} in {str(folder)!r}, found {found}")
+    try:
+        files = PromptFiles({name: variables[name] for name in names}, folder=folder)
+    except PromptError as error:
+        raise PromptError(f"{folder}: {error}") from error
+    return OverridingPrompts(dict.fromkeys(names, files), load_prompts())
+
+
+def _find_variables() -> dict[str, type[BaseModel]]:
+    tasks: list[Task[Any, Any]] = [import_module(f"llm.tasks.{name}").TASK for name in TASKS]
+    return prompt_inputs(tasks)

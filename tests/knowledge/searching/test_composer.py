@@ -1,0 +1,162 @@
+"""The context of an answer: whole sections of the best chunks, within a number of tokens."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from knowledge.document import Document
+from knowledge.index.port import Index
+from knowledge.port import ContextSection, Findings, SearchRequest
+from knowledge.search.context.composer import PASSAGE_TOKENS, lists_pages
+from knowledge.search.context.token_count import count_tokens
+from knowledge.search.searcher import LevelSearcher
+from tests.knowledge.searching.conftest import WordEmbedder, document, put
+
+STEPS = document(
+    "steps",
+    (("Add a rule",), "Adding a rule takes four steps.\n1. Open Routing.\n2. Press Add."),
+    (("Add a rule",), "2. Press Add.\n3. Choose a carrier.\n4. Save the rule."),
+    (("Add a rule",), "The rule is active at once."),
+    (("Prices",), "A rule costs nothing."),
+    title="Routing rules",
+)
+CONTENTS = document(
+    "contents",
+    "- Routing rules\n- User accounts: add a rule for users\n- Delivery reports",
+    title="Add a rule, guides",
+)
+OTHERS = (
+    document("accounts", (("Create",), "Choose a password."), title="User accounts"),
+    document("reports", (("Read",), "A report names the carrier."), title="Delivery reports"),
+)
+
+
+async def compose(
+    index: Index, question: str, *documents: Document, tokens: int = 3000, **more: object
+) -> Findings:
+    await put(index, *documents)
+    searcher = LevelSearcher(index, WordEmbedder())
+    asked = SearchRequest(question=question, context_tokens=tokens, **more)  # type: ignore[arg-type]
+    return await searcher.search(asked)
+
+
+def texts(context: Sequence[ContextSection]) -> list[str]:
+    return [section.text for section in context]
+
+
+async def test_the_section_of_a_found_chunk_is_given_whole_and_repeats_nothing(
+    fake_documents: Index,
+) -> None:
+    found = await compose(fake_documents, "How do I add a rule?", STEPS, *OTHERS)
+
+    section = next(one for one in found.context if one.best.heading_path == ("Add a rule",))
+    assert section.text == (
+        "Adding a rule takes four steps.\n1. Open Routing.\n2. Press Add.\n3. Choose a carrier."
+        "\n4. Save the rule.\n\nThe rule is active at once."
+    )
+    assert section.chunk_ids == ("steps#0", "steps#1", "steps#2")
+
+
+async def test_a_found_chunk_stands_in_its_section_as_it_is_in_the_index(
+    fake_documents: Index,
+) -> None:
+    found = await compose(fake_documents, "How do I add a rule?", STEPS, *OTHERS)
+
+    given = {
+        span.rank: section.text[span.start : span.end]
+        for section in found.context
+        for span in section.found
+    }
+    assert given == {rank: hit.text for rank, hit in enumerate(found.hits)}
+
+
+async def test_sections_of_one_page_are_in_the_order_of_the_page(fake_documents: Index) -> None:
+    found = await compose(fake_documents, "What does a rule cost?", STEPS, *OTHERS)
+
+    own = [one.chunk_ids[0] for one in found.context if one.best.document_id == "steps"]
+    assert own == ["steps#0", "steps#3"]
+
+
+@pytest.mark.parametrize("tokens", [80, 200, 500])
+async def test_the_context_never_exceeds_its_tokens(fake_documents: Index, tokens: int) -> None:
+    long = document(
+        "long",
+        *((("Rules",), f"Rule {n} sends messages. " + f"word{n} " * 60) for n in range(40)),
+        title="All rules",
+    )
+
+    found = await compose(fake_documents, "Which rule sends messages?", long, STEPS, tokens=tokens)
+
+    assert found.context
+    assert sum(count_tokens(text) for text in texts(found.context)) <= tokens
+
+
+async def test_a_page_that_only_lists_pages_leaves_its_place_to_those_that_answer(
+    fake_documents: Index,
+) -> None:
+    question = "Add a rule, guides"
+
+    found = await compose(fake_documents, question, CONTENTS, STEPS, *OTHERS, tokens=105)
+
+    assert found.hits[0].document_id == "contents"
+    assert "steps" in {one.best.document_id for one in found.context}
+    assert "contents" not in {one.best.document_id for one in found.context}
+
+
+async def test_a_list_of_steps_is_completed_where_only_one_chunk_of_it_was_found(
+    fake_documents: Index,
+) -> None:
+    filler = [
+        document(f"page{n}", (("Facts",), f"Feed the zebra: zebra feed fact {n}."))
+        for n in range(3)
+    ] + [document(f"else{n}", f"Unrelated{n} matter{n}.") for n in range(12)]
+    steps = document(
+        "steps",
+        (("Do",), "Prepare the harbour. " * 12),
+        (("Do",), "1. Open the gate. " + "slowly " * 30),
+        (("Do",), "2. Feed the zebra. " + "zebra " * 30),
+        (("Do",), "3. Close the gate. " + "slowly " * 30),
+        (("Do",), "Afterwards wash. " * 20),
+    )
+
+    found = await compose(fake_documents, "feed zebra", *filler, steps)
+
+    [section] = [one for one in found.context if one.best.document_id == "steps"]
+    assert {"steps#1", "steps#2", "steps#3"} <= set(section.chunk_ids)
+    assert len(section.text) > 4 * PASSAGE_TOKENS
+
+
+async def test_excluded_chunks_are_not_given_again(fake_documents: Index) -> None:
+    found = await compose(
+        fake_documents, "How do I add a rule?", STEPS, *OTHERS, exclude=("steps#0", "steps#1")
+    )
+
+    given = {one for section in found.context for one in section.chunk_ids}
+    assert given.isdisjoint({"steps#0", "steps#1"})
+    assert "steps#2" in given
+
+
+async def test_without_a_size_there_is_no_context(fake_documents: Index) -> None:
+    found = await compose(fake_documents, "How do I add a rule?", STEPS, tokens=0)
+
+    assert found.hits
+    assert found.context == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "lists"),
+    [
+        ("- Routing rules\n- User accounts", True),
+        ("See also:\n\n- `guides/start-here`\n- Routing rules: how to add one", True),
+        ("- Python 3.11\n- Redis 6.2", False),
+        ("Routing rules and user accounts.", False),
+        ("- Open Routing rules and press Add\n- Save", False),
+    ],
+)
+def test_a_list_of_pages_is_told_from_a_list_of_facts(text: str, lists: bool) -> None:
+    assert lists_pages(text, {"routing rules", "user accounts"}) is lists
+
+
+@pytest.mark.parametrize(("text", "tokens"), [("", 0), ("abcd", 1), ("abcde", 2), ("规则", 2)])
+def test_a_token_is_four_bytes(text: str, tokens: int) -> None:
+    assert count_tokens(text) == tokens
