@@ -33,6 +33,16 @@ class ModelSettings(BaseModel):
     model_limits: dict[str, ModelLimit] = Field(
         {}, description="requests and tokens a minute per `model@provider` (JSON)"
     )
+    skip_certain_calls: bool = Field(
+        True,
+        description="ask no model for translation, essence and scope where rules are certain; "
+        "false: always ask",
+    )
+    combine_calls: bool = Field(
+        True,
+        description="ask for translation, essence and scope in one call where one model serves "
+        "them all",
+    )
     model_cache_seconds: int = Field(
         600, ge=0, description="how long questions share answers of models; 0: not at all"
     )
@@ -49,12 +59,19 @@ class ModelSettings(BaseModel):
         "the question ends with an apology and the reason",
     )
 
+    @property
+    def combines_understanding(self) -> bool:
+        """Whether one call asks for translation, essence and scope: see `COMBINE_CALLS`."""
+        models = {self.model_of(task) for task in ("translate", "essence", "scope")}
+        return self.combine_calls and len(models) == 1 and models != {"offline"}
+
     def model_of(self, task: str) -> str:
         """Return the model, or the fallback chain, of a task."""
         own = {
             "scope": self.guardrails_model,
             "judge": self.quality_model,
             "translate": self.translation_model,
+            "understand": self.translation_model,
             "essence": self.essence_model,
             "clarify": self.clarification_model,
             "describe": self.description_model,

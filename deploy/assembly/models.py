@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 TASK_OF_ROLE = {spec.role.value: spec.model_task for spec in AGENTS if spec.model_task is not None}
 """The model task of each role whose agents use a model."""
-TASKS = (*TASK_OF_ROLE.values(), "describe")
+TASKS = (*TASK_OF_ROLE.values(), "understand", "describe")
 
 
 def make_registry(
