@@ -11,7 +11,7 @@ of real questions pass."""
 
 CERTAIN_COVERAGE = 0.98
 """The least coverage at which no model is asked whether a question is within scope: of questions
-about other subjects, 0.4 % have it (`docs/evaluation.md`)."""
+about other subjects, fewer than 1 in 100 have it (`docs/evaluation.md`)."""
 _OPEN = 0.5
 LEAST_COVERAGE = 0.1
 
