@@ -1,7 +1,7 @@
 """Finds out what is really being asked."""
 
 import re
-from typing import Self
+from typing import Literal, Protocol, Self
 
 from pydantic import BaseModel
 
@@ -16,8 +16,9 @@ from envelope.conversation import (
 )
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
+from envelope.understanding import Understanding
 from llm.offline.dialogue.acts import find_last_answer, read_certain_act, rephrase
-from llm.offline.essence_rules import resume
+from llm.offline.essence_rules import resume, stands_alone
 from llm.offline.replies import plain_reply
 from llm.port import Model
 from llm.tasks.essence import TASK, ClarificationResult, ContextType, Inputs, Output
@@ -37,6 +38,8 @@ class Reads(BaseModel, frozen=True):
     history: tuple[Turn, ...] = ()
     history_summary: str = ""
     open_pause: Pause | None = None
+    translation_confidence: float = 0.0
+    understanding: Understanding | None = None
 
 
 class Writes(BaseModel, frozen=True):
@@ -54,6 +57,15 @@ class Writes(BaseModel, frozen=True):
     clarification_reason: ClarificationReason | None = None
     clarification_message: str = ""
     clarification_options: tuple[ClarificationOption, ...] = ()
+    decided_by: Literal["rules", "combined_call", "own_call"]
+    asked_again: str = ""
+
+
+class EssenceSettings(Protocol):
+    """The settings that this agent needs."""
+
+    @property
+    def skip_certain_calls(self) -> bool: ...
 
 
 class EssenceAgent(Agent[Reads, Writes]):
@@ -62,25 +74,38 @@ class EssenceAgent(Agent[Reads, Writes]):
     A pressed button, an option's number, a stop word or a mere "thanks" needs no model and is never
     misread by one. A request to say the last answer differently repeats its question word for word,
     whatever a model makes of it. Questions about unrelated topics are asked back.
+
+    With `skips_certain` neither does a first turn that stands alone and is in English by now need a
+    model. A combined call's part is used where it makes sense; otherwise the agent asks for the
+    essence alone, and `asked_again` says why.
     """
 
     role = Role.ESSENCE
     reads = Reads
     writes = Writes
 
-    def __init__(self, *, model: Model) -> None:
+    def __init__(self, *, model: Model, skips_certain: bool = False) -> None:
         self._model = model
+        self._skips_certain = skips_certain
 
     @classmethod
-    def make(cls, parts: AgentParts[object]) -> Self:
-        return cls(model=parts.model(TASK.name))
+    def make(cls, parts: AgentParts[EssenceSettings]) -> Self:
+        return cls(model=parts.model(TASK.name), skips_certain=parts.settings.skip_certain_calls)
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         inputs = Inputs(**{name: getattr(reads, name) for name in Inputs.model_fields})
-        return Wrote(_writes(inputs, _plainly(inputs) or await self._ask_model(inputs)))
-
-    async def _ask_model(self, inputs: Inputs) -> Output:
-        return (await self._model.ask(TASK, inputs)).output
+        plain = _plainly(inputs)
+        if plain is not None:
+            return Wrote(_writes(inputs, plain, "rules"))
+        if self._skips_certain and _is_certain(reads, inputs):
+            return Wrote(_writes(inputs, _keep_unchanged(inputs), "rules"))
+        part = reads.understanding
+        why = "" if part is None else _find_fault(inputs, part)
+        if part is not None and not why:
+            return Wrote(_writes(inputs, _take_part(part), "combined_call"))
+        found = (await self._model.ask(TASK, inputs)).output
+        writes = _writes(inputs, found, "own_call")
+        return Wrote(writes.model_copy(update={"asked_again": why}) if why else writes)
 
 
 def _plainly(inputs: Inputs) -> Output | None:
@@ -91,7 +116,35 @@ def _plainly(inputs: Inputs) -> Output | None:
     return read_certain_act(inputs)
 
 
-def _writes(inputs: Inputs, given: Output) -> Writes:
+def _is_certain(reads: Reads, inputs: Inputs) -> bool:
+    is_english = bool(reads.text_eng.strip()) and reads.translation_confidence > 0
+    return is_english and reads.understanding is None and stands_alone(inputs)
+
+
+def _keep_unchanged(inputs: Inputs) -> Output:
+    return Output(canonical_question=inputs.text_eng, context_type="new_topic")
+
+
+def _find_fault(inputs: Inputs, part: Understanding) -> str:
+    """Return why the part of a combined call makes no sense for this turn, or an empty text."""
+    if part.context_type == "follow_up" and not inputs.history:
+        return "a follow-up of nothing"
+    if part.context_type == "clarification" and inputs.open_pause is None:
+        return "a reply to no question of the desk"
+    if part.context_type == "follow_up" and not part.related_turns:
+        return "a follow-up that names no earlier turn"
+    if any(not 0 < number <= len(inputs.earlier) for number in part.related_turns):
+        return "an earlier turn that does not exist"
+    return ""
+
+
+def _take_part(part: Understanding) -> Output:
+    return Output.model_validate(part.model_dump(include=set(Output.model_fields)))
+
+
+def _writes(
+    inputs: Inputs, given: Output, decided_by: Literal["rules", "combined_call", "own_call"]
+) -> Writes:
     found = _check_act(inputs, given)
     pause, earlier = inputs.open_pause, inputs.earlier
     related = [earlier[number - 1] for number in found.related_turns if 0 < number <= len(earlier)]
@@ -113,6 +166,7 @@ def _writes(inputs: Inputs, given: Output) -> Writes:
         canonical_question=found.canonical_question.strip() or inputs.text,
         context_type=found.context_type,
         related_history=tuple(dict.fromkeys(related)),
+        decided_by=decided_by,
         **changes,
     )
 

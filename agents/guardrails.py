@@ -1,6 +1,6 @@
 """Decides whether a question is the desk's business."""
 
-from typing import Protocol, Self
+from typing import Literal, Protocol, Self
 
 from pydantic import BaseModel, Field
 
@@ -8,16 +8,20 @@ from agents.agent import Agent, AgentParts
 from envelope.conversation import ClarificationReason
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
+from envelope.understanding import Understanding
 from knowledge.errors import KnowledgeError
 from knowledge.port import Findings, Hit, Searcher, SearchRequest
 from knowledge.search.refusals import find_refusal_reason
 from llm.errors import ModelError
 from llm.offline.attacks.injection import BUDGET_SECONDS, inspect_within
+from llm.offline.scope_rules import ACCEPTED_COVERAGE, CERTAIN_COVERAGE, LEAST_COVERAGE
 from llm.port import Model
 from llm.tasks.scope import TASK, Inputs, Output, Strictness
 
 _NEAREST = 5
 _CERTAIN = 0.95
+_SURE = 0.5
+"""The least confidence of a verdict that was given without a look at the documents."""
 OFFLINE = "offline"
 
 
@@ -29,6 +33,7 @@ class Reads(BaseModel, frozen=True):
     text_eng: str = ""
     language: str = ""
     related_history: tuple[str, ...] = ()
+    understanding: Understanding | None = None
 
 
 class Writes(BaseModel, frozen=True):
@@ -41,6 +46,8 @@ class Writes(BaseModel, frozen=True):
     clarification_reason: ClarificationReason | None = None
     clarification_message: str = ""
     document_languages: tuple[str, ...] = ()
+    decided_by: Literal["rules", "combined_call", "own_call"] = "rules"
+    asked_again: str = ""
 
 
 class GuardrailsSettings(Protocol):
@@ -55,12 +62,21 @@ class GuardrailsSettings(Protocol):
     @property
     def guardrails_strictness(self) -> Strictness: ...
 
+    @property
+    def skip_certain_calls(self) -> bool: ...
+
 
 class GuardrailsAgent(Agent[Reads, Writes]):
     """Let through what the domain's documents are about, and nothing that attacks the desk.
 
     A verdict that cannot be had is never a yes: the user is asked instead. A question that could
     not be looked through for attacks in time is judged like any other, and the analysis says so.
+
+    With `skips_certain`, a question that the documents cover almost certainly is within scope
+    without a model, unless the strictness is high.
+
+    The verdict of a combined call was given without a look at the documents. It counts where the
+    coverage agrees with it; otherwise the agent asks with the findings, and `asked_again` says why.
     """
 
     role = Role.GUARDRAILS
@@ -76,6 +92,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         domain_scope: str = "",
         strictness: Strictness = "medium",
         inspection_seconds: float = BUDGET_SECONDS,
+        skips_certain: bool = False,
     ) -> None:
         self._model = model
         self._searcher = searcher
@@ -83,6 +100,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         self._domain_scope = domain_scope
         self._strictness = strictness
         self._inspection_seconds = inspection_seconds
+        self._skips_certain = skips_certain and strictness != "high"
 
     @classmethod
     def make(cls, parts: AgentParts[GuardrailsSettings]) -> Self:
@@ -92,6 +110,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             domain_name=parts.settings.domain_name,
             domain_scope=parts.settings.domain_scope,
             strictness=parts.settings.guardrails_strictness,
+            skips_certain=parts.settings.skip_certain_calls,
         )
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
@@ -115,6 +134,20 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         )
         if reason is ClarificationReason.NO_DOCUMENTS:
             return _refuse(reason, findings, "there are no documents")
+        if self._skips_certain and reason is None and findings.coverage >= CERTAIN_COVERAGE:
+            return self._apply_verdict(_judge_covered(findings))
+        part = reads.understanding
+        why = "" if part is None else _find_doubt(part, findings, self._strictness)
+        if part is not None and part.verdict is not None and not why:
+            found = Output(
+                verdict=part.verdict, confidence=part.verdict_confidence, analysis=part.analysis
+            )
+            return _note_decision(self._apply_verdict(found), "combined_call")
+        return _note_decision(await self._ask_model(reads, findings, reason), "own_call", why)
+
+    async def _ask_model(
+        self, reads: Reads, findings: Findings, reason: ClarificationReason | None
+    ) -> Writes:
         try:
             given = await self._model.ask(TASK, self._inputs(reads, findings))
         except ModelError as error:
@@ -145,6 +178,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             within_scope=True,
             guardrails_confidence=found.confidence,
             guardrails_analysis=found.analysis,
+            decided_by="rules",
         )
 
     def _decline(self, analysis: str, confidence: float = _CERTAIN) -> Writes:
@@ -170,6 +204,30 @@ class GuardrailsAgent(Agent[Reads, Writes]):
     def _about(self) -> str:
         scope = self._domain_scope.strip().rstrip(".")
         return f"{self._domain_name} ({scope})" if scope else self._domain_name
+
+
+def _judge_covered(findings: Findings) -> Output:
+    covered = f"the documents cover it with {findings.coverage:.2f}"
+    return Output(verdict="within", confidence=findings.coverage, analysis=covered)
+
+
+def _find_doubt(part: Understanding, findings: Findings, strictness: Strictness) -> str:
+    """Return why the documents do not bear out a verdict given without them, or an empty text."""
+    covered = findings.coverage
+    if part.verdict is None or part.verdict == "unclear" or part.verdict_confidence < _SURE:
+        return "the combined call gave no sure verdict on the scope"
+    if part.verdict == "within" and covered < LEAST_COVERAGE:
+        return f"within scope, but the documents cover it with {covered:.2f} only"
+    if part.verdict == "outside" and covered >= ACCEPTED_COVERAGE[strictness]:
+        return f"not within scope, but the documents cover it with {covered:.2f}"
+    return ""
+
+
+def _note_decision(
+    writes: Writes, decided_by: Literal["rules", "combined_call", "own_call"], why: str = ""
+) -> Writes:
+    noted = {"decided_by": decided_by} | ({"asked_again": why} if why else {})
+    return writes.model_copy(update=noted)
 
 
 def _request(reads: Reads) -> SearchRequest:

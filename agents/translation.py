@@ -1,24 +1,36 @@
 """Puts the user's text into clean English."""
 
 from collections.abc import Sequence
-from typing import Protocol, Self
+from dataclasses import dataclass
+from typing import Literal, Protocol, Self
 
 from pydantic import BaseModel, Field
 
 from agents.agent import Agent, AgentParts
-from envelope.conversation import ClarificationReason
+from envelope.conversation import ClarificationReason, Pause, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
+from envelope.understanding import Understanding
+from knowledge.language.certainty import ENGLISH, is_certainly_english
+from knowledge.language.port import Detector
 from knowledge.language.protecting import PlaceLost, Protected, protect
+from llm.errors import ModelError
+from llm.offline.essence_rules import stands_alone
+from llm.offline.replies import plain_reply
 from llm.port import Model
+from llm.tasks import essence, understand
+from llm.tasks.scope import Strictness
 from llm.tasks.translate import TASK, Inputs, Output
 
 
 class Reads(BaseModel, frozen=True):
-    """What was said, and in which language."""
+    """The text, its language, and its conversation."""
 
     text: str = ""
     language: str = "en"
+    history: tuple[Turn, ...] = ()
+    history_summary: str = ""
+    open_pause: Pause | None = None
 
 
 class Writes(BaseModel, frozen=True):
@@ -32,6 +44,9 @@ class Writes(BaseModel, frozen=True):
     needs_clarification: bool = False
     clarification_reason: ClarificationReason | None = None
     clarification_message: str = ""
+    understanding: Understanding | None = None
+    decided_by: Literal["rules", "combined_call", "own_call"]
+    asked_again: str = ""
 
 
 class TranslationSettings(Protocol):
@@ -40,6 +55,31 @@ class TranslationSettings(Protocol):
     @property
     def product_names(self) -> tuple[str, ...]: ...
 
+    @property
+    def skip_certain_calls(self) -> bool: ...
+
+    @property
+    def combines_understanding(self) -> bool: ...
+
+    @property
+    def domain_name(self) -> str: ...
+
+    @property
+    def domain_scope(self) -> str: ...
+
+    @property
+    def guardrails_strictness(self) -> Strictness: ...
+
+
+@dataclass(frozen=True, slots=True)
+class CombinedCall:
+    """The model of the task `understand`, and the facts about the desk that it receives."""
+
+    model: Model
+    domain_name: str
+    domain_scope: str = ""
+    strictness: Strictness = "medium"
+
 
 class TranslationAgent(Agent[Reads, Writes]):
     """Translate, or correct what is English already.
@@ -47,31 +87,118 @@ class TranslationAgent(Agent[Reads, Writes]):
     Code, addresses, paths, identifiers and `product_names` are taken out before a model sees the
     text and come back byte for byte. Where the model loses one of them, the text stays as it came,
     with confidence 0, and `translation_error` says why.
+
+    With a `detector`, rules decide where they are certain: a turn in English that stands alone, and
+    a plain reply to an open question, need no model. Otherwise one `combined` call, if there is
+    one, asks for essence and scope as well, and `understanding` carries these parts; where it gives
+    no usable translation, this agent asks for the translation alone and `asked_again` says why.
     """
 
     role = Role.TRANSLATION
     reads = Reads
     writes = Writes
 
-    def __init__(self, *, model: Model, product_names: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        *,
+        model: Model,
+        product_names: Sequence[str] = (),
+        detector: Detector | None = None,
+        combined: CombinedCall | None = None,
+    ) -> None:
         self._model = model
         self._product_names = tuple(product_names)
+        self._detector = detector
+        self._combined = combined
 
     @classmethod
     def make(cls, parts: AgentParts[TranslationSettings]) -> Self:
-        return cls(model=parts.model(TASK.name), product_names=parts.settings.product_names)
+        settings = parts.settings
+        combined = None
+        if settings.combines_understanding:
+            combined = CombinedCall(
+                parts.model(understand.TASK.name),
+                settings.domain_name,
+                settings.domain_scope,
+                settings.guardrails_strictness,
+            )
+        return cls(
+            model=parts.model(TASK.name),
+            product_names=settings.product_names,
+            detector=parts.detector if settings.skip_certain_calls else None,
+            combined=combined,
+        )
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         protected = protect(reads.text, self._product_names)
-        if not _has_words(protected):
-            return Wrote(Writes(text_eng=reads.text, translation_confidence=1.0))
+        if not _has_words(protected) or self._is_plain_reply(reads):
+            return Wrote(_keep_unchanged(reads.text))
+        is_english = self._detector is not None and is_certainly_english(
+            protected.text, self._detector
+        )
+        if is_english and _stands_alone(reads):
+            return Wrote(_keep_unchanged(reads.text))
+        asked_again = ""
+        if self._combined is not None:
+            try:
+                return Wrote(await self._ask_combined(self._combined, reads, protected))
+            except (ModelError, UnusablePart) as error:
+                asked_again = f"{type(error).__name__}: {error}"
+        if is_english:
+            return Wrote(_note_own_call(_keep_unchanged(reads.text), asked_again))
         inputs = Inputs(text=protected.text, language=reads.language)
         found = (await self._model.ask(TASK, inputs)).output
-        return Wrote(_restore(reads.text, protected, found))
+        return Wrote(_note_own_call(_restore(reads.text, protected, found), asked_again))
+
+    def _is_plain_reply(self, reads: Reads) -> bool:
+        """Return whether rules read the turn as a button, a number or a stop word."""
+        if self._detector is None or reads.open_pause is None:
+            return False
+        return plain_reply(reads.text, reads.open_pause) is not None
+
+    async def _ask_combined(
+        self, combined: CombinedCall, reads: Reads, protected: Protected
+    ) -> Writes:
+        inputs = understand.Inputs(
+            text=protected.text,
+            language=reads.language,
+            history=reads.history,
+            history_summary=reads.history_summary,
+            open_pause=reads.open_pause,
+            domain_name=combined.domain_name,
+            domain_scope=combined.domain_scope,
+            strictness=combined.strictness,
+        )
+        found = (await combined.model.ask(understand.TASK, inputs)).output
+        return _take_combined(reads, protected, found)
+
+
+class UnusablePart(ValueError):  # noqa: N818 - says what is so
+    """A combined call gave no translation that can be used."""
 
 
 def _has_words(protected: Protected) -> bool:
     return any(letter.isalpha() for letter in protected.text)
+
+
+def _stands_alone(reads: Reads) -> bool:
+    return stands_alone(
+        essence.Inputs(
+            text=reads.text,
+            history=reads.history,
+            history_summary=reads.history_summary,
+            open_pause=reads.open_pause,
+        )
+    )
+
+
+def _keep_unchanged(text: str) -> Writes:
+    return Writes(text_eng=text, translation_confidence=1.0, decided_by="rules")
+
+
+def _note_own_call(writes: Writes, why: str) -> Writes:
+    """Return `writes` with why this stage asked for its part alone."""
+    return writes.model_copy(update={"asked_again": why}) if why else writes
 
 
 def _restore(text: str, protected: Protected, found: Output) -> Writes:
@@ -87,8 +214,42 @@ def _restore(text: str, protected: Protected, found: Output) -> Writes:
         translation_confidence=found.confidence,
         corrections_made=bool(corrections),
         corrections=corrections,
+        decided_by="own_call",
     )
 
 
 def _as_it_came(text: str, why: str) -> Writes:
-    return Writes(text_eng=text, translation_confidence=0.0, translation_error=why)
+    return Writes(
+        text_eng=text,
+        translation_confidence=0.0,
+        translation_error=why,
+        decided_by="own_call",
+    )
+
+
+def _take_combined(reads: Reads, protected: Protected, found: understand.Output) -> Writes:
+    """Return the parts of a combined call; raises `UnusablePart` where the translation is none."""
+    try:
+        text_eng = protected.restore(found.text_eng) if found.text_eng.strip() else reads.text
+    except PlaceLost as lost:
+        raise UnusablePart(str(lost)) from lost
+    if not found.text_eng.strip() and reads.language != ENGLISH:
+        raise UnusablePart(f"expected a text in English, found none for one in {reads.language!r}")
+    corrections = tuple(protected.restore_some(note) for note in found.corrections)
+    return Writes(
+        text_eng=text_eng,
+        translation_confidence=found.confidence,
+        corrections_made=bool(corrections),
+        corrections=corrections,
+        understanding=Understanding(
+            canonical_question=protected.restore_some(found.canonical_question).strip() or text_eng,
+            assumption=protected.restore_some(found.assumption),
+            questions=tuple(protected.restore_some(question) for question in found.questions),
+            **found.model_dump(include=_CARRIED),
+        ),
+        decided_by="combined_call",
+    )
+
+
+_RESTORED = {"canonical_question", "assumption", "questions"}
+_CARRIED = set(Understanding.model_fields) - _RESTORED

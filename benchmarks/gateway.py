@@ -69,7 +69,7 @@ def main() -> int:
 class Bench:
     """Starts processes of one desk."""
 
-    def __init__(self, redis_url: str, data: Path) -> None:
+    def __init__(self, redis_url: str, data: Path, **settings: str) -> None:
         self.redis_url = redis_url
         self._environment = {
             **os.environ,
@@ -78,6 +78,7 @@ class Bench:
             "REFDESK_DATA": str(data),
             "DOMAIN_NAME": "SMS platform documentation",
             "DOMAIN_SCOPE": "setting up and running an SMS messaging platform",
+            **settings,
         }
 
     def refdesk(self, *words: str) -> None:

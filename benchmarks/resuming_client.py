@@ -14,10 +14,11 @@ CUT = (ConnectionError, asyncio.IncompleteReadError, OSError)
 
 @dataclass
 class ResumedAnswer:
-    """What one message brought: seconds until the first event and the last, and each `done`."""
+    """What one message brought: seconds until the first event, text and the last, each `done`."""
 
     message_id: str
     first_seconds: float = 0.0
+    first_text_seconds: float = 0.0
     seconds: float = 0.0
     resumed: int = 0
     waited: bool = False
@@ -76,7 +77,7 @@ class ResumingClient:
                     fields[name] = value
                 elif "event" in fields:
                     told.first_seconds = told.first_seconds or time.perf_counter() - began
-                    _hear(told, fields)
+                    _hear(told, fields, time.perf_counter() - began)
                     fields = {}
         if not told.done:
             raise ConnectionError("the stream was cut")
@@ -124,7 +125,7 @@ async def _line(reader: asyncio.StreamReader) -> bytes:
     return line.rstrip(b"\r\n")
 
 
-def _hear(told: ResumedAnswer, fields: Mapping[str, str]) -> None:
+def _hear(told: ResumedAnswer, fields: Mapping[str, str], seconds: float) -> None:
     data = json.loads(fields["data"])
     told.last_id = fields.get("id", told.last_id)
     match fields["event"]:
@@ -134,5 +135,6 @@ def _hear(told: ResumedAnswer, fields: Mapping[str, str]) -> None:
             told.stages.append(data["stage"])
         case "text":
             told.text += data["text"]
+            told.first_text_seconds = told.first_text_seconds or seconds
         case "done":
             told.done.append(data)

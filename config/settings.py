@@ -103,6 +103,22 @@ class Settings(
         own = (self.tenant, self.assistant)
         return [named.pop(own, self), *named.values()]
 
+    @property
+    def combines_understanding(self) -> bool:
+        """Whether one call asks for translation, essence and scope: see `COMBINE_CALLS`.
+
+        A folder of prompts that replaces the prompt of one of these tasks, and not that of the
+        combined call, keeps the calls apart: otherwise its prompt would not be used.
+        """
+        tasks = ("translate", "essence", "scope")
+        models = {self.model_of(task) for task in tasks}
+        if not self.combine_calls or len(models) > 1 or models == {"offline"}:
+            return False
+        folder = self.prompts_folder
+        if folder is None or (folder / "understand.txt").exists():
+            return True
+        return not any((folder / f"{task}.txt").exists() for task in tasks)
+
     def instances_of(self, role: str) -> int:
         """Return the number of instances of a role in one `refdesk up`."""
         return self.instances.get(role, INSTANCES[role])

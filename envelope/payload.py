@@ -27,6 +27,7 @@ from envelope.sources import (
     SourceUsed,
     ValidationResult,
 )
+from envelope.understanding import Understanding
 
 MANAGER = (Role.MANAGER,)
 NOBODY: tuple[Role, ...] = ()
@@ -41,6 +42,7 @@ ASKERS = (
     Role.QUALITY,
 )
 """Every agent that works on a question may ask back; the clarification agent words it."""
+UNDERSTANDING = (Role.TRANSLATION, Role.ESSENCE, Role.GUARDRAILS)
 
 Share = float
 """A number from 0 to 1."""
@@ -65,15 +67,15 @@ CATALOGUE: tuple[Attribute, ...] = (
               (Role.COMMAND, Role.MANAGER)),
     Attribute("arguments", tuple[str, ...], "the command's arguments", NOBODY, (Role.COMMAND,)),
     Attribute("history", tuple[Turn, ...], "the conversation's last turns, oldest first; from the request if the client stores the conversation", MANAGER,
-              (Role.LANG, Role.ESSENCE, Role.SEARCH, Role.CLARIFICATION, Role.RESPONSE, Role.MANAGER)),
+              (Role.LANG, Role.TRANSLATION, Role.ESSENCE, Role.SEARCH, Role.CLARIFICATION, Role.RESPONSE, Role.MANAGER)),
     Attribute("client_keeps_history", bool, "whether the client stores the conversation; Refdesk then stores only its clarification, for a day",
               NOBODY, MANAGER),
-    Attribute("history_summary", str, "a summary of the turns before `history`", MANAGER, (Role.ESSENCE,)),
+    Attribute("history_summary", str, "a summary of the turns before `history`", MANAGER, (Role.TRANSLATION, Role.ESSENCE)),
     Attribute("history_kept", int, "number of stored turns of the conversation", MANAGER, MANAGER),
     Attribute("preferences", Preferences, "the user's language, chosen or detected", MANAGER,
               (Role.LANG, Role.COMMAND)),
     Attribute("open_pause", Pause | None, "the open clarification; from the request if the client stores the conversation", MANAGER,
-              (Role.ESSENCE,)),
+              (Role.TRANSLATION, Role.ESSENCE)),
     Attribute("statistics", dict[str, float], "counts of this conversation", MANAGER, (Role.COMMAND,)),
     Attribute("stage", str, "the present stage of the envelope", MANAGER, MANAGER),
     Attribute("asking_stage", str, "the stage whose agent asks back or refuses", MANAGER, (Role.CLARIFICATION,)),
@@ -90,10 +92,15 @@ CATALOGUE: tuple[Attribute, ...] = (
     Attribute("confidence", Share, "of `language`, 0-1", (Role.LANG,), MANAGER),
     Attribute("text_eng", str, "the text in clean English", (Role.TRANSLATION,),
               (Role.ESSENCE, Role.GUARDRAILS, Role.SEARCH, Role.MANAGER)),
-    Attribute("translation_confidence", Share, "0-1; 0 if the text is unchanged", (Role.TRANSLATION,), NOBODY),
+    Attribute("translation_confidence", Share, "0-1; 0 if the text is unchanged", (Role.TRANSLATION,), (Role.ESSENCE,)),
     Attribute("corrections_made", bool, "whether the translation corrected an English text", (Role.TRANSLATION,), NOBODY),
     Attribute("corrections", tuple[str, ...], "the corrections that the translation made", (Role.TRANSLATION,), NOBODY),
     Attribute("translation_error", str, "the reason if a translation was not usable", (Role.TRANSLATION,), NOBODY),
+    Attribute("understanding", Understanding | None, "what a combined call found for the stages after translation; None: each stage asks by itself",
+              (Role.TRANSLATION,), (Role.ESSENCE, Role.GUARDRAILS)),
+    Attribute("decided_by", Literal["rules", "combined_call", "own_call"], "what decided the stage: rules alone, a call for several stages, or a call of its own",
+              UNDERSTANDING, NOBODY),
+    Attribute("asked_again", str, "why a stage made a call of its own beside the combined call; empty: it did not", UNDERSTANDING, NOBODY),
     Attribute("canonical_question", str, "the question in a form that needs no context", (Role.ESSENCE,),
               (Role.GUARDRAILS, Role.SEARCH, Role.AUGMENTATION, Role.RESPONSE, Role.QUALITY, Role.CLARIFICATION,
                Role.MANAGER)),

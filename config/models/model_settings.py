@@ -33,6 +33,16 @@ class ModelSettings(BaseModel):
     model_limits: dict[str, ModelLimit] = Field(
         {}, description="requests and tokens a minute per `model@provider` (JSON)"
     )
+    skip_certain_calls: bool = Field(
+        True,
+        description="ask no model for translation, essence and scope where rules are certain; "
+        "false: always ask",
+    )
+    combine_calls: bool = Field(
+        True,
+        description="ask for translation, essence and scope in one call where one model serves "
+        "them all",
+    )
     model_cache_seconds: int = Field(
         600, ge=0, description="how long questions share answers of models; 0: not at all"
     )
@@ -55,6 +65,7 @@ class ModelSettings(BaseModel):
             "scope": self.guardrails_model,
             "judge": self.quality_model,
             "translate": self.translation_model,
+            "understand": self.translation_model,
             "essence": self.essence_model,
             "clarify": self.clarification_model,
             "describe": self.description_model,

@@ -15,7 +15,7 @@ from llm.prompts import Prompts, Rendered, prompt_inputs
 
 TASK_OF_ROLE = {spec.role.value: spec.model_task for spec in AGENTS if spec.model_task is not None}
 """The task that the agents of a role ask a model for."""
-TASKS = (*TASK_OF_ROLE.values(), "describe")
+TASKS = (*TASK_OF_ROLE.values(), "understand", "describe")
 
 
 class OverridingPrompts:

@@ -44,6 +44,9 @@ class HopCalls:
         if self._meter is not None:
             for reason in fallbacks_of(writes):
                 self._meter.count_fallback(role, reason)
+            decided_by = writes.get("decided_by")
+            if isinstance(decided_by, str):
+                self._meter.count_decision(role, decided_by)
 
     def count_isolated_calls(self, role: str, settlement: Settlement) -> None:
         """Count the model calls in the journal of a hop that ran in another process."""
@@ -90,6 +93,7 @@ def fallbacks_of(writes: Fields) -> list[str]:
     levels = stats.get("fallbacks") if isinstance(stats, dict) else None
     reasons = [f"{level}_level_missing" for level in levels] if isinstance(levels, list) else []
     reasons += ["links_removed"] if writes.get("removed_links") else []
+    reasons += ["asked_again"] if writes.get("asked_again") else []
     return [*reasons, "fixed_text"] if writes.get("clarification_fallback") else reasons
 
 

@@ -13,6 +13,7 @@ from deploy.assembly.data_folder import protect_data_folder
 from knowledge.embedding import Embedder, LocalEmbedder, local_embedder
 from knowledge.errors import EmbeddingFailed
 from knowledge.index.port import Index
+from knowledge.search.question_vectors import QuestionVectors
 from knowledge.search.searcher import LevelSearcher
 
 log = structlog.get_logger("knowledge")
@@ -92,7 +93,7 @@ def make_embedder(settings: Settings) -> Embedder:
     if name.rpartition("@")[2] in settings.vendor_access():
         from deploy.assembly.models import VendorEmbedding, make_registry
 
-        return VendorEmbedding(make_registry(settings).embedder(name))
+        return QuestionVectors(VendorEmbedding(make_registry(settings).embedder(name)))
     return local_embedder(name)
 
 

@@ -38,6 +38,15 @@ def answer(inputs: Inputs) -> Output:
     return _in_conversation(inputs)
 
 
+def stands_alone(inputs: Inputs) -> bool:
+    """Return whether the turn certainly needs nothing said before.
+
+    It is the first of its conversation, answers no question of the desk, and points at nothing.
+    """
+    is_first = not inputs.history and not inputs.history_summary and inputs.open_pause is None
+    return is_first and not points_back(inputs.text_eng or inputs.text)
+
+
 def resume(inputs: Inputs, reply: ClarificationReply) -> Output:
     """Return the original question of the open pause, merged with what the reply adds."""
     pause = inputs.open_pause

@@ -9,8 +9,11 @@ ACCEPTED_COVERAGE: dict[Strictness, float] = {"low": 0.25, "medium": 0.5, "high"
 """The least coverage that is within scope: the calibrated score is made so that at 0.5 about 95 %
 of real questions pass."""
 
+CERTAIN_COVERAGE = 0.98
+"""The least coverage at which no model is asked whether a question is within scope: of questions
+about other subjects, fewer than 1 in 100 have it (`docs/evaluation.md`)."""
 _OPEN = 0.5
-_LEAST_COVERAGE = 0.1
+LEAST_COVERAGE = 0.1
 
 
 def answer(inputs: Inputs) -> Output:
@@ -36,7 +39,7 @@ def answer(inputs: Inputs) -> Output:
 def _is_open(inputs: Inputs) -> bool:
     """Tell whether the question leaves its subject to be asked for, and could be anybody's."""
     subjectless = not inputs.related and names_no_subject(inputs.question)
-    return subjectless and inputs.coverage >= _LEAST_COVERAGE
+    return subjectless and inputs.coverage >= LEAST_COVERAGE
 
 
 def _by_coverage(inputs: Inputs) -> Output:

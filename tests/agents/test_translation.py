@@ -27,13 +27,15 @@ async def translate(model: Model, text: str, language: str, names: tuple[str, ..
 async def test_offline_a_foreign_text_stays_as_it_came_and_says_so() -> None:
     found = await translate(OfflineModel(), TECHNICAL, "de")
 
-    assert found == Writes(text_eng=TECHNICAL, translation_confidence=0.0)
+    assert found == Writes(text_eng=TECHNICAL, translation_confidence=0.0, decided_by="own_call")
 
 
 async def test_offline_an_english_text_is_certain() -> None:
     found = await translate(OfflineModel(), "How do I add a user?", "en")
 
-    assert found == Writes(text_eng="How do I add a user?", translation_confidence=1.0)
+    assert found == Writes(
+        text_eng="How do I add a user?", translation_confidence=1.0, decided_by="own_call"
+    )
 
 
 async def test_what_a_model_must_not_touch_never_reaches_it_and_comes_back_unchanged() -> None:

@@ -104,7 +104,7 @@ async def test_a_reply_tells_what_the_models_took_for_it(
     names = ("gen_model", "translation_model")
     models = dict(zip(names, ("offline", MODEL), strict=True))
 
-    async with open_app(**settings_for(server, **models)) as house:
+    async with open_app(**settings_for(server, skip_certain_calls=False, **models)) as house:
         reply = await house.driver().say(QUESTION)
         again = await house.driver().say(QUESTION)
 

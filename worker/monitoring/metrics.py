@@ -15,6 +15,7 @@
 | refdesk_model_unpriced_total | role, model          | calls whose price is unknown          |
 | refdesk_model_cache_hits_total | role, model        | answers that another question had paid |
 | refdesk_model_saved_usd_total | role, model         | what those had cost, where known      |
+| refdesk_decisions_total      | role, by             | by rules, a combined call, an own one |
 """
 
 from collections.abc import Callable
@@ -57,6 +58,7 @@ class PrometheusMeter:
         self._cost = counter("model_cost_usd", "Cost of model calls in USD.", "model")
         self._unpriced = counter("model_unpriced", "Calls of unknown price.", "model")
         self._cache_hits = counter("model_cache_hits", "Answers another question paid.", "model")
+        self._decisions = counter("decisions", "What decided a stage.", "by")
         self._saved = counter("model_saved_usd", "Cost in USD that hits saved.", "model")
 
     def register_role(self, role: str, *, slots: int, running: Callable[[], int]) -> None:
@@ -87,6 +89,10 @@ class PrometheusMeter:
     def count_fallback(self, role: str, reason: str) -> None:
         """Count a fallback; `reason` is a slug."""
         self._fallbacks.labels(role, reason).inc()
+
+    def count_decision(self, role: str, by: str) -> None:
+        """Count what decided a stage: `rules`, `combined_call` or `own_call`."""
+        self._decisions.labels(role, by).inc()
 
     def count_model_call(
         self, role: str, model: str, *, failed: bool, cost_usd: Decimal | None

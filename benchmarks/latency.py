@@ -1,0 +1,193 @@
+"""Measures how long people wait for an answer, and for what: calls in sequence, calls, tokens.
+
+`python -m benchmarks.latency` starts a desk of one process on the example documents, and a model
+server on this machine whose calls take 1 s to the first token and then 60 tokens a second. It asks
+the questions of each setting over HTTP and prints medians. `--sentences` is the length of the
+answers. A token is four characters.
+"""
+
+import argparse
+import asyncio
+import re
+import statistics
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from uuid import uuid4
+
+from benchmarks.gateway import EXAMPLES, Bench
+from benchmarks.harness.server import private_redis
+from benchmarks.latency_server import EMBEDDINGS, LatencyServer, TimedCall, run_server
+from benchmarks.resuming_client import ResumedAnswer, ResumingClient
+
+SENTENCES = 2
+MODEL = "m@openai"
+_PORT = re.compile(r":(\d{1,5})(?=;|/|\s|$)")
+
+FIRST = (
+    "How do I configure SMS routing rules?",
+    "How do I rent a phone number?",
+    "How do I export reports?",
+    "How do I invite users to my account?",
+    "How do I verify the signatures of webhooks?",
+    "How do I create a rate plan?",
+    "How do I reset a password?",
+)
+GERMAN = {
+    "Wie konfiguriere ich Regeln für das Routing von SMS?": FIRST[0],
+    "Wie miete ich eine Telefonnummer?": FIRST[1],
+    "Wie exportiere ich Berichte?": FIRST[2],
+    "Wie lade ich Benutzer in mein Konto ein?": FIRST[3],
+    "Wie prüfe ich die Signaturen von Webhooks?": FIRST[4],
+    "Wie erstelle ich einen Tarifplan?": FIRST[5],
+    "Wie setze ich ein Passwort zurück?": FIRST[6],
+}
+FOLLOW_UPS = {
+    "And how do I test them?": "How do I test SMS routing rules?",
+    "And what are the sender ids for it?": "What are the sender ids of a phone number?",
+    "And in which formats are they?": "In which formats are reports exported?",
+    "And which roles can they have?": "Which roles can users of an account have?",
+    "And what if they do not arrive?": "What do I do if webhooks do not arrive?",
+    "And how do I assign it?": "How do I assign a rate plan?",
+    "And how do I sign in without it?": "How do I set up single sign-on instead of a password?",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One row of the table: what is asked, and the settings of the desk it is asked of."""
+
+    name: str
+    questions: tuple[str, ...]
+    settings: Mapping[str, str] = field(default_factory=dict)
+    before: tuple[str, ...] = ()
+    """What is asked before each question in its conversation."""
+
+
+VENDOR_VECTORS = {"EMBEDDING_MODEL": "text-embedding-3-small@openai"}
+SETTINGS = (
+    Setting("first question, English", FIRST),
+    Setting("first question, German", tuple(GERMAN)),
+    Setting("follow-up, English", tuple(FOLLOW_UPS), before=FIRST),
+    Setting("first question, English, vendor's embeddings", FIRST, VENDOR_VECTORS),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Waited:
+    """What one question took, in seconds, and the calls that were made for it."""
+
+    first_text: float
+    complete: float
+    outcome: str
+    calls: tuple[TimedCall, ...]
+
+    @property
+    def calls_in_sequence(self) -> int:
+        """The most calls of which each began after the one before had ended."""
+        count, ended = 0, 0.0
+        for call in sorted(self.calls, key=lambda call: call.ended):
+            if call.began >= ended:
+                count, ended = count + 1, call.ended
+        return count
+
+    @property
+    def prompt_tokens(self) -> int:
+        """The tokens of all prompts; embeddings have none."""
+        return sum(call.prompt_tokens for call in self.calls if call.task != EMBEDDINGS)
+
+
+def main() -> int:
+    """Measure, and print the table."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.latency", description=__doc__)
+    parser.add_argument("--sentences", type=int, default=SENTENCES, help="of an answer")
+    parser.add_argument("--only", default="", help="the settings whose name contains this")
+    parser.add_argument(
+        "--set", nargs="*", default=[], metavar="NAME=VALUE", help="settings of the desk"
+    )
+    chosen = parser.parse_args()
+    more = dict(one.split("=", 1) for one in chosen.set)
+    asyncio.run(_measure_all(chosen.sentences, chosen.only, more))
+    return 0
+
+
+async def _measure_all(sentences: int, only: str, more: Mapping[str, str]) -> None:
+    print(f"answers of {sentences} sentences; calls of 1 s and 60 tokens a second; medians")
+    print(
+        f"{'setting':<46}{'first text':>11}{'complete':>10}{'in sequence':>13}{'calls':>7}"
+        f"{'prompt tokens':>15}  tasks"
+    )
+    for setting in SETTINGS:
+        if only in setting.name:
+            waited = await _measure(setting, sentences, more)
+            print(_row(setting.name, waited), flush=True)
+
+
+async def _measure(setting: Setting, sentences: int, more: Mapping[str, str]) -> list[Waited]:
+    """Ask the questions of one setting, one after the other, each in its own conversation."""
+    server = LatencyServer(dict(GERMAN), dict(FOLLOW_UPS), sentences)
+    with private_redis() as redis, tempfile.TemporaryDirectory() as folder:
+        async with run_server(server):
+            bench = Bench(
+                redis,
+                Path(folder),
+                GEN_MODEL=MODEL,
+                OPENAI_API_KEY="none",
+                OPENAI_BASE_URL=server.url,
+                MODEL_CACHE_SECONDS="0",
+                **{**setting.settings, **more},
+            )
+            await asyncio.to_thread(bench.refdesk, "ingest", str(EXAMPLES))
+            process, line = await asyncio.to_thread(
+                bench.start, "serve", "--port", "0", until="serving on"
+            )
+            try:
+                client = ResumingClient(int(_PORT.findall(line)[-1]))
+                before = setting.before or ("",) * len(setting.questions)
+                return [
+                    await _ask(client, server, earlier, question)
+                    for earlier, question in zip(before, setting.questions, strict=True)
+                ]
+            finally:
+                process.terminate()
+                await asyncio.to_thread(process.wait, 30)
+
+
+async def _ask(client: ResumingClient, server: LatencyServer, earlier: str, text: str) -> Waited:
+    conversation = f"latency-{uuid4().hex[:8]}"
+    if earlier:
+        await client.ask(conversation, uuid4().hex, earlier)
+    server.calls.clear()
+    told = await client.ask(conversation, uuid4().hex, text)
+    return Waited(told.first_text_seconds, told.seconds, _outcome(told), tuple(server.calls))
+
+
+def _outcome(told: ResumedAnswer) -> str:
+    return str(told.done[-1].get("outcome")) if told.done else "; ".join(told.errors)
+
+
+def _row(name: str, waited: Sequence[Waited]) -> str:
+    answered = [one for one in waited if one.outcome == "answered"]
+    if not answered:
+        return f"{name:<46} no answer: {', '.join(sorted({one.outcome for one in waited}))}"
+    longest = max(one.calls_in_sequence for one in answered)
+    usual = statistics.median(one.calls_in_sequence for one in answered)
+    typical = sorted(answered, key=lambda one: one.complete)[len(answered) // 2]
+    row = (
+        f"{name:<46}{statistics.median(one.first_text for one in answered):>9.2f} s"
+        f"{statistics.median(one.complete for one in answered):>8.2f} s"
+        f"{f'{usual:g} (at most {longest})':>16}"
+        f"{statistics.median(len(one.calls) for one in answered):>4g}"
+        f"{statistics.median(one.prompt_tokens for one in answered):>15g}  "
+        + " ".join(
+            f"{call.task} {call.ended - call.began:.1f}"
+            for call in sorted(typical.calls, key=lambda call: call.began)
+        )
+    )
+    lost = len(waited) - len(answered)
+    return row + (f"  ({lost} of {len(waited)} not answered)" if lost else "")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
