@@ -6,6 +6,7 @@ the question and the kind of thing that it asks for. When no
 quotation does, the documents do not say. Quotations stay in the language of the documents.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -20,6 +21,7 @@ from llm.offline.support import numbers_of
 from llm.offline.words import content_words
 from llm.tasks.respond import Inputs, Output
 
+_JOINT = re.compile(r"[,?;] (?:and|or|but) (?=how|what|when|who|where|why|which|can|is|are|do)")
 ENOUGH = 0.4
 ENOUGH_FITTING = 0.36
 """The least share of the question that a quotation holds; see `docs/measurements/evaluation.md`."""
@@ -62,7 +64,7 @@ class _Quotation:
 def answer(inputs: Inputs) -> Output:
     """Return the quotations that answer best, or that the sources do not answer."""
     found = extracts(inputs.sources, inputs.avoid)
-    quotation = _quote_safely(found, inputs)
+    quotation = _quote_safely(found, inputs) or _quote_parts(found, inputs)
     if quotation is not None:
         relevance = Relevance(inputs.question, inputs.sources, found)
         covered = relevance.coverage(quotation.chosen)
@@ -90,6 +92,14 @@ def _quote_safely(found: list[Extract], inputs: Inputs) -> _Quotation | None:
     orders = _find_orders(found)
     found[:] = [extract for extract in found if extract not in orders]
     return _quote(found, inputs)
+
+
+def _quote_parts(found: list[Extract], inputs: Inputs) -> _Quotation | None:
+    """Return a quotation for the first part of a double question that the sources answer."""
+    parts = _JOINT.split(inputs.question)
+    asked = (inputs.model_copy(update={"question": part}) for part in parts if len(parts) > 1)
+    quotations = (_quote_safely(found, part) for part in asked)
+    return next((one for one in quotations if one is not None), None)
 
 
 def _find_orders(chosen: Sequence[Extract]) -> list[Extract]:
