@@ -33,7 +33,8 @@ _STOP = re.compile(
     rf"|(?<=[\u3002\uff01\uff1f\u0964\u061f])[\u300d\u300f\u201d\uff09]*+(?:\s*+{_CITE})*\s*+(?!{_CITE})"
 )
 _ABBREVIATION = re.compile(
-    r"(?:^|[\s(])(?:e\.g|i\.e|z\. ?b|d\. ?h|bzw|nr|vs|approx|ca|dr|mr|mrs|ms|fig|т\. ?е|т\. ?к)"
+    r"(?:^|[\s(])(?:e\.g|i\.e|z\. ?b|d\. ?h|bzw|nr|vs|approx|ca|dr|mr|mrs|ms|fig|т\. ?е|т\. ?к"
+    r"|st|prof|gen|jr|sr|inc|u\.s|[^\W\d_])"
     r"\.\Z",
     re.IGNORECASE,
 )

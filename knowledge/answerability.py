@@ -4,13 +4,16 @@ Two small logistic models with global weights. They were fitted, with a ridge, o
 four collections (cloud and government pages, a programming framework, a web framework, a law) and
 questions with human labels: answerable, underspecified, unanswerable; inside, or about other
 software, other trades, small talk. No weight belongs to a collection, and features that merely
-tell the collections apart (their size, the length of their questions) were left out.
+separate the collections (their size, the length of their questions) were left out.
 
 - *Answerability* and *ambiguity* are the probabilities of "answer" and "ask" among answer, ask and
   refuse, as if the three were equally frequent: so a threshold of a third is neutral.
 - *Coverage* is placed so that about 95 % of real questions have at least 0.5.
+- In a collection of few chunks a question is also covered when its own words stand together in one
+  chunk, and not by chance: there likeness alone refuses short questions and codes ("error 4029").
+  In large collections words of any question stand together somewhere, and likeness decides.
 
-`knowledge.search.features`, `knowledge.search.conversation_features` and `knowledge.wording`
+The modules of `knowledge.search.evidence` and `knowledge.wording`
 define the features. One that is missing counts as 0.
 """
 
@@ -44,6 +47,11 @@ _COVERED: dict[str, float] = {
     "agree": 2.390,
     "best_page": 0.637,
 }
+COVERED_BY_WORDS = 0.6
+ANSWERED_BY_WORDS = 0.35
+_FEW_CHUNKS = 300
+_HARDLY_ANY = 20
+_ENOUGH_WORDS = 0.35
 
 
 def assess(features: Mapping[str, float]) -> Assessment:
@@ -51,7 +59,19 @@ def assess(features: Mapping[str, float]) -> Assessment:
     if not features:
         return Assessment(0.0, 0.0, 0.0)
     answer, ask = _answer_or_ask(features)
-    return Assessment(answerability=answer, coverage=_coverage(features), ambiguity=ask)
+    coverage = _coverage(features)
+    if _stands_together(features):
+        coverage = max(coverage, COVERED_BY_WORDS)
+        answer = max(answer, ANSWERED_BY_WORDS)
+    return Assessment(answerability=answer, coverage=coverage, ambiguity=ask)
+
+
+def _stands_together(features: Mapping[str, float]) -> bool:
+    """Return whether the words of the question stand together in a chunk, and not by chance."""
+    if features.get("chunks", math.inf) > _FEW_CHUNKS:
+        return False
+    by_chance = features["chunks"] > _HARDLY_ANY and features.get("surprise", 0.0) < 0.0
+    return not by_chance and features.get("subject_best", 0.0) >= _ENOUGH_WORDS
 
 
 def _answer_or_ask(features: Mapping[str, float]) -> tuple[float, float]:

@@ -31,4 +31,12 @@ _BY_LANGUAGE = {
     "tego tylko więc wszystkie",
 }
 
+ASKING_WORDS = (
+    "amount big called cost costs date difference differ different exact exactly "
+    "fast heavy high kind large long many mean means meaning much name number often old permitted "
+    "possible price reason tall time type value wide work works year happen happens say says said "
+    "still compare versus far deep please need which does get use"
+)
+"""English words that ask for a kind of answer and are no subject of a question."""
+
 STOP_WORDS = frozenset(word for words in _BY_LANGUAGE.values() for word in words.split())

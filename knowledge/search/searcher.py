@@ -24,9 +24,9 @@ from knowledge.port import (
 from knowledge.search import fusion, levels
 from knowledge.search.assessment import Assess, Assessment, assess_uncalibrated
 from knowledge.search.context import composer
-from knowledge.search.conversation_features import conversation
 from knowledge.search.corpus import Corpus, is_known
-from knowledge.search.features import features
+from knowledge.search.evidence.conversation_features import conversation
+from knowledge.search.evidence.search_features import features
 from knowledge.search.fusion import RankedChunk, RankedPage
 from knowledge.search.levels import Scores
 from knowledge.search.mirror import Mirror

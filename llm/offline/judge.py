@@ -6,7 +6,7 @@ Across languages words cannot be compared: there only numbers and identifiers ar
 """
 
 from llm.answer_checks.facts import find_differences
-from llm.offline.extracts import subject_terms
+from llm.offline.quoting.extracts import subject_terms
 from llm.offline.support import foreign_facts, support
 from llm.offline.words import content_words
 from llm.tasks.judge import Claim, ClaimVerdict, Inputs, Output

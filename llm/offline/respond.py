@@ -1,268 +1,337 @@
 """Answers without a model: quotes what the sources say on the question, each with its source.
 
-A question how to do something gets the steps of the section that is about it; any other gets the
-sentences, items and table rows that hold most of the question's words. Quotations stay in the
-language of the documents.
+A question how to do something gets the steps of the section that is about it; a comparison
+gets quotations about both sides; any other gets the sentence, item or table row that holds most of
+the question and the kind of thing that it asks for. When no
+quotation does, the documents do not say. Quotations stay in the language of the documents.
 """
 
-from collections.abc import Iterable, Sequence
-from itertools import groupby
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
-from citations.claims import UnitKind, marker
-from citations.feedback import same_claim
+from citations.claims import UnitKind
 from llm.offline.dialogue.subjects import split_subject
-from llm.offline.extracts import Extract, Relevance, extracts, subject_terms
 from llm.offline.found_chunks import select_found
-from llm.offline.question_kinds import QuestionKinds, classify_question
+from llm.offline.quoting.extracts import Extract, extracts, is_order_to_assistant
+from llm.offline.quoting.naming import find_compared
+from llm.offline.quoting.quotation_text import lay_out
+from llm.offline.quoting.relevance import Relevance
+from llm.offline.quoting.repeats import in_order, without_repeats
+from llm.offline.quoting.steps import MOST_STEPS, find_steps, put_together
+from llm.offline.support import numbers_of
 from llm.offline.words import content_words
 from llm.tasks.respond import Inputs, Output
 
-_ENOUGH = 0.2
-_NEAR_THE_BEST = 0.75
-_LEAD_SHARE = 0.5
-_SAME_TERMS = 0.8
-_CODE_SHARE = 0.6
-_ONLY_CODE_SHARE = 0.8
-_SENTENCES = 4
-_STEPS = 12
+_JOINT = re.compile(r"[,?;] (?:and|or|but) (?=how|what|when|who|where|why|which|can|is|are|do)")
+ENOUGH = 0.4
+ENOUGH_FITTING = 0.36
+"""The least share of the question that a quotation holds; see `docs/measurements/evaluation.md`."""
+_SHORT = 4
+_LESS_PER_TERM = 0.03
+_LESS_AT_MOST = 0.12
+"""A long question is answered by a smaller share of it."""
+_AS_GOOD = 0.75
+_SENTENCES = 3
 _ROWS = 20
-_STEPS_SHARE = 0.6
-_ENTRY_BONUS = 0.4
-_LIST_BONUS = 0.3
-_ASKED_BONUS = 0.2
+_LIKE = 0.5
+_LOOKED_AT = 12
+_RIVAL_SHARE = 0.95
 _FOREIGN_CONFIDENCE = 0.3
 _MISSING_WORDS = 6
+_CONTINUES = (
+    "it ",
+    "they ",
+    "this ",
+    "that ",
+    "these ",
+    "he ",
+    "she ",
+    "his ",
+    "her ",
+    "its ",
+    "their ",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Quotation:
+    """Quotations, the share of the question that it holds, and headings to show, by rank."""
+
+    chosen: list[Extract]
+    share: float
+    headings: dict[int, str] = field(default_factory=dict)
 
 
 def answer(inputs: Inputs) -> Output:
-    """Return the quotations that answer best, or what the sources do not speak of."""
-    inputs = inputs.model_copy(update={"sources": select_found(inputs.sources)})
-    found = extracts(inputs.sources, inputs.avoid)
+    """Return the quotations that answer best, or that the sources do not answer."""
     own, _ = split_subject(inputs.question)
     # The search has used the subject; sentences that only repeat it answer nothing.
-    relevance = Relevance(own if content_words(own) else inputs.question, inputs.sources, found)
-    asked = classify_question(own)
-    best = max((_score(extract, relevance, asked) for extract in found), default=0.0)
-    if best >= _ENOUGH:
-        chosen = _choose_extracts(found, inputs, relevance, asked)
+    question = own if content_words(own) else inputs.question
+    inputs = inputs.model_copy(
+        update={"sources": select_found(inputs.sources), "question": question}
+    )
+    found = extracts(inputs.sources, inputs.avoid)
+    quotation = _quote_safely(found, inputs) or _quote_parts(found, inputs)
+    if quotation is not None:
+        relevance = Relevance(inputs.question, inputs.sources, found)
         if inputs.style == "shorter":
-            chosen = [max(chosen, key=lambda extract: _score(extract, relevance, asked))]
-        covered = relevance.coverage(chosen)
-        return _make_answer(chosen, min(0.9, 0.25 + 0.65 * covered))
+            best = max(quotation.chosen, key=relevance.score)
+            quotation = replace(quotation, chosen=[best])
+        covered = relevance.coverage(quotation.chosen)
+        return _make_output(quotation, min(0.9, 0.25 + 0.65 * covered))
     if found and _is_foreign(inputs):
-        return _make_answer(_beginning(found, inputs, asked), _FOREIGN_CONFIDENCE)
-    return Output(status="insufficient_context", missing=_missing(inputs))
+        relevance = Relevance(inputs.question, inputs.sources, found)
+        beginning = _Quotation(_find_beginning(found, inputs, relevance), 0.0)
+        return _make_output(beginning, _FOREIGN_CONFIDENCE)
+    return Output(status="insufficient_context", missing=_find_missing(inputs))
 
 
-def _make_answer(chosen: Sequence[Extract], confidence: float) -> Output:
-    return Output(status="answered", answer=_laid_out(chosen), confidence=confidence)
+def _make_output(quotation: _Quotation, confidence: float) -> Output:
+    text = lay_out(quotation.chosen, quotation.headings)
+    return Output(status="answered", answer=text, confidence=confidence)
 
 
-def _score(extract: Extract, relevance: Relevance, asked: QuestionKinds) -> float:
-    score = relevance.score(extract)
-    if extract.kind is UnitKind.CODE and not asked.steps:
-        score *= _CODE_SHARE
-    if extract.kind is UnitKind.TABLE and _is_entry(extract, relevance):
-        score += _ENTRY_BONUS
-    elif extract.kind is UnitKind.TABLE and _lists_what_is_asked(extract, relevance):
-        score += _LIST_BONUS
-    return score + _ASKED_BONUS if score and asked.fits(extract.text) else score
+def _quote_safely(found: list[Extract], inputs: Inputs) -> _Quotation | None:
+    """Return a quotation that holds no order to the assistant.
+
+    Looking for orders is the dearest step, so only what would be quoted is looked at first.
+    """
+    quotation = _quote(found, inputs)
+    if quotation is None or not _find_orders(quotation.chosen):
+        return quotation
+    orders = _find_orders(found)
+    found[:] = [extract for extract in found if extract not in orders]
+    return _quote(found, inputs)
 
 
-def _is_entry(row: Extract, relevance: Relevance) -> bool:
-    """Tell whether the question asks for what the first cell of a table's row names."""
-    named = subject_terms(row.text.strip().strip("|").partition("|")[0])
-    return bool(named) and named <= relevance.asked
+def _quote_parts(found: list[Extract], inputs: Inputs) -> _Quotation | None:
+    """Return a quotation for the first part of a double question that the sources answer."""
+    parts = _JOINT.split(inputs.question)
+    asked = (inputs.model_copy(update={"question": part}) for part in parts if len(parts) > 1)
+    quotations = (_quote_safely(found, part) for part in asked)
+    return next((one for one in quotations if one is not None), None)
 
 
-def _lists_what_is_asked(row: Extract, relevance: Relevance) -> bool:
-    """Tell whether the question asks for what the head of the table's first column names."""
-    head = row.head.strip().strip("|").partition("|")[0]
-    return not relevance.asked.isdisjoint(subject_terms(head))
+def _find_orders(chosen: Sequence[Extract]) -> list[Extract]:
+    return [extract for extract in chosen if is_order_to_assistant(extract.text)]
 
 
-def _choose_extracts(
-    found: Sequence[Extract], inputs: Inputs, relevance: Relevance, asked: QuestionKinds
-) -> list[Extract]:
-    if asked.steps:
-        steps = _steps(found, inputs, relevance)
+def _quote(found: Sequence[Extract], inputs: Inputs) -> _Quotation | None:
+    if not found:
+        return None
+    relevance = Relevance(inputs.question, inputs.sources, found)
+    if relevance.unknown_names() and not _is_foreign(inputs):
+        return None
+    compared = find_compared(inputs.question)
+    if compared is not None:
+        both = _quote_both(found, inputs, relevance, compared)
+        if both is not None:
+            return both
+    if relevance.kinds.steps:
+        steps = find_steps(found, inputs.sources, relevance)
         if steps:
-            return _with_lead(steps, found, inputs, relevance)
-    ranked = sorted(found, key=lambda extract: -_score(extract, relevance, asked))
-    least = _score(ranked[0], relevance, asked) * _NEAR_THE_BEST
-    near = [
-        extract
-        for extract in ranked
-        if _score(extract, relevance, asked) >= least
-        and (not asked.steps or extract.kind in (UnitKind.SENTENCE, UnitKind.ITEM))
-    ]
-    picked = _without_repeats([*_around(ranked[0], found), *near])
-    limit = max(_SENTENCES, len(_around(ranked[0], found)))
-    return _in_order(_with_whole_tables(picked[:limit], found, relevance))
+            return _quote_steps(steps, inputs, relevance)
+    return _quote_best(found, inputs, relevance)
+
+
+def _quote_steps(
+    lists: Sequence[list[Extract]], inputs: Inputs, relevance: Relevance
+) -> _Quotation | None:
+    chosen = [step for steps in lists for step in steps]
+    if relevance.coverage(lists[0]) < ENOUGH or relevance.lacks_names(lists[0][-1]):
+        return None
+    headings = _name_places(chosen, inputs) if len(lists) > 1 else {}
+    return _Quotation(chosen, relevance.coverage(chosen), headings)
+
+
+def _quote_both(
+    found: Sequence[Extract],
+    inputs: Inputs,
+    relevance: Relevance,
+    compared: tuple[frozenset[str], frozenset[str]],
+) -> _Quotation | None:
+    """Return quotations about each side of a comparison; None where a side is not spoken of."""
+    sides = []
+    for one, other in (compared, compared[::-1]):
+        own = [
+            e for e in found if one <= relevance.names_of(e) and not other <= relevance.names_of(e)
+        ]
+        best = sorted(
+            own, key=lambda e: (-len(one & e.terms), -relevance.score(e), e.rank, e.order)
+        )
+        sides.append(without_repeats(best)[:2])
+    if not all(sides):
+        together = [e for e in found if compared[0] | compared[1] <= relevance.names_of(e)]
+        best = sorted(together, key=lambda e: -relevance.score(e))[:_SENTENCES]
+        return _Quotation(in_order(best), 1.0) if best else None
+    # A row of a table says all of its side.
+    sides = [side[:1] if side[0].kind is UnitKind.TABLE else side for side in sides]
+    chosen = in_order(without_repeats([extract for side in sides for extract in side]))
+    return _Quotation(chosen, 1.0, _name_silent_places(chosen, inputs, relevance))
+
+
+def _quote_best(
+    found: Sequence[Extract], inputs: Inputs, relevance: Relevance
+) -> _Quotation | None:
+    ranked = sorted(found, key=lambda extract: (-relevance.score(extract), extract.rank))
+    best = next((extract for extract in ranked[:_LOOKED_AT] if _answers(extract, relevance)), None)
+    if best is None:
+        return None
+    around = _find_around(best, found, relevance)
+    rivals = _find_rivals(best, ranked, inputs, relevance)
+    near = [e for e in ranked if _is_as_good(e, best, relevance)]
+    picked = without_repeats([*around, *rivals, *near])[: max(_SENTENCES, len(around))]
+    chosen = in_order(_with_whole_tables(picked, found, relevance))
+    headings = _name_silent_places(chosen, inputs, relevance)
+    if rivals:
+        headings |= _name_places(chosen, inputs)
+    return _Quotation(chosen, relevance.share(best), headings)
+
+
+def _answers(extract: Extract, relevance: Relevance) -> bool:
+    """Return whether an extract holds enough of the question, and the thing asked for."""
+    if relevance.is_ruled_out(extract) or relevance.lacks_names(extract):
+        return False
+    least = ENOUGH_FITTING if relevance.fits(extract) else ENOUGH
+    least -= min(_LESS_PER_TERM * max(len(relevance.asked) - _SHORT, 0), _LESS_AT_MOST)
+    return relevance.share(extract) >= least
+
+
+def _is_as_good(extract: Extract, best: Extract, relevance: Relevance) -> bool:
+    """Return whether an extract answers as well as the best, about the same named thing."""
+    if relevance.score(extract) < _AS_GOOD * relevance.score(best):
+        return False
+    if relevance.fits(best) and not relevance.fits(extract):
+        return False
+    return relevance.names_of(best) <= relevance.names_of(extract)
+
+
+def _find_rivals(
+    best: Extract, ranked: Sequence[Extract], inputs: Inputs, relevance: Relevance
+) -> list[Extract]:
+    """Return a quotation of another page that says of the same something else."""
+    page, own, numbers = _page_of(best, inputs), best.terms, numbers_of(best.text)
+    return [
+        other
+        for other in ranked[:_LOOKED_AT]
+        if other.kind is best.kind
+        and _page_of(other, inputs) != page
+        and relevance.share(other) >= _RIVAL_SHARE * relevance.share(best)
+        and relevance.fits(other) == relevance.fits(best)
+        and numbers_of(other.text) != numbers
+        and len(other.terms & own) >= _LIKE * len(other.terms | own)
+    ][:1]
+
+
+def _page_of(extract: Extract, inputs: Inputs) -> str:
+    return inputs.sources[extract.rank].place.split(" > ")[0]
+
+
+def _name_places(chosen: Sequence[Extract], inputs: Inputs) -> dict[int, str]:
+    """Return the places of quotations that answer differently, without what they share."""
+    return {extract.rank: inputs.sources[extract.rank].place for extract in chosen}
+
+
+def _name_silent_places(
+    chosen: Sequence[Extract], inputs: Inputs, relevance: Relevance
+) -> dict[int, str]:
+    """Return the headings that hold a part of the question which the quotation does not."""
+    named: dict[int, str] = {}
+    for extract in chosen:
+        if extract.kind is UnitKind.TABLE and relevance.is_entry(extract):
+            continue
+        only = relevance.only_in_place(extract)
+        held = frozenset[str]().union(*(e.terms for e in chosen if e.rank == extract.rank))
+        if not only - held and not relevance.needs_place(extract):
+            continue
+        place = inputs.sources[extract.rank].place
+        named[extract.rank] = place.split(" > ")[-1]
+    return named
 
 
 def _with_whole_tables(
     picked: Sequence[Extract], found: Sequence[Extract], relevance: Relevance
 ) -> list[Extract]:
-    """Return the picked with every row beside a row that was not asked for by its name.
+    """Return the picked with every other row of its table, unless the row was asked for by name.
 
     A few rows of a schedule would read as if they were all of it.
     """
     whole = {
         (row.rank, row.head)
         for row in picked
-        if row.kind is UnitKind.TABLE and not _is_entry(row, relevance)
+        if row.kind is UnitKind.TABLE and not relevance.is_entry(row)
     }
     rows = [row for row in found if row.kind is UnitKind.TABLE and (row.rank, row.head) in whole]
     return [*(extract for extract in picked if extract not in rows), *rows[:_ROWS]]
 
 
-def _around(best: Extract, found: Sequence[Extract]) -> list[Extract]:
+def _find_around(best: Extract, found: Sequence[Extract], relevance: Relevance) -> list[Extract]:
     """Return the best extract with what it needs: what it leads to, or what leads to it."""
     same = [extract for extract in found if extract.rank == best.rank]
     at = same.index(best)
+    before = same[at - 1] if at else None
     if best.leads:
-        following = same[at + 1 : at + 1 + _STEPS]
+        following = same[at + 1 : at + 1 + MOST_STEPS]
         run = [e for e in following if following and e.kind is following[0].kind]
         return [best, *run]
     if best.kind is UnitKind.SENTENCE:
-        return [best, *(e for e in same[at + 1 : at + 2] if e.kind is best.kind and not e.leads)]
-    if best.kind is UnitKind.CODE and at and same[at - 1].kind is UnitKind.SENTENCE:
-        return [same[at - 1], best]
+        return _find_neighbours(best, same, at)
+    if best.kind is UnitKind.CODE and before is not None and before.kind is UnitKind.SENTENCE:
+        return [before, best]
+    if best.kind is UnitKind.ITEM:
+        return _find_list(best, same, at, relevance)
     return [best]
 
 
-def _steps(found: Sequence[Extract], inputs: Inputs, relevance: Relevance) -> list[Extract]:
-    """Return the list of the section that is most about the question, put together again."""
-    sections: dict[str, list[Extract]] = {}
-    for extract in found:
-        sections.setdefault(inputs.sources[extract.rank].place, []).append(extract)
-    listed = {
-        place: parts
-        for place, parts in sections.items()
-        if sum(part.kind is UnitKind.ITEM for part in parts) > 1 or _has_code(parts)
-    }
-    if not listed:
-        return []
-    weights = {place: _section_score(parts, relevance) for place, parts in sections.items()}
-    best = max(listed, key=lambda place: weights[place])
-    if weights[best] < _STEPS_SHARE * max(weights.values()):
-        return []
-    return _put_together(listed[best])
+def _find_neighbours(best: Extract, same: Sequence[Extract], at: int) -> list[Extract]:
+    """Return a sentence with the one that it refers to and the one that goes on from it."""
+    around = [best]
+    if at and same[at - 1].kind is UnitKind.SENTENCE and _continues(best):
+        around = [same[at - 1], best]
+    following = same[at + 1] if at + 1 < len(same) else None
+    if following is not None and following.kind is UnitKind.SENTENCE and not following.leads:
+        around.append(following)
+    return [best, *(extract for extract in around if extract is not best)]
 
 
-def _section_score(parts: Sequence[Extract], relevance: Relevance) -> float:
-    score = max(relevance.score(part) for part in parts) + relevance.place(parts[0].rank)
-    only_code = _has_code(parts) and all(part.kind is not UnitKind.ITEM for part in parts)
-    return score * _ONLY_CODE_SHARE if only_code else score
+def _continues(extract: Extract) -> bool:
+    return extract.text.casefold().startswith(_CONTINUES)
 
 
-def _has_code(parts: Sequence[Extract]) -> bool:
-    return any(part.kind is UnitKind.CODE for part in parts)
-
-
-def _put_together(parts: Sequence[Extract]) -> list[Extract]:
-    items = [part for part in parts if part.kind is UnitKind.ITEM]
-    code = [part for part in parts if part.kind is UnitKind.CODE][:1]
-    if not items:
-        said = [part for part in parts if part.kind is UnitKind.SENTENCE]
-        return _in_order([*_without_repeats(said)[:_SENTENCES], *code])
-    return sorted(_without_repeats(items), key=_step_number)[:_STEPS] + code
-
-
-def _step_number(item: Extract) -> int:
-    digits = marker(item.text).strip().rstrip(".)")
-    return int(digits) if digits.isdigit() else 0
-
-
-def _with_lead(
-    steps: list[Extract], found: Sequence[Extract], inputs: Inputs, relevance: Relevance
+def _find_list(
+    best: Extract, same: Sequence[Extract], at: int, relevance: Relevance
 ) -> list[Extract]:
-    """Return the steps below the best opening sentence of their own section or page."""
-    place = inputs.sources[steps[0].rank].place
-    openings = [
-        extract
-        for extract in found
-        if extract.kind is UnitKind.SENTENCE
-        and extract.order == 0
-        and not extract.leads
-        and place.startswith(inputs.sources[extract.rank].place)
-    ]
-    best = max(openings, key=relevance.score, default=None)
-    if best is None or best in steps or relevance.score(best) < _LEAD_SHARE:
-        return steps
-    return [best, *steps]
+    """Return an item, or the whole list where its lead is more about the question than the item."""
+    first = at
+    while first and same[first - 1].kind is UnitKind.ITEM:
+        first -= 1
+    lead = same[first - 1] if first and same[first - 1].kind is UnitKind.SENTENCE else None
+    if lead is None or not lead.leads:
+        return [best]
+    if relevance.share(lead) < relevance.share(best):
+        return [lead, best]
+    items = []
+    for extract in same[first : first + MOST_STEPS]:
+        if extract.kind is not UnitKind.ITEM:
+            break
+        items.append(extract)
+    return [lead, *items]
 
 
-def _beginning(found: Sequence[Extract], inputs: Inputs, asked: QuestionKinds) -> list[Extract]:
+def _find_beginning(
+    found: Sequence[Extract], inputs: Inputs, relevance: Relevance
+) -> list[Extract]:
     """Return how the best source begins: words cannot be compared across languages."""
     first = [extract for extract in found if extract.rank == found[0].rank]
-    if asked.steps:
+    if relevance.kinds.steps:
         place = inputs.sources[found[0].rank].place
         section = [e for e in found if inputs.sources[e.rank].place == place]
-        steps = _put_together(section)
+        steps = put_together(section)
         if steps:
             return steps
-    fitting = [extract for extract in first if asked.fits(extract.text)]
-    return _in_order(_without_repeats(fitting or first)[:_SENTENCES])
-
-
-def _without_repeats(ranked: Iterable[Extract]) -> list[Extract]:
-    """Return each once: of two versions of a sentence the first, of a cut one the whole."""
-    kept: list[Extract] = []
-    for extract in ranked:
-        twin = next((at for at, other in enumerate(kept) if _repeats(extract, other)), None)
-        if twin is None:
-            kept.append(extract)
-        elif _holds(extract, kept[twin]):
-            kept[twin] = extract
-    return kept
-
-
-def _repeats(one: Extract, other: Extract) -> bool:
-    if one.kind is not other.kind:
-        return False
-    if _holds(one, other) or _holds(other, one):
-        return True
-    union = one.terms | other.terms
-    return one.kind is UnitKind.SENTENCE and len(one.terms & other.terms) >= _SAME_TERMS * len(
-        union
-    )
-
-
-def _holds(longer: Extract, shorter: Extract) -> bool:
-    return same_claim(longer.text).startswith(same_claim(shorter.text))
-
-
-def _in_order(chosen: Sequence[Extract]) -> list[Extract]:
-    """Return the extracts source by source, the best source first, as they stand in it."""
-    first = {extract.rank: place for place, extract in reversed(list(enumerate(chosen)))}
-    return sorted(chosen, key=lambda extract: (first[extract.rank], extract.order))
-
-
-def _laid_out(chosen: Sequence[Extract]) -> str:
-    blocks = [
-        _block(kind, list(run))
-        for (kind, _, _), run in groupby(chosen, key=lambda e: (e.kind, e.head, _source_of(e)))
-    ]
-    return "\n\n".join(blocks)
-
-
-def _source_of(extract: Extract) -> int:
-    """Items of one list may stand in several chunks; anything else is laid out by its source."""
-    return 0 if extract.kind is UnitKind.ITEM else extract.number
-
-
-def _block(kind: UnitKind, run: Sequence[Extract]) -> str:
-    cite = f"[{run[0].number}]"
-    if kind is UnitKind.CODE:
-        return "\n\n".join(f"{extract.text}\n\n{cite}" for extract in run)
-    if kind is UnitKind.TABLE:
-        return "\n".join((run[0].head, *(extract.text for extract in run))) + f"\n\n{cite}"
-    if kind is UnitKind.ITEM and len(run) == 1:
-        return f"{run[0].text[len(marker(run[0].text)) :]} {cite}"
-    joint = "\n" if kind is UnitKind.ITEM else " "
-    return joint.join(f"{extract.text} [{extract.number}]" for extract in run)
+    fitting = [extract for extract in first if relevance.fits(extract)]
+    return in_order(without_repeats(fitting or first)[: _SENTENCES + 1])
 
 
 def _is_foreign(inputs: Inputs) -> bool:
@@ -270,7 +339,7 @@ def _is_foreign(inputs: Inputs) -> bool:
     return None not in languages and inputs.language not in languages
 
 
-def _missing(inputs: Inputs) -> str:
+def _find_missing(inputs: Inputs) -> str:
     given = " ".join(source.text.casefold() for source in inputs.sources)
     absent = dict.fromkeys(w for w in content_words(inputs.question) if w not in given)
     return ", ".join(list(absent)[:_MISSING_WORDS])

@@ -59,14 +59,15 @@ def support(claim: str, passage: str) -> float:
     return (1 - _PAIRS_SHARE) * share + _PAIRS_SHARE * paired
 
 
-def terms(text: str) -> list[str]:
-    """Return the words of `text` cut to what stays the same across endings."""
+def terms(text: str, *, cut: bool = True) -> list[str]:
+    """Return the words of `text`; `cut` to what stays the same across endings."""
     found: list[str] = []
     for word in _words(text):
         if _UNSPACED.fullmatch(word) and len(word) > _SIGNS:
             found += [word[at : at + _SIGNS] for at in range(len(word) - _SIGNS + 1)]
         else:
-            stem = word if word.isdigit() else word[:_STEM_LETTERS].removesuffix("s")
+            whole = not cut or word.isdigit()
+            stem = word if whole else word[:_STEM_LETTERS].removesuffix("s")
             found.append(_SPELLED.get(word, stem))
     return found
 

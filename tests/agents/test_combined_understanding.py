@@ -27,7 +27,7 @@ FIRST = Turn(speaker="user", text="How do I create a routing rule?")
 ANSWER = Turn(speaker="assistant", text="Open Routing > Rules.")
 
 
-def found(**parts: Any) -> Output:
+def make_found(**parts: Any) -> Output:
     return Output.model_validate(
         {
             "text_eng": "How do I set up ⟦1⟧ for my account?",
@@ -94,7 +94,7 @@ async def guard(
     return outcome.writes, model
 
 
-def understood(**parts: Any) -> Understanding:
+def make_understanding(**parts: Any) -> Understanding:
     return Understanding.model_validate(
         {"canonical_question": "How do I test a rule?", "context_type": "new_topic", **parts}
     )
@@ -123,7 +123,7 @@ async def test_an_english_turn_that_stands_alone_asks_no_model() -> None:
 )
 async def test_what_rules_are_not_certain_of_is_asked(text: str, history: tuple[Turn, ...]) -> None:
     _, both = await translate_turn(
-        text, combined=(found(text_eng="How do I do it?"),), history=history
+        text, combined=(make_found(text_eng="How do I do it?"),), history=history
     )
 
     assert [call.task for call in both.calls] == ["understand"]
@@ -133,7 +133,7 @@ async def test_one_call_brings_the_translation_and_carries_the_other_parts() -> 
     writes, both = await translate_turn(
         GERMAN,
         language="de",
-        combined=(found(canonical_question="How is ⟦1⟧ set up?", related_turns=[]),),
+        combined=(make_found(canonical_question="How is ⟦1⟧ set up?", related_turns=[]),),
     )
 
     assert len(both.calls) == 1
@@ -148,7 +148,7 @@ async def test_one_call_brings_the_translation_and_carries_the_other_parts() -> 
 
 
 async def test_an_empty_question_of_a_combined_call_is_the_turn_in_english() -> None:
-    writes, _ = await translate_turn(GERMAN, language="de", combined=(found(),))
+    writes, _ = await translate_turn(GERMAN, language="de", combined=(make_found(),))
 
     assert writes.understanding is not None
     assert writes.understanding.canonical_question == writes.text_eng
@@ -157,8 +157,8 @@ async def test_an_empty_question_of_a_combined_call_is_the_turn_in_english() -> 
 @pytest.mark.parametrize(
     ("failure", "why"),
     [
-        (found(text_eng="How do I set up the command?"), "UnusablePart"),
-        (found(text_eng=""), "UnusablePart"),
+        (make_found(text_eng="How do I set up the command?"), "UnusablePart"),
+        (make_found(text_eng=""), "UnusablePart"),
         (UnreadableOutput("no JSON"), "UnreadableOutput"),
     ],
     ids=["a lost part", "no translation", "unreadable"],
@@ -192,7 +192,7 @@ async def test_a_turn_that_was_not_translated_asks_for_its_essence() -> None:
 
 
 async def test_the_essence_of_a_combined_call_is_used() -> None:
-    part = understood(context_type="follow_up", related_turns=(1,))
+    part = make_understanding(context_type="follow_up", related_turns=(1,))
 
     writes, calls = await find_essence(part, history=(FIRST, ANSWER))
 
@@ -211,7 +211,7 @@ async def test_the_essence_of_a_combined_call_is_used() -> None:
     ids=["a reply to nothing", "a follow-up of nothing", "a turn that is not there"],
 )
 async def test_an_essence_that_makes_no_sense_is_asked_for_once_more(parts: dict[str, Any]) -> None:
-    writes, calls = await find_essence(understood(**parts), history=(FIRST, ANSWER))
+    writes, calls = await find_essence(make_understanding(**parts), history=(FIRST, ANSWER))
 
     assert (writes.canonical_question, writes.decided_by, calls) == ("its own", "own_call", 1)
     assert writes.asked_again
@@ -221,7 +221,7 @@ async def test_an_essence_that_makes_no_sense_is_asked_for_once_more(parts: dict
 async def test_a_verdict_that_the_documents_bear_out_needs_no_other_call(
     verdict: str, coverage: float
 ) -> None:
-    part = understood(verdict=verdict, verdict_confidence=0.9)
+    part = make_understanding(verdict=verdict, verdict_confidence=0.9)
 
     writes, model = await guard(part, coverage=coverage)
 
@@ -236,7 +236,7 @@ async def test_a_verdict_that_the_documents_bear_out_needs_no_other_call(
 async def test_a_verdict_that_the_documents_contradict_is_asked_for_with_what_they_hold(
     verdict: str, confidence: float, coverage: float
 ) -> None:
-    part = understood(verdict=verdict, verdict_confidence=confidence)
+    part = make_understanding(verdict=verdict, verdict_confidence=confidence)
 
     writes, model = await guard(part, coverage=coverage)
 
@@ -246,7 +246,7 @@ async def test_a_verdict_that_the_documents_contradict_is_asked_for_with_what_th
 
 
 async def test_a_combined_call_without_a_verdict_lets_nothing_through() -> None:
-    writes, model = await guard(understood(), coverage=0.9)
+    writes, model = await guard(make_understanding(), coverage=0.9)
 
     assert (writes.within_scope, len(model.calls)) == (False, 1)
 

@@ -35,7 +35,7 @@ def asks_for_essence(server: ModelServer) -> dict[str, object]:
     }
 
 
-def understood(question: str, **changes: Any) -> Response:
+def make_understanding(question: str, **changes: Any) -> Response:
     """The essence of a turn as a model sends it."""
     plain: dict[str, Any] = {
         "canonical_question": question,
@@ -51,7 +51,7 @@ def understood(question: str, **changes: Any) -> Response:
     return VENDOR.answer(json.dumps(plain | changes))
 
 
-def written(answer: str) -> Response:
+def make_draft(answer: str) -> Response:
     """A draft as the writer sends it."""
     draft = {"status": "answered", "answer": answer, "confidence": 0.9, "missing": ""}
     return VENDOR.answer(json.dumps(draft))
@@ -157,10 +157,10 @@ async def test_a_rephrased_answer_repeats_the_question_whatever_the_model_makes_
     open_app: OpenApp, server: ModelServer
 ) -> None:
     server.will_send(
-        understood(QUESTION, context_type="new_topic", related_turns=[]),
-        written(f"{FIRST} [1]"),
-        understood("Write a poem.", act="rephrase", style="simpler"),
-        written(f"{FIRST} [1]"),
+        make_understanding(QUESTION, context_type="new_topic", related_turns=[]),
+        make_draft(f"{FIRST} [1]"),
+        make_understanding("Write a poem.", act="rephrase", style="simpler"),
+        make_draft(f"{FIRST} [1]"),
     )
 
     async with open_app(**asks_for_essence(server)) as harness:
@@ -180,8 +180,8 @@ async def test_a_model_separates_questions_and_the_user_chooses(
 ) -> None:
     both = ["How do I add a user?", "How do I create a webhook?"]
     server.will_send(
-        understood("How do I add a user, and a webhook?", questions=both),
-        written("Open Developers > Webhooks and choose New webhook. [1]"),
+        make_understanding("How do I add a user, and a webhook?", questions=both),
+        make_draft("Open Developers > Webhooks and choose New webhook. [1]"),
     )
 
     async with open_app(**asks_for_essence(server)) as harness:

@@ -104,3 +104,21 @@ def test_names_are_told_from_ordinary_words() -> None:
 @pytest.mark.parametrize("question", ["", "?", "🙂", "它怎么工作?"])
 def test_every_question_has_features(question: str) -> None:
     assert all(math.isfinite(value) for value in weigh_words(question).values())
+
+
+WORDS = {"subject_best": 1.0, "surprise": 0.5}
+
+
+def test_a_code_that_stands_in_a_small_collection_is_covered_without_likeness() -> None:
+    found = assess({**NOT_FOUND, **WORDS, "chunks": 3.0, **weigh_words("What does E4 mean?")})
+
+    assert found.coverage >= 0.5
+    assert found.answerability >= 0.3
+
+
+def test_words_that_stand_together_by_chance_cover_nothing() -> None:
+    by_chance = {**NOT_FOUND, **WORDS, "chunks": 200.0, "surprise": -1.0}
+    in_many = {**NOT_FOUND, **WORDS, "chunks": 5000.0}
+
+    assert assess(by_chance).coverage < 0.3
+    assert assess(in_many).coverage < 0.3

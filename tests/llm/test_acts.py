@@ -21,7 +21,7 @@ ANSWERED = (
 )
 
 
-def refused(reason: str) -> tuple[Turn, ...]:
+def make_refusal(reason: str) -> tuple[Turn, ...]:
     return (
         Turn(speaker="user", text="Will it rain?"),
         Turn(speaker="assistant", text="Sorry.", outcome="refused", reason=reason),
@@ -124,7 +124,7 @@ def test_without_an_answer_there_is_nothing_to_repeat_or_to_explain(text: str) -
 
 
 def test_why_after_a_refusal_is_answered_by_its_reason_and_after_an_answer_by_documents() -> None:
-    found = read_certain_act(inputs("Why?", *refused("out_of_scope")))
+    found = read_certain_act(inputs("Why?", *make_refusal("out_of_scope")))
 
     assert found is not None
     assert found.act is Act.WHY
@@ -191,7 +191,7 @@ def test_leaving_without_an_open_question_is_acknowledged() -> None:
 
 
 def test_a_courtesy_or_a_refused_question_is_nothing_that_later_turns_are_about() -> None:
-    history = (*ANSWERED, *refused("out_of_scope"), Turn(speaker="user", text="Thanks!"))
+    history = (*ANSWERED, *make_refusal("out_of_scope"), Turn(speaker="user", text="Thanks!"))
 
     found = read_act(inputs("no, I meant an API key", *history))
 

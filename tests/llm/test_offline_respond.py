@@ -1,6 +1,6 @@
 import pytest
 
-from llm.offline.extracts import is_order_to_assistant
+from llm.offline.quoting.extracts import is_order_to_assistant
 from llm.offline.respond import answer
 from llm.tasks.respond import Inputs, Output, PromptSource
 
@@ -222,3 +222,139 @@ def test_what_the_first_column_of_a_table_lists_is_told_by_the_table() -> None:
     found = ask_offline("Which columns must the file for importing rates have?", file)
 
     assert "| `country` | yes |\n| `price` | yes |" in found.answer
+
+
+PRICES = PromptSource(
+    number=1,
+    chunk_id="prices#0",
+    place="Prices",
+    language="en",
+    text="| Country | SMS |\n|---|---|\n| Austria | 0.07 EUR |\n| Poland | 0.02 EUR |",
+)
+FIELDS = PromptSource(
+    number=2,
+    chunk_id="fields#0",
+    place="Limits",
+    language="en",
+    text="An SMS to Germany needs a sender of 3 to 11 characters.",
+)
+SMALL_MODEL = PromptSource(
+    number=1,
+    chunk_id="small#0",
+    place="Model 100 > Reset",
+    language="en",
+    text="1. Hold the button.\n2. Wait for the green lamp.",
+)
+LARGE_MODEL = PromptSource(
+    number=2,
+    chunk_id="large#0",
+    place="Model 500 > Reset",
+    language="en",
+    text="1. Unplug the cable.\n2. Press the hole with a needle.",
+)
+SMALL_PORTS = SMALL_MODEL.model_copy(
+    update={"place": "Model 100", "text": "It is made for homes and has four ports."}
+)
+LARGE_PORTS = LARGE_MODEL.model_copy(
+    update={"place": "Model 500", "text": "It is made for offices and has eight ports."}
+)
+
+
+def test_a_price_is_not_answered_by_another_number_about_the_same_words() -> None:
+    output = ask_offline("How much does one SMS to Germany cost?", PRICES, FIELDS)
+
+    assert output.status == "insufficient_context"
+
+
+def test_a_price_is_answered_by_the_row_that_is_asked_for_alone() -> None:
+    found = ask_offline("How much does one SMS to Poland cost?", PRICES, FIELDS).answer
+
+    assert "| Poland | 0.02 EUR |" in found
+    assert "Austria" not in found
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["Does the model 500 work with Kafka?", "How do I reset the model 900?", "What does E77 mean?"],
+)
+def test_a_name_or_code_that_no_source_has_is_not_answered(question: str) -> None:
+    assert ask_offline(question, SMALL_MODEL, LARGE_MODEL).status == "insufficient_context"
+
+
+def test_the_product_that_is_named_is_quoted_and_not_its_sibling() -> None:
+    found = ask_offline("How do I reset the model 500?", SMALL_MODEL, LARGE_MODEL).answer
+
+    assert "needle" in found
+    assert "Hold the button" not in found
+
+
+def test_the_same_steps_of_two_products_are_both_shown_below_their_names() -> None:
+    found = ask_offline("How do I do a reset?", SMALL_MODEL, LARGE_MODEL).answer
+
+    assert "Model 100 > Reset: [1]\n\n1. Hold the button." in found
+    assert "Model 500 > Reset: [2]\n\n1. Unplug the cable." in found
+
+
+def test_a_comparison_quotes_both_sides() -> None:
+    found = ask_offline(
+        "What is the difference between the model 100 and the model 500?", SMALL_PORTS, LARGE_PORTS
+    ).answer
+
+    assert "Model 100: It is made for homes" in found
+    assert "Model 500: It is made for offices" in found
+
+
+def test_two_pages_that_answer_differently_are_both_shown() -> None:
+    old = SMALL_PORTS.model_copy(
+        update={"place": "Policy 2023", "text": "The daily allowance is 26 EUR."}
+    )
+    new = LARGE_PORTS.model_copy(
+        update={"place": "Policy 2025", "text": "The daily allowance is 32 EUR."}
+    )
+
+    found = ask_offline("How much is the daily allowance?", old, new).answer
+
+    assert "Policy 2023: The daily allowance is 26 EUR. [1]" in found
+    assert "Policy 2025: The daily allowance is 32 EUR. [2]" in found
+
+
+def test_a_fact_whose_subject_is_its_heading_is_quoted_with_the_heading() -> None:
+    notes = SMALL_PORTS.model_copy(
+        update={
+            "place": "Release notes > 4.1.3 (20 January 2026)",
+            "text": "- The login page was blank.",
+        }
+    )
+
+    found = ask_offline("When was 4.1.3 released?", notes).answer
+
+    assert found == "4.1.3 (20 January 2026): The login page was blank. [1]"
+
+
+def test_an_item_is_quoted_below_the_sentence_that_leads_to_its_list() -> None:
+    tips = SMALL_PORTS.model_copy(
+        update={
+            "place": "Install",
+            "text": "Tips for a good start:\n\n- Run the check.\n- Keep two copies.",
+        }
+    )
+
+    found = ask_offline("Which tips are there for a good start?", tips).answer
+
+    assert (
+        found.replace(" [1]", "")
+        == "Tips for a good start:\n\n- Run the check.\n- Keep two copies."
+    )
+
+
+def test_a_sentence_that_only_repeats_the_question_loses_to_the_one_that_answers() -> None:
+    page = SMALL_PORTS.model_copy(
+        update={
+            "place": "Backups",
+            "text": "Some users ask about deleted backups. Backups are deleted after 30 days.",
+        }
+    )
+
+    assert ask_offline("When are backups deleted?", page).answer.startswith(
+        "Backups are deleted after 30 days. [1]"
+    )

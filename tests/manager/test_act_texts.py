@@ -10,7 +10,7 @@ TEXTS = load_texts()
 DOMAIN = "Bluebird SMS"
 
 
-def told(act: ConversationAct, language: str = "en", reason: str | None = None) -> str:
+def find_text(act: ConversationAct, language: str = "en", reason: str | None = None) -> str:
     last = {"speaker": "assistant", "text": "Sorry.", "reason": reason}
     payload = {"conversation_act": act.value, "history": [last] if reason else []}
     return act_text(payload, TEXTS, language, DOMAIN)  # type: ignore[arg-type] # plain JSON
@@ -19,13 +19,13 @@ def told(act: ConversationAct, language: str = "en", reason: str | None = None) 
 @pytest.mark.parametrize("language", TEXTS.languages)
 @pytest.mark.parametrize("act", sorted(COURTESIES))
 def test_every_act_has_a_text_in_every_language(act: ConversationAct, language: str) -> None:
-    assert told(act, language)
-    assert (language == "en") == (told(act, language) == told(act))
+    assert find_text(act, language)
+    assert (language == "en") == (find_text(act, language) == find_text(act))
 
 
 def test_what_the_assistant_can_do_names_its_domain() -> None:
-    assert DOMAIN in told(ConversationAct.CAPABILITIES)
-    assert DOMAIN in told(ConversationAct.GREETING)
+    assert DOMAIN in find_text(ConversationAct.CAPABILITIES)
+    assert DOMAIN in find_text(ConversationAct.GREETING)
 
 
 @pytest.mark.parametrize(
@@ -42,4 +42,4 @@ def test_why_is_answered_by_the_reason_of_the_last_turn(
 ) -> None:
     expected = TEXTS.text(key, "en", domain_name=DOMAIN)
 
-    assert told(ConversationAct.WHY, reason=reason.value) == expected
+    assert find_text(ConversationAct.WHY, reason=reason.value) == expected

@@ -1,11 +1,9 @@
-"""Takes sources apart into what can be quoted alone: sentences, items, table rows and code.
+"""Splits sources into the parts that can be quoted alone: sentences, items, table rows and code.
 
-What a source tells its reader's assistant to do is never quoted: it answers no question.
+An order to the assistant in a source is never quoted: it answers no question.
 """
 
-import math
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -13,14 +11,13 @@ from citations.claims import Unit, UnitKind, marker, only_known, split_units
 from citations.feedback import same_claim
 from llm.offline.attacks.injection import attack_in
 from llm.offline.phrases import FUNCTION_WORDS, POINTING
+from llm.offline.quoting.key_terms import extract_key_terms
 from llm.offline.support import terms
 from llm.tasks.respond import PromptSource
 
 _DELIMITERS = re.compile(r"(?=[\s|:]*+-)[\s|:-]++\Z")
 _LETTERS = re.compile(r"[^\W\d_]{2}|[\u3040-\u30ff\u3400-\u9fff]")
 _BOX = re.compile(r"\A(\s*[-*+] )\[[ xX]\]\s+")
-_PLACE_SHARE = 0.4
-_RANK_SHARE = 0.15
 _TO_ASSISTANTS = re.compile(
     r"\b(?:ignore|disregard|forget|override)\b.{0,40}\b(?:above|previous|prior|earlier"
     r"|instructions?|question|context|rules|everything)\b"
@@ -60,62 +57,26 @@ class Extract:
 def extracts(sources: Sequence[PromptSource], avoid: Iterable[str]) -> list[Extract]:
     """Return everything that can be quoted from `sources`, in their order, without `avoid`."""
     avoided = {key for claim in avoid if (key := _key(claim))}
-    places = subject_terms("\n".join(source.place for source in sources))
+    places = extract_key_terms("\n".join(source.place for source in sources))
     found: list[Extract] = []
     for rank, source in enumerate(sources):
         for order, (kind, text, head) in enumerate(_quotable(source.text)):
-            said = subject_terms(f"{head}\n{text}")
+            wording = extract_key_terms(f"{head}\n{text}")
             if _key(text) not in avoided and not _only_names(kind, text, places):
-                found.append(Extract(rank, source.number, order, kind, text, said, head))
+                found.append(Extract(rank, source.number, order, kind, text, wording, head))
     return found
 
 
 def subject_terms(text: str) -> frozenset[str]:
-    """Return the terms of `text` that tell what it is about."""
+    """Return the terms of `text` that carry its subject."""
     return frozenset(
         term for term in terms(text) if term not in FUNCTION_WORDS and term not in POINTING
     )
 
 
 def is_order_to_assistant(text: str) -> bool:
-    """Tell whether `text` is aimed at whoever answers, and not at a reader."""
+    """Return whether `text` is aimed at the assistant, and not at a reader."""
     return attack_in(text) is not None or _TO_ASSISTANTS.search(text) is not None
-
-
-class Relevance:
-    """Weighs extracts by how much of the question they hold; rare words tell more."""
-
-    def __init__(
-        self, question: str, sources: Sequence[PromptSource], found: Sequence[Extract]
-    ) -> None:
-        self.asked = subject_terms(question)
-        counts = Counter(term for extract in found for term in extract.terms & self.asked)
-        self._weights = {
-            term: math.log(1 + (1 + len(found)) / (1 + counts[term])) for term in self.asked
-        }
-        self._places = [subject_terms(source.place) for source in sources]
-        self._total = sum(self._weights.values()) or 1.0
-
-    def score(self, extract: Extract) -> float:
-        """Return 0 to a little above 1: the share of the question in it, and in its place."""
-        own = self._share(extract.terms)
-        place = self._share(self._places[extract.rank] - extract.terms)
-        nearer = 1 + _RANK_SHARE / (1 + extract.rank)
-        return (own + _PLACE_SHARE * place) * nearer
-
-    def place(self, rank: int) -> float:
-        """Return the share of the question in the place of a source."""
-        return self._share(self._places[rank])
-
-    def coverage(self, chosen: Iterable[Extract]) -> float:
-        """Return the share of the question that `chosen` and their places hold together."""
-        held: set[str] = set()
-        for extract in chosen:
-            held |= extract.terms | self._places[extract.rank]
-        return self._share(held)
-
-    def _share(self, held: Iterable[str]) -> float:
-        return sum(self._weights[term] for term in self.asked & set(held)) / self._total
 
 
 def _quotable(text: str) -> Iterator[tuple[UnitKind, str, str]]:
@@ -125,10 +86,9 @@ def _quotable(text: str) -> Iterator[tuple[UnitKind, str, str]]:
         if unit.kind is UnitKind.TABLE:
             yield from _rows(unit)
         elif unit.kind is UnitKind.CODE:
-            if not is_order_to_assistant(unit.text):
-                yield unit.kind, unit.text, ""
-        elif _is_whole(said := only_known(unit.text, ()).rstrip()):
-            yield unit.kind, _BOX.sub(r"\1", said), ""
+            yield unit.kind, unit.text, ""
+        elif _is_whole(wording := only_known(unit.text, ()).rstrip()):
+            yield unit.kind, _BOX.sub(r"\1", wording), ""
 
 
 def _rows(unit: Unit) -> Iterator[tuple[UnitKind, str, str]]:
@@ -137,21 +97,20 @@ def _rows(unit: Unit) -> Iterator[tuple[UnitKind, str, str]]:
     columns = max(1, lines[0].strip("|").count("|") + 1)
     rule = lines[1] if ruled else "|" + "---|" * columns
     for row in lines[1 + ruled :]:
-        if not is_order_to_assistant(row):
-            yield UnitKind.TABLE, row, f"{lines[0]}\n{rule}"
+        yield UnitKind.TABLE, row, f"{lines[0]}\n{rule}"
 
 
 def _only_names(kind: UnitKind, text: str, places: frozenset[str]) -> bool:
-    """Tell whether `text` only names a page, as the entries of a contents list do."""
+    """Return whether `text` only names a page, as the entries of a contents list do."""
     is_step = kind is UnitKind.ITEM and marker(text).strip()[:1].isdigit()
     if is_step or kind in (UnitKind.CODE, UnitKind.TABLE):
         return False
     named = text.partition(":")[0] if kind is UnitKind.ITEM else text
-    return subject_terms(named) <= places
+    return extract_key_terms(named) <= places
 
 
 def _is_whole(text: str) -> bool:
-    return _LETTERS.search(text) is not None and not is_order_to_assistant(text)
+    return _LETTERS.search(text) is not None
 
 
 def _key(text: str) -> str:

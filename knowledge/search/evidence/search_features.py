@@ -2,7 +2,7 @@
 
 Terms weigh by their IDF. All features are finite; those that need vectors are 0 without them.
 
-known       share of the question's terms that stand in the documents at all
+known       share of the question's terms that the documents hold at all
 best        highest share of them in one of the ten best chunks by keywords
 best_page   highest share of them in one of the three best pages
 title       share of them in the headings and crumbs of the ten best chunks by keywords
@@ -17,6 +17,7 @@ fused1      best page's score; fused2, fused5: the second and fifth; gap: first 
 entropy     of the ten best pages' scores, 0 (one place) to 1 (all alike)
 branches    different crumbs above the five best pages
 product     1 when a term names the root of the crumbs
+subject_known, subject_best, surprise: see `knowledge.search.evidence.word_evidence`
 unk, n      terms that are unknown, 3 at most; log(1 + number of terms)
 gen, rare   mean log(1 + number of chunks with the term); highest IDF over the possible
 """
@@ -28,6 +29,7 @@ import numpy.typing as npt
 
 from knowledge.index.bm25 import B, K, TermNumbers
 from knowledge.index.port import Floats, Terms
+from knowledge.search.evidence.word_evidence import measure_word_evidence
 from knowledge.search.fusion import RankedPage
 from knowledge.search.levels import Scores, standardise
 from knowledge.search.mirror import Mirror
@@ -50,6 +52,7 @@ def features(
     whole = max(float(idf.sum()), 1e-9)
     by_keywords = _top(scores.bm25, 10)
     found = {
+        **measure_word_evidence(mirror, own, by_keywords.tolist(), numbers),
         **_terms(mirror, own, idf, whole),
         **_coverage(mirror, own, idf / whole, by_keywords, ranked),
         **_pages(mirror, ranked),

@@ -1,0 +1,86 @@
+"""Finds what a question names: proper names, codes and numbers, and two things to compare.
+
+A passage about something else is no answer: one about the model 500 does not
+describe how to reset the model 900.
+"""
+
+import re
+
+from llm.offline.quoting.key_terms import extract_asked_terms, extract_key_terms
+
+_WORD = re.compile(r"[^\W_][\w'\u2019.-]*[^\W_]|[^\W_]")
+_CODE = re.compile(r"(?=[A-Za-z-]{0,20}\d)[A-Za-z\d.-]+\Z")
+_SIDE = r"(?:the |a |an |using |your |my )?([^?.,;]{1,80}?)"
+_COMPARING = (
+    re.compile(
+        rf"\b(?:between|compare|distinguish|comparison of) {_SIDE}"
+        rf" (?:and|from|with|to|vs\.?|versus) {_SIDE}[?.!]*\Z",
+        re.IGNORECASE,
+    ),
+    re.compile(rf"\A{_SIDE} (?:vs\.?|versus|compared (?:to|with)) {_SIDE}[?.!]*\Z", re.IGNORECASE),
+    re.compile(
+        rf"\bhow (?:do|does|is|are) {_SIDE} (?:and|differ(?:s|ent)? from|different from|or)"
+        rf" {_SIDE}(?: (?:differ|compare|different))?[?.!]*\Z",
+        re.IGNORECASE,
+    ),
+    re.compile(rf"\bunterschied(?:e)? zwischen {_SIDE} und {_SIDE}[?.!]*\Z", re.IGNORECASE),
+    re.compile(rf"\bdiferencia(?:s)? entre {_SIDE} y {_SIDE}[?.!]*\Z", re.IGNORECASE),
+    re.compile(rf"\bdifférence(?:s)? entre {_SIDE} et {_SIDE}[?.!]*\Z", re.IGNORECASE),
+)
+_DIFFERS = re.compile(
+    r"\bdiffer|\bcompare|\bvs\b|\bversus\b|\bdistinguish|unterschied|diferenc|différence",
+    re.IGNORECASE,
+)
+
+
+def find_codes(question: str) -> frozenset[str]:
+    """Return the terms of codes and numbers in `question`: "E4", "4711", "2.0"."""
+    found = (word for word in _WORD.findall(question) if _CODE.match(word))
+    return frozenset[str]().union(*(extract_key_terms(word) for word in found))
+
+
+def find_names(question: str) -> frozenset[str]:
+    """Return the terms of words with a capital letter that does not begin the question."""
+    words = _WORD.findall(question)
+    if len(words) > 2 and all(word[:1].isupper() for word in words):
+        return frozenset()
+    named = [word for word in words[1:] if word[:1].isupper() and word not in ("I", "I'm")]
+    return frozenset[str]().union(*(extract_key_terms(word) for word in named))
+
+
+_HEADS = (
+    re.compile(
+        r"\b(?:what|which|how (?:much|high|big|large|long)) (?:is|are|was|were)"
+        r" (?:the|my|our|your|a)"
+        r" ([\w -]{1,40}?) (?:of|for|in|at|on|between|to|from|with|by)\b",
+        re.IGNORECASE,
+    ),
+    re.compile(
+        r"\bhow (?:much|high|big|large|long|old) (?:is|are|was|were) (?:the|my|our|your|a|an|one)"
+        r" ([\w -]{1,40}?)[?.! ]*\Z",
+        re.IGNORECASE,
+    ),
+    re.compile(r"\bhow many ([\w-]{1,30})\b", re.IGNORECASE),
+)
+
+
+def find_head(question: str) -> frozenset[str]:
+    """Return the term of the thing asked for by name: "salary" in "What is the salary of ...?"."""
+    for pattern in _HEADS:
+        match = pattern.search(question)
+        if match is not None:
+            return extract_asked_terms(match[1].split()[-1])
+    return frozenset()
+
+
+def find_compared(question: str) -> tuple[frozenset[str], frozenset[str]] | None:
+    """Return the terms of the two things that `question` compares, each without what they share."""
+    if _DIFFERS.search(question) is None:
+        return None
+    for pattern in _COMPARING:
+        match = pattern.search(question)
+        if match is not None:
+            one, other = (extract_asked_terms(side) for side in match.groups())
+            if one - other and other - one:
+                return one - other, other - one
+    return None

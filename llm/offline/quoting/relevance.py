@@ -1,0 +1,228 @@
+"""Weighs what can be quoted by how much of a question it holds; rare words weigh more.
+
+A word of the question counts in full where the quotation itself holds it. It counts less where
+only its heading or page title does, and less again where the sentence before it does: "It has
+eight ports" answers a question about the device that its heading names.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from citations.claims import UnitKind
+from llm.offline.quoting.extracts import Extract
+from llm.offline.quoting.key_terms import extract_asked_terms, extract_key_terms
+from llm.offline.quoting.naming import find_codes, find_head, find_names
+from llm.offline.quoting.question_kinds import QuestionKinds, classify_question
+from llm.offline.support import numbers_of
+from llm.tasks.respond import PromptSource
+
+PLACE_CREDIT = 0.9
+BEFORE_CREDIT = 0.4
+AROUND_CREDIT = 0.4
+RANK_SHARE = 1.0
+FIT_BONUS = 0.2
+ROW_BONUS = 0.3
+NAMED_ROW_BONUS = 0.6
+LIST_BONUS = 0.2
+REPETITION = 0.5
+NAME_WEIGHT = 2.0
+NO_HEAD_SHARE = 0.6
+NEAR_PLACE = 0.15
+MOST_NAMES_ABSENT = 0.5
+CODE_SHARE = 0.6
+
+
+class Relevance:
+    """The score of each extract for one question."""
+
+    def __init__(
+        self, question: str, sources: Sequence[PromptSource], found: Sequence[Extract]
+    ) -> None:
+        self.question = question
+        self.asked = extract_asked_terms(question)
+        self.kinds: QuestionKinds = classify_question(question)
+        self._head = find_head(question) & self.asked
+        self._names = (find_names(question) | find_codes(question)) & self.asked
+        self._numbers = numbers_of(question)
+        self._sources = sources
+        self._whole = extract_key_terms(question)
+        self._places = [extract_key_terms(source.place) for source in sources]
+        self._around = _collect_terms(found)
+        self._everything = frozenset[str]().union(*self._around.values(), *self._places)
+        self._before = _collect_before(found)
+        self._weights = _weigh(self.asked, found, self._places)
+        for term in self._names:
+            self._weights[term] *= NAME_WEIGHT
+        self._total = sum(self._weights.values()) or 1.0
+        self._entries = _find_entries(found, self._whole)
+        self._scores: dict[tuple[int, int], float] = {}
+
+    def score(self, extract: Extract) -> float:
+        """Return 0 to about 1.5: what the extract holds of the question, and whether it fits."""
+        key = (extract.rank, extract.order)
+        if key not in self._scores:
+            self._scores[key] = self._compute_score(extract)
+        return self._scores[key]
+
+    def share(self, extract: Extract) -> float:
+        """Return from 0 to 1 how much of the question the extract and its place hold."""
+        rank = extract.rank
+        held = sum(self._weights[t] * self._credit(t, extract, rank) for t in self.asked)
+        share = held / self._total
+        has_head = not self._head or any(
+            self._credit(t, extract, rank) >= BEFORE_CREDIT for t in self._head
+        )
+        return share if has_head else share * NO_HEAD_SHARE
+
+    def place(self, rank: int) -> float:
+        """Return the share of the question in the place of a source."""
+        return self._sum(self._places[rank])
+
+    def closeness(self, rank: int) -> float:
+        """Return from 0 to 1 how far the last heading of a source is about the question alone."""
+        heading = extract_key_terms(self._sources[rank].place.split(" > ")[-1])
+        return len(heading & self._whole) / len(heading) if heading else 0.0
+
+    def coverage(self, chosen: Iterable[Extract]) -> float:
+        """Return the share of the question that `chosen` and their places hold together."""
+        held: set[str] = set()
+        for extract in chosen:
+            held |= extract.terms | self._places[extract.rank]
+        return self._sum(held)
+
+    def absent(self, chosen: Iterable[Extract]) -> frozenset[str]:
+        """Return the asked terms that neither `chosen` nor their sources hold."""
+        held: set[str] = set()
+        for extract in chosen:
+            held |= self._around[extract.rank] | self._places[extract.rank]
+        return self.asked - held
+
+    def unknown_names(self) -> frozenset[str]:
+        """Return the names, codes and numbers of the question that no source holds."""
+        return self._names - self._everything
+
+    def lacks_names(self, extract: Extract) -> bool:
+        """Return whether the question names things of which an extract and its source know few."""
+        rank = extract.rank
+        held = extract.terms | self._places[rank]
+        if extract.kind is UnitKind.TABLE:
+            return not self._names <= held
+        absent = self._names - held - self._around[rank]
+        return bool(absent) and len(absent) > MOST_NAMES_ABSENT * len(self._names)
+
+    def names_of(self, extract: Extract) -> frozenset[str]:
+        """Return the asked terms in the extract and its place."""
+        return self.asked & (extract.terms | self._places[extract.rank])
+
+    def only_in_place(self, extract: Extract) -> frozenset[str]:
+        """Return the asked terms in the place but not in the extract."""
+        return self.asked & (self._places[extract.rank] - extract.terms)
+
+    def needs_place(self, extract: Extract) -> bool:
+        """Return whether only the place of an extract holds the kind of thing that is asked for."""
+        if extract.kind is UnitKind.TABLE or not self.kinds.time or self.fits(extract):
+            return False
+        return self.kinds.fits(self._sources[extract.rank].place)
+
+    def fits(self, extract: Extract) -> bool:
+        """Return whether the extract holds the kind of thing that is asked for."""
+        wording = self._without_question(extract)
+        return self.kinds.fits(wording, self._setting(extract))
+
+    def is_ruled_out(self, extract: Extract) -> bool:
+        """Return whether the extract lacks what every answer to the question has."""
+        wording = self._without_question(extract)
+        ruled_out = self.kinds.rules_out(wording, self._setting(extract))
+        return ruled_out and not self.needs_place(extract)
+
+    def _compute_score(self, extract: Extract) -> float:
+        score = self.share(extract) * (1 + RANK_SHARE / (1 + extract.rank))
+        if extract.kind is UnitKind.CODE and not self.kinds.steps:
+            score *= CODE_SHARE
+        if extract.kind is UnitKind.TABLE:
+            score += self._bonus_of_row(extract)
+        if extract.terms and extract.terms <= self._whole and not self.fits(extract):
+            score *= REPETITION
+        if score and self.kinds.asks_for_thing and self.is_ruled_out(extract):
+            return score * REPETITION
+        return score + FIT_BONUS if score and self.fits(extract) else score
+
+    def _bonus_of_row(self, row: Extract) -> float:
+        if self.is_entry(row):
+            return NAMED_ROW_BONUS if self._names and self._names <= row.terms else ROW_BONUS
+        head = row.head.strip().strip("|").partition("|")[0]
+        return 0.0 if self._whole.isdisjoint(extract_key_terms(head)) else LIST_BONUS
+
+    def is_entry(self, row: Extract) -> bool:
+        """Return whether the question names a row: no other row holds more of the question."""
+        return (row.rank, row.order) in self._entries
+
+    def _credit(self, term: str, extract: Extract, rank: int) -> float:
+        if term in extract.terms:
+            return 1.0
+        if term in self._places[rank]:
+            return PLACE_CREDIT
+        if term in self._before.get((rank, extract.order), frozenset()):
+            return BEFORE_CREDIT
+        return AROUND_CREDIT if term in self._around[rank] else 0.0
+
+    def _setting(self, extract: Extract) -> str:
+        if extract.kind is not UnitKind.TABLE:
+            return ""
+        return f"{extract.head}\n{self._sources[extract.rank].place}"
+
+    def _without_question(self, extract: Extract) -> str:
+        """Return the text without the numbers that the question itself names."""
+        wording: str = extract.text
+        for number in self._numbers:
+            wording = wording.replace(number, " ")
+        return wording
+
+    def _sum(self, held: Iterable[str]) -> float:
+        return sum(self._weights[term] for term in self.asked & set(held)) / self._total
+
+
+def _find_entries(found: Sequence[Extract], asked: frozenset[str]) -> frozenset[tuple[int, int]]:
+    """Return the rows that hold more asked terms than the other rows of their table."""
+    tables: dict[tuple[int, str], list[tuple[int, Extract]]] = {}
+    for extract in found:
+        if extract.kind is UnitKind.TABLE:
+            cells = extract_key_terms(" ".join(extract.text.strip().strip("|").split("|")[:2]))
+            held = len(asked & cells)
+            tables.setdefault((extract.rank, extract.head), []).append((held, extract))
+    entries: set[tuple[int, int]] = set()
+    for rows in tables.values():
+        counts = [held for held, _ in rows]
+        best = max(counts)
+        if best and (len(rows) == 1 or min(counts) < best):
+            entries |= {(row.rank, row.order) for held, row in rows if held == best}
+    return frozenset(entries)
+
+
+def _weigh(
+    asked: frozenset[str], found: Sequence[Extract], places: Sequence[frozenset[str]]
+) -> dict[str, float]:
+    counts = Counter(
+        term for extract in found for term in (extract.terms | places[extract.rank]) & asked
+    )
+    whole = math.log(1 + len(found)) or 1.0
+    return {term: 0.3 + math.log(1 + len(found) / (1 + counts[term])) / whole for term in asked}
+
+
+def _collect_terms(found: Sequence[Extract]) -> dict[int, set[str]]:
+    held: dict[int, set[str]] = {}
+    for extract in found:
+        held.setdefault(extract.rank, set()).update(extract.terms)
+    return held
+
+
+def _collect_before(found: Sequence[Extract]) -> dict[tuple[int, int], frozenset[str]]:
+    """Return for each extract the terms of the one before it in the same source."""
+    before: dict[tuple[int, int], frozenset[str]] = {}
+    last: Extract | None = None
+    for extract in found:
+        if last is not None and last.rank == extract.rank:
+            before[extract.rank, extract.order] = last.terms
+        last = extract
+    return before

@@ -1,0 +1,106 @@
+"""Puts together the steps of a procedure from the chunks of its section."""
+
+from collections.abc import Sequence
+
+from citations.claims import UnitKind, marker
+from llm.offline.quoting.extracts import Extract
+from llm.offline.quoting.relevance import Relevance
+from llm.offline.quoting.repeats import in_order, without_repeats
+from llm.tasks.respond import PromptSource
+
+MOST_STEPS = 12
+_SENTENCES = 4
+_LEAD_SHARE = 0.5
+_ONLY_CODE_SHARE = 0.8
+_STEPS_SHARE = 0.7
+_AS_GOOD = 0.93
+_CLOSE_SHARE = 0.3
+
+
+def find_steps(
+    found: Sequence[Extract], sources: Sequence[PromptSource], relevance: Relevance
+) -> list[list[Extract]]:
+    """Return the lists of the sections that are most about the question; none where none is.
+
+    More than one is returned where sections of several pages are equally about it.
+    """
+    sections: dict[str, list[Extract]] = {}
+    for extract in found:
+        sections.setdefault(sources[extract.rank].place, []).append(extract)
+    listed = {place: parts for place, parts in sections.items() if _is_procedure(parts)}
+    if not listed:
+        return []
+    weights = {place: _weigh_section(parts, relevance) for place, parts in sections.items()}
+    best = max(listed, key=lambda place: weights[place])
+    if weights[best] < _STEPS_SHARE * max(weights.values()):
+        return []
+    chosen = [best, *_find_twins(best, listed, weights)]
+    return [_with_lead(put_together(listed[place]), found, sources, relevance) for place in chosen]
+
+
+def put_together(parts: Sequence[Extract]) -> list[Extract]:
+    """Return the items of a section in order, else its sentences, with its first code."""
+    items = [part for part in parts if part.kind is UnitKind.ITEM]
+    code = [part for part in parts if part.kind is UnitKind.CODE][:1]
+    if not items:
+        wording = [part for part in parts if part.kind is UnitKind.SENTENCE]
+        return in_order([*without_repeats(wording)[:_SENTENCES], *code])
+    return sorted(without_repeats(items), key=_number_step)[:MOST_STEPS] + code
+
+
+def _is_procedure(parts: Sequence[Extract]) -> bool:
+    return sum(part.kind is UnitKind.ITEM for part in parts) > 1 or _has_code(parts)
+
+
+def _find_twins(
+    best: str, listed: dict[str, list[Extract]], weights: dict[str, float]
+) -> list[str]:
+    """Return another page's section of the same heading that is as much about the question."""
+    *above, heading = best.split(" > ")
+    return [
+        place
+        for place in listed
+        if place != best
+        and above
+        and place.split(" > ")[-1] == heading
+        and weights[place] >= _AS_GOOD * weights[best]
+    ][:1]
+
+
+def _weigh_section(parts: Sequence[Extract], relevance: Relevance) -> float:
+    rank = parts[0].rank
+    score = max(relevance.share(part) for part in parts) + relevance.place(rank)
+    score *= 1 + _CLOSE_SHARE * relevance.closeness(rank)
+    only_code = _has_code(parts) and all(part.kind is not UnitKind.ITEM for part in parts)
+    return score * _ONLY_CODE_SHARE if only_code else score
+
+
+def _has_code(parts: Sequence[Extract]) -> bool:
+    return any(part.kind is UnitKind.CODE for part in parts)
+
+
+def _number_step(item: Extract) -> int:
+    digits = marker(item.text).strip().rstrip(".)")
+    return int(digits) if digits.isdigit() else 0
+
+
+def _with_lead(
+    steps: list[Extract],
+    found: Sequence[Extract],
+    sources: Sequence[PromptSource],
+    relevance: Relevance,
+) -> list[Extract]:
+    """Return the steps below the best opening sentence of the same section or page."""
+    place = sources[steps[0].rank].place
+    openings = [
+        extract
+        for extract in found
+        if extract.kind is UnitKind.SENTENCE
+        and extract.order == 0
+        and not extract.leads
+        and place.startswith(sources[extract.rank].place)
+    ]
+    best = max(openings, key=relevance.share, default=None)
+    if best is None or best in steps or relevance.share(best) < _LEAD_SHARE:
+        return steps
+    return [best, *steps]
