@@ -11,7 +11,14 @@ import openai
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.completion_usage import CompletionUsage
 
-from llm.errors import ModelTimeout, ModelUnavailable, QuotaExhausted, Refused, UnknownModel
+from llm.errors import (
+    ModelTimeout,
+    ModelUnavailable,
+    QuotaExhausted,
+    Refused,
+    RejectedRequest,
+    UnknownModel,
+)
 from llm.port import Usage
 from llm.real_request_guard import check_allowed
 from llm.vendors.catalogue import Vendor, VendorAccess
@@ -57,6 +64,11 @@ class OpenAIChat:
                 gathered = _OpenAiCompletion()
                 async for chunk in stream:
                     yield Delta(gathered.add(chunk))
+                if not gathered.came:
+                    # A server that knows no streams answers with a plain completion.
+                    raise RejectedRequest(
+                        f"expected a stream of {self._model!r}, found none", parameter="stream"
+                    )
             yield Delta("", gathered.reply(self._model))
 
     async def close(self) -> None:
@@ -130,12 +142,14 @@ class _OpenAiCompletion:
     """Puts the pieces of a streamed completion together."""
 
     def __init__(self) -> None:
+        self.came = False
         self._text = ""
         self._refusal = ""
         self._finish = ""
         self._usage: CompletionUsage | None = None
 
     def add(self, chunk: ChatCompletionChunk) -> str:
+        self.came = True
         self._usage = chunk.usage if chunk.usage is not None else self._usage
         text = ""
         for choice in chunk.choices[:1]:

@@ -11,13 +11,19 @@ from typing import Any, Literal
 
 @dataclass(frozen=True)
 class Response:
-    """What the server sends; `ends` says how the connection goes on after it."""
+    """What the server sends; `ends` says how the connection goes on after it.
+
+    Of a stream each event is sent `pause_seconds` after the one before, the first one after
+    `first_seconds`.
+    """
 
     status: int = 200
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
     content_type: str = "application/json"
     ends: Literal["whole", "cut", "never"] = "whole"
+    pause_seconds: float = 0.0
+    first_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -100,5 +106,13 @@ async def _send(writer: asyncio.StreamWriter, response: Response) -> None:
         f"content-length: {length}",
         *(f"{name}: {value}" for name, value in response.headers.items()),
     ]
-    writer.write("\r\n".join(head).encode() + b"\r\n\r\n" + response.body)
+    writer.write("\r\n".join(head).encode() + b"\r\n\r\n")
+    if not response.pause_seconds and not response.first_seconds:
+        writer.write(response.body)
+    else:
+        await asyncio.sleep(response.first_seconds)
+        for event in response.body.split(b"\n\n"):
+            writer.write(event + b"\n\n" if event else b"")
+            await writer.drain()
+            await asyncio.sleep(response.pause_seconds)
     await writer.drain()
