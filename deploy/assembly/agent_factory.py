@@ -8,8 +8,9 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from agents.agent import Agent
+from agents.agent import Agent, DraftPublisher
 from agents.roster import SPECS
+from broker.ports import DraftWriter
 from config.settings import Settings
 from config.texts import FixedTexts, load_texts
 from deploy.assembly.call_recording import HopCalls
@@ -23,6 +24,7 @@ from manager.machine import Limits
 from manager.manager import Manager
 from memory.conversation import RedisMemory
 from worker.agent_handler import AgentHandler, Assistant
+from worker.drafts import RunDrafts
 from worker.inline_manager import InlineManager
 from worker.isolation import IsolatedHandler, Quarantine
 from worker.port import Handler, SilentMeter, WorkerMeter
@@ -48,6 +50,7 @@ class AgentFactory:
     knowledge: "Knowledge | None"
     model: Callable[[str], Model]
     detector: Detector
+    drafts: DraftPublisher | None = None
 
     def agent(self, role: str) -> AnyAgent:
         """Return the agent of a role; imports the agent's module."""
@@ -119,20 +122,24 @@ async def make_worker_specs(
     meter: "PrometheusMeter | None",
     models: Callable[[str], Model] | None = None,
     quarantine: Quarantine | None = None,
+    drafts: DraftWriter | None = None,
 ) -> list[WorkerSpec]:
     """Return the worker specifications of these roles, and of ingestion if there is an index.
 
     `models` returns the model of a task; by default the settings name the models, which are closed
     with `stack`. Suspects of the quarantine's roles run in `quarantine`.
+    Without `drafts` no part of an answer is shown before the whole answer is approved.
     """
     if models is None:
         models = _models(settings, client, stack)
+    counted = SilentMeter() if meter is None else meter
+    publisher = None if drafts is None else RunDrafts(drafts, counted.count_fallback)
     pipeline = HandlerPipeline(
-        factories=_make_factories(settings, knowledge, models),
+        factories=_make_factories(settings, knowledge, models, publisher),
         manager=make_manager(settings, _memory(settings, client)) if MANAGER in roles else None,
         limit_seconds=settings.agent_timeout_seconds,
         calls=HopCalls(meter),
-        meter=SilentMeter() if meter is None else meter,
+        meter=counted,
         quarantine=quarantine,
     )
     specs = [
@@ -147,7 +154,10 @@ async def make_worker_specs(
 
 
 def _make_factories(
-    settings: Settings, knowledge: "Knowledge | None", models: Callable[[str], Model]
+    settings: Settings,
+    knowledge: "Knowledge | None",
+    models: Callable[[str], Model],
+    publisher: DraftPublisher | None,
 ) -> dict[Assistant, AgentFactory]:
     """Return a factory for each assistant, which has only the assistant's own documents."""
     detector = make_detector(settings)
@@ -160,6 +170,7 @@ def _make_factories(
             else None,
             models,
             detector,
+            None if one.release == "approved" else publisher,
         )
         for one in every
     }

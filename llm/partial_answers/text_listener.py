@@ -29,7 +29,8 @@ class TextListener:
         """How much was received; grows as long as an answer is being written."""
         self.came_whole = False
         """Whether a model answered that cannot pass its text on while it writes."""
-        self._attempts = 0
+        self.attempts = 0
+        """How many attempts were listened to."""
         self._leader: AttemptText | None = None
         self._changed = asyncio.Event()
         self._closed = False
@@ -48,9 +49,9 @@ class TextListener:
         """Note that an attempt has written more; it is listened to unless another one is."""
         self.characters += characters
         if self._leader is None:
-            self._attempts += 1
+            self.attempts += 1
             self._leader = writing
-            writing.number = self._attempts
+            writing.number = self.attempts
         if self._leader is writing:
             self._changed.set()
 

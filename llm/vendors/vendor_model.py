@@ -180,6 +180,7 @@ class VendorModel:
             async with aclosing(self._wire.stream(request)) as deltas:
                 async for delta in deltas:
                     writing.add(delta.text)
+                    listener.came_whole = delta.came_whole
                     reply = delta.reply or reply
             if reply is None:
                 raise ModelUnavailable(

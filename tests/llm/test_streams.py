@@ -134,23 +134,36 @@ async def test_answers_of_another_task_are_not_followed(
     assert listener.characters == 0
 
 
-@pytest.mark.parametrize(
-    "first",
-    [OpenAI().answer(WHOLE), OpenAI().rejection("stream_options", "stream_options is unknown")],
-    ids=["plain completion", "rejected parameter"],
-)
-async def test_a_server_that_knows_no_streams_answers_whole_and_is_not_asked_for_one_again(
-    server: ModelServer, first: Response
-) -> None:
+async def ask_twice(server: ModelServer) -> Followed:
     access = {"openai": VendorAccess(api_key="k", base_url=f"{server.url}/v1")}
     registry = Registry(prompts=PlainPrompts(), access=access)
     followed = Followed(registry, OpenAI())
-    server.will_send(first, OpenAI().answer(WHOLE), OpenAI().answer(WHOLE))
-
-    first_answer, second_answer = await followed.run(), await followed.run()
+    answers = [await followed.run(), await followed.run()]
     await registry.close()
+    assert [answer.output for answer in answers] == [BLUE, BLUE]
+    return followed
 
-    assert (first_answer.output, second_answer.output) == (BLUE, BLUE)
+
+async def test_a_whole_answer_of_a_server_that_sends_no_streams_is_not_paid_twice(
+    server: ModelServer,
+) -> None:
+    server.will_send(OpenAI().answer(WHOLE), OpenAI().answer(WHOLE))
+
+    followed = await ask_twice(server)
+
+    assert len(server.received) == 2
+    assert followed.listener.came_whole
+    assert followed.calls[0].usage == Usage(100, 20, 40)
+
+
+async def test_a_server_that_rejects_streams_is_not_asked_for_one_again(
+    server: ModelServer,
+) -> None:
+    rejection = OpenAI().rejection("stream_options", "stream_options is unknown")
+    server.will_send(rejection, OpenAI().answer(WHOLE), OpenAI().answer(WHOLE))
+
+    followed = await ask_twice(server)
+
     assert ["stream" in one.body for one in server.received] == [True, False, False]
     assert followed.listener.came_whole
 
