@@ -91,7 +91,7 @@ class DraftFollower:
         approved = self._approved if entry.fields.get("event") == _APPROVED else ""
         sentences = find_retracted(self._text, approved)
         if target != _FINAL or not approved:
-            self._text = ""
+            self._text = self._sent = ""
         if sentences:
             data: Fields = {"draft": self._name, "sentences": list(sentences)}
             yield Event(f"{entry.id}.{_RETRACTED}", "retracted", data)
