@@ -82,7 +82,9 @@ export class TurnView {
 
   /** Return what was shown and is not part of the answer, struck out. */
   #retracted() {
-    const { retracted } = this.turn;
+    const { answer, draft } = this.turn;
+    const shown = (answer ?? draft)?.text ?? "";
+    const retracted = this.turn.retracted?.filter((sentence) => !shown.includes(sentence));
     if (!retracted?.length) return null;
     const struck = retracted.map((sentence) => make("li", {}, make("del", {}, ...this.#prose(sentence, {}).childNodes)));
     return make("div", { class: "retracted" }, make("p", {}, this.words.retracted), make("ul", {}, ...struck));
