@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVa
 
 from pydantic import BaseModel
 
+from envelope.draft import AnswerDraft
 from envelope.outcome import HopOutcome
 from envelope.role import Role
 
@@ -29,6 +30,14 @@ class AgentTexts(Protocol):
 
     def text(self, key: str, language: str, **values: str) -> str:
         """Return the text of `key`, its names filled in."""
+        ...
+
+
+class DraftPublisher(Protocol):
+    """Shows an answer while it is written. It never raises, and hardly ever waits."""
+
+    async def publish(self, draft: AnswerDraft) -> None:
+        """Show the checked beginning of an answer, in the place of the one before."""
         ...
 
 
@@ -63,6 +72,11 @@ class AgentParts(Protocol[S]):
 
     @property
     def texts(self) -> AgentTexts: ...
+
+    @property
+    def drafts(self) -> DraftPublisher | None:
+        """Shows an answer while it is written; None where nothing is shown before its approval."""
+        ...
 
 
 class Agent(ABC, Generic[R, W]):

@@ -4,23 +4,31 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Protocol, Self
+from functools import cache, partial
+from typing import Literal, Self
 
 from pydantic import BaseModel, Field
 
-from agents.agent import Agent, AgentParts, AgentTexts
-from citations.citing import Cited, keep_cited
+from agents.agent import Agent, AgentParts, AgentTexts, DraftPublisher
+from agents.desk_domain import DeskDomain, ResponseSettings
+from citations.citing import Cited, FindSource, keep_cited
 from citations.claims import citations, without_citations
 from citations.feedback import parse_unsupported
 from citations.links import keep_links, plain_line
 from citations.sources import collect_allowed, references_of, with_addresses
 from envelope.conversation import AnswerStyle, ClarificationReason, Turn
+from envelope.draft import AnswerDraft
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import SourceReference, SourceUsed
 from llm.answer_checks.attribution import Attribution
+from llm.answer_checks.claims import CheckedAnswer
+from llm.answer_checks.draft_check import LanguageOf, SafeDraft, check_draft
 from llm.answer_checks.leads import stands_in
 from llm.errors import ModelError
+from llm.partial_answers.draft_reader import DraftReader
+from llm.partial_answers.following import ask_and_follow
+from llm.partial_answers.text_listener import TextListener
 from llm.port import Model, ModelAnswer
 from llm.tasks.respond import TASK, Inputs, Output, PromptSource
 
@@ -47,6 +55,7 @@ class Reads(BaseModel, frozen=True):
     quality_analysis: str = ""
     assumption: str = ""
     answer_style: AnswerStyle = ""
+    within_scope: bool = False
 
 
 class Writes(BaseModel, frozen=True):
@@ -59,54 +68,36 @@ class Writes(BaseModel, frozen=True):
     generation_confidence: float = Field(default=0.0, ge=0, le=1)
     generation_error: str = ""
     answer_model: str = ""
+    draft_fallback: Literal["", "not_streamed"] = ""
     needs_clarification: bool = False
     clarification_reason: ClarificationReason | None = None
     clarification_message: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class DeskDomain:
-    """The desk's settings: name, subject, untranslated names, terms with their use, and style.
+class _CitedText:
+    """What is left of a text with its sources, and the links that were removed."""
 
-    `tone` and `formatting` concern the form of answers and leave their content as it is.
-    """
-
-    name: str = ""
-    scope: str = ""
-    product_names: tuple[str, ...] = ()
-    glossary: tuple[str, ...] = ()
-    tone: str = ""
-    formatting: str = ""
-
-
-class ResponseSettings(Protocol):
-    """The settings that this agent needs."""
-
-    @property
-    def domain_name(self) -> str: ...
-
-    @property
-    def domain_scope(self) -> str: ...
-
-    @property
-    def product_names(self) -> tuple[str, ...]: ...
-
-    @property
-    def domain_tone(self) -> str: ...
-
-    @property
-    def domain_formatting(self) -> str: ...
-
-    @property
-    def glossary(self) -> tuple[str, ...]: ...
+    cited: Cited
+    removed: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Draft:
-    """An answer as a model gave it, what is left of it with its sources, and what was removed."""
+class _WrittenAnswer:
+    """An answer as a model gave it, what is left of it, and whether it came in one piece."""
 
     given: ModelAnswer[Output]
-    kept: Cited
+    kept: _CitedText
+    writing: int = 0
+    came_whole: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _OutgoingAnswer:
+    """What goes out of a text: its sources are numbered, its links lead to their pages."""
+
+    text: str
+    used: tuple[SourceUsed, ...]
     removed: tuple[str, ...]
 
 
@@ -116,6 +107,9 @@ def _read_clock() -> datetime:
 
 class ResponseAgent(Agent[Reads, Writes]):
     """Writes the answer; nothing leaves without the source that says it.
+
+    While the model writes on, each finished sentence is checked without a model. Those that pass
+    are published as a draft of the answer, once guardrails have let the question in.
 
     The model is asked once. A claim without a citation gets the number of the source that says it,
     or is dropped; an answer of which nothing is left is an error of the model. Links go to the
@@ -132,36 +126,41 @@ class ResponseAgent(Agent[Reads, Writes]):
         *,
         model: Model,
         texts: AgentTexts,
-        domain: DeskDomain = DeskDomain(),
+        domain: DeskDomain | None = None,
         now: Callable[[], datetime] = _read_clock,
+        drafts: DraftPublisher | None = None,
+        language_of: LanguageOf | None = None,
     ) -> None:
         self._model = model
         self._texts = texts
-        self._domain = domain
+        self._domain = DeskDomain() if domain is None else domain
         self._now = now
+        self._drafts = drafts
+        self._language_of = language_of
 
     @classmethod
     def make(cls, parts: AgentParts[ResponseSettings]) -> Self:
-        settings = parts.settings
-        domain = DeskDomain(
-            name=settings.domain_name,
-            scope=settings.domain_scope,
-            product_names=settings.product_names,
-            glossary=settings.glossary,
-            tone=settings.domain_tone,
-            formatting=settings.domain_formatting,
+        return cls(
+            model=parts.model(TASK.name),
+            texts=parts.texts,
+            domain=DeskDomain.of(parts.settings),
+            drafts=parts.drafts,
+            language_of=parts.language_of,
         )
-        return cls(model=parts.model(TASK.name), texts=parts.texts, domain=domain)
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         inputs = self._inputs(reads)
         if not inputs.sources:
             return Wrote(_asks("insufficient_context", ""))
         try:
-            draft = await self._draft(reads, inputs)
+            written = await self._write(reads, inputs)
         except ModelError as error:
             return Wrote(Writes(generation_error=f"{type(error).__name__}: {error}"))
-        return Wrote(self._make_writes(draft, reads))
+        writes = self._make_writes(written, reads)
+        if writes.response and writes.answer_model != OFFLINE:
+            answer = _OutgoingAnswer(writes.response, writes.sources_used, ())
+            await self._publish_answer(reads, written.writing, lambda: answer)
+        return Wrote(writes)
 
     def _inputs(self, reads: Reads) -> Inputs:
         return Inputs(
@@ -184,30 +183,93 @@ class ResponseAgent(Agent[Reads, Writes]):
             attempt=reads.attempt,
         )
 
-    async def _draft(self, reads: Reads, inputs: Inputs) -> _Draft:
+    async def _write(self, reads: Reads, inputs: Inputs) -> _WrittenAnswer:
+        """Return the answer; its finished sentences are published while the model writes on."""
         skip = 0 if reads.quality_analysis else reads.attempt
-        given = await self._model.ask(TASK, inputs, skip=skip)
+        ask = partial(self._model.ask, TASK, inputs, skip=skip)
+        listener = TextListener(TASK.name)
+        find_source = cache(Attribution(inputs.sources).find)
+        keep = partial(_keep_supported, reads=reads, inputs=inputs, find_source=find_source)
+        if self._drafts is None or not reads.within_scope:
+            given = await ask()
+        else:
+            given = await ask_and_follow(
+                listener, ask, DraftReader(partial(self._publish, reads, keep)).read
+            )
         # In a thread: a very long answer must not block the event loop.
-        return await asyncio.to_thread(_check_draft, given, reads, inputs)
+        kept = await asyncio.to_thread(keep, given.output.answer)
+        return _WrittenAnswer(given, kept, listener.attempts, listener.came_whole)
 
-    def _make_writes(self, draft: _Draft, reads: Reads) -> Writes:
-        output, kept = draft.given.output, draft.kept
+    async def _publish(
+        self, reads: Reads, keep: Callable[[str], _CitedText], finished: str, writing: int
+    ) -> None:
+        """Publish what passes the checks without a model of the finished sentences."""
+        await self._publish_answer(
+            reads, writing, lambda: self._make_answer(keep(finished), "", reads)
+        )
+
+    async def _publish_answer(
+        self, reads: Reads, writing: int, make_answer: Callable[[], _OutgoingAnswer]
+    ) -> None:
+        if self._drafts is None or not reads.within_scope:
+            return
+        draft = await asyncio.to_thread(self._check_draft, reads, make_answer)
+        if draft is None:
+            return
+        await self._drafts.publish(
+            AnswerDraft(
+                text=draft.text,
+                language=reads.language,
+                attempt=reads.attempt,
+                writing=writing,
+                sources=draft.used,
+            )
+        )
+
+    def _check_draft(
+        self, reads: Reads, make_answer: Callable[[], _OutgoingAnswer]
+    ) -> SafeDraft | None:
+        made = make_answer()
+        answer = CheckedAnswer(
+            text=made.text,
+            question=reads.canonical_question,
+            context=reads.search_context,
+            references=reads.source_references,
+            used=made.used,
+            language=reads.language,
+            assumption=reads.assumption,
+        )
+        return check_draft(answer, self._language_of)
+
+    def _make_writes(self, written: _WrittenAnswer, reads: Reads) -> Writes:
+        output, kept = written.given.output, written.kept.cited
         if output.status != "answered":
             return _asks(output.status, output.missing)
         if not kept.claims:
-            return _report_no_claims(output.missing, draft.given.model)
-        references, context = reads.source_references, reads.search_context
-        used = _select_used(kept.order, references)
+            return _report_no_claims(output.missing, written.given.model)
+        answer = self._make_answer(written.kept, written.given.model, reads)
         share = kept.claims / (kept.claims + len(kept.dropped))
-        # What only sources hold that were dropped with their claims goes, too.
-        safe = keep_links(kept.text, collect_allowed(references_of(used, references), context))
         return Writes(
-            response=self._add_notices(safe.text, used, draft.given.model, reads),
-            sources_used=with_addresses(used, references, context, safe.text),
-            removed_links=(*draft.removed, *safe.removed),
+            response=answer.text,
+            sources_used=answer.used,
+            removed_links=answer.removed,
             missing=output.missing,
             generation_confidence=output.confidence * share,
-            answer_model=draft.given.model,
+            answer_model=written.given.model,
+            draft_fallback="not_streamed" if written.came_whole else "",
+        )
+
+    def _make_answer(self, kept: _CitedText, model: str, reads: Reads) -> _OutgoingAnswer:
+        references, context = reads.source_references, reads.search_context
+        used = _select_used(kept.cited.order, references)
+        # What only sources hold that were dropped with their claims goes, too.
+        safe = keep_links(
+            kept.cited.text, collect_allowed(references_of(used, references), context)
+        )
+        return _OutgoingAnswer(
+            text=self._add_notices(safe.text, used, model, reads),
+            used=with_addresses(used, references, context, safe.text),
+            removed=(*kept.removed, *safe.removed),
         )
 
     def _add_notices(
@@ -231,11 +293,13 @@ class ResponseAgent(Agent[Reads, Writes]):
         return " ".join(self._texts.text(key, language, **values).split())
 
 
-def _check_draft(given: ModelAnswer[Output], reads: Reads, inputs: Inputs) -> _Draft:
+def _keep_supported(
+    answer: str, reads: Reads, inputs: Inputs, find_source: FindSource
+) -> _CitedText:
     """Return what is left of an answer: links to its sources alone, claims with theirs."""
-    numbers = set(citations(given.output.answer))
+    numbers = set(citations(answer))
     cited_here = [one for one in reads.source_references if one.number in numbers]
-    safe = keep_links(given.output.answer, collect_allowed(cited_here, reads.search_context))
+    safe = keep_links(answer, collect_allowed(cited_here, reads.search_context))
     used = [source for source in inputs.sources if source.number in numbers]
     places, texts = (source.place for source in used), (source.text for source in used)
     said = "\n".join((inputs.question, *places, *texts))
@@ -243,10 +307,10 @@ def _check_draft(given: ModelAnswer[Output], reads: Reads, inputs: Inputs) -> _D
         safe.text,
         {source.number for source in inputs.sources},
         may_lead=lambda lead: stands_in(lead, said),
-        find_source=Attribution(inputs.sources).find,
+        find_source=find_source,
         may_frame=lambda sentence: stands_in(sentence, said),
     )
-    return _Draft(given, kept, safe.removed)
+    return _CitedText(kept, safe.removed)
 
 
 def _source(reads: Reads, reference: SourceReference) -> PromptSource:

@@ -6,6 +6,7 @@
 | routed                 | the manager decided: `row`, `stage`, `event`, `result`, `target`      |
 | agent_run              | an agent ran: `role`, `status` (`completed`, `gave_up`), `writes`     |
 | model_call             | an agent asked a model: `task`, `model`, tokens, cost, milliseconds   |
+| draft                  | an agent has written a part of the answer: `draft`, `text`, `sources` |
 | inline_decision_failed | the manager in an agent's process failed; its stream tries again      |
 | retried                | a run failed and is scheduled again: `role`, `reason`                 |
 | dead_lettered          | an entry became a dead letter: `role`, `reason`, `error`              |
@@ -29,7 +30,7 @@ SCHEMA_VERSION_FIELD = "schema_version"
 JOURNAL_KINDS = frozenset(
     {
         "accepted", "routed", "agent_run", "model_call", "inline_decision_failed", "retried",
-        "dead_lettered", "memory_failed", "finished",
+        "dead_lettered", "memory_failed", "draft", "finished",
     }
 )  # fmt: skip
 

@@ -4,6 +4,7 @@
 |---|---|
 | `Producer` | the gateway, the commands that submit |
 | `Consumer`, `Settler` | the worker |
+| `DraftWriter` | the worker, while an agent writes an answer |
 | `ReplyReader` | the gateway, the worker before it repeats a start, the commands that follow |
 | `Admin` | the commands that operate, the worker's gauges |
 | `Eraser` | the erasure of conversations |
@@ -133,6 +134,17 @@ class Settler(Protocol):
         ...
 
 
+class DraftWriter(Protocol):
+    """Shows how far an answer has come, to all who follow its question."""
+
+    async def write_draft(self, delivery: Delivery, draft: Fields, *, replaces: str = "") -> str:
+        """Write a draft in the place of the one with the id `replaces`; return its id.
+
+        Returns an empty id when the delivery is not held any more or the question has ended.
+        """
+        ...
+
+
 class ReplySubscription(Protocol):
     """Waits for the reply to a question that is submitted afterwards."""
 
@@ -214,6 +226,9 @@ class Broker(Settler, Protocol):
 
     @property
     def replies(self) -> ReplyReader: ...
+
+    @property
+    def drafts(self) -> DraftWriter: ...
 
     @property
     def admin(self) -> Admin: ...

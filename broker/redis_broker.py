@@ -27,8 +27,9 @@ from broker.maintenance.orphan_rescuer import MakeNotice, OrphanRescuer
 from broker.maintenance.queue_admin import QueueAdmin
 from broker.maintenance.scheduler import Scheduler
 from broker.maintenance.upkeep import Upkeep
-from broker.ports import Admin, Consumer, Eraser, Producer, ReplyReader
+from broker.ports import Admin, Consumer, DraftWriter, Eraser, Producer, ReplyReader
 from broker.produce.producer import RedisProducer, SubmissionLimits
+from broker.replies.draft_writer import JournalDraftWriter
 from broker.replies.reply_waiter import ReplyWaiter
 from broker.replies.result_list import ResultList
 from broker.settle.admission import NO_PACE, AdmissionPolicy
@@ -119,6 +120,7 @@ class RedisBroker:
         self.producer: Producer = RedisProducer(space, loader, self._forgetting, admission)
         self.consumer: Consumer = self._leases
         self.replies: ReplyReader = self._outcomes
+        self.drafts: DraftWriter = JournalDraftWriter(space)
         self.admin: Admin = QueueAdmin(space)
         self.eraser: Eraser = self._forgetting
         self.maintenance = Maintenance(Scheduler(space), rescuer, upkeep, Heartbeats(space))

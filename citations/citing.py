@@ -15,6 +15,7 @@ No citation covers a sentence that cites only sources that do not exist.
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from citations.claims import (
     Unit,
@@ -111,6 +112,12 @@ def remove_units(answer: str, places: Collection[int]) -> Cited:
 def cite_units(units: Sequence[Unit]) -> tuple[tuple[int, ...], ...]:
     """Return the citations of each unit, including those of a citation that covers it."""
     return tuple(_make_draft(units, ()).cites)
+
+
+def join_units(units: Sequence[Unit]) -> str:
+    """Return the Markdown text of units, with the numbers that they cite as they are."""
+    joints = ("", *(_joint(before, unit) for before, unit in pairwise(units)))
+    return "".join(joint + unit.text for joint, unit in zip(joints, units, strict=True))
 
 
 def is_frame(units: Sequence[Unit], cites: Sequence[tuple[int, ...]], place: int) -> bool:

@@ -1,6 +1,6 @@
 """Settings of answers: search, quality checks, clarification rounds and time limits."""
 
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import BaseModel, Field, model_validator
 
@@ -37,6 +37,13 @@ class AnswerSettings(BaseModel):
     )
     max_regenerate: int = Field(
         1, ge=0, description="maximum number of rewritten answers after the quality check"
+    )
+    release: Literal["checked", "approved"] | None = Field(
+        None,
+        description="when people see an answer: `checked`: each sentence as soon as it passed the "
+        "checks without a model; what the judge rejects later is visibly taken back. `approved`: "
+        "after the judge's approval. Unset: `checked`, but `approved` for chat completions, which "
+        "cannot take anything back",
     )
     max_process_count: int = Field(
         60, ge=10, description="maximum number of hops (runs of agents) of a question"

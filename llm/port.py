@@ -4,10 +4,10 @@ A *task* names what is asked: the prompt file, the inputs' type, the output's ty
 the task's prompt from the inputs; the offline model answers by the task's deterministic rule.
 """
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Generic, Protocol, TypeVar, runtime_checkable
+from typing import Generic, Protocol, TypeVar
 
 from pydantic import BaseModel
 
@@ -78,15 +78,6 @@ class Model(Protocol):
         `skip` starts that many models further down a fallback chain (a chain shorter than that
         starts at its last model).
         """
-        ...
-
-
-@runtime_checkable
-class StreamingModel(Model, Protocol):
-    """A model whose answer can be read while it is written."""
-
-    def stream(self, task: Task[I, O], inputs: I) -> AsyncGenerator[str, None]:
-        """Yield the pieces of the answer's text: JSON of the task's output."""
         ...
 
 

@@ -21,6 +21,7 @@ from envelope.outcome import GaveUp, RetryAfter, Wrote
 from envelope.payload import CATALOGUE
 from envelope.question import Question
 from memory.errors import MemoryUnavailableError, QuestionEndedError
+from worker.drafts import draft_for
 from worker.errors import HandlerTimeoutError, RunFailedError
 from worker.inline_manager import MANAGER, InlineManager, to_manager
 from worker.model_usage import add_model_usage
@@ -142,7 +143,8 @@ class AgentHandler:
         limit = min(
             self._limit_seconds, max(delivery.remaining_seconds - RESERVE_SECONDS, LEAST_SECONDS)
         )
-        with self._recorded(envelope, self._name, attempt, limit) as calls:
+        recorded = self._recorded(envelope, self._name, attempt, limit)
+        with recorded as calls, draft_for(delivery):
             try:
                 return await run_with_timeout(agent.work(reads), limit), calls
             except (MemoryUnavailableError, QuestionEndedError):

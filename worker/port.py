@@ -51,6 +51,8 @@ class WorkerMeter(Protocol):
 
     def count_failure(self, role: str, reason: str) -> None: ...
 
+    def count_fallback(self, role: str, reason: str) -> None: ...
+
 
 class SilentMeter:
     """Counts nothing."""
@@ -65,4 +67,7 @@ class SilentMeter:
         """Count nothing."""
 
     def count_failure(self, role: str, reason: str) -> None:
+        """Count nothing."""
+
+    def count_fallback(self, role: str, reason: str) -> None:
         """Count nothing."""

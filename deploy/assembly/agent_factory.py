@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agents.agent import Agent
+from agents.agent import Agent, DraftPublisher
 from agents.roster import SPECS
+from broker.ports import DraftWriter
 from config.settings import Settings
 from config.texts import FixedTexts, load_texts
 from deploy.assembly.call_recording import HopCalls
@@ -24,6 +25,7 @@ from manager.machine import Limits
 from manager.manager import Manager
 from memory.conversation import RedisMemory
 from worker.agent_handler import AgentHandler, Assistant
+from worker.drafts import RunDrafts
 from worker.inline_manager import InlineManager
 from worker.isolation import IsolatedHandler, Quarantine
 from worker.port import Handler, SilentMeter, WorkerMeter
@@ -49,6 +51,7 @@ class AgentFactory:
     knowledge: "Knowledge | None"
     model: Callable[[str], Model]
     detector: Detector
+    drafts: DraftPublisher | None = None
 
     def agent(self, role: str) -> AnyAgent:
         """Return the agent of a role; imports the agent's module."""
@@ -120,23 +123,27 @@ async def make_worker_specs(
     meter: "PrometheusMeter | None",
     models: Callable[[str], Model] | None = None,
     quarantine: Quarantine | None = None,
+    drafts: DraftWriter | None = None,
 ) -> list[WorkerSpec]:
     """Return the worker specifications of these roles, and of ingestion if there is an index.
 
     `models` returns the model of a task; by default the settings name the models, which are closed
     with `stack`. Suspects of the quarantine's roles run in `quarantine`.
+    Without `drafts` no part of an answer is shown before the whole answer is approved.
     """
     _check_prompts(settings)
 
     def find_models(own: Settings) -> Callable[[str], Model]:
         return _models(own, client, stack) if models is None else models
 
+    counted = SilentMeter() if meter is None else meter
+    publisher = None if drafts is None else RunDrafts(drafts, counted.count_fallback)
     pipeline = HandlerPipeline(
-        factories=_make_factories(settings, knowledge, find_models),
+        factories=_make_factories(settings, knowledge, find_models, publisher),
         manager=make_manager(settings, _memory(settings, client)) if MANAGER in roles else None,
         limit_seconds=settings.agent_timeout_seconds,
         calls=HopCalls(meter),
-        meter=SilentMeter() if meter is None else meter,
+        meter=counted,
         quarantine=quarantine,
     )
     specs = [
@@ -162,6 +169,7 @@ def _make_factories(
     settings: Settings,
     knowledge: "Knowledge | None",
     find_models: Callable[[Settings], Callable[[str], Model]],
+    publisher: DraftPublisher | None,
 ) -> dict[Assistant, AgentFactory]:
     """Return a factory for each assistant, which has only the assistant's own documents.
 
@@ -181,6 +189,7 @@ def _make_factories(
             else None,
             models[one.prompts_folder],
             detector,
+            None if one.release == "approved" else publisher,
         )
         for one in every
     }

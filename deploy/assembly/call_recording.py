@@ -88,12 +88,13 @@ def _read_price(value: JsonValue) -> Decimal | None:
 
 
 def fallbacks_of(writes: Fields) -> list[str]:
-    """Return the slugs of the fallbacks in the writes of a hop: levels, links, wording."""
+    """Return the slugs of the fallbacks in the writes of a hop: levels, links, drafts, wording."""
     stats = writes.get("search_stats")
     levels = stats.get("fallbacks") if isinstance(stats, dict) else None
     reasons = [f"{level}_level_missing" for level in levels] if isinstance(levels, list) else []
     reasons += ["links_removed"] if writes.get("removed_links") else []
     reasons += ["asked_again"] if writes.get("asked_again") else []
+    reasons += ["not_streamed"] if writes.get("draft_fallback") else []
     return [*reasons, "fixed_text"] if writes.get("clarification_fallback") else reasons
 
 

@@ -275,6 +275,7 @@ async def run_workers(
             meter=meter,
             models=models,
             quarantine=quarantine,
+            drafts=runtime.broker.drafts,
         )
         renewal = _renewal(runtime)
         process = _process(runtime, worker_specs, renewal, meter)

@@ -5,7 +5,7 @@ import re
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Protocol
+from typing import Annotated, Final, Literal, Protocol
 
 import structlog
 from fastapi import Depends, Header, Path, Query, Request
@@ -63,6 +63,11 @@ AssistantName = Annotated[
         description="one of the key's assistants; the default is the first",
     ),
 ]
+Release = Literal["checked", "approved"]
+CHECKED: Final = "checked"
+"""Each sentence is shown as soon as it passed the checks without a model."""
+APPROVED: Final = "approved"
+"""Nothing is shown before the judge has approved the answer."""
 ConversationId = Annotated[str, Path(pattern=ID, examples=["c-7f3a"])]
 MessageId = Annotated[str, Path(pattern=ID, examples=["m-1"])]
 VisitToken = Annotated[
@@ -89,6 +94,8 @@ class HttpChannel:
     meter: HttpMeter
     links: SourceLinks = field(default_factory=SourceLinks)
     heartbeat_seconds: float = HEARTBEAT_SECONDS
+    release: Release | None = None
+    """When an answer is shown; None: as early as the reader can take back what it was shown."""
 
     def shows(self, caller: Principal, place: Question) -> Shows:
         """Return a function that makes replies of the assistant of `place` public for a caller."""

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import aclosing
 
 from starlette.responses import StreamingResponse
@@ -14,6 +14,7 @@ from envelope.outcome import Outcome
 from envelope.question import Question
 from gateway.answer import Shows
 from gateway.desk import Desk
+from gateway.draft_events import DraftFollower
 from gateway.errors import BusyError, StoppingError
 from gateway.events import Event, EventCursor, answer_events, events_of
 from gateway.http.context import HEARTBEAT_SECONDS, HttpMeter
@@ -44,6 +45,7 @@ class EventStream:
         language: str = "en",
         admission: Admission | None = None,
         heartbeat_seconds: float = HEARTBEAT_SECONDS,
+        with_drafts: bool = False,
     ) -> None:
         self._desk = desk
         self._question = question
@@ -55,6 +57,9 @@ class EventStream:
         self._language = language
         self._admission = admission
         self._heartbeat_seconds = heartbeat_seconds
+        self._drafts = (
+            DraftFollower(question, shows=shows, language=language) if with_drafts else None
+        )
 
     def response(self, *, message_id: str, status: int = 200) -> StreamingResponse:
         """Return the streaming response."""
@@ -114,16 +119,27 @@ class EventStream:
                 return
         yield self._last_resort(self._last)
 
+    def resume(self, journal: Sequence[JournalEntry]) -> None:
+        """Read what the reader has of the journal: a later entry may take back what it shows."""
+        for entry in journal:
+            if self._drafts is not None and self._after.is_past(entry.id):
+                self._drafts.skip(entry)
+
     def select_new_events(self, entries: Sequence[JournalEntry]) -> list[Event]:
         """Return the events of these entries that the reader does not have."""
-        shown = (
+        shown = [event for entry in entries for event in self._events_of(entry)]
+        has_ended = bool(entries) and entries[-1].kind == "finished"
+        return [
             event
-            for entry in entries
-            for event in events_of(
-                entry, self._question, shows=self._shows, language=self._language
-            )
-        )
-        return [event for event in shown if not self._after.covers(event)]
+            for event in shown
+            # A draft whose answer is there already is of no use.
+            if not self._after.covers(event) and not (has_ended and event.name == "draft")
+        ]
+
+    def _events_of(self, entry: JournalEntry) -> Iterator[Event]:
+        yield from events_of(entry, self._question, shows=self._shows, language=self._language)
+        if self._drafts is not None:
+            yield from self._drafts.read(entry)
 
     async def _forgotten(self) -> bool:
         return await self._desk.forgotten(self._question)

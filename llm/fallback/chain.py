@@ -2,8 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Generic
@@ -23,7 +22,8 @@ from llm.errors import (
     UnreadableOutput,
 )
 from llm.fallback.circuit_breaker import CircuitBreaker
-from llm.port import I, Model, ModelAnswer, ModelCall, O, StreamingModel, Task, Usage
+from llm.partial_answers.text_listener import find_listener
+from llm.port import I, Model, ModelAnswer, ModelCall, O, Task, Usage
 
 FALLBACK_ON = (
     ModelUnavailable, UnknownModel, MissingKey, RejectedRequest, UnreadableOutput, Refused,
@@ -50,10 +50,11 @@ class FallbackChain:
     """Models that are asked one after the other, until one answers.
 
     A model that fails is followed by the next at once. One that has not answered after
-    `patience_seconds` keeps running, and the next model of a vendor is asked as well: the first
-    answer counts. A model without a vendor, such as `offline`, is asked only when nothing else
-    runs. A failing model is left alone for a while: see `CircuitBreaker`. Every model records
-    its failures (`llm.call_log`), so that a fallback is in the journal.
+    `patience_seconds`, and has written nothing meanwhile, keeps running, and the next model of a
+    vendor is asked as well: the first answer counts. A model without a vendor, such as `offline`,
+    is asked only when nothing else runs. A failing model is left alone for a while: see
+    `CircuitBreaker`. Every model records its failures (`llm.call_log`), so that a fallback is in
+    the journal.
     """
 
     def __init__(
@@ -70,28 +71,6 @@ class FallbackChain:
     async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> ModelAnswer[O]:
         links = self._links[min(skip, self._last_start) :]
         return await _Race(links, task, inputs, self._patience_seconds).run()
-
-    async def stream(self, task: Task[I, O], inputs: I) -> AsyncGenerator[str, None]:
-        """Yield the pieces of an answer's text as they come.
-
-        The next model is asked only while no piece was yielded: none can be taken back.
-        """
-        errors: list[ModelError] = []
-        for link in self._links:
-            is_shown = False
-            try:
-                if link.breaker is not None:
-                    link.breaker.enter()
-                async with aclosing(_read_pieces(link, task, inputs)) as pieces:
-                    async for piece in pieces:
-                        is_shown = True
-                        yield piece
-                return
-            except FALLBACK_ON as error:
-                if is_shown:
-                    raise
-                errors.append(error)
-        raise _make_exhausted_error(self._links, errors)
 
     def __repr__(self) -> str:
         return f"FallbackChain({self.name!r})"
@@ -111,6 +90,7 @@ class _Race(Generic[I, O]):
         self._running: dict[asyncio.Task[ModelAnswer[O] | Exception], tuple[ChainLink, float]] = {}
         self._errors: list[ModelError] = []
         self._fault: Exception | None = None
+        self._characters = 0
 
     async def run(self) -> ModelAnswer[O]:
         """Return the first answer; raises what the models raised when there is none."""
@@ -139,9 +119,16 @@ class _Race(Generic[I, O]):
         )
         answers = [self._finish(task) for task in ended]
         answer = next((found for found in answers if found is not None), None)
-        if answer is None and (has_next or not self._running):
+        is_late = has_next and (ended or not self._is_being_written())
+        if answer is None and (is_late or not self._running):
             self._start_next(group)
         return answer
+
+    def _is_being_written(self) -> bool:
+        """Return whether more of an answer has come since the last look: its model is not late."""
+        listener = find_listener(self._task.name)
+        before, self._characters = self._characters, listener.characters if listener else 0
+        return self._characters > before
 
     def _has_next(self) -> bool:
         """Return whether a vendor's model may be asked while another runs.
@@ -234,25 +221,6 @@ def _record_omission(task_name: str, link: ChainLink, error: ModelError) -> None
             error=f"{type(error).__name__}: {error}",
         )
     )
-
-
-async def _read_pieces(link: ChainLink, task: Task[I, O], inputs: I) -> AsyncGenerator[str, None]:
-    """Yield the pieces of one model's answer, and report to its breaker how it ended."""
-    breaker = link.breaker or CircuitBreaker(link.model.name)
-    try:
-        if isinstance(link.model, StreamingModel):
-            async with aclosing(link.model.stream(task, inputs)) as pieces:
-                async for piece in pieces:
-                    yield piece
-        else:
-            yield (await link.model.ask(task, inputs)).output.model_dump_json()
-    except ModelError as error:
-        breaker.note_failure(error)
-        raise
-    except BaseException:
-        breaker.abandon()
-        raise
-    breaker.note_success()
 
 
 def _make_exhausted_error(links: Sequence[ChainLink], errors: Sequence[ModelError]) -> ModelError:

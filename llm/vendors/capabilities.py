@@ -1,5 +1,6 @@
 """What one model's server accepts: assumed at first, corrected by what the server rejects."""
 
+import re
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -9,6 +10,7 @@ Structure = Literal["schema", "object", "text"]
 """How the form of an answer is demanded: by a JSON schema, as any JSON object, or in words."""
 Room = Literal["max_completion_tokens", "max_tokens"]
 _SIMPLER: dict[Structure, Structure] = {"schema": "object", "object": "text"}
+_STREAM = re.compile(r"\bstream(?:ing|s|_options)?\b")
 _TOO_LONG = ("context_length", "context length", "maximum context", "too long", "too large")
 
 
@@ -17,13 +19,15 @@ class Capabilities:
     """The parameters that a model's server accepts.
 
     `room` names the parameter for the most output tokens; None: the usual one for the model's
-    name. Unless `structure` is "schema", the prompt tells the schema.
+    name. Unless `structure` is "schema", the prompt tells the schema. A server that `streams` sends
+    an answer while it is written.
     """
 
     structure: Structure = "schema"
     room: Room | None = None
     has_temperature: bool = True
     has_reasoning_effort: bool = True
+    streams: bool = True
 
 
 def reduce_capabilities(known: Capabilities, error: RejectedRequest) -> Capabilities | None:
@@ -34,6 +38,8 @@ def reduce_capabilities(known: Capabilities, error: RejectedRequest) -> Capabili
     told = f"{error.parameter} {error}".lower()
     if any(words in told for words in _TOO_LONG):
         return None
+    if known.streams and _STREAM.search(told):
+        return replace(known, streams=False)
     if "reasoning" in told:
         return replace(known, has_reasoning_effort=False)
     if "temperature" in told:

@@ -10,8 +10,15 @@ import httpx2
 import openai
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.completion_usage import CompletionUsage
+from pydantic import ValidationError
 
-from llm.errors import ModelTimeout, ModelUnavailable, QuotaExhausted, Refused, UnknownModel
+from llm.errors import (
+    ModelTimeout,
+    ModelUnavailable,
+    QuotaExhausted,
+    Refused,
+    UnknownModel,
+)
 from llm.port import Usage
 from llm.real_request_guard import check_allowed
 from llm.vendors.catalogue import Vendor, VendorAccess
@@ -24,6 +31,7 @@ REASONING_TOKENS = 4096
 """Room for thoughts besides the answer: they count against the same limit."""
 
 EMBEDDING_BATCH = 256
+_STREAMED = "text/event-stream"
 
 
 class OpenAIChat:
@@ -45,19 +53,32 @@ class OpenAIChat:
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta, None]:
         with _translate_errors(self._model, self._key_variable):
-            stream = cast(
-                "openai.AsyncStream[ChatCompletionChunk]",
-                await self._client.chat.completions.create(
-                    **self._parameters(request),
-                    stream=True,
-                    stream_options={"include_usage": True},
-                ),
+            raw = await self._client.chat.completions.with_raw_response.create(
+                **self._parameters(request),
+                stream=True,
+                stream_options={"include_usage": True},
             )
-            async with stream:
+            if _STREAMED not in raw.headers.get("content-type", _STREAMED):
+                yield await self._read_whole(raw.http_response)
+                return
+            async with cast("openai.AsyncStream[ChatCompletionChunk]", raw.parse()) as stream:
                 gathered = _OpenAiCompletion()
                 async for chunk in stream:
                     yield Delta(gathered.add(chunk))
             yield Delta("", gathered.reply(self._model))
+
+    async def _read_whole(self, response: httpx2.Response) -> Delta:
+        """Return the completion of a server that sends no streams; it has been paid."""
+        try:
+            completion = ChatCompletion.model_validate_json(await response.aread())
+        except ValidationError as error:
+            raise ModelUnavailable(
+                f"expected a completion of {self._model!r}, found none in the response"
+            ) from error
+        finally:
+            await response.aclose()
+        reply = _reply(self._model, completion)
+        return Delta(reply.text, reply, came_whole=True)
 
     async def close(self) -> None:
         await self._client.close()

@@ -1,16 +1,16 @@
 """Asks a vendor's model: renders, asks, reads, repairs once, and records usage and cost."""
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Generic
 
 import structlog
 
-from llm.errors import ModelError, Refused, RejectedRequest, UnreadableOutput
+from llm.errors import ModelError, ModelUnavailable, Refused, RejectedRequest, UnreadableOutput
 from llm.metering import UsageMeter
 from llm.output_parsing import NotReadable, read, read_complete_part
+from llm.partial_answers.text_listener import TextListener, find_listener
 from llm.port import I, ModelAnswer, O, Task
 from llm.prices import PriceSource
 from llm.prompts import JSON_OBJECT, REPAIR, JsonObjectInputs, Prompts, Rendered, RepairInputs
@@ -18,7 +18,7 @@ from llm.vendors.capabilities import Capabilities, reduce_capabilities
 from llm.vendors.http_status import TOLD_CHARACTERS
 from llm.vendors.model_transport import Transport
 from llm.vendors.strict_schema import strict_schema
-from llm.vendors.wire import Delta, ModelReply, ModelTurn, Request, Wire
+from llm.vendors.wire import ModelReply, ModelTurn, Request, Wire
 
 CHARACTERS_PER_TOKEN = 4
 """A rough figure for reserving quota; cost is computed from the vendor's own counts."""
@@ -68,26 +68,6 @@ class VendorModel:
             account.charge(error)
             raise
         return ModelAnswer(output, self.name, account.usage, account.cost_usd, account.milliseconds)
-
-    async def stream(self, task: Task[I, O], inputs: I) -> AsyncGenerator[str, None]:
-        """Yield the pieces of the answer's text (JSON of the task's output) as they come.
-
-        Nothing is asked twice here: a piece that was shown cannot be taken back. Raises as `ask`
-        does, also after some pieces.
-        """
-        prompt = self._prompts.render(task.name, inputs)
-        account = UsageMeter(task.name, self.name, self._prices, prompt.hash)
-        request = self._fit(self._request(task, prompt), self._capabilities)
-        with account.exchange() as entry:
-            async with aclosing(self._wire.stream(request)) as deltas:
-                while delta := await self._transport.within(lambda _: _next_delta(deltas)):
-                    if delta.text:
-                        yield delta.text
-                    if delta.reply is not None:
-                        entry.record_usage(delta.reply.usage)
-                        self._check_refusal(delta.reply, task)
-                        if delta.reply.cut:
-                            raise self._make_cut_error(task, request)
 
     async def close(self) -> None:
         """Close the connections to the vendor."""
@@ -181,8 +161,32 @@ class VendorModel:
         characters = len(request.system) + sum(len(said.text) for said in request.said)
         tokens = characters // CHARACTERS_PER_TOKEN + request.max_output_tokens
         return await self._transport.call(
-            tokens, lambda seconds: self._wire.complete(replace(request, timeout_seconds=seconds))
+            tokens, lambda seconds: self._exchange_once(replace(request, timeout_seconds=seconds))
         )
+
+    async def _exchange_once(self, request: Request) -> ModelReply:
+        """Return the reply to one request; pass its text on meanwhile where somebody listens."""
+        listener = find_listener(request.form)
+        if listener is None:
+            return await self._wire.complete(request)
+        if not request.capabilities.streams:
+            listener.came_whole = True
+            return await self._wire.complete(request)
+        return await self._read_stream(request, listener)
+
+    async def _read_stream(self, request: Request, listener: TextListener) -> ModelReply:
+        reply: ModelReply | None = None
+        with listener.attempt() as writing:
+            async with aclosing(self._wire.stream(request)) as deltas:
+                async for delta in deltas:
+                    writing.add(delta.text)
+                    listener.came_whole = delta.came_whole
+                    reply = delta.reply or reply
+            if reply is None:
+                raise ModelUnavailable(
+                    f"expected the end of the stream of {self.name!r}, found it cut"
+                )
+        return reply
 
     def _fit(self, request: Request, known: Capabilities) -> Request:
         """Return the request for a server of these capabilities."""
@@ -204,6 +208,7 @@ class VendorModel:
             room=known.room,
             has_temperature=known.has_temperature,
             has_reasoning_effort=known.has_reasoning_effort,
+            streams=known.streams,
         )
 
     def _check_refusal(self, reply: ModelReply, task: Task[I, O]) -> None:
@@ -227,7 +232,3 @@ class VendorModel:
             max_output_tokens=task.max_output_tokens,
             timeout_seconds=self._transport.timeout_seconds,
         )
-
-
-async def _next_delta(deltas: AsyncIterator[Delta]) -> Delta | None:
-    return await anext(deltas, None)

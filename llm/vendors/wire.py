@@ -47,10 +47,14 @@ class ModelReply:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """A piece of a streamed reply; the last one has `reply`, with the whole text and the usage."""
+    """A piece of a streamed reply; the last one has `reply`, with the whole text and the usage.
+
+    `came_whole` marks the one piece of a server that sends no streams.
+    """
 
     text: str
     reply: ModelReply | None = None
+    came_whole: bool = False
 
 
 class Wire(Protocol):

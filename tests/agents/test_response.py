@@ -2,7 +2,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agents.response import DeskDomain, Reads, ResponseAgent, Writes
+from agents.desk_domain import DeskDomain
+from agents.response import Reads, ResponseAgent, Writes
 from citations.feedback import complaints
 from config.texts import load_texts
 from envelope.conversation import ClarificationReason, Turn

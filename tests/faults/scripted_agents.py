@@ -214,6 +214,9 @@ class NotingMeter:
     def count_redelivery(self, role: str) -> None:
         self.ledger.note("redelivered", role=role)
 
+    def count_fallback(self, role: str, reason: str) -> None:
+        self.ledger.note("fallback", role=role, what=reason)
+
     def count_failure(self, role: str, error: str) -> None:
         self.ledger.note("failed", role=role, what=error)
 

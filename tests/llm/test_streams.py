@@ -1,97 +1,188 @@
-"""Streamed answers of both vendors' real clients."""
+"""Answers that are passed on while both vendors' real clients receive them."""
+
+from dataclasses import replace
 
 import pytest
 
 from llm.call_log import record_calls
 from llm.errors import ModelUnavailable, RateLimited
-from llm.port import ModelCall, StreamingModel, Usage
+from llm.partial_answers.following import ask_and_follow
+from llm.partial_answers.text_listener import PartialText, TextListener
+from llm.port import ModelAnswer, ModelCall, Usage
 from llm.registry import Registry
-from tests.llm.sample_task import COLOUR, SKY
-from tests.llm.vendor_dialects import Dialect
+from llm.vendors.catalogue import VendorAccess
+from tests.llm.sample_task import BLUE, COLOUR, SKY, Colour, PlainPrompts
+from tests.llm.vendor_dialects import Dialect, OpenAI
 from tests.support.model_server import ModelServer, Response
 
-PIECES = ('{"name": ', '"blue"', "}")
+PIECES = ('{"name": ', '"blue", "shade"', ": 0.25}")
+WHOLE = "".join(PIECES)
 
 
-class Streamed:
-    """What came of a stream: its pieces, also when it broke, and the calls that were recorded."""
+class Followed:
+    """One question, and what came of it: the texts on the way, the answer, the recorded calls."""
 
     def __init__(self, registry: Registry, dialect: Dialect) -> None:
-        model = registry.model(f"{dialect.model}@{dialect.provider}")
-        assert isinstance(model, StreamingModel)
-        self.pieces: list[str] = []
+        self.listener = TextListener(COLOUR.name)
+        self.texts: list[PartialText] = []
         self.calls: list[ModelCall] = []
-        self._model = model
+        self._model = registry.model(f"{dialect.model}@{dialect.provider}")
 
-    async def run(self) -> None:
+    async def run(self) -> ModelAnswer[Colour]:
         with record_calls() as self.calls:
-            async for piece in self._model.stream(COLOUR, SKY):
-                self.pieces.append(piece)
+            return await ask_and_follow(
+                self.listener, lambda: self._model.ask(COLOUR, SKY), self._keep
+            )
+
+    async def _keep(self, partial: PartialText) -> None:
+        self.texts.append(partial)
 
 
 @pytest.fixture
-def streamed(registry: Registry, dialect: Dialect) -> Streamed:
-    return Streamed(registry, dialect)
+def followed(registry: Registry, dialect: Dialect) -> Followed:
+    return Followed(registry, dialect)
 
 
-async def test_a_stream_yields_the_pieces_and_records_what_it_took(
-    server: ModelServer, dialect: Dialect, streamed: Streamed
+async def test_an_answer_that_is_followed_is_read_and_paid_as_any_other(
+    server: ModelServer, dialect: Dialect, followed: Followed
 ) -> None:
     server.will_send(dialect.stream(*PIECES))
 
-    await streamed.run()
+    answer = await followed.run()
 
-    assert tuple(streamed.pieces) == PIECES
-    assert [(call.usage, call.error) for call in streamed.calls] == [(Usage(100, 20, 40), None)]
+    assert answer.output == BLUE
+    assert [(call.usage, call.error) for call in followed.calls] == [(Usage(100, 20, 40), None)]
+    assert followed.listener.characters == len(WHOLE)
+    assert all(WHOLE.startswith(partial.text) for partial in followed.texts)
+    assert not followed.listener.came_whole
 
 
-async def test_a_stream_without_an_end_is_an_error_after_its_pieces(
-    server: ModelServer, dialect: Dialect, streamed: Streamed
+async def test_a_stream_without_an_end_is_asked_for_again_and_its_text_begins_anew(
+    server: ModelServer, dialect: Dialect, followed: Followed
 ) -> None:
-    server.will_send(dialect.stream(*PIECES[:2], finished=False))
+    server.will_send(dialect.stream(*PIECES[:2], finished=False), dialect.stream(*PIECES))
 
-    with pytest.raises(ModelUnavailable, match="cut"):
-        await streamed.run()
+    answer = await followed.run()
 
-    assert tuple(streamed.pieces) == PIECES[:2]
-    assert streamed.calls[0].error is not None
+    assert answer.output == BLUE
+    assert all(WHOLE.startswith(partial.text) for partial in followed.texts)
+    assert len(server.received) == 2
 
 
-async def test_a_stream_whose_connection_breaks_is_an_error_after_its_pieces(
-    server: ModelServer, dialect: Dialect, streamed: Streamed
+async def test_a_stream_that_never_ends_well_fails_like_any_other_answer(
+    server: ModelServer, dialect: Dialect, followed: Followed
 ) -> None:
-    whole = dialect.stream(*PIECES[:2], finished=False)
-    server.will_send(Response(body=whole.body, content_type=whole.content_type, ends="cut"))
+    broken = dialect.stream(*PIECES[:2], finished=False)
+    cut = Response(body=broken.body, content_type=broken.content_type, ends="cut")
+    server.will_send(cut, cut, cut)
 
     with pytest.raises(ModelUnavailable):
-        await streamed.run()
+        await followed.run()
 
-    assert tuple(streamed.pieces) == PIECES[:2]
-    assert len(server.received) == 1
+    assert followed.calls[0].error is not None
 
 
 async def test_a_stream_that_is_refused_at_the_door_is_told_as_such(
-    server: ModelServer, dialect: Dialect, streamed: Streamed
+    server: ModelServer, dialect: Dialect, followed: Followed
 ) -> None:
-    server.will_send(dialect.failure(429, retry_after="7"))
+    server.will_send(dialect.failure(429, retry_after="70"))
 
     with pytest.raises(RateLimited) as caught:
-        await streamed.run()
+        await followed.run()
 
-    assert caught.value.retry_after_seconds == 7
+    assert caught.value.retry_after_seconds == 70
 
 
-async def test_a_stream_may_be_left_before_its_end(
+async def test_an_answer_that_cannot_be_read_is_repaired_and_the_repair_is_followed(
+    server: ModelServer, dialect: Dialect, followed: Followed
+) -> None:
+    server.will_send(dialect.stream("blue, ", "I think"), dialect.stream(*PIECES))
+
+    answer = await followed.run()
+
+    assert answer.output == BLUE
+    assert followed.listener.characters == len("blue, I think") + len(WHOLE)
+
+
+async def test_a_failure_of_the_reader_costs_the_draft_and_not_the_answer(
     server: ModelServer, dialect: Dialect, registry: Registry
 ) -> None:
     server.will_send(dialect.stream(*PIECES))
     model = registry.model(f"{dialect.model}@{dialect.provider}")
-    assert isinstance(model, StreamingModel)
 
-    with record_calls() as calls:
-        stream = model.stream(COLOUR, SKY)
-        first = await anext(stream)
-        await stream.aclose()
+    async def fail(partial: PartialText) -> None:
+        raise ValueError(partial.text)
 
-    assert first == PIECES[0]
-    assert [call.error for call in calls] == ["cancelled before the answer came"]
+    answer = await ask_and_follow(TextListener(COLOUR.name), lambda: model.ask(COLOUR, SKY), fail)
+
+    assert answer.output == BLUE
+
+
+async def test_answers_of_another_task_are_not_followed(
+    server: ModelServer, dialect: Dialect, registry: Registry
+) -> None:
+    server.will_send(dialect.answer(WHOLE))
+    listener = TextListener("another")
+    model = registry.model(f"{dialect.model}@{dialect.provider}")
+
+    async def keep(partial: PartialText) -> None:
+        raise AssertionError(partial)
+
+    answer = await ask_and_follow(listener, lambda: model.ask(COLOUR, SKY), keep)
+
+    assert answer.output == BLUE
+    assert listener.characters == 0
+
+
+async def ask_twice(server: ModelServer) -> Followed:
+    access = {"openai": VendorAccess(api_key="k", base_url=f"{server.url}/v1")}
+    registry = Registry(prompts=PlainPrompts(), access=access)
+    followed = Followed(registry, OpenAI())
+    answers = [await followed.run(), await followed.run()]
+    await registry.close()
+    assert [answer.output for answer in answers] == [BLUE, BLUE]
+    return followed
+
+
+async def test_a_whole_answer_of_a_server_that_sends_no_streams_is_not_paid_twice(
+    server: ModelServer,
+) -> None:
+    server.will_send(OpenAI().answer(WHOLE), OpenAI().answer(WHOLE))
+
+    followed = await ask_twice(server)
+
+    assert len(server.received) == 2
+    assert followed.listener.came_whole
+    assert followed.calls[0].usage == Usage(100, 20, 40)
+
+
+async def test_a_server_that_rejects_streams_is_not_asked_for_one_again(
+    server: ModelServer,
+) -> None:
+    rejection = OpenAI().rejection("stream_options", "stream_options is unknown")
+    server.will_send(rejection, OpenAI().answer(WHOLE), OpenAI().answer(WHOLE))
+
+    followed = await ask_twice(server)
+
+    assert ["stream" in one.body for one in server.received] == [True, False, False]
+    assert followed.listener.came_whole
+
+
+async def test_a_model_that_writes_slowly_is_not_replaced_by_the_next(
+    server: ModelServer,
+) -> None:
+    access = {"openai": VendorAccess(api_key="k", base_url=f"{server.url}/v1")}
+    registry = Registry(prompts=PlainPrompts(), access=access, patience_seconds=0.2)
+    listener = TextListener(COLOUR.name)
+    model = registry.model("gpt-4o-mini@openai,gpt-4.1@openai")
+    slow = OpenAI().stream(*(character for character in WHOLE))
+    server.will_send(replace(slow, pause_seconds=0.02))
+
+    async def skip(_: PartialText) -> None:
+        return None
+
+    answer = await ask_and_follow(listener, lambda: model.ask(COLOUR, SKY), skip)
+    await registry.close()
+
+    assert answer.output == BLUE
+    assert len(server.received) == 1

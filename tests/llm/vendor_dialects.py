@@ -73,6 +73,11 @@ class OpenAI:
         error = {"message": "It did not work.", "type": "some_error", "code": None}
         return _json({"error": error}, status, **headers)
 
+    def rejection(self, parameter: str, message: str) -> Response:
+        """A request of which one parameter is not accepted."""
+        error = {"message": message, "type": "invalid_request_error", "param": parameter}
+        return _json({"error": {**error, "code": "unsupported_parameter"}}, 400)
+
     def stream(self, *texts: str, finished: bool = True) -> Response:
         events = [self._chunk({"content": text}, None) for text in texts]
         if not finished:

@@ -18,7 +18,7 @@ from gateway.desk import Desk
 from gateway.http.access import Guard
 from gateway.http.allowed_hosts import AllowedHosts
 from gateway.http.app import make_app
-from gateway.http.context import HttpChannel
+from gateway.http.context import HttpChannel, Release
 from gateway.http.links import Name, SourceLinks
 from gateway.http.metrics import PrometheusHttpMeter
 from gateway.http.routes.documents import reader_router
@@ -142,6 +142,7 @@ async def open_http_server(
     heartbeat_seconds: float = 10.0,
     hosts: AllowedHosts | None = None,
     limits: VisitorLimits | None = None,
+    release: Release | None = None,
     **broker_options: Any,
 ) -> AsyncIterator[HttpServerFixture]:
     """Open a door while inside; several may stand before one house."""
@@ -175,6 +176,7 @@ async def open_http_server(
         meter=meter,
         links=SourceLinks(documentation, secret=None if documents is None else SECRET),
         heartbeat_seconds=heartbeat_seconds,
+        release=release,
     )
     if documents is not None:
         others = (*others, reader_router(door, documents, unavailable=STORES))

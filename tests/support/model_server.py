@@ -11,13 +11,20 @@ from typing import Any, Literal
 
 @dataclass(frozen=True)
 class Response:
-    """What the server sends; `ends` says how the connection goes on after it."""
+    """What the server sends; `ends` says how the connection goes on after it.
+
+    Of a stream each event is sent `pause_seconds` after the one before, the first one after
+    `first_seconds`; the event at a place of `gates` waits until its gate is set.
+    """
 
     status: int = 200
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
     content_type: str = "application/json"
     ends: Literal["whole", "cut", "never"] = "whole"
+    pause_seconds: float = 0.0
+    first_seconds: float = 0.0
+    gates: Mapping[int, asyncio.Event] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -100,5 +107,19 @@ async def _send(writer: asyncio.StreamWriter, response: Response) -> None:
         f"content-length: {length}",
         *(f"{name}: {value}" for name, value in response.headers.items()),
     ]
-    writer.write("\r\n".join(head).encode() + b"\r\n\r\n" + response.body)
+    writer.write("\r\n".join(head).encode() + b"\r\n\r\n")
+    if not (response.pause_seconds or response.first_seconds or response.gates):
+        writer.write(response.body)
+    else:
+        await _send_events(writer, response)
     await writer.drain()
+
+
+async def _send_events(writer: asyncio.StreamWriter, response: Response) -> None:
+    await asyncio.sleep(response.first_seconds)
+    for place, event in enumerate(filter(None, response.body.split(b"\n\n"))):
+        if place in response.gates:
+            await response.gates[place].wait()
+        writer.write(event + b"\n\n")
+        await writer.drain()
+        await asyncio.sleep(response.pause_seconds)

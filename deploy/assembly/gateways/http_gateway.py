@@ -223,6 +223,7 @@ async def open_http_app(
             conversations=conversations,
             words=texts.text,
             meter=meter,
+            release=settings.release,
             links=SourceLinks(
                 {
                     (one.tenant, one.assistant): one.documentation_url or ""

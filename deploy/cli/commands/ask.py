@@ -7,6 +7,7 @@ from uuid import uuid4
 
 from config.settings import load_settings
 from deploy.assembly.runtime import open_desk
+from deploy.cli.draft_display import show_progress
 from deploy.cli.main import EXIT_STATUSES
 from deploy.cli.printing import print_line, reply_lines, say_json
 from gateway.answer import safe_reply
@@ -49,7 +50,13 @@ def _from_standard_input() -> str:
 async def _ask(message: Message, *, as_json: bool) -> int:
     settings = load_settings()
     async with open_desk(settings) as desk:
-        reply = await desk.ask(message)
+        if as_json or not sys.stdout.isatty():
+            reply = await desk.ask(message)
+        else:
+            await desk.submit(message)
+            reply = await show_progress(desk, message)
+            if not reply:
+                reply = desk.last_resort(desk.question(message), message.language)
     if as_json:
         say_json(safe_reply(reply)[0])
     else:

@@ -14,6 +14,7 @@ from pydantic import JsonValue
 
 from config.settings import load_settings
 from deploy.assembly.runtime import open_desk
+from deploy.cli.draft_display import show_progress
 from deploy.cli.printing import choices, print_line, reply_lines
 from gateway.desk import Desk, Message, parse_command
 from gateway.errors import GatewayError
@@ -22,7 +23,6 @@ COMMANDS = ("clear_history", "clear_all", "set_language", "get_stats", "help")
 LEAVING = frozenset({"/quit", "/exit"})
 GREETING = "Ask a question. /help lists the commands; /quit or Ctrl-D exits."
 CHOOSING = "Answer with a number or with text."
-ERASE_LINE = "\r\x1b[2K"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -125,19 +125,7 @@ async def _ask_desk(desk: Desk, message: Message) -> dict[str, JsonValue]:
     except GatewayError as error:
         sys.stderr.write(f"refdesk: {error}\n")
         return {}
-    reply: dict[str, JsonValue] = {}
-    async for entry in desk.follow(desk.question(message)):
-        if entry.kind == "routed":
-            _show_stage(str(entry.fields.get("target")))
-        if entry.kind == "finished":
-            reply = entry.fields
-    _show_stage("")
+    reply = await show_progress(desk, message)
     if not reply:
         sys.stderr.write("refdesk: no answer before the deadline; see: refdesk status\n")
     return reply
-
-
-def _show_stage(stage: str) -> None:
-    if sys.stdout.isatty():
-        sys.stdout.write(f"{ERASE_LINE}{f'… {stage}' if stage else ''}")
-        sys.stdout.flush()

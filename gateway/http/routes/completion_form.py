@@ -110,15 +110,18 @@ def _link_pages(answer: Answer) -> str:
     return "\n".join(links.get(line, line) for line in answer.text.split("\n"))
 
 
-def annotations_of(answer: Answer) -> list[JsonValue]:
-    """Return the citations in the text as `url_citation`s; offsets count characters."""
+def annotations_of(answer: Answer, *, offset: int = 0) -> list[JsonValue]:
+    """Return the citations in the text as `url_citation`s; their positions count characters.
+
+    `offset` is the number of characters of the content before the answer's text.
+    """
     sources = {source.number: source for source in answer.sources}
     return [
         {
             "type": "url_citation",
             "url_citation": {
-                "start_index": found.start(),
-                "end_index": found.end(),
+                "start_index": offset + found.start(),
+                "end_index": offset + found.end(),
                 "title": source.title,
                 "url": source.place,
             },

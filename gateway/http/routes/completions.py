@@ -21,7 +21,7 @@ from gateway.api_keys import Scope
 from gateway.desk import Desk, Message
 from gateway.events import Event, EventCursor
 from gateway.http.access import Principal
-from gateway.http.context import HttpChannel, check_no_chat, require_scope
+from gateway.http.context import CHECKED, HttpChannel, check_no_chat, require_scope
 from gateway.http.errors import ForbiddenError, InvalidRequestError
 from gateway.http.language import choose_language
 from gateway.http.question_sender import QuestionSender
@@ -69,6 +69,25 @@ class AdmittedCompletion:
             "created": self.created,
             "model": self.request.model,
         }
+
+
+@dataclass(slots=True)
+class ShownText:
+    """The text of a draft that a client was sent; nothing of it can be replaced."""
+
+    text: str = ""
+    _draft: str = ""
+
+    def extend(self, draft: Fields) -> str:
+        """Return what a draft adds to the text; nothing where it does not continue it."""
+        offset = draft.get("offset")
+        kept = self._draft[: offset if isinstance(offset, int) else 0]
+        self._draft = f"{kept}{draft.get('text')}"
+        if not self._draft.startswith(self.text):
+            return ""
+        further = self._draft[len(self.text) :]
+        self.text = self._draft
+        return further
 
 
 class Completions:
@@ -204,25 +223,46 @@ class Completions:
             after=EventCursor(),
             admission=admission,
             language=asked.language,
+            with_drafts=self._channel.release == CHECKED,
         )
+        shown = ShownText()
         yield _chunk(asked, {"role": "assistant", "content": "", "refusal": None})
         sent_at = time.monotonic()
         async for events in stream.events():
-            lines = [line for event in events for line in await self._chunks(asked, event)]
+            lines = [line for event in events for line in await self._chunks(asked, event, shown)]
             if lines or time.monotonic() - sent_at >= self._channel.heartbeat_seconds:
                 yield "".join(lines) or ": still here\n\n"
                 sent_at = time.monotonic()
 
-    async def _chunks(self, asked: AdmittedCompletion, event: Event) -> Sequence[str]:
-        if event.name == "text":
+    async def _chunks(
+        self, asked: AdmittedCompletion, event: Event, shown: ShownText
+    ) -> Sequence[str]:
+        if event.name == "draft":
+            further = shown.extend(event.data)
+            return [_chunk(asked, {"content": further})] if further else []
+        if event.name == "text" and not shown.text:
             return [_chunk(asked, {"content": event.data["text"]})]
         if event.name != "done":
             return []
         answer = Answer.model_validate(event.data)
         await self._keep_thread(asked, answer)
+        correction = self._correct(answer, shown)
+        begins = len(shown.text) + len(correction) if correction else 0
+        rest = f"{correction}{answer.text}" if correction else answer.text[len(shown.text) :]
+        lines = [_chunk(asked, {"content": rest})] if shown.text and rest else []
+        return [*lines, *await self._end(asked, answer, begins)]
+
+    def _correct(self, answer: Answer, shown: ShownText) -> str:
+        """Return the lines above an answer that does not continue the draft; empty otherwise."""
+        if answer.text.startswith(shown.text):
+            return ""
+        return f"\n\n{self._channel.words('retracted', answer.language)}\n\n"
+
+    async def _end(self, asked: AdmittedCompletion, answer: Answer, begins: int) -> Sequence[str]:
+        """Return the last chunks; the answer's text begins behind `begins` characters."""
         options = content_of(answer).removeprefix(answer.text)
         lines = [_chunk(asked, {"content": options})] if options else []
-        last: Fields = {"annotations": annotations_of(answer)}
+        last: Fields = {"annotations": annotations_of(answer, offset=begins)}
         lines.append(_chunk(asked, last, finish_reason="stop", **extensions_of(answer)))
         wanted = asked.request.stream_options
         if wanted is not None and wanted.include_usage:

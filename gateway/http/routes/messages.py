@@ -17,6 +17,7 @@ from gateway.api_keys import Scope
 from gateway.desk import Message, parse_command
 from gateway.events import EventCursor, place_of
 from gateway.http.context import (
+    APPROVED,
     ID,
     ConversationAccess,
     HttpChannel,
@@ -176,9 +177,12 @@ class Messages:
                 code="unknown_event",
                 param="Last-Event-ID",
             )
+        if journal[-1].kind == "finished":
+            seen = self._events(place, question, after, language)
+            if not seen.select_new_events(journal):
+                return Response(status_code=204)
         stream = self._events(place, question, after, language)
-        if journal[-1].kind == "finished" and not stream.select_new_events(journal):
-            return Response(status_code=204)
+        stream.resume(journal)
         return stream.response(message_id=message_id)
 
     async def _stream(
@@ -207,6 +211,7 @@ class Messages:
             language=language,
             admission=admission,
             heartbeat_seconds=self._channel.heartbeat_seconds,
+            with_drafts=self._channel.release != APPROVED,
         )
 
 

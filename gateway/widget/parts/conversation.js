@@ -9,7 +9,8 @@ const LONGEST_TOLD_WAIT_MS = 60_000;
 
 /** Tells `turns` (the list changed), `turn` (one changed), `ended` (one got its answer while
  * somebody waited), `connection`, and `forgotten`. A turn is
- * `{ id, text, stage, attempt, partial, answer, problem, feedback, lastEvent, taken, waiting, stopping }`. */
+ * `{ id, text, stage, attempt, draft, retracted, partial, answer, problem, feedback, lastEvent, taken,
+ * waiting, stopping }`; `draft` is the checked beginning of an answer: `{ text, language, sources }`. */
 export class Conversation extends EventTarget {
   constructor(desk, keeping) {
     super();
@@ -46,7 +47,7 @@ export class Conversation extends EventTarget {
   again(turn) {
     turn.problem = null;
     turn.id = newId();
-    turn.taken = turn.lastEvent = turn.stage = turn.waiting = null;
+    turn.taken = turn.lastEvent = turn.stage = turn.waiting = turn.draft = turn.retracted = null;
     this.#tell("turn", turn);
     this.#carry(turn);
   }
@@ -200,6 +201,11 @@ export class Conversation extends EventTarget {
     } else if (name === "stage") {
       turn.stage = data.stage;
       turn.attempt = data.attempt;
+    } else if (name === "draft") {
+      turn.draft = { text: joined(turn.draft, data), language: data.language, sources: data.sources };
+    } else if (name === "retracted") {
+      turn.retracted = [...(turn.retracted ?? []), ...data.sentences];
+      turn.draft = null;
     } else if (name === "text") {
       turn.partial = data.offset ? `${turn.partial ?? ""}${data.text}` : data.text;
     } else if (name === "done") {
@@ -312,6 +318,11 @@ export class Conversation extends EventTarget {
   #tell(name, detail = null) {
     this.dispatchEvent(new CustomEvent(name, { detail }));
   }
+}
+
+/** Return the text of a draft: what stays of the one before, in code points, and what follows. */
+function joined(before, { offset, text }) {
+  return [...(before?.text ?? "")].slice(0, offset).join("") + text;
 }
 
 function told(error) {

@@ -159,6 +159,13 @@ ol.turns { list-style: none; margin-block: 0; padding: 0; display: flex; flex-di
   unicode-bidi: isolate; }
 .prose .cite:hover { background: var(--accent); color: var(--on-accent); }
 
+.draft + .progress, .retracted + .progress { margin-block-start: 14px; }
+.retracted { margin-block-start: 14px; padding: 10px 14px; border-radius: var(--small); background: var(--raised);
+  color: var(--muted); font-size: .875em; }
+.retracted > p { margin: 0 0 4px; font-weight: 600; }
+.retracted li > del > p { margin: 0; }
+.retracted ul { margin: 0; padding-inline-start: 1.2em; }
+
 .options, .sources { margin-block-start: 14px; }
 .sources ol { list-style: none; margin: 0; padding: 0; border: 1px solid var(--line);
   border-radius: var(--small); overflow: hidden; }

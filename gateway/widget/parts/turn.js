@@ -45,7 +45,7 @@ export class TurnView {
   }
 
   #progress() {
-    const { stage, partial, taken, stopping, waiting } = this.turn;
+    const { stage, draft, retracted, partial, taken, stopping, waiting } = this.turn;
     if (partial && partial.length < LONGEST_PREVIEW) return this.#preview();
     const now = STEP_OF[stage] ?? 0;
     this.progress ??= this.#steps();
@@ -53,8 +53,41 @@ export class TurnView {
     steps.forEach((step, at) => (step.className = at < now ? "past" : at === now ? "now" : ""));
     label.textContent = `${this.words[waiting && !taken ? "queue" : STEPS[now]]}…`;
     stop.hidden = !taken || stopping; // what nobody took cannot be stopped
+    if (draft ?? retracted) return this.#drafted();
     if (row.parentNode !== this.answer) this.answer.replaceChildren(row);
     return undefined;
+  }
+
+  /** Show what is written so far above the progress, at most once a frame. */
+  #drafted() {
+    this.drafting ??= requestAnimationFrame(() => {
+      this.drafting = null;
+      const { answer, draft, partial } = this.turn;
+      if (answer || partial) return;
+      const row = this.progress.row;
+      const shown = draft && draft.text.length < LONGEST_PREVIEW ? this.#draft(draft) : null;
+      for (const node of [...this.answer.childNodes]) if (node !== row) node.remove();
+      // The row stays where it is: a button that is moved loses its focus.
+      if (row.parentNode !== this.answer) this.answer.append(row);
+      row.before(...[shown, this.#retracted()].filter(Boolean));
+    });
+  }
+
+  #draft({ text, language, sources }) {
+    this.answer.dir = directionOf(language);
+    this.sources = new Sources(sources, { words: this.words, template: this.template });
+    const body = this.#prose(text, { outcome: "answered", language, sources });
+    return make("div", { class: "draft" }, body, this.sources.list());
+  }
+
+  /** Return what was shown and is not part of the answer, struck out. */
+  #retracted() {
+    const { answer, draft } = this.turn;
+    const shown = (answer ?? draft)?.text ?? "";
+    const retracted = this.turn.retracted?.filter((sentence) => !shown.includes(sentence));
+    if (!retracted?.length) return null;
+    const struck = retracted.map((sentence) => make("li", {}, make("del", {}, ...this.#prose(sentence, {}).childNodes)));
+    return make("div", { class: "retracted" }, make("p", {}, this.words.retracted), make("ul", {}, ...struck));
   }
 
   /** Make the row once: a button that is made again loses its focus. */
@@ -72,7 +105,9 @@ export class TurnView {
     this.frame = requestAnimationFrame(() => {
       this.frame = null;
       if (this.turn.answer || !this.turn.partial) return;
-      this.answer.replaceChildren(this.#prose(this.turn.partial, {}));
+      this.answer.replaceChildren(
+        ...[this.#prose(this.turn.partial, {}), this.#retracted()].filter(Boolean),
+      );
     });
   }
 
@@ -85,7 +120,7 @@ export class TurnView {
     this.tools = answer.outcome === "superseded" ? null : this.#tools();
     const options = this.#options(actions);
     this.answer.replaceChildren(
-      ...[this.body, options, this.sources.list(), this.tools?.node].filter(Boolean),
+      ...[this.body, this.#retracted(), options, this.sources.list(), this.tools?.node].filter(Boolean),
     );
   }
 

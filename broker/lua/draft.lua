@@ -1,0 +1,15 @@
+-- Write how far the answer of an entry has come, in the place of what was written before.
+-- KEYS: the stream of the entry's role, the question's record and journal.
+-- ARGV: id, consumer and count of the entry, the draft as JSON, the draft that it replaces or ''.
+-- Returns the draft's place in the journal, or '' where the entry is not held or the question ended.
+
+local stream, record, journal = key(), key(), key()
+local id, consumer, count, draft, replaced = arg(), arg(), arg(), arg(), arg()
+local known = redis.call('HMGET', record, 'd', 'o')
+if not known[1] or known[2] or not holds(stream, id, consumer, count) then
+  return ''
+end
+if replaced ~= '' then
+  redis.call('XDEL', journal, replaced)
+end
+return redis.call('XADD', journal, '*', 'k', 'draft', 'j', draft)

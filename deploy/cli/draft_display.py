@@ -1,0 +1,99 @@
+"""Shows a question in the terminal while it is answered: its stage, and the draft of its answer.
+
+The draft is erased when the answer is printed. Sentences that were shown and are not part of the
+answer stay above it, struck out, so that nobody relies on them. Nothing is shown where the output
+is no terminal.
+"""
+
+import sys
+from collections.abc import Sequence
+
+from pydantic import JsonValue
+
+from citations.links import clean_text
+from deploy.cli.printing import wrap
+from gateway.answer import answer_of
+from gateway.desk import Desk, Message
+from gateway.draft_events import DraftFollower
+from gateway.events import Event
+
+ERASE_LINE = "\r\x1b[2K"
+LINE_UP = "\x1b[1A"
+STRUCK, PLAIN = "\x1b[9m", "\x1b[0m"
+MOST_LINES = 20
+"""Lines of a draft on the screen: more of them could not be erased on a small terminal."""
+
+
+async def show_progress(desk: Desk, message: Message) -> dict[str, JsonValue]:
+    """Follow a submitted question to its end; return its reply, empty when none came in time."""
+    question = desk.question(message)
+    follower = DraftFollower(
+        question,
+        shows=lambda reply, language: answer_of(
+            reply, words=lambda key, _language: key, language=language
+        ),
+    )
+    display, reply = DraftDisplay(), dict[str, JsonValue]()
+    async for entry in desk.follow(question):
+        if entry.kind == "routed":
+            display.show_stage(str(entry.fields.get("target")))
+        for event in follower.read(entry):
+            display.show_event(event)
+        if entry.kind == "finished":
+            reply = entry.fields
+    display.end()
+    return reply
+
+
+class DraftDisplay:
+    """The lines below the question that change until the answer is printed."""
+
+    def __init__(self) -> None:
+        self._is_terminal = sys.stdout.isatty()
+        self._lines = 0
+        self._draft = ""
+        self._stage = ""
+
+    def show_stage(self, stage: str) -> None:
+        """Show the stage of the question below its draft."""
+        self._stage = "" if stage == "final" else stage
+        self._draw()
+
+    def show_event(self, event: Event) -> None:
+        """Show the sentences that a draft gained; strike out those that were taken back."""
+        if event.name == "draft":
+            kept = self._draft[: int(str(event.data["offset"]))]
+            self._draft = f"{kept}{event.data['text']}"
+            self._draw()
+        elif event.name == "retracted":
+            sentences = event.data["sentences"]
+            self._strike_out([str(one) for one in sentences] if isinstance(sentences, list) else [])
+
+    def end(self) -> None:
+        """Erase the draft and the stage."""
+        self._draft = self._stage = ""
+        self._draw()
+
+    def _strike_out(self, sentences: Sequence[str]) -> None:
+        self._draft = ""
+        if not self._is_terminal:
+            return
+        self._erase()
+        for sentence in sentences:
+            for line in wrap(clean_text(sentence)):
+                sys.stdout.write(f"{STRUCK}{line}{PLAIN}\n")
+        self._draw()
+
+    def _draw(self) -> None:
+        if not self._is_terminal:
+            return
+        self._erase()
+        lines = wrap(clean_text(self._draft))[-MOST_LINES:] if self._draft else []
+        sys.stdout.write("".join(f"{line}\n" for line in lines))
+        sys.stdout.write(f"… {self._stage}" if self._stage else "")
+        self._lines = len(lines)
+        sys.stdout.flush()
+
+    def _erase(self) -> None:
+        sys.stdout.write(ERASE_LINE + f"{LINE_UP}{ERASE_LINE}" * self._lines)
+        self._lines = 0

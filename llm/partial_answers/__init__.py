@@ -1,0 +1,1 @@
+"""Reading an answer while a model writes it."""

@@ -1,0 +1,45 @@
+import io
+from contextlib import redirect_stdout
+
+from broker.values import Fields
+from deploy.cli.draft_display import STRUCK, DraftDisplay
+from gateway.events import Event
+
+
+class Terminal(io.StringIO):
+    """A text that claims to be a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def make_event(name: str, **data: object) -> Event:
+    fields: Fields = data  # type: ignore[assignment] # JSON
+    return Event("1-1.0", name, fields)
+
+
+def show(screen: io.StringIO) -> str:
+    with redirect_stdout(screen):
+        display = DraftDisplay()
+        display.show_stage("response")
+        display.show_event(make_event("draft", draft="a", offset=0, text="Open Rules."))
+        display.show_event(make_event("draft", draft="a", offset=11, text=" Pay \x1b[31m40."))
+        display.show_event(make_event("retracted", draft="a", sentences=["Pay 40."]))
+        display.end()
+    return screen.getvalue()
+
+
+def test_a_draft_grows_and_what_is_taken_back_stays_struck_out() -> None:
+    shown = show(Terminal())
+
+    assert "Open Rules.\n" in shown
+    assert f"{STRUCK}Pay 40." in shown
+    assert shown.rindex(STRUCK) > shown.rindex("Open Rules.")
+
+
+def test_a_draft_cannot_command_the_terminal() -> None:
+    assert "\x1b[31m" not in show(Terminal())
+
+
+def test_nothing_is_shown_where_the_output_is_no_terminal() -> None:
+    assert show(io.StringIO()) == ""

@@ -1,0 +1,178 @@
+"""The whole desk with a model that writes slowly: what is shown of an answer, and when."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+
+from broker.values import JournalEntry
+from gateway.answer import answer_of
+from gateway.draft_events import DraftFollower
+from gateway.events import Event
+from tests.deploy.conftest import OpenApp
+from tests.deploy.test_answers_on_the_wire import (
+    FIRST,
+    QUESTION,
+    VENDOR,
+    asks_the_server,
+    make_judgement,
+)
+from tests.support.app_harness import AppHarness, eventually
+from tests.support.model_server import ModelServer, Response, running_server
+
+pytestmark = pytest.mark.slow
+SECOND = "Set conditions, routes and a priority."
+CHARACTERS = 12
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ModelServer]:
+    async with running_server() as server:
+        yield server
+
+
+def make_stream(answer: str, *, gate: tuple[str, asyncio.Event] | None = None) -> Response:
+    """An answer that is written piece by piece; before the words of `gate` it waits."""
+    draft = {"status": "answered", "answer": answer, "confidence": 0.9, "missing": ""}
+    text = json.dumps(draft)
+    pieces = [text[at : at + CHARACTERS] for at in range(0, len(text), CHARACTERS)]
+    response = VENDOR.stream(*pieces)
+    if gate is None:
+        return response
+    words, event = gate
+    return replace(response, gates={text.index(words) // CHARACTERS + 1: event})
+
+
+class StreamedQuestion:
+    """A question that is being answered, and the events of its drafts so far."""
+
+    def __init__(self, harness: AppHarness) -> None:
+        driver = harness.driver()
+        self.message = driver.message(QUESTION)
+        self.entries: list[JournalEntry] = []
+        self.events: list[Event] = []
+        self._harness = harness
+        question = harness.desk.question(self.message)
+        self._follower = DraftFollower(
+            question, shows=lambda reply, language: answer_of(reply, words=lambda key, _: key)
+        )
+        self._question = question
+
+    async def follow(self) -> str:
+        """Follow the question to its end; return the text of its answer."""
+        await self._harness.desk.submit(self.message)
+        async for entry in self._harness.desk.follow(self._question):
+            self.entries.append(entry)
+            self.events += self._follower.read(entry)
+        return str(self.entries[-1].fields["text"])
+
+    @property
+    def drafts(self) -> list[str]:
+        """The text that was shown after each event of a draft."""
+        texts, shown = [], ""
+        for event in self.events:
+            if event.name == "draft":
+                offset = int(str(event.data["offset"]))
+                shown = shown[:offset] + str(event.data["text"])
+                texts.append(shown)
+        return texts
+
+    @property
+    def retracted(self) -> list[object]:
+        """The sentences that were taken back."""
+        return [event.data["sentences"] for event in self.events if event.name == "retracted"]
+
+
+async def test_the_first_sentence_is_shown_while_the_model_writes_the_last(
+    open_app: OpenApp, server: ModelServer
+) -> None:
+    gate = asyncio.Event()
+    server.will_send(
+        make_stream(f"{FIRST} [1] {SECOND} [1]", gate=("routes and", gate)), make_judgement(True, True)
+    )
+
+    async with open_app(**asks_the_server(server)) as harness:
+        asked = StreamedQuestion(harness)
+        async with asyncio.TaskGroup() as tasks:
+            following = tasks.create_task(asked.follow())
+            await eventually(lambda: _has(asked.drafts))
+            shown_while_it_writes = list(asked.drafts)
+            gate.set()
+        text = following.result()
+
+    assert shown_while_it_writes == [f"{FIRST} [1]"]
+    assert asked.drafts[-1] == text == f"{FIRST} [1] {SECOND} [1]"
+    assert asked.retracted == []
+
+
+async def test_a_sentence_that_the_judge_rejects_is_taken_back(
+    open_app: OpenApp, server: ModelServer
+) -> None:
+    server.will_send(make_stream(f"{FIRST} [1] {SECOND} [1]"), make_judgement(True, False))
+
+    async with open_app(**asks_the_server(server)) as harness:
+        asked = StreamedQuestion(harness)
+        text = await asked.follow()
+
+    assert asked.drafts[-1] == f"{FIRST} [1] {SECOND} [1]"
+    assert text == f"{FIRST} [1]"
+    assert asked.retracted == [[SECOND]]
+
+
+async def test_what_the_checks_without_a_model_fault_is_never_shown(
+    open_app: OpenApp, server: ModelServer
+) -> None:
+    invented = "Then pay 40 euros. [1]"
+    link = "Read [all of it](https://evil.example/rules). [1]"
+    uncited = "Giraffes sleep two hours a day."
+    server.will_send(
+        make_stream(f"{FIRST} [1] {invented} {link}\n\n{uncited}\n\n{SECOND} [1]"),
+        make_judgement(True, True, True, True),
+    )
+
+    async with open_app(**asks_the_server(server)) as harness:
+        asked = StreamedQuestion(harness)
+        await asked.follow()
+
+    assert asked.drafts
+    for words in ("40 euros", "evil.example", "Giraffes"):
+        assert not any(words in draft for draft in asked.drafts)
+
+
+async def test_an_answer_that_is_written_again_begins_its_draft_anew(
+    open_app: OpenApp, server: ModelServer
+) -> None:
+    server.will_send(
+        make_stream(f"{SECOND} [1]"),
+        make_judgement(False, completeness=0.0, decision="regenerate"),
+        make_stream(f"{FIRST} [1] {SECOND} [1]"),
+        make_judgement(True, True),
+    )
+
+    async with open_app(**asks_the_server(server)) as harness:
+        asked = StreamedQuestion(harness)
+        text = await asked.follow()
+
+    names = [event.data["draft"] for event in asked.events if event.name == "draft"]
+    assert len(set(names)) == 2
+    assert asked.retracted[0] == [SECOND]
+    assert asked.drafts[-1] == text
+
+
+async def test_approved_release_shows_nothing_before_the_judge(
+    open_app: OpenApp, server: ModelServer
+) -> None:
+    server.will_send(make_stream(f"{FIRST} [1] {SECOND} [1]"), make_judgement(True, True))
+
+    async with open_app(**asks_the_server(server), release="approved") as harness:
+        asked = StreamedQuestion(harness)
+        await asked.follow()
+
+    assert asked.events == []
+    assert "stream" not in server.received[0].body
+
+
+async def _has(drafts: list[str]) -> bool:
+    return bool(drafts)
