@@ -45,7 +45,7 @@ def plain(text: str) -> str:
 def _mark_code(text: str) -> tuple[str, list[str]]:
     """Return the text with a mark for each code span, and the spans with their backticks.
 
-    A span ends at the next run of as many backticks as it began with (CommonMark 0.31, 6.1).
+    A span ends at the next run of equally many backticks (CommonMark 0.31, 6.1).
     """
     runs = list(_TICKS.finditer(text))
     next_equal: dict[int, int] = {}
