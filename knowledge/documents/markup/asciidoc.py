@@ -11,7 +11,7 @@ from knowledge.documents.page import DEEPEST_INDENT, Block, BlockKind, Page
 from knowledge.documents.tables import write_table
 
 _HEADING = re.compile(r"(={1,6}|#{1,6})[ \t]+(\S.*)\Z")
-_ATTRIBUTE = re.compile(r":(!?[\w-]{1,60}!?):(?:[ \t]+(.*))?\Z")
+_ATTRIBUTE = re.compile(r":(!?[\w-]{1,60}!?):(?:[ \t](.*))?\Z")
 _ANCHOR = re.compile(
     r"\[\[([^\[\],]{1,100})(?:,[^\[\]]{0,200})?\]\]\Z|\[#([^\[\],.%]{1,100})[^\[\]]{0,100}\]\Z"
 )
@@ -20,8 +20,8 @@ _TITLE = re.compile(r"\.([^\s.].{0,300})\Z")
 _FENCE = re.compile(r"(-{4,}|\.{4,}|={4,}|\*{4,}|_{4,}|\+{4,}|/{4,}|--|`{3})(\w{0,40})\Z")
 _TABLE_FENCE = re.compile(r"[|,:!]={3,}\Z")
 _ITEM = re.compile(r"[ \t]{0,40}(\*{1,6}|-|\.{1,6}|\d{1,4}\.|<(?:\d{1,3}|\.)>)[ \t]+(\S.*)\Z")
-_TERM = re.compile(r"[ \t]{0,40}(\S.{0,300}?)(?:::{1,3}|;;)(?:[ \t]+(.*))?\Z")
-_ADMONITION = re.compile(r"(NOTE|TIP|IMPORTANT|WARNING|CAUTION):[ \t]+(.*)\Z")
+_TERM = re.compile(r"[ \t]{0,40}(\S.{0,300}?)(?:::{1,3}|;;)(?:[ \t](.*))?\Z")
+_ADMONITION = re.compile(r"(NOTE|TIP|IMPORTANT|WARNING|CAUTION):[ \t](.*)\Z")
 _DIRECTIVE = re.compile(r"(include|image|video|audio|toc)::(.{0,300})\Z")
 _IGNORED = re.compile(r"//(?!//)|(?:ifdef|ifndef|ifeval|endif)::")
 _BREAKS = frozenset({"'''", "<<<"})

@@ -18,7 +18,6 @@ _EMPHASIS = re.compile(r"(?<!\w)_(?=[^\s_])([^_\n]{1,1000})(?<=[^\s_])_(?!\w)")
 _MARKED = re.compile(r"(?:\[[^\[\]\n]{1,60}\])?(?<![\w#])#(?=\S)([^#\n]{1,500})(?<=\S)#(?!\w)")
 _ATTRIBUTE = re.compile(r"\{([\w-]{1,60})\}")
 _INLINE_ANCHOR = re.compile(r"\[\[[^\[\]\n]{1,100}\]\]")
-_CALLOUT = re.compile(r"[ \t]+\+\Z")
 _HELD = re.compile("\x1a(\\d{1,9})\x1a")
 _KNOWN = {"nbsp": " ", "sp": " ", "empty": "", "plus": "+", "asterisk": "*", "backtick": "`"}
 
@@ -44,7 +43,7 @@ def plain_asciidoc(text: str, attributes: Mapping[str, str]) -> str:
     text = _LINK.sub(_show_link, _MACRO.sub(_show_macro, text))
     for pattern in (_STRONG, _EMPHASIS, _MARKED):
         text = pattern.sub(r"\1", text)
-    text = _HELD.sub(lambda found: held[int(found[1])], _CALLOUT.sub("", text))
+    text = _HELD.sub(lambda found: held[int(found[1])], text.removesuffix(" +"))
     return " ".join(text.split())
 
 

@@ -22,7 +22,8 @@ from knowledge.documents.visibility.raw_markup import RawMarkup
 _STATED_ANCHOR = re.compile(r"\{[ \t]*#([\w:.-]+)(?:[ \t][^{}]{0,200})?\}[ \t]*\Z")
 _ADMONITION = re.compile(r"\A(?:!!!|\?\?\?\+?|===[!+]?)[ \t]")
 _NOTE = re.compile(
-    r"\A(?:!!!|\?\?\?\+?|===[!+]?)[ \t]+((?:[\w-]+[ \t]*){0,6})(?:\"([^\"\n]{0,300})\")?[ \t]*$",
+    r"\A(?:!!!|\?\?\?\+?|===[!+]?)[ \t]{1,9}([\w-]{0,40})[\w \t-]{0,60}"
+    r"(?:\"([^\"\n]{0,300})\")?[ \t]{0,9}$",
     re.MULTILINE,
 )
 _BAR = "\x1b"
@@ -191,7 +192,7 @@ def _name_language(info: str) -> str:
 
 def _title_note(found: re.Match[str]) -> str:
     """Return the title of a note or tab, else its kind: a box without a title is headed by it."""
-    return found[2] or found[1].strip().partition(" ")[0].capitalize()
+    return found[2] or found[1].capitalize()
 
 
 def _code(info: str, content: str) -> Block:

@@ -9,7 +9,10 @@ _BUILT_IN = {
     20: "h:mm", 21: "h:mm:ss", 22: "yyyy-mm-dd h:mm", 37: "#,##0", 38: "#,##0", 39: "#,##0.00",
     40: "#,##0.00", 45: "mm:ss", 46: "h:mm:ss", 47: "mm:ss",
 }  # fmt: skip
-_LITERALS = re.compile(r'"([^"]*)"|\\(.)|_.|\*.|\[\$([^\]\-]*)(?:-[^\]]*)?\]|\[[^\]]*\]', re.DOTALL)
+_LITERALS = re.compile(
+    r'"([^"]{0,200})"|\\(.)|_.|\*.|\[\$([^\]\-]{0,40})(?:-[^\]]{0,40})?\]|\[[^\]]{0,80}\]',
+    re.DOTALL,
+)
 _NUMBER = re.compile(r"[#0?][#0?,.]*")
 _DATE_SIGNS = re.compile(r"[ymdhs]", re.IGNORECASE)
 _DAY_SIGNS = re.compile(r"[yd]", re.IGNORECASE)
