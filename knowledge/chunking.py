@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from knowledge.document import Chunk, Document
 from knowledge.documents.page import Block, BlockKind, Page
 
-VERSION = "1"
+VERSION = "2"
 WORDS = 75
 OVERLAP = 20
 LARGEST_CODE = 400
@@ -32,6 +32,8 @@ _SENTENCE_END = re.compile(
     r"|(?<=[\u3002\uff01\uff1f\u0964\u061f])[\u300d\u300f\u201d\uff09]{0,2}\s*"
     r"|\n+"
 )
+_LONGEST_NUMBER = 24
+_NUMBER = re.compile(r"\s*(?:\d{1,4}(?:\.\d{1,4}){0,4}|[a-zA-Z])[.)]\Z")
 _WORD = re.compile(r"\S+\s*")
 _DELIMITER_ROW = re.compile(r"[\s|:+=-]+\Z")
 
@@ -123,6 +125,9 @@ def sentences(text: str) -> Iterator[str]:
     """Return the sentences of a text; linear in its length."""
     start = 0
     for end in _SENTENCE_END.finditer(text):
+        if end.start() - start <= _LONGEST_NUMBER and _NUMBER.match(text, start, end.start()):
+            # The number of an item belongs to its first sentence.
+            continue
         if sentence := text[start : end.end()].strip():
             yield sentence
         start = end.end()

@@ -16,11 +16,17 @@ from typing import Protocol
 from knowledge import chunking, composing
 from knowledge.document import Document
 from knowledge.documents import formats
-from knowledge.documents.errors import NoTextError, ReadingError, TooSlowError
+from knowledge.documents.errors import (
+    NoDocumentError,
+    NoTextError,
+    ReadingError,
+    TooSlowError,
+)
 from knowledge.documents.folder import FolderListing, FoundFile
 from knowledge.documents.formats import Item
 from knowledge.documents.location import Location
 from knowledge.documents.page import BlockKind, Page
+from knowledge.documents.snippets import read_with_snippets
 from knowledge.documents.survey import survey
 from knowledge.ingestion_ledger import Ledger
 from knowledge.ingestion_report import IngestionResult, Report
@@ -81,6 +87,8 @@ class DocumentReader(Protocol):
 
     def title(self, item: Item, path: PurePosixPath, location: Location) -> str: ...
 
+    def split(self, path: PurePosixPath, data: bytes, location: Location) -> Sequence[Item]: ...
+
 
 async def ingest(
     paths: Iterable[Path],
@@ -134,7 +142,7 @@ class _Ingestion:
 
     async def bring(self, path: Path) -> None:
         try:
-            found = await asyncio.to_thread(survey, path, self._reader.title)
+            found = await asyncio.to_thread(survey, path, self._reader.title, self._language_of)
         except OSError as error:
             reason = f"expected a file or a folder, found none: {error.strerror}"
             self._ledger.fail(str(path), reason)
@@ -152,6 +160,8 @@ class _Ingestion:
         self._ledger.close(gone)
 
     def _note(self, found: FolderListing) -> None:
+        for place, reason in found.skipped:
+            self._ledger.skip(str(place), reason)
         for place, reason in found.warnings:
             self._ledger.warn(str(place), reason)
         for place, reason in found.failures:
@@ -160,13 +170,17 @@ class _Ingestion:
 
     async def _file(self, file: FoundFile, place: Location, root: str) -> None:
         try:
-            data = await asyncio.to_thread(file.read)
+            data = await self._load(file)
+            items = await self._split(file, place, data)
+        except NoDocumentError as error:
+            self._ledger.skip(str(file.path), str(error))
+            return
         except (OSError, ReadingError) as error:
             self._lose(file, place, str(file.path), error)
             return
         allowance = _Allowance(self._reader.limits, len(data))
         failures = 0
-        for item in formats.items_of(file.path, data):
+        for item in items:
             failure = await self._try_item(item, file, place, root, allowance)
             failures += failure is not None
             if failure is not None and failures <= MOST_FAILURES:
@@ -181,6 +195,19 @@ class _Ingestion:
             empty = NoTextError("expected lines of JSON, found none")
             self._lose(file, place, str(file.path), empty)
 
+    async def _load(self, file: FoundFile) -> bytes:
+        warnings: list[str] = []
+        data = await asyncio.to_thread(read_with_snippets, file, warnings.append)
+        for warning in warnings[:MOST_FAILURES]:
+            self._ledger.warn(str(file.path), warning)
+        return data
+
+    async def _split(self, file: FoundFile, place: Location, data: bytes) -> Iterable[Item]:
+        if not formats.needs_splitting(file.path):
+            return formats.items_of(file.path, data)
+        formats.refuse_other_data(data)
+        return await asyncio.to_thread(self._reader.split, file.path, data, place)
+
     async def _try_item(
         self, item: Item, file: FoundFile, place: Location, root: str, allowance: "_Allowance"
     ) -> ReadingError | None:
@@ -192,10 +219,14 @@ class _Ingestion:
         return None
 
     def _lose(self, file: FoundFile, place: Location, source: str, error: Exception) -> None:
+        is_line = formats.holds_many(file.path)
+        if isinstance(error, NoTextError) and not is_line:
+            self._ledger.warn(source, "it is empty: it has no text")
+            return
         self._ledger.fail(source, _reason(error))
-        if formats.holds_many(file.path):
+        if is_line:
             self._ledger.keep_all()
-        elif not isinstance(error, NoTextError):
+        else:
             self._ledger.keep(place.name)
 
     async def _item(

@@ -14,6 +14,7 @@ class Ledger:
         self._present = set(present)
         self._failed: list[tuple[str, str]] = []
         self._warned: list[tuple[str, str]] = []
+        self._skipped: list[tuple[str, str]] = []
         self._owners: dict[str, tuple[str, str]] = {}
         self._known: dict[str, str] = {}
         self._own: frozenset[str] = frozenset()
@@ -78,6 +79,12 @@ class Ledger:
         self._warned.append((source, reason))
         self._report.record_warning(source, reason)
 
+    def skip(self, source: str, reason: str) -> None:
+        """Record a file that is no document."""
+        source, reason = _one_line(source), _one_line(reason)
+        self._skipped.append((source, reason))
+        self._report.record_skip(source, reason)
+
     def keep(self, name: str) -> None:
         """Keep the indexed versions of a page that exists but cannot be read."""
         self._kept_names.add(name)
@@ -109,6 +116,7 @@ class Ledger:
             removed=self._removed,
             failed=tuple(self._failed),
             warned=tuple(self._warned),
+            skipped=tuple(self._skipped),
             chunks=self._chunks,
             seconds=seconds,
         )

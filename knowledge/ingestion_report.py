@@ -7,7 +7,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class IngestionResult:
-    """The result of an ingestion; `failed` and `warned` have sources with the reason.
+    """The result of an ingestion; `failed`, `warned` and `skipped` have sources with the reason.
 
     `added`, `changed`, `unchanged` and `removed` count documents; `chunks` counts written chunks.
     """
@@ -20,6 +20,7 @@ class IngestionResult:
     warned: tuple[tuple[str, str], ...] = ()
     chunks: int = 0
     seconds: float = 0.0
+    skipped: tuple[tuple[str, str], ...] = ()
 
 
 class Report(Protocol):
@@ -39,6 +40,10 @@ class Report(Protocol):
 
     def record_warning(self, source: str, reason: str) -> None:
         """Report a problem of a source that was read nevertheless."""
+        ...
+
+    def record_skip(self, source: str, reason: str) -> None:
+        """Report a file that is no document, or has a format without a reader."""
         ...
 
     def finish(self, result: IngestionResult) -> None:
@@ -67,6 +72,9 @@ class PlainReport:
             )
 
     def record_failure(self, source: str, reason: str) -> None:
+        self._write(f"could not read {source}: {reason}")
+
+    def record_skip(self, source: str, reason: str) -> None:
         self._write(f"skipped {source}: {reason}")
 
     def record_warning(self, source: str, reason: str) -> None:
@@ -75,7 +83,8 @@ class PlainReport:
     def finish(self, result: IngestionResult) -> None:
         self._write(
             f"{result.added} added, {result.changed} changed, {result.unchanged} unchanged, "
-            f"{result.removed} removed, {len(result.failed)} failed; "
+            f"{result.removed} removed, {len(result.failed)} failed, "
+            f"{len(result.skipped)} skipped; "
             f"{_format_count(result.chunks, 'chunk')} in {result.seconds:.1f} s"
         )
 

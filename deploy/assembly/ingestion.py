@@ -94,6 +94,8 @@ async def ingest_by_owner(
             result = _result(await broker.replies.read_reply(question) or {})
             for source, reason in result.warned:
                 report.record_warning(source, reason)
+            for source, reason in result.skipped:
+                report.record_skip(source, reason)
             return result
     raise CommandError("the process that owns the index did not finish reading in six hours")
 
@@ -154,6 +156,7 @@ def _submission(question: Question, paths: Sequence[Path]) -> Submission:
 def _fields(result: IngestionResult) -> Fields:
     failed: list[JsonValue] = [[source, reason] for source, reason in result.failed]
     warned: list[JsonValue] = [[source, reason] for source, reason in result.warned]
+    skipped: list[JsonValue] = [[source, reason] for source, reason in result.skipped]
     return {
         "added": result.added,
         "changed": result.changed,
@@ -161,6 +164,7 @@ def _fields(result: IngestionResult) -> Fields:
         "removed": result.removed,
         "failed": failed,
         "warned": warned[:MOST_NOTES],
+        "skipped": skipped[:MOST_NOTES],
         "chunks": result.chunks,
         "seconds": result.seconds,
     }
@@ -181,6 +185,7 @@ def _result(reply: Fields) -> IngestionResult:
         chunks=count("chunks"),
         failed=_pairs(reply.get("failed")),
         warned=_pairs(reply.get("warned")),
+        skipped=_pairs(reply.get("skipped")),
         seconds=float(str(reply.get("seconds", 0.0))),
     )
 

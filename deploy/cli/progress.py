@@ -62,6 +62,10 @@ class BarReport:
         """Print a warning about a file above the bar."""
         self._progress.console.print(f"note on {source}: {reason}", markup=False, highlight=False)
 
+    def record_skip(self, source: str, reason: str) -> None:
+        """Print a file that is not read, above the bar."""
+        self._progress.console.print(f"skipped {source}: {reason}", markup=False, highlight=False)
+
     def finish(self, result: IngestionResult) -> None:
         """Fill the bar."""
         self._progress.refresh()

@@ -13,7 +13,7 @@ from knowledge.documents.page import Block, BlockKind, Page, Prepared
 LONGEST_LABEL = 300
 """Characters of a title, a crumb, a keyword or an anchor."""
 LONGEST_HEADING = 500
-"""Characters of a heading; what is longer is text: each passage below repeats its headings."""
+"""Characters of a heading; a longer one is text: each passage below repeats its headings."""
 
 _LONGEST_DESCRIPTION = 4000
 _LONGEST_ADDRESS = 4000

@@ -1,15 +1,17 @@
-"""What can be wrong with a document, told apart by what its owner can do.
+"""Errors of a document, by the action that its owner can take.
 
 ReadingError
 ├── NotTextError        the bytes are not text: it is another kind of file
-├── NoTextError         nothing readable is in it
+├── NoTextError         it is empty, or has no text
+├── PicturesError       its pages are pictures, which are not read
+├── NoDocumentError     it is data or configuration and no document
 ├── WrongFormatError    the name says one format, the content says another
 ├── UnknownShapeError   JSON lines whose keys are none of the known shapes
 ├── TooLargeError       more bytes, pages or text than a document may have
 ├── TooSlowError        reading took longer than it may
 ├── TooMuchMemoryError  reading needed more memory than it may
 ├── ReaderDiedError     the process that read it ended
-├── UnforeseenError     a reader failed in a way that nobody foresaw
+├── UnforeseenError     a reader failed in a way that no code expects
 └── MissingExtraError   an optional dependency reads this format
 """
 
@@ -17,7 +19,7 @@ from knowledge.errors import KnowledgeError
 
 
 class ReadingError(KnowledgeError):
-    """A document cannot be read; the message names what was expected and found."""
+    """A document cannot be read; the message names the expected and the found."""
 
 
 class NotTextError(ReadingError):
@@ -26,6 +28,14 @@ class NotTextError(ReadingError):
 
 class NoTextError(ReadingError):
     """Nothing readable is in the document."""
+
+
+class PicturesError(ReadingError):
+    """The pages of the document are pictures; recognising text in pictures is not included."""
+
+
+class NoDocumentError(ReadingError):
+    """The file is data or configuration and no document."""
 
 
 class WrongFormatError(ReadingError):
@@ -53,7 +63,7 @@ class ReaderDiedError(ReadingError):
 
 
 class UnforeseenError(ReadingError):
-    """A reader failed in a way that nobody foresaw."""
+    """A reader failed in a way that no code expects."""
 
 
 class MissingExtraError(ReadingError):

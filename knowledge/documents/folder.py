@@ -1,8 +1,9 @@
-"""Walks a folder: every file whose format is known, in a fixed order.
+"""Walks a folder: every file whose format has a reader, in a fixed order.
 
 Hidden files and folders, version control and installed packages are left out. A link to a file is
-read when the file is in the folder and not found there by itself; no other link is followed. What
-was opened is looked at once more, because a link may take a file's place after it was found.
+read when the file is in the folder and not found there by itself; no other link is followed. An
+opened file is checked once more, because a link may replace it after the walk. Files that have no
+reader are listed with the reason.
 """
 
 import os
@@ -14,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from knowledge.documents.decoding import MAX_BYTES, clean_text
 from knowledge.documents.errors import TooLargeError, WrongFormatError
 from knowledge.documents.formats import SUFFIXES
+from knowledge.documents.skipping import list_skipped
 
 DEEPEST_FOLDER = 64
 """Folders in folders that are walked; more is a trap rather than a library."""
@@ -39,7 +41,7 @@ class FoundFile:
     def read(self) -> bytes:
         """Return its bytes; raise `OSError` or a `ReadingError`."""
         _refuse_special(self.location.stat())
-        # What stands there may have been exchanged: to open a pipe must not wait for a writer.
+        # The file may have been replaced: opening a pipe must not wait for a writer.
         with os.fdopen(os.open(self.location, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
             status = os.fstat(file.fileno())
             _refuse_special(status)
@@ -60,21 +62,25 @@ class FoundFile:
 
 @dataclass(slots=True)
 class FolderListing:
-    """What a walk found; `failures` are folders that could not be listed, with the reason."""
+    """The files of a walk; `failures` are folders that could not be listed, with the reason.
+
+    `skipped` are files without a reader, with the reason.
+    """
 
     files: list[FoundFile] = field(default_factory=list)
     failures: list[tuple[PurePosixPath, str]] = field(default_factory=list)
     warnings: list[tuple[PurePosixPath, str]] = field(default_factory=list)
+    skipped: list[tuple[PurePosixPath, str]] = field(default_factory=list)
 
 
 def walk(root: Path) -> FolderListing:
     """Return the readable files below a folder, or the one file that `root` is."""
-    found = FolderListing()
     if not root.is_dir():
-        found.files.append(FoundFile(PurePosixPath(display_name(root.name)), root))
-        return found
+        return FolderListing([FoundFile(PurePosixPath(display_name(root.name)), root)])
+    found = FolderListing()
     top = Path(os.path.realpath(root))
     linked: list[FoundFile] = []
+    unknown: list[PurePosixPath] = []
     waiting = [(root, PurePosixPath())]
     while waiting:
         folder, path = waiting.pop()
@@ -90,9 +96,12 @@ def walk(root: Path) -> FolderListing:
                 _note_link(file, top, linked, found)
             elif place.suffix.lower() in SUFFIXES:
                 found.files.append(file)
+            else:
+                unknown.append(place)
     met = {os.path.realpath(file.location) for file in found.files}
     found.files += [file for file in linked if os.path.realpath(file.location) not in met]
     found.files.sort(key=lambda file: file.path)
+    found.skipped += list_skipped(unknown)
     return found
 
 
@@ -122,12 +131,12 @@ def _note_link(link: FoundFile, top: Path, linked: list[FoundFile], found: Folde
     target = Path(os.path.realpath(link.location))
     if not target.is_relative_to(top):
         found.warnings.append((link.path, "a link that leaves the folder was not followed"))
-    elif _is_private(target.relative_to(top)):
+    elif is_private(target.relative_to(top)):
         found.warnings.append((link.path, "a link to a hidden file was not followed"))
     elif link.path.suffix.lower() in SUFFIXES:
         linked.append(link)
 
 
-def _is_private(target: Path) -> bool:
-    """Return whether a file is left out by its own name; folders such as `..data` are usual."""
+def is_private(target: Path) -> bool:
+    """Return whether a file is left out by its name; folders such as `..data` are usual."""
     return target.name.startswith(".") or not _PRIVATE.isdisjoint(target.parts)

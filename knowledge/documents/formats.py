@@ -2,34 +2,59 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
+from importlib import import_module
 from pathlib import PurePosixPath
 
-from knowledge.documents import json_lines, pdf, plain_text
+import orjson
+from pydantic import TypeAdapter
+
 from knowledge.documents.clean_page import clean_page
-from knowledge.documents.errors import NoTextError, WrongFormatError
+from knowledge.documents.errors import NoDocumentError, NoTextError, WrongFormatError
+from knowledge.documents.interchange import json_lines
 from knowledge.documents.location import Location
-from knowledge.documents.markup import html, markdown, mdx, restructuredtext
 from knowledge.documents.page import Page
+from knowledge.documents.skipping import explain_skip
 
 Reader = Callable[[bytes, str], Page]
 
-_READERS: Mapping[str, Reader] = {
-    ".md": markdown.read,
-    ".markdown": markdown.read,
-    ".mdx": mdx.read,
-    ".rst": restructuredtext.read,
-    ".html": html.read,
-    ".htm": html.read,
-    ".txt": plain_text.read,
-    ".pdf": pdf.read,
+_READERS: Mapping[str, str] = {
+    ".md": "markup.markdown",
+    ".markdown": "markup.markdown",
+    ".mdx": "markup.mdx",
+    ".rst": "markup.restructuredtext",
+    ".adoc": "markup.asciidoc",
+    ".asciidoc": "markup.asciidoc",
+    ".html": "markup.html",
+    ".htm": "markup.html",
+    ".xhtml": "markup.html",
+    ".txt": "plain_text",
+    ".text": "plain_text",
+    ".pdf": "pdf.pdf_reader",
+    ".docx": "office.docx",
+    ".docm": "office.docx",
+    ".xlsx": "office.xlsx",
+    ".xlsm": "office.xlsx",
+    ".pptx": "office.pptx",
+    ".pptm": "office.pptx",
+    ".epub": "office.epub",
+    ".csv": "interchange.delimited",
+    ".tsv": "interchange.delimited",
+    ".eml": "interchange.mail",
+    ".mbox": "interchange.mail",
 }
+"""The module that reads a format; it is imported with the first file, in the process that reads."""
 _JSON_LINES = frozenset({".jsonl", ".ndjson"})
-SUFFIXES = frozenset(_READERS) | _JSON_LINES
+_STRUCTURED = frozenset({".json", ".yaml", ".yml"})
+SUFFIXES = frozenset(_READERS) | _JSON_LINES | _STRUCTURED
+
+_MARKS_OF_INTERFACES = (b"openapi", b"swagger")
+_PAGE: TypeAdapter[Page] = TypeAdapter(Page)
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """The bytes of one document: a whole file, or a line of one."""
+    """The bytes of one document: a whole file, a line of one, or a page taken out of one."""
 
     source: str
     data: bytes
@@ -38,36 +63,77 @@ class Item:
 
 def holds_many(path: PurePosixPath) -> bool:
     """Return whether a file of this name holds many documents."""
-    return path.suffix.lower() in _JSON_LINES
+    return path.suffix.lower() in _JSON_LINES | _STRUCTURED
+
+
+def needs_splitting(path: PurePosixPath) -> bool:
+    """Return whether a file must be parsed to know its documents: see `split`."""
+    return path.suffix.lower() in _STRUCTURED
 
 
 def items_of(path: PurePosixPath, data: bytes) -> Iterator[Item]:
     """Return the documents of a file as bytes, without reading them."""
-    if holds_many(path):
+    if path.suffix.lower() in _JSON_LINES:
         for number, line in json_lines.lines_of(data):
             yield Item(str(path), line, f"{path}:{number}")
     else:
         yield Item(str(path), data, str(path))
 
 
+def refuse_other_data(data: bytes) -> None:
+    """Raise `NoDocumentError` for JSON or YAML without a mark of an interface's description."""
+    if not any(mark in data for mark in _MARKS_OF_INTERFACES):
+        raise NoDocumentError("it holds data and is no description of an interface (OpenAPI)")
+
+
+def split(path: PurePosixPath, data: bytes) -> Iterator[Item]:
+    """Yield the documents of a file that must be parsed; raise a `ReadingError`."""
+    from knowledge.documents.interchange.openapi import split_operations
+
+    is_json = path.suffix.lower() == ".json"
+    for page in split_operations(data, str(path), is_json=is_json):
+        yield Item(str(path), orjson.dumps(page), f"{path}: {page.title}")
+
+
 def read(item: Item, path: PurePosixPath, location: Location) -> Page:
     """Return the page of an item, placed where its path puts it; raise a `ReadingError`."""
-    page = clean_page(_read(item, path.suffix.lower()))
+    try:
+        page = clean_page(_read(item, path.suffix.lower()))
+    except RecursionError as error:
+        raise WrongFormatError("expected less nesting than found") from error
     if not page.blocks:
         raise NoTextError("expected text, found none")
-    return _set_place(page, location, stands_alone=not holds_many(path))
+    return _set_place(page, path, location)
 
 
 def _read(item: Item, suffix: str) -> Page:
-    reader = json_lines.read if suffix in _JSON_LINES else _READERS.get(suffix)
-    if reader is None:
+    if suffix in _JSON_LINES:
+        return json_lines.read(item.data, item.source)
+    if suffix in _STRUCTURED:
+        return _PAGE.validate_json(item.data)
+    if suffix not in _READERS:
         known = " ".join(sorted(SUFFIXES))
-        raise WrongFormatError(f"expected one of {known}, found {suffix or 'no suffix'!r}")
-    return reader(item.data, item.source)
+        reason = explain_skip(PurePosixPath(f"file{suffix}"))
+        raise WrongFormatError(
+            f"expected one of {known}, found {suffix or 'no suffix'!r}: {reason}"
+        )
+    return _find_reader(_READERS[suffix])(item.data, item.source)
 
 
-def _set_place(page: Page, location: Location, *, stands_alone: bool) -> Page:
-    if not stands_alone:
+@cache
+def _find_reader(module: str) -> Reader:
+    reader: Reader = import_module(f"knowledge.documents.{module}").read
+    return reader
+
+
+def _set_place(page: Page, path: PurePosixPath, location: Location) -> Page:
+    if needs_splitting(path):
+        return replace(
+            page,
+            name=f"{location.name}/{page.name}",
+            crumbs=(*location.folders, *page.crumbs),
+        )
+    if holds_many(path):
         return replace(page, crumbs=page.crumbs or ((page.title,) if page.title else ()))
     title = page.title or location.file_title
     return replace(

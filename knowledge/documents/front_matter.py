@@ -14,7 +14,7 @@ _MOST_KEYWORDS = 64
 
 @dataclass(frozen=True, slots=True)
 class FrontMatter:
-    """What was said; everything that was not is empty or None."""
+    """The stated values; the others are empty or None."""
 
     title: str = ""
     description: str = ""
@@ -40,26 +40,26 @@ def take(text: str) -> tuple[FrontMatter, str]:
         return FrontMatter(), text
     rest = text[found.end() :]
     try:
-        said = yaml.load(found[1], _PlainLoader)  # noqa: S506 - a subclass of the safe loader
+        stated = yaml.load(found[1], _PlainLoader)  # noqa: S506 - a subclass of the safe loader
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         reason = str(error).split("\n", 1)[0]
         return FrontMatter(warnings=(f"front matter was ignored: {reason}",)), rest
-    if said is None:
+    if stated is None:
         return FrontMatter(), rest
-    if not isinstance(said, dict):
-        kind = type(said).__name__
+    if not isinstance(stated, dict):
+        kind = type(stated).__name__
         warning = f"front matter was ignored: expected a mapping, found {kind}"
         return FrontMatter(warnings=(warning,)), rest
-    return _from_mapping(said), rest
+    return _from_mapping(stated), rest
 
 
-def _from_mapping(said: dict[object, object]) -> FrontMatter:
+def _from_mapping(stated: dict[object, object]) -> FrontMatter:
     return FrontMatter(
-        title=_text(said.get("title")),
-        description=_text(said.get("description")),
-        keywords=_texts(said.get("keywords")) or _texts(said.get("tags")),
-        language=_text(said.get("lang")) or _text(said.get("language")) or None,
-        url=_text(said.get("url")) or _text(said.get("canonical_url")) or None,
+        title=_text(stated.get("title")),
+        description=_text(stated.get("description")),
+        keywords=_texts(stated.get("keywords")) or _texts(stated.get("tags")),
+        language=_text(stated.get("lang")) or _text(stated.get("language")) or None,
+        url=_text(stated.get("url")) or _text(stated.get("canonical_url")) or None,
     )
 
 

@@ -1,4 +1,4 @@
-"""Tells from a path what a page is called, where it stands and in which language it is."""
+"""Derives the name, the crumbs and the language of a page from its path."""
 
 import re
 from collections import Counter

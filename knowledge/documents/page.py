@@ -46,8 +46,8 @@ class Page:
     """One page of the documents.
 
     `name` names the page whatever its language; `language` is what the page or its folder claims
-    (a tag such as `de` or `pt-BR`), None when neither does. `warnings` tell what was odd and was
-    read anyway.
+    (a tag such as `de` or `pt-BR`), None when neither does. `warnings` name problems that
+    did not keep it from being read.
     """
 
     source: str

@@ -11,7 +11,7 @@ _LEADERS = re.compile(r"(?:[ \t]?\.){5,}")
 
 
 def read(data: bytes, source: str) -> Page:
-    """Return the page; it has no headings and no title of its own."""
+    """Return the page; it has neither headings nor a title."""
     text, warnings = decode(data)
     return Page(source=source, title="", blocks=paragraphs(text), warnings=warnings)
 

@@ -1,11 +1,13 @@
 """Surveys a path before it is read: its files, and where each of them stands."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
-from knowledge.documents import formats, location
+from knowledge.documents import formats, front_matter, location
+from knowledge.documents.decoding import decode
 from knowledge.documents.errors import ReadingError
 from knowledge.documents.folder import FolderListing, FoundFile, walk
 from knowledge.documents.formats import Item
@@ -13,6 +15,15 @@ from knowledge.documents.location import Location
 
 _LONGEST_CRUMB = 60
 
+_VOTES = 7
+_SHORTEST_SAMPLE = 40
+_SAMPLE_CHARACTERS = 6000
+_TEXTS = frozenset({".md", ".mdx", ".markdown", ".rst", ".adoc", ".html", ".htm", ".txt"})
+_TAGS = re.compile(r"<[^<>]{0,2000}>")
+_CODE = re.compile(r"```[^`]*(?:```|\Z)|`[^`\n]*`")
+
+LanguageOf = Callable[[str], str]
+"""Returns the ISO 639-1 code of a text."""
 ReadTitle = Callable[[Item, PurePosixPath, Location], str]
 """Returns the title of a document; raises a `ReadingError`."""
 
@@ -26,19 +37,26 @@ class Survey:
     locations: Mapping[PurePosixPath, Location]
 
 
-def survey(path: Path, read_title: ReadTitle) -> Survey:
-    """Return what is at a path; raise `OSError` when nothing is there or it may not be seen.
+def survey(path: Path, read_title: ReadTitle, language_of: LanguageOf) -> Survey:
+    """Return the files at a path; raise `OSError` when there are none or access is denied.
 
-    `read_title` reads the index pages of folders, which are called by their titles.
+    `read_title` reads the index pages of folders, which are named by their titles. A folder that is
+    named like a language is one of that language when `language_of` finds it in its texts.
     """
     path.stat()
     found = walk(path)
-    folders = location.language_folders(file.path for file in found.files)
+    folders = frozenset(
+        folder
+        for folder in location.language_folders(file.path for file in found.files)
+        if _is_in_language(found.files, folder, folder.name, language_of)
+    )
     titles = dict(_titles(found.files, read_title)) if path.is_dir() else {}
     places = {file.path: location.locate(file.path, folders, titles) for file in found.files}
     if path.is_dir():
+        name = Path(os.path.realpath(path)).name
+        states_language = _is_in_language(found.files, PurePosixPath(), name, language_of)
         places = {
-            file: _within(Path(os.path.realpath(path)).name, place)
+            file: _place_within(name, place, states_language=states_language)
             for file, place in places.items()
         }
     return Survey(os.path.realpath(path), found, places)
@@ -56,15 +74,46 @@ def _titles(
             (item,) = formats.items_of(file.path, file.read())
             title = read_title(item, file.path, place)
         except (OSError, ReadingError):
-            # The file is told as broken when it is read for its own sake.
+            # The file is reported as broken when it is read as a document.
             continue
         if title != place.file_title and len(title) <= _LONGEST_CRUMB:
             yield file.path.parent, title
 
 
-def _within(folder: str, place: Location) -> Location:
-    """Let names begin with the ingested folder's own; a folder of one language states it."""
-    language = location.language_tag(folder)
+def _is_in_language(
+    files: Sequence[FoundFile], folder: PurePosixPath, name: str, language_of: LanguageOf
+) -> bool:
+    """Return whether most of the first texts in a folder are in the language of its name."""
+    tag = location.language_tag(name)
+    if tag is None:
+        return False
+    votes: list[bool] = []
+    has_texts = False
+    for file in files:
+        if len(votes) == _VOTES:
+            break
+        if file.path.is_relative_to(folder) and file.path.suffix.lower() in _TEXTS:
+            has_texts = True
+            sample = _read_sample(file)
+            if len(sample) >= _SHORTEST_SAMPLE:
+                votes.append(language_of(sample) == tag.partition("-")[0])
+    return sum(votes) * 2 > len(votes) or (has_texts and not votes)
+
+
+def _read_sample(file: FoundFile) -> str:
+    """Return the first prose of a text file, without front matter, code and markup."""
+    try:
+        text, _ = decode(file.read())
+    except (OSError, ReadingError):
+        return ""
+    _, body = front_matter.take(text[:_SAMPLE_CHARACTERS])
+    lines = (line for line in _CODE.sub(" ", _TAGS.sub(" ", body)).split("\n"))
+    return "\n".join(line for line in lines if len(line.split()) > 2)
+
+
+def _place_within(folder: str, place: Location, *, states_language: bool) -> Location:
+    """Let names begin with the name of the ingested folder, unless it only states a language."""
+    language = location.language_tag(folder) if states_language else None
     if language is None:
         return replace(place, name=f"{folder}/{place.name}")
     return place if place.language is not None else replace(place, language=language)

@@ -1,7 +1,7 @@
 """Runs in the process that reads: limits itself, then answers one request after the other.
 
-The limits are the kernel's, so that they hold inside C code and endless loops, whoever else may be
-gone. Time is that of the processor: a busy machine makes no document a hostile one.
+The limits are the kernel's, so that they hold inside C code and endless loops, even when the parent
+has ended. Time is that of the processor: a busy machine makes no document a hostile one.
 """
 
 import gc
@@ -19,6 +19,7 @@ from knowledge.isolation.messages import (
     ReadRequest,
     decode_request,
     encode_error,
+    encode_items,
     encode_preparation,
 )
 from knowledge.isolation.preparation import prepare
@@ -83,15 +84,15 @@ def _lower(kind: int, limit: int) -> None:
 
 
 def _present_bytes() -> int:
-    """Return how much address space is taken now; macOS tells nobody and limits nothing."""
+    """Return the address space in use; macOS does not report it and limits nothing."""
     pages = _pages()
     return 1024 * 1024 * 1024 if pages is None else pages[0] * resource.getpagesize()
 
 
 def _resident_bytes() -> int:
-    """Return how much memory is held now; 0 where the system does not tell.
+    """Return the memory in use; 0 where the system does not report it.
 
-    The peak that `getrusage` tells is no measure: it begins with that of whoever started this.
+    The peak of `getrusage` is no measure: it begins with that of the parent process.
     """
     pages = _pages()
     return 0 if pages is None else pages[1] * resource.getpagesize()
@@ -111,12 +112,14 @@ def _answer(requests: BinaryIO, size: int) -> tuple[Kind, bytes]:
         return _read(decode_request(requests.read(size)))
     except MemoryError:
         return Kind.MEMORY, b""
-    except Exception as error:  # noqa: BLE001 - whatever a document makes a library raise is told
+    except Exception as error:  # noqa: BLE001 - any error of a library is reported
         return Kind.ERROR, encode_error(error)
 
 
 def _read(request: ReadRequest) -> tuple[Kind, bytes]:
-    if request.title_only:
+    if request.wanted is Kind.ITEMS:
+        return Kind.ITEMS, encode_items(formats.split(request.path, request.item.data))
+    if request.wanted is Kind.TITLE:
         title = formats.read(request.item, request.path, request.location).title
         return Kind.TITLE, title.encode()
     return Kind.PREPARATION, encode_preparation(

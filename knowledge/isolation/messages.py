@@ -1,10 +1,11 @@
 """Defines what the two processes send each other: frames of bytes.
 
-A request is a line of JSON and the bytes of the document. An answer is JSON, too: what comes from
-the process that reads is checked against its types, and never runs code as a pickle would.
+A request is a line of JSON and the bytes of the document. An answer is JSON as well: it is checked
+against its types, and never runs code as a pickle would.
 """
 
 import json
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from enum import Enum
 from pathlib import PurePosixPath
@@ -25,6 +26,7 @@ REQUEST_HEADER = Struct("!Qd")
 """Of a request: how many bytes follow, and the seconds that it may take."""
 
 _PREPARATION: TypeAdapter[Preparation] = TypeAdapter(Preparation)
+_ITEMS: TypeAdapter[list[tuple[str, str, str]]] = TypeAdapter(list[tuple[str, str, str]])
 _ERRORS: dict[str, type[ReadingError]] = {
     found.__name__: found
     for found in vars(errors).values()
@@ -38,18 +40,19 @@ class Kind(bytes, Enum):
     READY = b"R"
     PREPARATION = b"P"
     TITLE = b"T"
+    ITEMS = b"I"
     ERROR = b"E"
     MEMORY = b"M"
 
 
 @dataclass(frozen=True, slots=True)
 class ReadRequest:
-    """A document to read; `title_only` asks for nothing but its title."""
+    """A document to read; `wanted` is the kind of the answer: a preparation, a title or items."""
 
     item: Item
     path: PurePosixPath
     location: Location
-    title_only: bool = False
+    wanted: Kind = Kind.PREPARATION
 
     def encode(self) -> bytes:
         """Return the request as bytes."""
@@ -58,7 +61,7 @@ class ReadRequest:
             "place": self.item.place,
             "path": str(self.path),
             "location": asdict(self.location),
-            "title_only": self.title_only,
+            "wanted": self.wanted.value.decode(),
         }
         return json.dumps(fields).encode() + b"\n" + self.item.data
 
@@ -72,7 +75,7 @@ def decode_request(frame: bytes) -> ReadRequest:
         item=Item(fields["source"], data, fields["place"]),
         path=PurePosixPath(fields["path"]),
         location=Location(**{**stated, "folders": tuple(stated["folders"])}),
-        title_only=fields["title_only"],
+        wanted=Kind(fields["wanted"].encode()),
     )
 
 
@@ -86,10 +89,22 @@ def decode_preparation(body: bytes) -> Preparation:
     return _PREPARATION.validate_json(body)
 
 
+def encode_items(items: Iterable[Item]) -> bytes:
+    """Return the documents of one file as JSON."""
+    return orjson.dumps([(item.source, item.data.decode(), item.place) for item in items])
+
+
+def decode_items(body: bytes) -> list[Item]:
+    """Return the documents of one file; raise `ValueError` for anything else."""
+    return [
+        Item(source, data.encode(), place) for source, data, place in _ITEMS.validate_json(body)
+    ]
+
+
 def encode_error(error: Exception) -> bytes:
     """Return an error as JSON: its class's name and its message."""
-    told = str(error).encode("utf-8", "replace").decode()
-    return orjson.dumps([type(error).__name__, told[:1000]])
+    message = str(error).encode("utf-8", "replace").decode()
+    return orjson.dumps([type(error).__name__, message[:1000]])
 
 
 def decode_error(body: bytes) -> ReadingError:

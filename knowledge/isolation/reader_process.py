@@ -1,6 +1,6 @@
-"""Hands documents to a process of their own to be read, and ends it when one takes too much.
+"""Hands documents to another process to be read, and ends it when one takes too much.
 
-A parser that loops, in Python or in C, hears of no cancellation; a process can be killed. One is
+A parser that loops, in Python or in C, notices no cancellation; a process can be killed. One is
 kept and used for document after document; the next starts when it was ended.
 """
 
@@ -35,6 +35,7 @@ from knowledge.isolation.messages import (
     Kind,
     ReadRequest,
     decode_error,
+    decode_items,
     decode_preparation,
 )
 from knowledge.isolation.preparation import Preparation
@@ -74,7 +75,7 @@ class ReaderProcess:
         self.close()
 
     def close(self) -> None:
-        """End the process; whoever waits for it gets a `ReaderDiedError`."""
+        """End the process; a thread that waits for it gets a `ReaderDiedError`."""
         with self._starting:
             self._is_closed = True
             child = self._child
@@ -92,7 +93,7 @@ class ReaderProcess:
     def prepare(
         self, item: Item, path: PurePosixPath, location: Location, seconds: float | None = None
     ) -> Preparation:
-        """Return what is made of a document, within `seconds` or the usual limit.
+        """Return the preparation of a document, within `seconds` or the usual limit.
 
         Raises a `ReadingError`: what a reader says of the document, or which limit it broke.
         """
@@ -102,13 +103,27 @@ class ReaderProcess:
             if kind is Kind.PREPARATION:
                 return decode_preparation(body)
         except ValueError as error:
-            raise ReaderDiedError(f"the process that read it answered nonsense: {error}") from error
+            raise _nonsense_error(error) from error
         raise ReaderDiedError(f"expected a page from the process that read it, found {kind.name}")
 
     def title(self, item: Item, path: PurePosixPath, location: Location) -> str:
         """Return the title of a document's page; raises as `prepare` does."""
-        request = ReadRequest(item, path, location, title_only=True)
+        request = ReadRequest(item, path, location, Kind.TITLE)
         return self._ask(request, self.limits.seconds)[1].decode("utf-8", "replace")
+
+    def split(self, path: PurePosixPath, data: bytes, location: Location) -> list[Item]:
+        """Return the documents of a file that must be parsed; raises as `prepare` does."""
+        whole = Item(str(path), data, str(path))
+        request = ReadRequest(whole, path, location, Kind.ITEMS)
+        kind, body = self._ask(request, self.limits.seconds_for(len(data)))
+        try:
+            if kind is Kind.ITEMS:
+                return decode_items(body)
+        except ValueError as error:
+            raise _nonsense_error(error) from error
+        raise ReaderDiedError(
+            f"expected documents from the process that read it, found {kind.name}"
+        )
 
     def _ask(self, request: ReadRequest, seconds: float) -> tuple[Kind, bytes]:
         with self._lock:
@@ -259,6 +274,10 @@ class _Child:
         poll.register(descriptor, event)
         if left <= 0 or not poll.poll(left * 1000):
             raise TimeoutError
+
+
+def _nonsense_error(error: Exception) -> ReaderDiedError:
+    return ReaderDiedError(f"the process that read it answered nonsense: {error}")
 
 
 def _slow_error(seconds: float) -> TooSlowError:

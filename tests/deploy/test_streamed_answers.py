@@ -90,7 +90,8 @@ async def test_the_first_sentence_is_shown_while_the_model_writes_the_last(
 ) -> None:
     gate = asyncio.Event()
     server.will_send(
-        make_stream(f"{FIRST} [1] {SECOND} [1]", gate=("routes and", gate)), make_judgement(True, True)
+        make_stream(f"{FIRST} [1] {SECOND} [1]", gate=("routes and", gate)),
+        make_judgement(True, True),
     )
 
     async with open_app(**asks_the_server(server)) as harness:

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 from config.settings import load_settings
@@ -9,6 +10,7 @@ from deploy.assembly.runtime import run_ingestion
 from deploy.cli.printing import print_line, say_json
 from deploy.cli.progress import report_on_terminal
 from deploy.errors import CommandError
+from knowledge.documents.formats import SUFFIXES
 from knowledge.ingestion_report import IngestionResult
 
 EXIT_SOME_FAILED = 6
@@ -27,7 +29,10 @@ def run(chosen: argparse.Namespace) -> int:
     """Run `refdesk ingest`."""
     missing = [str(path) for path in chosen.paths if not path.exists()]
     if missing:
-        raise CommandError(f"expected files or folders, found nothing at {', '.join(missing)}")
+        raise CommandError(
+            f"expected a file or a folder of documents ({' '.join(sorted(SUFFIXES))}), "
+            f"found nothing at {', '.join(missing)}; paths start at {Path.cwd()}"
+        )
     result = asyncio.run(_ingest(chosen.paths, quiet=chosen.json))
     if chosen.json:
         say_json(result_fields(result))
@@ -51,6 +56,7 @@ def result_lines(result: IngestionResult) -> list[str]:
         "unchanged": result.unchanged,
         "removed": result.removed,
         "failed": len(result.failed),
+        "skipped": len(result.skipped),
     }
     documents = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
     if not documents:
@@ -65,7 +71,13 @@ def result_fields(result: IngestionResult) -> dict[str, object]:
         "changed": result.changed,
         "unchanged": result.unchanged,
         "removed": result.removed,
-        "failed": [{"source": source, "reason": reason} for source, reason in result.failed],
+        "failed": _list_reasons(result.failed),
+        "warned": _list_reasons(result.warned),
+        "skipped": _list_reasons(result.skipped),
         "chunks": result.chunks,
         "seconds": round(result.seconds, 3),
     }
+
+
+def _list_reasons(sources: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
+    return [{"source": source, "reason": reason} for source, reason in sources]

@@ -1,6 +1,6 @@
-"""Reads HTML: the main part of the page, without scripts, styles, navigation and what is hidden.
+"""Reads HTML: the main part of the page, without scripts, styles, navigation and hidden text.
 
-The tree is walked with a stack of its own, so that nesting of any depth is read.
+The tree is walked with an explicit stack, so that nesting of any depth is read.
 """
 
 import re
@@ -54,7 +54,7 @@ def read(data: bytes, source: str) -> Page:
 
 
 def note_on_hidden(words: int) -> tuple[str, ...]:
-    """Return what is told of words that were left out because no reader of the page sees them."""
+    """Return a note on words that were left out because no reader of the page sees them."""
     if words < _LEAST_WORDS:
         return ()
     return (f"{words} words that its readers cannot see were left out",)

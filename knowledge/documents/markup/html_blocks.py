@@ -1,11 +1,12 @@
 """Writes blocks from the elements of HTML, as a walk enters and leaves them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from selectolax.lexbor import LexborNode
 
 from knowledge.documents.anchors import Anchors
 from knowledge.documents.page import DEEPEST_INDENT, Block, BlockKind
+from knowledge.documents.tables import Cell, write_table
 
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _CONTAINERS = "div section article main body ul ol dl dt dd blockquote figure details header aside"
@@ -31,7 +32,10 @@ class BlockWriter:
             self._text.append(node.text_content or "")
         elif tag in ("pre", "table"):
             self.flush()
-            self._write(_code(node) if tag == "pre" else _table(node))
+            if tag == "pre":
+                self._write(_code(node))
+            for block in write_table(list(_rows(node))) if tag == "table" else ():
+                self._write(block)
         elif tag == "code" and not _has(node, "a"):
             self._text.append(f"`{node.text().strip()}`")
         else:
@@ -127,15 +131,21 @@ def _code(node: LexborNode) -> Block | None:
     return Block(BlockKind.CODE, f"{fence}{next(stated, '')}\n{text.rstrip()}\n{fence}")
 
 
-def _table(node: LexborNode) -> Block | None:
-    rows = [_row(row) for row in node.css("tr")]
-    rows = [row for row in rows if row.strip("| ")]
-    if not rows:
-        return None
-    columns = rows[0].count(" | ") + 1
-    return Block(BlockKind.TABLE, "\n".join((rows[0], "|---" * columns + "|", *rows[1:])))
+def _rows(table: LexborNode) -> Iterator[list[Cell]]:
+    """Yield the rows of a table without those of the tables inside it."""
+    for row in table.css("tr"):
+        owner = row.parent
+        while owner is not None and owner.tag != "table":
+            owner = owner.parent
+        if owner is not None and owner.mem_id == table.mem_id:
+            yield [_cell(cell) for cell in row.iter() if cell.tag in ("td", "th")]
 
 
-def _row(row: LexborNode) -> str:
-    cells = [cell for cell in row.iter() if cell.tag in ("td", "th")]
-    return f"| {' | '.join(' '.join(cell.text(separator=' ').split()) for cell in cells)} |"
+def _cell(node: LexborNode) -> Cell:
+    text = " ".join(node.text(separator=" ").split())
+    return Cell(text, _span(node, "colspan"), _span(node, "rowspan"), node.tag == "th")
+
+
+def _span(node: LexborNode, name: str) -> int:
+    stated = (node.attributes.get(name) or "1").strip()
+    return max(1, int(stated)) if stated.isdecimal() and len(stated) < 7 else 1

@@ -25,6 +25,12 @@ _MARKED_CODE = re.compile(rf"{_CODE_MARK}(\d{{1,9}}){_CODE_MARK}")
 _REFERENCE_ROLES = frozenset({"ref", "doc", "term", "numref", "any"})
 _REFERENCE_TARGET = re.compile(r"\s{0,3}<[^<>\n]{1,300}>\Z")
 _TARGET = re.compile(r"^\([\w.:-]{1,100}\)=[ \t]*$", re.MULTILINE)
+_ATTRIBUTE = r"(?:[#.][\w:.-]{1,60}|[\w-]{1,30}=(?:\"[^\"\n]{0,100}\"|[\w%.-]{1,60}))"
+_ATTRIBUTES = re.compile(
+    rf"[ \t]?\{{:?[ \t]{{0,3}}{_ATTRIBUTE}(?:[ \t]{{1,3}}{_ATTRIBUTE}){{0,9}}[ \t]{{0,3}}\}}"
+)
+_ICON = re.compile(r":(?:material|octicons|fontawesome|simple)-[\w-]{1,60}:[ \t]?")
+_FOOTNOTE_MARK = re.compile(r"\[\^[^\[\]\s]{1,60}\]")
 _SPACE = re.compile(r"[ \t]{2,}")
 
 
@@ -36,7 +42,8 @@ def plain(text: str) -> str:
         if role[1] in _REFERENCE_ROLES:
             number = int(role[2])
             spans[number] = _REFERENCE_TARGET.sub("", spans[number].strip("`"))
-    marked = _ROLE.sub("", marked)
+    marked = _FOOTNOTE_MARK.sub("", _ICON.sub("", _ROLE.sub("", marked)))
+    marked = _ATTRIBUTES.sub("", marked)
     marked = _TAG.sub(" ", _AUTOLINK.sub(r"\1", _IMAGE.sub(r"\1", marked)))
     marked = _SPACE.sub(" ", _without_marks(_LINK.sub(r"\1", marked))).strip()
     return _MARKED_CODE.sub(lambda found: spans[int(found[1])], marked)
@@ -45,7 +52,7 @@ def plain(text: str) -> str:
 def _mark_code(text: str) -> tuple[str, list[str]]:
     """Return the text with a mark for each code span, and the spans with their backticks.
 
-    A span ends at the next run of as many backticks as it began with (CommonMark 0.31, 6.1).
+    A span ends at the next run of equally many backticks (CommonMark 0.31, 6.1).
     """
     runs = list(_TICKS.finditer(text))
     next_equal: dict[int, int] = {}

@@ -15,11 +15,18 @@ from knowledge.documents.anchors import Anchors
 from knowledge.documents.decoding import decode
 from knowledge.documents.markup import inline
 from knowledge.documents.markup.html import note_on_hidden, text_of
+from knowledge.documents.markup.site_marks import remove_site_marks
 from knowledge.documents.page import DEEPEST_INDENT, Block, BlockKind, Page, first_heading
 from knowledge.documents.visibility.raw_markup import RawMarkup
 
 _STATED_ANCHOR = re.compile(r"\{[ \t]*#([\w:.-]+)(?:[ \t][^{}]{0,200})?\}[ \t]*\Z")
-_ADMONITION = re.compile(r"\A(?:!!!|\?\?\?\+?|===)[ \t]")
+_ADMONITION = re.compile(r"\A(?:!!!|\?\?\?\+?|===[!+]?)[ \t]")
+_NOTE = re.compile(
+    r"\A(?:!!!|\?\?\?\+?|===[!+]?)[ \t]{1,9}([\w-]{0,40})[\w \t-]{0,60}"
+    r"(?:\"([^\"\n]{0,300})\")?[ \t]{0,9}$",
+    re.MULTILINE,
+)
+_BAR = "\x1b"
 _DEEPEST_NOTE = 4
 _DIRECTIVE = re.compile(r"\{([\w:.+-]{1,40})\}(.*)\Z", re.DOTALL)
 _OPTION_LINES = re.compile(r"\A(?:[ \t]*:[\w-]+:[^\n]*\n|[ \t]*\n)+")
@@ -38,6 +45,7 @@ def read(data: bytes, source: str) -> Page:
 def read_text(text: str, source: str, warnings: tuple[str, ...] = ()) -> Page:
     """Return the page of a text that is clean already."""
     front, body = front_matter.take(text)
+    body = remove_site_marks(body)
     markup = RawMarkup(body)
     blocks = tuple(_Blocks(Anchors(), markup).of(body))
     return Page(
@@ -109,7 +117,7 @@ class _Blocks:
                 yield self._heading(content, int(before.tag[1:]))
             return
         self._opened_note = _ADMONITION.match(token.content) is not None
-        text = inline.one_line(content)
+        text = inline.one_line(_NOTE.sub(_title_note, content, count=1))
         if not text:
             return
         if not self._markers:
@@ -133,7 +141,7 @@ class _Blocks:
         elif token.type == "code_block" and self._opened_note and self._depth < _DEEPEST_NOTE:
             yield from self._inside(token.content)
         elif token.content.strip():
-            yield _code(inline.one_line(token.info), token.content)
+            yield _code(_name_language(token.info), token.content)
 
     def _directive(self, name: str, argument: str, content: str) -> Iterator[Block]:
         """Read a fence that is a box, a tab or the like, as documentation generators write them."""
@@ -145,14 +153,20 @@ class _Blocks:
             yield from self._inside(f"{argument}\n\n{body}")
 
     def _inside(self, markdown: str) -> Iterator[Block]:
-        yield from _Blocks(self._anchors, self._markup, self._depth + 1).of(markdown)
+        cleaned = remove_site_marks(markdown)
+        yield from _Blocks(self._anchors, self._markup, self._depth + 1).of(cleaned)
 
     def _table(self, token: Token, lines: Sequence[str]) -> Iterator[Block]:
         first, last = token.map if token.map is not None else (0, 0)
         self._markup.begin_block()
-        rows = [inline.plain(self._row(line)) for line in lines[first:last]]
+        rows = [self._plain_row(line) for line in lines[first:last]]
         if any(rows):
             yield Block(BlockKind.TABLE, "\n".join(row for row in rows if row))
+
+    def _plain_row(self, line: str) -> str:
+        """Return a row without markup, in which an escaped bar is no border of a cell."""
+        held = self._row(line).replace(_BAR, "").replace("\\|", _BAR)
+        return inline.plain(held).replace(_BAR, "\\|")
 
     def _row(self, line: str) -> str:
         self._markup.enter()
@@ -169,6 +183,16 @@ class _Blocks:
             self._markers.append(f"{token.info}{token.markup}" if token.info else "-")
         elif token.type == "list_item_close":
             self._markers.pop()
+
+
+def _name_language(info: str) -> str:
+    """Return the language of a fence without the options of a site generator."""
+    return next((word.strip("{}.,") for word in info.split() if word.strip("{}.,")), "")
+
+
+def _title_note(found: re.Match[str]) -> str:
+    """Return the title of a note or tab, else its kind: a box without a title is headed by it."""
+    return found[2] or found[1].capitalize()
 
 
 def _code(info: str, content: str) -> Block:

@@ -70,7 +70,7 @@ def _prepare(text: str) -> str:
 
 
 def _without_role(found: re.Match[str], raw: Collection[str]) -> str:
-    """Return what a role shows; what is raw output for another program is not text."""
+    """Return what a role shows; raw output for another program is not text."""
     role, text = found[1].rpartition(":")[2], found[2]
     if found[1] in raw:
         return ""

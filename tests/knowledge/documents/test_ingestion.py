@@ -200,12 +200,11 @@ async def test_broken_files_are_named_and_the_rest_goes_on(desk: Desk) -> None:
     assert dict(result.failed) == {
         "archive.pdf": "expected a PDF, found a zip archive",
         "binary.md": "expected text, found a binary file (a zero byte at 4)",
-        "empty.md": "expected text, found none",
         "lines.jsonl:1": "expected the keys page_id, markdown; or passage_id, text; "
         "or unit_id, text; or id, content; found what",
     }
     assert set(desk.index.documents) == {"p", "docs/good"}
-    assert "skipped empty.md: expected text, found none" in desk.lines
+    assert "note on empty.md: it is empty: it has no text" in desk.lines
 
 
 async def test_a_page_that_breaks_keeps_its_last_version(desk: Desk) -> None:
@@ -226,7 +225,8 @@ async def test_a_page_that_was_emptied_is_removed_and_told(desk: Desk) -> None:
 
     result = await desk.ingest()
 
-    assert (result.removed, result.failed) == (1, (("a.md", "expected text, found none"),))
+    assert (result.removed, result.failed) == (1, ())
+    assert result.warned == (("a.md", "it is empty: it has no text"),)
 
 
 async def test_a_broken_line_removes_nothing_because_its_id_is_unknown(desk: Desk) -> None:
@@ -313,13 +313,13 @@ async def test_an_id_taken_over_from_another_folder_is_told(desk: Desk) -> None:
 
 
 async def test_a_single_file_can_be_ingested_and_an_unknown_format_is_told(desk: Desk) -> None:
-    known, unknown = desk.write("a.txt", "Some text."), desk.write("b.docx", "PK")
+    known, unknown = desk.write("a.txt", "Some text."), desk.write("b.pages", "PK")
 
     result = await desk.ingest(known, unknown)
 
     assert set(desk.index.documents) == {"a"}
-    assert [source for source, _ in result.failed] == ["b.docx"]
-    assert "found '.docx'" in result.failed[0][1]
+    assert [source for source, _ in result.failed] == ["b.pages"]
+    assert "found '.pages': an office format that is not read" in result.failed[0][1]
 
 
 async def test_a_source_or_address_that_tricks_is_only_a_harmless_label(desk: Desk) -> None:

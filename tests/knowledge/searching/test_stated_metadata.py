@@ -8,7 +8,7 @@ import pytest
 from knowledge import chunking
 from knowledge.composing import compose
 from knowledge.document import Document
-from knowledge.documents import json_lines
+from knowledge.documents.interchange import json_lines
 from knowledge.index.port import Index
 from knowledge.port import Findings, SearchRequest
 from knowledge.rule_descriptions import describe

@@ -152,7 +152,7 @@ asyncio.run(work())
 """
 HEAVY = (
     "numpy", "onnxruntime", "tokenizers", "qdrant_edge", "qdrant_client", "openai", "google.genai",
-    "fakeredis", "fastembed", "markdown_it", "pypdf",
+    "fakeredis", "fastembed", "markdown_it", "pypdfium2",
 )  # fmt: skip
 
 

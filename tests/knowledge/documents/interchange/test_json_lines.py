@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from knowledge.documents import json_lines
 from knowledge.documents.errors import NoTextError, UnknownShapeError, WrongFormatError
+from knowledge.documents.interchange import json_lines
 from knowledge.documents.page import BlockKind, Page
 
 

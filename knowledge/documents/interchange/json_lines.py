@@ -43,7 +43,7 @@ def lines_of(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def read(line: bytes, source: str) -> Page:
-    """Return the page of one line; `source` is the file it stands in."""
+    """Return the page of one line; `source` is its file."""
     record = _record(line)
     for keys, reader in _SHAPES:
         if all(key in record for key in keys):
@@ -140,7 +140,7 @@ def _with_claims(page: Page, record: Record, key: str) -> Page:
 
 
 def _opening(page: Page) -> str:
-    """Return the first words of a page: what has no title is called by how it begins."""
+    """Return the first words of a page: a page without a title is named by how it begins."""
     text = page.blocks[0].text if page.blocks else ""
     return " ".join(text[: 4 * _OPENING_CHARACTERS].split()[:12])[:_OPENING_CHARACTERS].strip()
 

@@ -1,8 +1,8 @@
 import pytest
 
-from knowledge.documents import pdf
 from knowledge.documents.errors import NoTextError, ReadingError, TooLargeError, WrongFormatError
 from knowledge.documents.page import Block, BlockKind
+from knowledge.documents.pdf import pdf_reader as pdf
 from tests.knowledge.documents.printing import file_of, print_pdf
 
 
@@ -100,3 +100,9 @@ def test_more_pages_than_a_document_may_have_are_told() -> None:
 
     with pytest.raises(TooLargeError, match="10000 pages"):
         pdf.read(data, "a.pdf")
+
+
+def test_ligatures_are_the_letters_that_they_join() -> None:
+    page = pdf.read(print_pdf([["The \\256rst of\\256ce."]]), "a.pdf")
+
+    assert page.blocks[0].text == "The first office."

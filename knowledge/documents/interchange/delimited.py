@@ -1,0 +1,46 @@
+"""Reads tables as text: CSV and TSV, with commas, semicolons, tabs or bars between the cells."""
+
+import csv
+import io
+
+from knowledge.documents.decoding import decode
+from knowledge.documents.errors import TooLargeError, WrongFormatError
+from knowledge.documents.office.row_groups import SheetRow, write_sheet
+from knowledge.documents.page import Page
+from knowledge.documents.tables import MOST_COLUMNS
+
+_DELIMITERS = ",;\t|"
+_SAMPLE_LINES = 20
+_LONGEST_CELL = 1_000_000
+_MOST_ROWS = 1_000_000
+
+
+def read(data: bytes, source: str) -> Page:
+    """Return the page; its rows are in groups of ten, each below the header."""
+    text, warnings = decode(data)
+    csv.field_size_limit(_LONGEST_CELL)
+    rows: list[SheetRow] = []
+    try:
+        lines = csv.reader(io.StringIO(text, newline=""), delimiter=_find_delimiter(text))
+        for number, cells in enumerate(lines, start=1):
+            if number > _MOST_ROWS:
+                raise TooLargeError(f"a table may have {_MOST_ROWS} rows")
+            named = {at: " ".join(cell.split()) for at, cell in enumerate(cells[:MOST_COLUMNS])}
+            if filled := {at: cell for at, cell in named.items() if cell}:
+                rows.append(SheetRow(number, filled))
+    except csv.Error as error:
+        raise WrongFormatError(f"expected a table as text, found {error}") from error
+    return Page(source, "", tuple(write_sheet(rows)), warnings=warnings)
+
+
+def _find_delimiter(text: str) -> str:
+    """Return the sign that cuts the first lines into equally many cells, and into the most."""
+    lines = [line for line in text[:100_000].split("\n")[:_SAMPLE_LINES] if line.strip()]
+    best, most = ",", (0, 0)
+    for delimiter in _DELIMITERS:
+        counts = [len(row) for row in csv.reader(lines, delimiter=delimiter)]
+        usual = max(set(counts), key=counts.count, default=0)
+        found = (counts.count(usual), usual)
+        if usual > 1 and found > most:
+            best, most = delimiter, found
+    return best

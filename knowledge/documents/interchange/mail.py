@@ -1,0 +1,210 @@
+"""Reads e-mail: one message, or a box of them; every text of a thread is kept once.
+
+A message is a section by its subject, sender and date. Quoted lines that an earlier message of the
+same file has are repetition and left out; other quotations stay, because they may be the only copy.
+Attachments are named and not read.
+"""
+
+import email
+import email.policy
+import re
+from collections.abc import Iterable, Iterator
+from email.message import EmailMessage
+from email.utils import parsedate_to_datetime
+
+from knowledge.documents.decoding import MAX_BYTES, clean_text
+from knowledge.documents.errors import NoTextError, TooLargeError, WrongFormatError
+from knowledge.documents.markup import html
+from knowledge.documents.page import Block, BlockKind, Page
+
+_MOST_MESSAGES = 10_000
+_MOST_PARTS = 200
+_QUOTE = re.compile(r"[ \t]{0,3}((?:>[ \t]?)+)")
+_HEADER = re.compile(rb"[A-Za-z][A-Za-z0-9-]{0,70}:")
+_REPLY = re.compile(r"(?:(?:re|fwd?|aw|wg|sv|vs|antw|tr|rv)(?:\[\d{1,3}\])?[ \t]{0,3}:[ \t]{0,3})+",
+                    re.IGNORECASE)  # fmt: skip
+# The line above a quotation, as programs of different languages write it.
+_ATTRIBUTION = re.compile(
+    r"(?:on|am|le|el|em|il|op|den|w dniu)\b[^\n]{6,240}"
+    r"(?:wrote|schrieb[^\n]{0,80}|écrit|escribió|escreveu|ha scritto|schreef|skrev|"
+    r"napisał[^\n]{0,9})"
+    r"[ \t\u00a0]{0,3}:",
+    re.IGNORECASE,
+)
+_SEPARATOR = re.compile(
+    r"(?:-{2,}[ \t]{0,3}(?:original message|forwarded message|ursprüngliche nachricht|"
+    r"message d'origine|weitergeleitete nachricht)[ \t]{0,3}-{2,}|_{20,})",
+    re.IGNORECASE,
+)
+_SHOWN_HEADERS = ("From", "To", "Cc", "Date")
+_SIGNATURE = "-- "
+
+
+def read(data: bytes, source: str) -> Page:
+    """Return the page of a message, or of a box of messages in their order."""
+    if len(data) > MAX_BYTES:
+        raise TooLargeError(f"a document may have {MAX_BYTES} bytes, this one has {len(data)}")
+    seen: set[str] = set()
+    blocks: list[Block] = []
+    warnings: list[str] = []
+    title = ""
+    for number, raw in enumerate(_split_box(data), start=1):
+        if number > _MOST_MESSAGES:
+            raise TooLargeError(f"a box may have {_MOST_MESSAGES} messages")
+        message = _parse(raw)
+        subject = _header(message, "Subject")
+        title = title or _REPLY.sub("", subject, count=1).strip()
+        blocks += _write(message, subject, number, seen)
+        warnings += (f"the attachment {name!r} was not read" for name in _attachments(message))
+    if not any(block.kind is not BlockKind.HEADING for block in blocks):
+        raise NoTextError("expected text, found none")
+    return Page(source, title, tuple(blocks), warnings=tuple(warnings))
+
+
+def _split_box(data: bytes) -> Iterator[bytes]:
+    """Yield the messages of a box in the mbox format, or the one message that the data are."""
+    data = data.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if not data.startswith(b"From "):
+        if _HEADER.match(data) is None:
+            raise WrongFormatError("expected an e-mail, found no header in its first line")
+        yield data
+        return
+    start = data.find(b"\n") + 1
+    while 0 < start < len(data):
+        end = data.find(b"\nFrom ", start)
+        yield data[start : len(data) if end < 0 else end + 1]
+        start = data.find(b"\n", end + 1) + 1 if end >= 0 else 0
+
+
+def _parse(raw: bytes) -> EmailMessage:
+    try:
+        message = email.message_from_bytes(raw, policy=email.policy.default)
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise WrongFormatError(
+            f"expected an e-mail, found a damaged one: {error!s:.120}"
+        ) from error
+    if not isinstance(message, EmailMessage):
+        raise WrongFormatError("expected an e-mail, found another kind of message")
+    return message
+
+
+def _header(message: EmailMessage, name: str) -> str:
+    try:
+        value = message.get(name)
+    except (ValueError, LookupError, TypeError, AttributeError, IndexError):
+        # The parser of headers fails on some damaged ones; the text of the message is still read.
+        return ""
+    if name == "Date" and value:
+        try:
+            return parsedate_to_datetime(str(value)).strftime("%Y-%m-%d %H:%M")
+        except ValueError:
+            return _line(str(value))
+    return _line(str(value or ""))
+
+
+def _write(message: EmailMessage, subject: str, number: int, seen: set[str]) -> Iterator[Block]:
+    sender, date = _header(message, "From"), _header(message, "Date")
+    named = ", ".join(part for part in (subject or "Message", sender, date) if part)
+    yield Block(BlockKind.HEADING, named, 2, f"message={number}")
+    shown = (f"{name}: {text}" for name in _SHOWN_HEADERS if (text := _header(message, name)))
+    yield Block(BlockKind.TEXT, "; ".join(shown) or "Message")
+    body = _body(message)
+    if isinstance(body, str):
+        yield from _write_plain(body, seen)
+    else:
+        for block in body:
+            if _is_new(block.text, seen):
+                yield Block(BlockKind.TEXT if block.level else block.kind, block.text)
+
+
+def _body(message: EmailMessage) -> str | tuple[Block, ...]:
+    """Return the plain text of a message, else the blocks of its HTML."""
+    best: str | tuple[Block, ...] = ""
+    for count, part in enumerate(message.walk()):
+        if count > _MOST_PARTS:
+            break
+        if part.is_multipart() or part.get_content_disposition() == "attachment":
+            continue
+        kind = part.get_content_type()
+        if kind == "text/plain" and (text := _decode(part)).strip():
+            return text
+        if kind == "text/html" and not best:
+            best = html.read(_decode(part).encode(), "").blocks
+    return best
+
+
+def _decode(part: EmailMessage) -> str:
+    payload = part.get_payload(decode=True)
+    raw = payload if isinstance(payload, bytes) else b""
+    try:
+        return clean_text(raw.decode(part.get_content_charset() or "utf-8", "replace"))
+    except LookupError:
+        return clean_text(raw.decode("utf-8", "replace"))
+
+
+def _attachments(message: EmailMessage) -> Iterator[str]:
+    for count, part in enumerate(message.walk()):
+        if count <= _MOST_PARTS and part.get_content_disposition() == "attachment":
+            yield _line(part.get_filename() or part.get_content_type())
+
+
+def _write_plain(text: str, seen: set[str]) -> Iterator[Block]:
+    """Write the paragraphs of a text; the quotations in it lose their marks."""
+    for lines in _paragraphs(text.split("\n")):
+        joined = " ".join(" ".join(lines).split())
+        if not joined or _is_furniture(joined):
+            continue
+        if _looks_like_code(lines):
+            yield Block(BlockKind.CODE, "```\n" + "\n".join(lines).rstrip() + "\n```")
+        elif _is_new(joined, seen):
+            yield Block(BlockKind.TEXT, joined)
+
+
+def _paragraphs(lines: Iterable[str]) -> Iterator[list[str]]:
+    """Yield the lines of each paragraph without marks of quotation, and without the signature."""
+    depth, is_signature = 0, False
+    held: list[str] = []
+    for line in lines:
+        found = _QUOTE.match(line)
+        at = found[1].count(">") if found else 0
+        text = line[found.end() :] if found else line
+        if at != depth:
+            is_signature = False
+        if at != depth or not text.strip() or _is_list_item(text):
+            yield held
+            held = []
+        depth = at
+        if text.rstrip("\r") == _SIGNATURE:
+            is_signature = True
+        if not is_signature:
+            held.append(text)
+    yield held
+
+
+def _is_list_item(text: str) -> bool:
+    bare = text.lstrip()
+    return bare.startswith(("- ", "* ", "• ")) or bare[:3].rstrip(". )").isdecimal()
+
+
+def _looks_like_code(lines: list[str]) -> bool:
+    filled = [line for line in lines if line.strip()]
+    return bool(filled) and all(line.startswith(("    ", "\t")) for line in filled)
+
+
+def _is_furniture(text: str) -> bool:
+    """Return whether a line is only about a quotation that follows."""
+    return len(text) < 300 and bool(_ATTRIBUTION.match(text) or _SEPARATOR.match(text))
+
+
+def _is_new(text: str, seen: set[str]) -> bool:
+    """Return whether a paragraph was not in the thread before, however its lines were broken."""
+    key = "".join(character for character in text.lower() if character.isalnum())
+    if key in seen:
+        return False
+    if len(key) > 20:
+        seen.add(key)
+    return True
+
+
+def _line(text: str) -> str:
+    return " ".join(clean_text(text).split())

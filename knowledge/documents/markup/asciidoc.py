@@ -1,0 +1,208 @@
+"""Reads AsciiDoc: sections, lists, listings, tables, admonitions; nothing is included or run."""
+
+import re
+from collections.abc import Iterator
+
+from knowledge.documents.anchors import Anchors
+from knowledge.documents.decoding import decode
+from knowledge.documents.markup.asciidoc_inline import plain_asciidoc
+from knowledge.documents.markup.asciidoc_table import read_table
+from knowledge.documents.page import DEEPEST_INDENT, Block, BlockKind, Page
+from knowledge.documents.tables import write_table
+
+_HEADING = re.compile(r"(={1,6}|#{1,6})[ \t]+(\S.*)\Z")
+_ATTRIBUTE = re.compile(r":(!?[\w-]{1,60}!?):(?:[ \t](.*))?\Z")
+_ANCHOR = re.compile(
+    r"\[\[([^\[\],]{1,100})(?:,[^\[\]]{0,200})?\]\]\Z|\[#([^\[\],.%]{1,100})[^\[\]]{0,100}\]\Z"
+)
+_BLOCK_ATTRIBUTES = re.compile(r"\[([^\[\]]{0,300})\]\Z")
+_TITLE = re.compile(r"\.([^\s.].{0,300})\Z")
+_FENCE = re.compile(r"(-{4,}|\.{4,}|={4,}|\*{4,}|_{4,}|\+{4,}|/{4,}|--|`{3})(\w{0,40})\Z")
+_TABLE_FENCE = re.compile(r"[|,:!]={3,}\Z")
+_ITEM = re.compile(r"[ \t]{0,40}(\*{1,6}|-|\.{1,6}|\d{1,4}\.|<(?:\d{1,3}|\.)>)[ \t]+(\S.*)\Z")
+_TERM = re.compile(r"[ \t]{0,40}(\S.{0,300}?)(?:::{1,3}|;;)(?:[ \t](.*))?\Z")
+_ADMONITION = re.compile(r"(NOTE|TIP|IMPORTANT|WARNING|CAUTION):[ \t](.*)\Z")
+_DIRECTIVE = re.compile(r"(include|image|video|audio|toc)::(.{0,300})\Z")
+_IGNORED = re.compile(r"//(?!//)|(?:ifdef|ifndef|ifeval|endif)::")
+_BREAKS = frozenset({"'''", "<<<"})
+_VERBATIM = frozenset("-.+`")
+_MOST_LINES = 500_000
+
+
+def read(data: bytes, source: str) -> Page:
+    """Return the page; its title is the heading of the document, else its first heading."""
+    text, warnings = decode(data)
+    reader = _AsciiDocReader(text.split("\n")[:_MOST_LINES])
+    blocks = tuple(reader.blocks())
+    headings = [block for block in blocks if block.level]
+    top = min(headings, key=lambda block: block.level, default=None)
+    attributes = reader.attributes
+    return Page(
+        source,
+        top.text if top is not None else attributes.get("title", ""),
+        blocks,
+        description=attributes.get("description", ""),
+        keywords=tuple(
+            word.strip() for word in attributes.get("keywords", "").split(",")[:64] if word.strip()
+        ),
+        language=attributes.get("lang") or None,
+        warnings=(*warnings, *reader.warnings),
+    )
+
+
+class _AsciiDocReader:
+    """Goes through the lines once; knows the attributes that were set so far."""
+
+    def __init__(self, lines: list[str]) -> None:
+        self.attributes: dict[str, str] = {}
+        self.warnings: list[str] = []
+        self._lines = lines
+        self._at = 0
+        self._anchors = Anchors()
+        self._anchor: str | None = None
+        self._style = ""
+        self._held: list[str] = []
+        self._marker = ""
+        self._counts: dict[str, int] = {}
+        self._depths: list[str] = []
+
+    def blocks(self) -> Iterator[Block]:
+        while self._at < len(self._lines):
+            line = self._lines[self._at].rstrip()
+            self._at += 1
+            yield from self._line(line)
+        yield from self._end()
+
+    def _line(self, line: str) -> Iterator[Block]:
+        if not line or line == "+":
+            yield from self._end()
+            if not line and not self._goes_on():
+                self._depths, self._counts = [], {}
+        elif _IGNORED.match(line) is not None:
+            return
+        elif (found := _TABLE_FENCE.match(line)) is not None:
+            yield from self._end()
+            rows = read_table(self._take_until(line), self._style, self._plain)
+            self._style = ""
+            yield from write_table(rows)
+        elif (found := _FENCE.match(line)) is not None:
+            yield from self._end()
+            yield from self._fence(found[1], found[2])
+        elif not self._held and self._note(line):
+            return
+        else:
+            yield from self._text_line(line)
+
+    def _note(self, line: str) -> bool:
+        """Return whether a line between blocks says something about what follows it."""
+        if (found := _ATTRIBUTE.match(line)) is not None:
+            self.attributes[found[1].strip("!").lower()] = (found[2] or "").strip()
+        elif (found := _ANCHOR.match(line)) is not None:
+            self._anchor = found[1] or found[2]
+        elif (found := _BLOCK_ATTRIBUTES.match(line)) is not None:
+            self._style = found[1]
+        elif (found := _DIRECTIVE.match(line)) is not None:
+            if found[1] == "include":
+                self.warnings.append(f"the file {found[2].partition('[')[0]} was not included")
+        else:
+            return line in _BREAKS
+        return True
+
+    def _text_line(self, line: str) -> Iterator[Block]:
+        if (found := _HEADING.match(line)) is not None and not self._held:
+            yield self._heading(len(found[1]), found[2])
+        elif (found := _ITEM.match(line)) is not None:
+            yield from self._end()
+            self._marker = self._item_marker(found[1])
+            self._held = [found[2]]
+        elif (found := _TERM.match(line)) is not None and "[" not in found[1]:
+            yield from self._end()
+            self._held = [f"{found[1]}: {found[2]}" if found[2] else f"{found[1]}:"]
+        elif not self._held and (title := _TITLE.match(line)) is not None:
+            yield Block(BlockKind.TEXT, self._plain(title[1]))
+        elif not self._held and line[0] in " \t" and not self._marker:
+            self._at -= 1
+            yield from self._literal()
+        else:
+            self._held.append(line.strip())
+
+    def _heading(self, level: int, text: str) -> Block:
+        shown = self._plain(text)
+        anchor = self._anchors.take(shown.replace("`", ""), self._anchor)
+        self._anchor, self._style = None, ""
+        self._depths, self._counts = [], {}
+        return Block(BlockKind.HEADING, shown, level, anchor)
+
+    def _item_marker(self, mark: str) -> str:
+        """Return the label of an item, indented by the depth of its mark."""
+        kind = mark if mark[0] in "*-." else "1"
+        if kind in self._depths:
+            for deeper in self._depths[self._depths.index(kind) + 1 :]:
+                self._counts.pop(deeper, None)
+            del self._depths[self._depths.index(kind) + 1 :]
+        else:
+            self._depths.append(kind)
+            self._counts.pop(kind, None)
+        indent = "  " * min(len(self._depths) - 1, DEEPEST_INDENT)
+        self._counts[kind] = self._counts.get(kind, 0) + 1
+        if mark[0].isdigit():
+            return f"{indent}{mark} "
+        return f"{indent}{self._counts[kind]}. " if mark[0] in ".<" else f"{indent}- "
+
+    def _goes_on(self) -> bool:
+        """Return whether the next line that is not empty is an item of the same list."""
+        following = self._lines[self._at] if self._at < len(self._lines) else ""
+        return _ITEM.match(following) is not None or following == "+"
+
+    def _end(self) -> Iterator[Block]:
+        held, self._held = self._held, []
+        marker, self._marker = self._marker, ""
+        if not held:
+            return
+        joined = " ".join(held)
+        admonition = _ADMONITION.match(joined)
+        text = self._plain(f"{admonition[1]}: {admonition[2]}" if admonition else joined)
+        if text and marker:
+            yield Block(BlockKind.ITEM, f"{marker}{text}")
+        elif text:
+            yield Block(BlockKind.TEXT, text)
+        self._style = ""
+
+    def _fence(self, mark: str, language: str) -> Iterator[Block]:
+        style, self._style = self._style, ""
+        if mark[0] == "/":
+            self._take_until(mark)
+        elif mark[0] in _VERBATIM and mark != "--":
+            body = "\n".join(self._take_until(mark))
+            parts = [part.strip() for part in style.split(",")]
+            named = parts[1] if len(parts) > 1 and parts[0] in ("source", "") else language
+            yield from _write_code(named, body)
+        # The marks of other fences are left out; what they enclose is read as usual.
+
+    def _literal(self) -> Iterator[Block]:
+        taken: list[str] = []
+        while self._at < len(self._lines) and self._lines[self._at].strip():
+            taken.append(self._lines[self._at].rstrip())
+            self._at += 1
+        indent = min(len(line) - len(line.lstrip()) for line in taken)
+        yield from _write_code("", "\n".join(line[indent:] for line in taken))
+
+    def _take_until(self, mark: str) -> list[str]:
+        taken: list[str] = []
+        closing = "```" if mark.startswith("```") else mark
+        while self._at < len(self._lines):
+            line = self._lines[self._at].rstrip()
+            self._at += 1
+            if line == closing:
+                break
+            taken.append(line)
+        return taken
+
+    def _plain(self, text: str) -> str:
+        return plain_asciidoc(text, self.attributes)
+
+
+def _write_code(language: str, body: str) -> Iterator[Block]:
+    if body.strip():
+        fence = "````" if "```" in body else "```"
+        yield Block(BlockKind.CODE, f"{fence}{language}\n{body.rstrip()}\n{fence}")

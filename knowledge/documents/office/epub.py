@@ -1,0 +1,85 @@
+"""Reads e-books (EPUB): their chapters in reading order, as the HTML that they are."""
+
+import posixpath
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from knowledge.documents.decoding import clean_text
+from knowledge.documents.errors import WrongFormatError
+from knowledge.documents.markup import html
+from knowledge.documents.office.properties import choose_title
+from knowledge.documents.office.zipped_xml import (
+    ZippedXml,
+    find_all,
+    find_child,
+    find_children,
+    local_name,
+)
+from knowledge.documents.page import Block, Page
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
+_EXPECTED = "an e-book (EPUB)"
+_CHAPTERS = frozenset({"application/xhtml+xml", "text/html"})
+_ENCRYPTION = "META-INF/encryption.xml"
+_MOST_CHAPTERS = 5_000
+
+
+def read(data: bytes, source: str) -> Page:
+    """Return the page: all chapters in order, anchors named by file and place."""
+    archive = ZippedXml(data, _EXPECTED)
+    container = archive.parse("META-INF/container.xml")
+    package = next((found.get("full-path", "") for found in find_all(container, "rootfile")), "")
+    root = archive.parse(package)
+    metadata = find_child(root, "metadata")
+    blocks: list[Block] = []
+    warnings: list[str] = []
+    for name in _chapters(root, posixpath.dirname(package)):
+        if name not in archive:
+            warnings.append(f"the chapter {name} is missing")
+            continue
+        chapter = html.read(archive.read(name), source)
+        blocks += (_name_place(block, name) for block in chapter.blocks)
+        warnings += chapter.warnings
+    if not blocks and _ENCRYPTION in archive:
+        raise WrongFormatError(f"expected {_EXPECTED} without copy protection, found a locked one")
+    return Page(
+        source,
+        choose_title(_metadata(metadata, "title")),
+        tuple(blocks),
+        description=_metadata(metadata, "description"),
+        language=_metadata(metadata, "language") or None,
+        warnings=tuple(warnings),
+    )
+
+
+def _chapters(root: "Element", folder: str) -> Iterator[str]:
+    """Yield the parts in reading order, without the table of contents."""
+    manifest = {
+        item.get("id", ""): item for item in find_children(find_child(root, "manifest"), "item")
+    }
+    entries = list(find_children(find_child(root, "spine"), "itemref"))[:_MOST_CHAPTERS]
+    for entry in entries:
+        item = manifest.get(entry.get("idref", ""))
+        if item is None or item.get("media-type") not in _CHAPTERS:
+            continue
+        if "nav" not in (item.get("properties") or "").split():
+            yield posixpath.normpath(posixpath.join(folder, unquote(item.get("href", ""))))
+
+
+def _name_place(block: Block, chapter: str) -> Block:
+    if block.anchor is None:
+        return block
+    return replace(block, anchor=f"{posixpath.basename(chapter)}#{block.anchor}")
+
+
+def _metadata(metadata: "Element | None", name: str) -> str:
+    texts = (
+        " ".join(clean_text(element.text or "").split())
+        for element in (metadata if metadata is not None else ())
+        if local_name(element.tag) == name
+    )
+    return next((text for text in texts if text), "")

@@ -1,0 +1,158 @@
+"""Opens files that are a zip of XML parts, within bounds of size and without entities."""
+
+import io
+import posixpath
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from knowledge.documents.decoding import MAX_BYTES
+from knowledge.documents.errors import TooLargeError, WrongFormatError
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
+MOST_PARTS = 20_000
+MOST_UNPACKED_BYTES = 4 * MAX_BYTES
+
+_OLD_OFFICE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+
+
+@dataclass(frozen=True, slots=True)
+class Relationship:
+    """A part's relation to another: the last word of its type, and the name of the other part."""
+
+    kind: str
+    target: str
+
+
+class ZippedXml:
+    """The parts of an archive; reading counts the unpacked bytes, and refuses too many."""
+
+    def __init__(self, data: bytes, expected: str) -> None:
+        """Open an archive; raise `WrongFormatError`, which names the `expected` format."""
+        self._expected = expected
+        if data.startswith(_OLD_OFFICE):
+            raise WrongFormatError(
+                f"expected {expected}, found an old office file or one locked with a password"
+            )
+        try:
+            self._archive = zipfile.ZipFile(io.BytesIO(data))
+        except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
+            raise WrongFormatError(f"expected {expected}, found no zip archive") from error
+        self._sizes = {info.filename: info.file_size for info in self._archive.infolist()}
+        if len(self._sizes) > MOST_PARTS:
+            raise TooLargeError(f"a document may have {MOST_PARTS} parts, found {len(self._sizes)}")
+        self._left = MOST_UNPACKED_BYTES
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._sizes
+
+    def names(self, folder: str) -> Iterator[str]:
+        """Yield the names of the parts in a folder."""
+        return (name for name in self._sizes if name.startswith(folder))
+
+    def read(self, name: str) -> bytes:
+        """Return a part; raise `WrongFormatError` when it is missing or damaged."""
+        if name not in self._sizes:
+            raise WrongFormatError(f"expected {self._expected}, found none: {name} is missing")
+        try:
+            with self._archive.open(name) as part:
+                data = part.read(min(MAX_BYTES, self._left) + 1)
+        except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, OSError) as error:
+            raise WrongFormatError(
+                f"expected {self._expected}, found a damaged or locked one"
+            ) from error
+        self._left -= len(data)
+        if len(data) > MAX_BYTES or self._left < 0:
+            raise TooLargeError(
+                f"a part may have {MAX_BYTES} bytes unpacked and all parts {MOST_UNPACKED_BYTES}"
+            )
+        return data
+
+    def parse(self, name: str) -> "Element":
+        """Return the root of a part in XML; raise `WrongFormatError`."""
+        return parse_xml(self.read(name), self._expected)
+
+    def relationships(self, name: str) -> Mapping[str, Relationship]:
+        """Return the relationships of a part by their ids; links to the outside are left out."""
+        folder, _, file = name.rpartition("/")
+        path = f"{folder}/_rels/{file}.rels" if folder else f"_rels/{file}.rels"
+        if path not in self._sizes:
+            return {}
+        found: dict[str, Relationship] = {}
+        for relation in self.parse(path):
+            target = unquote(relation.get("Target", ""))
+            if relation.get("TargetMode") == "External" or not target:
+                continue
+            joined = target[1:] if target.startswith("/") else posixpath.join(folder, target)
+            kind = relation.get("Type", "").rpartition("/")[2]
+            found[relation.get("Id", "")] = Relationship(kind, posixpath.normpath(joined))
+        return found
+
+    def find_related(self, name: str, kind: str) -> str | None:
+        """Return the part of a kind that a part relates to, if the archive has it."""
+        relations = self.relationships(name).values()
+        targets = (relation.target for relation in relations if relation.kind == kind)
+        return next((target for target in targets if target in self._sizes), None)
+
+
+def parse_xml(data: bytes, expected: str) -> "Element":
+    """Return the root of an XML text; definitions of entities are refused."""
+    from xml.etree.ElementTree import ParseError
+
+    from defusedxml.common import DefusedXmlException
+    from defusedxml.ElementTree import fromstring
+
+    try:
+        root: Element = fromstring(data, forbid_dtd=False)
+    except DefusedXmlException as error:
+        raise WrongFormatError(
+            f"expected {expected}, found XML that defines entities, which may be a trap"
+        ) from error
+    except (ParseError, ValueError, LookupError) as error:
+        raise WrongFormatError(f"expected {expected}, found damaged XML: {error}") from error
+    return root
+
+
+def local_name(tag: object) -> str:
+    """Return the name of an element without its namespace; empty for comments."""
+    return tag.rpartition("}")[2] if isinstance(tag, str) else ""
+
+
+def get_attribute(element: "Element", name: str) -> str | None:
+    """Return an attribute by its name without a namespace."""
+    value = element.get(name)
+    if value is not None:
+        return value
+    return next((found for key, found in element.items() if local_name(key) == name), None)
+
+
+def find_child(element: "Element | None", *names: str) -> "Element | None":
+    """Return the descendant at a path of names without namespaces, or None."""
+    for name in names:
+        if element is None:
+            return None
+        element = next((child for child in element if local_name(child.tag) == name), None)
+    return element
+
+
+def find_children(element: "Element | None", name: str) -> "Iterator[Element]":
+    """Yield the children of a name without its namespace."""
+    if element is not None:
+        yield from (child for child in element if local_name(child.tag) == name)
+
+
+def find_all(element: "Element | None", name: str) -> "Iterator[Element]":
+    """Yield the descendants of a name without its namespace."""
+    if element is not None:
+        yield from (found for found in element.iter() if local_name(found.tag) == name)
+
+
+def get_value(element: "Element | None", *names: str) -> str | None:
+    """Return the attribute `val` of the descendant at a path of names."""
+    found = find_child(element, *names)
+    return None if found is None else get_attribute(found, "val")

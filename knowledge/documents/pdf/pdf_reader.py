@@ -1,0 +1,169 @@
+"""Reads PDF files: headings, paragraphs, tables and code by their layout, a place for each page.
+
+PDFium finds the text with its places, sizes and typefaces. Pages that are pictures are named;
+recognising text in pictures (OCR) is not included.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from knowledge.documents.decoding import MAX_BYTES, clean_text
+from knowledge.documents.errors import (
+    NoTextError,
+    PicturesError,
+    TooLargeError,
+    WrongFormatError,
+)
+from knowledge.documents.office.properties import choose_title
+from knowledge.documents.page import Block, Page, first_heading
+from knowledge.documents.pdf.page_layout import LaidOutPage, lay_out, remove_furniture
+from knowledge.documents.pdf.page_text import take_text
+from knowledge.documents.pdf.structure import Outline, bare, write_blocks
+
+if TYPE_CHECKING:
+    from pypdfium2 import PdfDocument
+
+MOST_PAGES = 10_000
+_MOST_CHARACTERS = 32_000_000
+_MOST_NAMED = 10
+_DEEPEST_OUTLINE = 6
+_SIGNATURES = {
+    b"PK\x03\x04": "a zip archive",
+    b"\x89PNG": "a PNG image",
+    b"\xff\xd8": "a JPEG image",
+}
+
+
+def read(data: bytes, source: str) -> Page:
+    """Return the page; raise `WrongFormatError` for damaged, locked and other files.
+
+    Raises `PicturesError` when all its pages are pictures.
+    """
+    from pypdfium2 import PdfDocument, PdfiumError
+
+    if len(data) > MAX_BYTES:
+        raise TooLargeError(f"a document may have {MAX_BYTES} bytes, this one has {len(data)}")
+    _refuse_other_kinds(data)
+    try:
+        document = PdfDocument(data)
+    except PdfiumError as error:
+        if "assword" in str(error):
+            raise WrongFormatError(
+                "expected a PDF that opens without a password, found a locked one"
+            ) from error
+        raise WrongFormatError(f"expected a PDF, found a damaged one: {error!s:.120}") from error
+    try:
+        return _read_document(document, source)
+    finally:
+        document.close()
+
+
+def _refuse_other_kinds(data: bytes) -> None:
+    if b"%PDF-" in data[:1024]:
+        return
+    kinds = (kind for signature, kind in _SIGNATURES.items() if data.startswith(signature))
+    raise WrongFormatError(f"expected a PDF, found {next(kinds, 'something else')}")
+
+
+def _read_document(document: "PdfDocument", source: str) -> Page:
+    if len(document) > MOST_PAGES:
+        raise TooLargeError(f"a document may have {MOST_PAGES} pages, this one has {len(document)}")
+    if not len(document):
+        raise WrongFormatError("expected a PDF, found a damaged one: it has no pages")
+    reading = _PageReader(document)
+    pages = list(reading.read())
+    remove_furniture(pages)
+    blocks = tuple(write_blocks(pages, _read_outline(document)))
+    if not blocks and reading.pictures:
+        raise PicturesError(
+            f"its pages are pictures ({len(reading.pictures)} of {len(document)}); "
+            "recognising text in pictures (OCR) is not included"
+        )
+    if not blocks:
+        raise NoTextError("expected text, found none: its pages may be pictures")
+    stated = choose_title(clean_text(document.get_metadata_value("Title")))
+    return Page(source, stated or _find_title(blocks), blocks, warnings=reading.warnings())
+
+
+def _find_title(blocks: tuple[Block, ...]) -> str:
+    """Return the first heading when it is also the highest; others head a part only."""
+    highest = first_heading(blocks)
+    first = next((block for block in blocks if block.level), None)
+    return highest if first is not None and first.text == highest else ""
+
+
+class _PageReader:
+    """Reads the pages of a document, and remembers which of them gave no text."""
+
+    def __init__(self, document: "PdfDocument") -> None:
+        self.pictures: list[int] = []
+        self._document = document
+        self._damaged: list[int] = []
+        self._repeated = 0
+
+    def read(self) -> Iterator[LaidOutPage]:
+        """Yield the pages that have text; one that repeats an earlier one is left out."""
+        from pypdfium2 import PdfiumError
+
+        seen: set[str] = set()
+        left = _MOST_CHARACTERS
+        for number in range(1, len(self._document) + 1):
+            try:
+                page = self._document[number - 1]
+                text_page = page.get_textpage()
+                text = text_page.get_text_bounded()
+            except PdfiumError:
+                self._damaged.append(number)
+                continue
+            if text in seen and text.strip():
+                self._repeated += 1
+                continue
+            seen.add(text)
+            left -= len(text)
+            if left < 0:
+                raise TooLargeError(f"a document may have {_MOST_CHARACTERS} characters of text")
+            taken = take_text(page, text_page)
+            text_page.close()
+            page.close()
+            if taken.segments:
+                yield lay_out(number, taken)
+            elif taken.has_pictures:
+                self.pictures.append(number)
+
+    def warnings(self) -> tuple[str, ...]:
+        """Return notes on the pages that were not read."""
+        notes = []
+        if self.pictures:
+            notes.append(
+                f"{_name_pages(self.pictures)} without text: pictures, in which text is not "
+                "recognised (OCR is not included)"
+            )
+        if self._damaged:
+            notes.append(f"{_name_pages(self._damaged)} could not be read: damaged")
+        if self._repeated:
+            notes.append(f"{self._repeated} pages repeat an earlier one and were left out")
+        return tuple(notes)
+
+
+def _name_pages(numbers: list[int]) -> str:
+    named = ", ".join(str(number) for number in numbers[:_MOST_NAMED])
+    left = len(numbers) - _MOST_NAMED
+    return f"pages {named}{f' and {left} more' if left > 0 else ''}"
+
+
+def _read_outline(document: "PdfDocument") -> Outline:
+    """Return for each page the headings that the outline places there."""
+    from pypdfium2 import PdfiumError
+
+    found: dict[int, dict[str, tuple[int, str]]] = {}
+    try:
+        for entry in document.get_toc(max_depth=_DEEPEST_OUTLINE):
+            target = entry.get_dest()
+            title = " ".join(clean_text(entry.get_title()).split())
+            page = target.get_index() if target is not None else None
+            if page is not None and bare(title):
+                level = min(entry.level + 1, _DEEPEST_OUTLINE)
+                found.setdefault(page + 1, {})[bare(title)] = (level, title)
+    except (PdfiumError, RecursionError, ValueError):
+        return {}
+    return found

@@ -1,0 +1,283 @@
+"""Makes headings, paragraphs, items, code and tables of the lines of a PDF."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from knowledge.documents.page import Block, BlockKind
+from knowledge.documents.pdf.page_layout import LaidOutPage, Line, remove_leaders
+from knowledge.documents.pdf.text_tables import (
+    TextTable,
+    continue_table,
+    find_tables,
+    write_text_table,
+)
+
+Outline = Mapping[int, Mapping[str, tuple[int, str]]]
+"""For each page the headings of the outline by their letters: the level and the title."""
+
+_NUMBERED = re.compile(r"(\d{1,3}(?:\.\d{1,3}){0,4})[.)]?[ \u00a0]+(?=\S)")
+_NAMED = re.compile(r"(?:§|article|section|chapter|part|appendix|annex|artikel|kapitel|abschnitt|"
+                    r"anhang|čl|članak)[. ]{1,3}[\dA-ZIVX]{1,6}\b", re.IGNORECASE)  # fmt: skip
+_BULLET = re.compile(r"[•▪◦‣●○■\uf0b7–*-][ \u00a0]+(?=\S)")
+_LABEL = re.compile(
+    r"(?:\d{1,3}(?:\.\d{1,3}){0,4}[.)]|\d{1,3}(?:\.\d{1,3}){1,4}|\([a-z0-9]{1,4}\)|[a-z]\))"
+    r"[ \u00a0]+(?=\S)"
+)
+_HYPHENATED = re.compile(r"(?<=[^\W\d_])[-\u00ad]\Z")
+_SMALL_START = re.compile(r"[a-zß-öø-ÿа-яёα-ωčćšžđłńśźż]")
+_ENDS_OF_SENTENCES = (".", ",", ";", "!")
+_LONGEST_HEADING = 120
+_LARGER = 1.1
+_FURTHER = 1.3
+
+
+@dataclass(slots=True)
+class _Style:
+    """How a heading is set; headings of one style have one level."""
+
+    size: float
+    depth: int
+    is_bold: bool
+
+    @property
+    def key(self) -> tuple[float, int, bool]:
+        """Sorts styles from the highest heading to the lowest."""
+        return (-self.size, self.depth, not self.is_bold)
+
+
+@dataclass(slots=True)
+class _HeadingLines:
+    lines: list[Line]
+    style: _Style
+    stated: tuple[int, str] | None = None
+
+
+@dataclass(slots=True)
+class _ParagraphLines:
+    lines: list[Line]
+
+
+@dataclass(slots=True)
+class _Measures:
+    """The usual measures of a document: the size of its text and the distance of its lines."""
+
+    size: float
+    pitch: float = field(default=1.2)
+
+
+def write_blocks(pages: Sequence[LaidOutPage], outline: Outline) -> Iterator[Block]:
+    """Yield the blocks of all pages; every block's place is its page."""
+    measures = _measure(pages)
+    parts = list(_join_tables(_find_parts(pages, measures, outline)))
+    levels = _rank(part for part in parts if isinstance(part, _HeadingLines))
+    for part in parts:
+        if isinstance(part, TextTable):
+            yield from write_text_table(part)
+        elif isinstance(part, _HeadingLines):
+            yield _write_heading(part, levels)
+        else:
+            yield _write_paragraph(part)
+
+
+def bare(text: str) -> str:
+    """Return the letters of a text in lower case, by which an outline names its headings."""
+    return "".join(character for character in text.lower() if character.isalpha())
+
+
+def _measure(pages: Sequence[LaidOutPage]) -> _Measures:
+    letters: Counter[float] = Counter()
+    for page in pages:
+        for line in page.lines:
+            letters[line.size] += len(line.text)
+    size = letters.most_common(1)[0][0] if letters else 10.0
+    gaps = sorted(
+        (above.base - line.base) / size
+        for page in pages
+        for above, line in pairwise(page.lines)
+        if above.size == size == line.size and 0 < above.base - line.base < 2.5 * size
+    )
+    return _Measures(size, gaps[len(gaps) // 4] if gaps else 1.2)
+
+
+def _find_parts(
+    pages: Sequence[LaidOutPage], measures: _Measures, outline: Outline
+) -> Iterator[_HeadingLines | _ParagraphLines | TextTable]:
+    for page in pages:
+        found = list(find_tables(page))
+        titles = outline.get(page.number, {})
+        held: _ParagraphLines | None = None
+        last: _HeadingLines | None = None
+        for at, part in enumerate(found):
+            following = found[at + 1] if at + 1 < len(found) else None
+            above = found[at - 1] if at else None
+            if isinstance(part, TextTable):
+                heading, held, last = None, None, None
+                yield part
+                continue
+            heading = _find_heading(part, above, following, measures, titles)
+            if heading is not None and last is not None and _joins(last, heading, measures):
+                last.lines += heading.lines
+            elif heading is not None:
+                held, last = None, heading
+                yield heading
+            elif held is not None and not _begins(held.lines[-1], part, measures):
+                held.lines.append(part)
+            else:
+                held, last = _ParagraphLines([part]), None
+                yield held
+
+
+def _find_heading(
+    line: Line,
+    above: Line | TextTable | None,
+    following: Line | TextTable | None,
+    measures: _Measures,
+    titles: Mapping[str, tuple[int, str]],
+) -> _HeadingLines | None:
+    text = line.text
+    letters = bare(text)
+    numbered = _NUMBERED.match(text)
+    depth = numbered[1].count(".") + 1 if numbered else 0
+    style = _Style(line.size, depth, line.is_bold)
+    if letters and letters in titles:
+        return _HeadingLines([line], style, titles[letters])
+    if not letters or len(text) > _LONGEST_HEADING or line.is_code or len(line.segments) > 1:
+        return None
+    if _BULLET.match(text) or text.endswith(_ENDS_OF_SENTENCES):
+        return None
+    if line.size >= measures.size * _LARGER:
+        return _HeadingLines([line], style)
+    if line.size < measures.size or not _stands_apart(line, above, measures):
+        return None
+    if line.is_bold and not text.endswith(":"):
+        return _HeadingLines([line], style)
+    is_named = numbered is not None or _NAMED.match(text) is not None
+    if (
+        is_named
+        and len(text) < 70
+        and not text.endswith("?")
+        and _is_followed_by_prose(line, following)
+    ):
+        return _HeadingLines([line], style)
+    return None
+
+
+def _stands_apart(line: Line, above: Line | TextTable | None, measures: _Measures) -> bool:
+    if not isinstance(above, Line) or above.column != line.column:
+        return True
+    gap = above.base - line.base
+    return gap <= 0 or gap > measures.pitch * measures.size * 1.15 or line.is_bold != above.is_bold
+
+
+def _is_followed_by_prose(line: Line, following: Line | TextTable | None) -> bool:
+    """Return whether a numbered line heads text, rather than being an item among items."""
+    if isinstance(following, TextTable):
+        return True
+    if following is None:
+        return False
+    label = _NUMBERED.match(line.text)
+    other = _NUMBERED.match(following.text)
+    if label is None or other is None:
+        return True
+    return other[1].startswith(f"{label[1]}.")
+
+
+def _joins(last: _HeadingLines, heading: _HeadingLines, measures: _Measures) -> bool:
+    """Return whether a heading goes on in a second line."""
+    above, line = last.lines[-1], heading.lines[0]
+    return (
+        above.size == line.size
+        and above.is_bold == line.is_bold
+        and above.column == line.column
+        and 0 < above.base - line.base < _FURTHER * max(measures.pitch, 1.1) * line.size
+        and last.stated is None
+        and heading.stated is None
+        and not heading.style.depth
+        and _NAMED.match(line.text) is None
+    )
+
+
+def _begins(above: Line, line: Line, measures: _Measures) -> bool:
+    """Return whether a line begins a block."""
+    if _BULLET.match(line.text) or _LABEL.match(line.text) or above.is_code != line.is_code:
+        return True
+    if above.column != line.column:
+        return not _goes_on(above, line)
+    gap = above.base - line.base
+    if gap <= 0:
+        return not _goes_on(above, line)
+    return gap > _FURTHER * measures.pitch * max(above.size, line.size)
+
+
+def _goes_on(above: Line, line: Line) -> bool:
+    """Return whether a sentence goes on in the next column."""
+    return not above.text.endswith((".", "!", "?", ":")) and bool(_SMALL_START.match(line.text))
+
+
+def _join_tables(
+    parts: Iterator[_HeadingLines | _ParagraphLines | TextTable],
+) -> Iterator[_HeadingLines | _ParagraphLines | TextTable]:
+    before: TextTable | None = None
+    for part in parts:
+        if isinstance(part, TextTable):
+            part = part if before is None else continue_table(before, part)
+            before = part
+        else:
+            before = None
+        yield part
+
+
+def _rank(headings: Iterator[_HeadingLines]) -> dict[tuple[float, int, bool], int]:
+    keys = {heading.style.key for heading in headings if heading.stated is None}
+    return {key: min(level, 6) for level, key in enumerate(sorted(keys), start=1)}
+
+
+def _write_heading(heading: _HeadingLines, levels: Mapping[tuple[float, int, bool], int]) -> Block:
+    place = f"page={heading.lines[0].page}"
+    if heading.stated is not None:
+        level, title = heading.stated
+        return Block(BlockKind.HEADING, title, level, place)
+    text = remove_leaders(_join_lines(heading.lines))
+    return Block(BlockKind.HEADING, text, levels[heading.style.key], place)
+
+
+def _write_paragraph(paragraph: _ParagraphLines) -> Block:
+    place = f"page={paragraph.lines[0].page}"
+    first = paragraph.lines[0]
+    if first.is_code:
+        return Block(BlockKind.CODE, _write_code(paragraph.lines), anchor=place)
+    text = remove_leaders(_join_lines(paragraph.lines))
+    if _BULLET.match(text):
+        return Block(BlockKind.ITEM, _BULLET.sub("- ", text, count=1), anchor=place)
+    kind = BlockKind.ITEM if _LABEL.match(text) else BlockKind.TEXT
+    return Block(kind, text, anchor=place)
+
+
+def _join_lines(lines: Sequence[Line]) -> str:
+    """Return lines as one; a word that a hyphen cut at the end of a line is whole again."""
+    text = ""
+    for line in lines:
+        part = line.text
+        if text and _HYPHENATED.search(text) and _SMALL_START.match(part):
+            text = text[:-1] + part
+        else:
+            text = f"{text} {part}" if text else part
+    return text.replace("\u00ad", "")
+
+
+def _write_code(lines: Sequence[Line]) -> str:
+    left = min(line.segments[0].left for line in lines)
+    written: list[str] = []
+    for line in lines:
+        width = max(line.size * 0.6, 1.0)
+        text = ""
+        for segment in line.segments:
+            column = round((segment.left - left) / width)
+            text = f"{text.ljust(column)}{segment.text}"
+        written.append(text)
+    body = "\n".join(written)
+    fence = "````" if "```" in body else "```"
+    return f"{fence}\n{body}\n{fence}"

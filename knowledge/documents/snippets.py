@@ -1,0 +1,129 @@
+"""Puts files into a page that its markup refers to, from inside the ingested folder only.
+
+Known are `--8<-- "file"` of MkDocs, in a line or as a block, and `{* file *}`. What cannot be found
+leaves no marker behind, and a warning.
+"""
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path, PurePosixPath
+
+from knowledge.documents.errors import ReadingError
+from knowledge.documents.folder import FoundFile, is_private
+
+_SUFFIXES = frozenset({".md", ".markdown", ".mdx"})
+_MARKS = (b"--8<--", b"{*")
+_LINE = re.compile(
+    r"([ \t]{0,80})-{1,20}8<-{1,20}[ \t]{1,20}[\"']([^\"'\n]{1,500})[\"'][ \t]{0,80}\Z"
+)
+_FENCE = re.compile(r"([ \t]{0,80})-{1,20}8<-{1,20}[ \t]{0,80}\Z")
+_BRACED = re.compile(
+    r"([ \t]{0,80})\{\*[ \t]{1,20}([^\s*{}]{1,500})(?:[ \t][^{}\n]{0,500})?\*\}[ \t]{0,80}\Z"
+)
+_SECTION = re.compile(r"-{1,20}8<-{1,20}[ \t]{1,20}\[(start|end):[ \t]{0,20}([\w.-]{1,100})\]")
+_LINES = re.compile(r"(\d{0,7})(?::(\d{0,7}))?\Z")
+_MOST_SNIPPETS = 100
+_LARGEST_SNIPPET = 256 * 1024
+
+Warn = Callable[[str], None]
+
+
+def read_with_snippets(file: FoundFile, warn: Warn) -> bytes:
+    """Return the bytes of a file, with the files that it refers to in their places.
+
+    Raises `OSError` or a `ReadingError` for the file itself; `warn` receives the problems of what
+    it refers to.
+    """
+    data = file.read()
+    is_page = file.path.suffix.lower() in _SUFFIXES
+    if not is_page or not any(mark in data for mark in _MARKS):
+        return data
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        return data
+    return "\n".join(_Snippets(file, warn).resolve(text.split("\n"))).encode()
+
+
+class _Snippets:
+    """Resolves the references of one file."""
+
+    def __init__(self, file: FoundFile, warn: Warn) -> None:
+        self._file = file
+        self._warn = warn
+        self._left = _MOST_SNIPPETS
+
+    def resolve(self, lines: list[str]) -> Iterator[str]:
+        in_block = False
+        for line in lines:
+            bare = line.rstrip("\r")
+            single = _LINE.match(bare) or _BRACED.match(bare)
+            fence = _FENCE.match(bare)
+            if single is not None:
+                yield from self._find(single[2], single[1])
+            elif fence is not None:
+                in_block = not in_block
+            elif in_block:
+                if bare.strip():
+                    yield from self._find(bare.strip(), "")
+            elif _SECTION.search(bare) is None:
+                yield line
+
+    def _find(self, reference: str, indent: str) -> Iterator[str]:
+        if reference.startswith(";"):
+            return
+        self._left -= 1
+        if self._left < 0:
+            self._warn(f"only {_MOST_SNIPPETS} files are put into a page")
+            return
+        name, _, part = reference.partition(":") if "://" not in reference else (reference, "", "")
+        text = self._read(name)
+        if text is None:
+            self._warn(f"the file {reference!r}, to which it refers, is not in the folder")
+            return
+        yield from (f"{indent}{line}" for line in _take_part(text.split("\n"), part))
+
+    def _read(self, name: str) -> str | None:
+        for candidate in self._candidates(name):
+            try:
+                data = candidate.read()
+            except (OSError, ReadingError):
+                continue
+            if len(data) <= _LARGEST_SNIPPET:
+                return data.decode("utf-8", "replace").replace("\r\n", "\n").rstrip("\n")
+        return None
+
+    def _candidates(self, name: str) -> Iterator[FoundFile]:
+        """Yield the places that a name may mean: below the page's folder, or one above it."""
+        top = self._file.top
+        if top is None or "\0" in name or name.startswith(("/", "~")):
+            return
+        folder = Path(os.path.realpath(self._file.location)).parent
+        while folder.is_relative_to(top):
+            target = Path(os.path.realpath(folder / name))
+            if target.is_relative_to(top) and not is_private(target.relative_to(top)):
+                yield FoundFile(PurePosixPath(target.relative_to(top)), target, top)
+            folder = folder.parent
+
+
+def _take_part(lines: list[str], part: str) -> Iterator[str]:
+    """Return the lines that `part` names: `2:5`, a section, or all; marks of sections go."""
+    numbers = _LINES.match(part)
+    if part and numbers is not None:
+        first = int(numbers[1] or 1)
+        last = int(numbers[2]) if numbers[2] else len(lines)
+        lines = lines[max(first - 1, 0) : last]
+    elif part:
+        lines = list(_take_section(lines, part))
+    yield from (line for line in lines if _SECTION.search(line) is None)
+
+
+def _take_section(lines: list[str], name: str) -> Iterator[str]:
+    is_inside = False
+    for line in lines:
+        found = _SECTION.search(line)
+        if found is not None and found[2] == name:
+            is_inside = found[1] == "start"
+        elif is_inside:
+            yield line

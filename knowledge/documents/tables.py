@@ -1,0 +1,119 @@
+"""Writes tables as Markdown: merged cells filled in, a header row, and no cell torn apart."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from knowledge.documents.page import Block, BlockKind
+
+MOST_COLUMNS = 500
+"""Columns of a table; what a cell claims to span beyond that is ignored."""
+
+_MOST_HEADER_ROWS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """The text of a cell, and how many columns and rows it spans."""
+
+    text: str
+    columns: int = 1
+    rows: int = 1
+    is_header: bool = False
+
+
+Grid = list[list[str]]
+
+
+def write_table(rows: Sequence[Sequence[Cell]], anchor: str | None = None) -> Iterator[Block]:
+    """Yield a table as blocks: a caption where one cell spans the first row, then the table.
+
+    A merged cell belongs to every row that it spans, and to every column unless it spans them all.
+    Header rows below each other become one. A table of one column is text.
+    """
+    grid = _expand(rows)
+    kept = [index for index, row in enumerate(grid) if any(row)]
+    rows, grid = [rows[index] for index in kept], [grid[index] for index in kept]
+    while len(grid) > 1 and len(rows[0]) == 1 and len(grid[0]) > 1:
+        yield Block(BlockKind.TEXT, rows[0][0].text, anchor=anchor)
+        rows, grid = rows[1:], grid[1:]
+    grid = _without_empty_columns(grid)
+    if not grid:
+        return
+    if len(grid[0]) == 1:
+        yield from (Block(BlockKind.TEXT, row[0], anchor=anchor) for row in grid)
+        return
+    above = _count_header_rows(rows)
+    header = [_join_distinct(column) for column in zip(*grid[:above], strict=True)]
+    yield Block(BlockKind.TABLE, write_rows(header, grid[above:]), anchor=anchor)
+
+
+def write_rows(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a header and rows of equally many cells as a table in Markdown."""
+    rule = "|---" * len(header) + "|"
+    return "\n".join((_write_row(header), rule, *(_write_row(row) for row in rows)))
+
+
+def write_cell(text: str) -> str:
+    """Return the text of a cell on one line, its bars escaped."""
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _write_row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(write_cell(cell) for cell in cells)} |"
+
+
+def _expand(rows: Sequence[Sequence[Cell]]) -> Grid:
+    """Return the texts of all rows, each merged cell in every place that it spans."""
+    grid: Grid = []
+    pending: dict[int, tuple[str, int]] = {}
+    for cells in rows:
+        row: list[str] = []
+        following: dict[int, tuple[str, int]] = {}
+        _take_pending(row, pending, following)
+        is_alone = len(cells) == 1 and not row and not pending
+        for cell in cells:
+            span = max(1, min(cell.columns, MOST_COLUMNS - len(row)))
+            for offset in range(span):
+                text = "" if offset and is_alone else cell.text
+                if cell.rows > 1:
+                    following[len(row)] = (text, cell.rows - 1)
+                row.append(text)
+            _take_pending(row, pending, following)
+        for column in sorted(column for column in pending if column >= len(row)):
+            row.extend([""] * (column - len(row)))
+            _take_pending(row, pending, following)
+        grid.append(row[:MOST_COLUMNS])
+        pending = following
+    width = max((len(row) for row in grid), default=0)
+    return [row + [""] * (width - len(row)) for row in grid]
+
+
+def _take_pending(
+    row: list[str], pending: dict[int, tuple[str, int]], following: dict[int, tuple[str, int]]
+) -> None:
+    while (found := pending.pop(len(row), None)) is not None:
+        text, left = found
+        if left > 1:
+            following[len(row)] = (text, left - 1)
+        row.append(text)
+
+
+def _without_empty_columns(grid: Grid) -> Grid:
+    filled = [index for index, column in enumerate(zip(*grid, strict=True)) if any(column)]
+    return [[row[index] for index in filled] for row in grid]
+
+
+def _count_header_rows(rows: Sequence[Sequence[Cell]]) -> int:
+    """Return how many rows are the header: those marked as one, or two below a merged cell."""
+    marked = 0
+    for cells in rows[:-1]:
+        if marked == _MOST_HEADER_ROWS or not all(cell.is_header for cell in cells):
+            break
+        marked += 1
+    if marked:
+        return marked
+    return 2 if len(rows) > 2 and any(cell.columns > 1 for cell in rows[0]) else 1
+
+
+def _join_distinct(texts: Iterable[str]) -> str:
+    return " ".join(dict.fromkeys(text for text in texts if text))

@@ -1,0 +1,94 @@
+from email.message import EmailMessage
+
+import pytest
+
+from knowledge.documents.errors import WrongFormatError
+from knowledge.documents.interchange import mail
+from knowledge.documents.page import BlockKind
+
+QUESTION = "Which courier do we use for Norway?\n\nThe old one stopped in May."
+REPLY = """Hello Ann,
+
+we use Posten for Norway now.
+
+On Mon, 4 May 2026 at 10:00, Ann <ann@example.com> wrote:
+> Which courier do we use
+> for Norway?
+>
+> The old one stopped in May.
+{signature}
+Bob, Logistics
+""".replace("{signature}", "-- ")
+
+
+def message(subject: str, text: str, sender: str = "bob@example.com") -> EmailMessage:
+    made = EmailMessage()
+    made["Subject"] = subject
+    made["From"] = sender
+    made["To"] = "team@example.com"
+    made["Date"] = "Mon, 04 May 2026 10:00:00 +0200"
+    made.set_content(text)
+    return made
+
+
+def box(*messages: EmailMessage) -> bytes:
+    return b"".join(b"From a@example.com Mon May  4\n" + bytes(made) + b"\n" for made in messages)
+
+
+def test_a_message_is_a_section_with_its_sender_and_date() -> None:
+    page = mail.read(bytes(message("Re: Couriers", "Posten.")), "a.eml")
+
+    assert page.title == "Couriers"
+    assert [block.text for block in page.blocks] == [
+        "Re: Couriers, bob@example.com, 2026-05-04 10:00",
+        "From: bob@example.com; To: team@example.com; Date: 2026-05-04 10:00",
+        "Posten.",
+    ]
+    assert page.blocks[0].anchor == "message=1"
+
+
+def test_what_a_reply_repeats_of_the_thread_is_left_out() -> None:
+    page = mail.read(box(message("Couriers", QUESTION), message("Re: Couriers", REPLY)), "a.mbox")
+
+    texts = [block.text for block in page.blocks if block.kind is BlockKind.TEXT]
+
+    assert texts[1:3] == ["Which courier do we use for Norway?", "The old one stopped in May."]
+    assert texts[4:] == ["Hello Ann,", "we use Posten for Norway now."]
+
+
+def test_a_quotation_that_is_the_only_copy_stays() -> None:
+    page = mail.read(bytes(message("Re: Couriers", REPLY)), "a.eml")
+
+    assert "Which courier do we use for Norway?" in page.content
+    assert "wrote:" not in page.content
+    assert "Logistics" not in page.content
+
+
+def test_html_is_read_where_no_plain_text_is_and_attachments_are_named() -> None:
+    made = message("Prices", "")
+    made.set_content("<html><body><p>Now <b>5</b> EUR.</p></body></html>", subtype="html")
+    made.add_attachment(b"1", maintype="application", subtype="pdf", filename="list.pdf")
+
+    page = mail.read(bytes(made), "a.eml")
+
+    assert page.blocks[-1].text == "Now 5 EUR."
+    assert page.warnings == ("the attachment 'list.pdf' was not read",)
+
+
+def test_encoded_subjects_and_bodies_are_text() -> None:
+    made = message("Größe und Maß", "Die Größe ist 5 €.")
+
+    assert "Größe und Maß" in mail.read(bytes(made), "a.eml").blocks[0].text
+
+
+def test_what_is_no_message_is_named() -> None:
+    with pytest.raises(WrongFormatError, match="no header"):
+        mail.read(b"hello\nworld", "a.eml")
+    with pytest.raises(WrongFormatError, match="no header"):
+        mail.read(b"", "a.eml")
+
+
+def test_a_message_of_a_damaged_header_is_read() -> None:
+    page = mail.read(b"Subject: =?utf-8?b?!!!?=\nFrom: <<\nDate: never\n\nText.\n", "a.eml")
+
+    assert page.blocks[-1].text == "Text."

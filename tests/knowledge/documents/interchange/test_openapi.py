@@ -1,0 +1,142 @@
+import json
+from pathlib import PurePosixPath
+from typing import Any
+
+import pytest
+
+from knowledge.documents import formats
+from knowledge.documents.errors import NoDocumentError, WrongFormatError
+from knowledge.documents.location import locate
+from knowledge.documents.page import Page
+
+DOCUMENT: dict[str, Any] = {
+    "openapi": "3.1.0",
+    "info": {"title": "Messages", "version": "2.4", "description": "Sends *texts*."},
+    "servers": [{"url": "https://api.example.com/v2"}],
+    "components": {
+        "securitySchemes": {"key": {"type": "apiKey", "in": "header", "name": "X-Key"}},
+        "parameters": {"id": {"name": "id", "in": "path", "required": True,
+                              "schema": {"type": "string", "format": "uuid"}}},
+        "schemas": {
+            "Message": {
+                "type": "object",
+                "required": ["to"],
+                "properties": {
+                    "to": {"type": "string", "description": "The number, as `+49…`."},
+                    "parts": {"type": "array", "items": {"$ref": "#/components/schemas/Part"}},
+                },
+            },
+            "Part": {"type": "object", "properties": {"text": {"type": "string", "maxLength": 160},
+                     "next": {"$ref": "#/components/schemas/Part"}}},
+        },
+    },
+    "paths": {
+        "/messages/{id}": {
+            "parameters": [{"$ref": "#/components/parameters/id"}],
+            "delete": {"summary": "Delete a message", "tags": ["Messages"], "deprecated": True,
+                       "responses": {"404": {"description": "No such message."}}},
+        },
+        "/messages": {
+            "post": {
+                "summary": "Send",
+                "requestBody": {"content": {"application/json": {
+                    "schema": {"$ref": "#/components/schemas/Message"},
+                    "example": {"to": "+4930"}}}},
+                "responses": {"201": {"description": "Sent."}},
+            }
+        },
+    },
+}  # fmt: skip
+
+
+def pages_of(data: bytes, name: str = "api.json") -> list[Page]:
+    path = PurePosixPath(name)
+    place = locate(path, ())
+    return [formats.read(item, path, place) for item in formats.split(path, data)]
+
+
+def test_an_operation_is_a_page_whose_path_is_kept_byte_for_byte() -> None:
+    overview, delete, post = pages_of(json.dumps(DOCUMENT).encode())
+
+    assert delete.title == "DELETE /messages/{id}"
+    assert delete.name == "api.json/DELETE/messages/{id}"
+    assert delete.crumbs == ("Messages", "Messages", "DELETE /messages/{id}")
+    assert "`DELETE /messages/{id}`: Delete a message" in delete.content
+    assert "`DELETE /messages/{id}` is deprecated." in delete.content
+    assert "| `id` | path | string (uuid) | required |  |" in delete.content
+    assert "Response `404`: No such message." in delete.content
+    assert post.title == "POST /messages"
+    assert overview.title == "Messages"
+
+
+def test_fields_of_a_body_have_types_and_needs_also_inside_others() -> None:
+    post = pages_of(json.dumps(DOCUMENT).encode())[2]
+
+    assert "| `to` | string | required | The number, as `+49…`. |" in post.content
+    assert "| `parts` | array of object | optional |  |" in post.content
+    assert "| `parts[].text` | string, at most 160 characters | optional |  |" in post.content
+    assert '"to": "+4930"' in post.content
+
+
+def test_the_overview_lists_servers_security_and_operations() -> None:
+    overview = pages_of(json.dumps(DOCUMENT).encode())[0]
+
+    assert "Servers: `https://api.example.com/v2`" in overview.content
+    assert "Security key: apiKey, header, X-Key" in overview.content
+    assert "| `POST /messages` | Send |" in overview.content
+
+
+def test_yaml_is_read_as_json_is() -> None:
+    data = b"""
+swagger: "2.0"
+info: {title: Old, version: 2026-01-01}
+host: example.com
+basePath: /v1
+paths:
+  /users/{name}:
+    get:
+      summary: Find
+      parameters:
+        - {name: name, in: path, required: true, type: string}
+      responses:
+        200: {description: Found., schema: {type: object, properties: {name: {type: string}}}}
+"""
+
+    overview, operation = pages_of(data, "api.yaml")
+
+    assert "Version: 2026-01-01" in overview.content
+    assert operation.title == "GET /users/{name}"
+    assert "| `name` | path | string | required |  |" in operation.content
+    assert "Response `200`: Found." in operation.content
+
+
+def test_data_that_describe_no_interface_are_no_document() -> None:
+    with pytest.raises(NoDocumentError, match="no description of an interface"):
+        pages_of(b'{"name": "openapi"}')
+    with pytest.raises(NoDocumentError, match="no description of an interface"):
+        formats.refuse_other_data(b'{"name": "package"}')
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "found"),
+    [
+        (b"[" * 100_000 + b'"openapi"', "a.json", "nested too deeply"),
+        (b'{"openapi": ', "a.json", "expected JSON"),
+        (b"openapi: [", "a.yaml", "expected YAML"),
+        (b"openapi: !!python/object/apply:os.getcwd []", "a.yaml", "constructor"),
+    ],
+)
+def test_damaged_or_hostile_data_are_one_clear_line(data: bytes, name: str, found: str) -> None:
+    with pytest.raises(WrongFormatError, match=found):
+        pages_of(data, name)
+
+
+def test_aliases_that_multiply_are_cut() -> None:
+    lines = ["x0: &x0 [lol, lol]"]
+    lines += [f"x{n}: &x{n} [{', '.join([f'*x{n - 1}'] * 10)}]" for n in range(1, 12)]
+    operation = "paths: {/a: {get: {requestBody: {content: {text/plain: {example: *x11}}}}}}"
+    data = "\n".join(("openapi: 3.1.0", *lines, operation)).encode()
+
+    page = pages_of(data, "a.yaml")[1]
+
+    assert len(page.content) < 30_000

@@ -1,0 +1,236 @@
+"""Lays out PDF files of different kinds for tests, as people have them."""
+
+import io
+from collections.abc import Sequence
+from typing import Any
+
+from reportlab.lib import colors
+from reportlab.lib.pagesizes import A4, landscape
+from reportlab.lib.styles import ParagraphStyle, getSampleStyleSheet
+from reportlab.lib.units import cm
+from reportlab.pdfgen.canvas import Canvas
+from reportlab.platypus import (
+    BaseDocTemplate,
+    Frame,
+    PageBreak,
+    PageTemplate,
+    Paragraph,
+    Preformatted,
+    SimpleDocTemplate,
+    Spacer,
+    Table,
+)
+
+STYLES = getSampleStyleSheet()
+TEXT = STYLES["BodyText"]
+GRID = [("GRID", (0, 0), (-1, -1), 0.5, colors.black)]
+PLAIN = ParagraphStyle("plain", parent=TEXT, fontSize=10, leading=13, spaceBefore=8)
+
+
+def build(
+    story: Sequence[Any], *, head: str = "", title: str | None = None, size: Any = A4
+) -> bytes:
+    """Return a PDF of these parts, with a running head and the numbers of its pages."""
+    file = io.BytesIO()
+
+    def decorate(canvas: Canvas, document: Any) -> None:
+        canvas.setFont("Helvetica", 8)
+        if head:
+            canvas.drawString(2 * cm, size[1] - 1 * cm, head)
+            canvas.drawCentredString(size[0] / 2, 1 * cm, f"Page {document.page} of 9")
+
+    template = SimpleDocTemplate(file, pagesize=size, title=title)
+    template.build(list(story), onFirstPage=decorate, onLaterPages=decorate)
+    return file.getvalue()
+
+
+def make_numbered_handbook() -> bytes:
+    """Return a handbook whose numbered headings have the size of its text."""
+    story: list[Any] = [Paragraph("Employee Handbook", STYLES["Title"])]
+    sections = (
+        ("1. Working hours", "Core hours are from ten to three. Everybody may work from home twice "
+         "a week, after agreeing with the team."),
+        ("2. Vacation", "Every employee has 28 days of vacation a year. Vacation of more than two "
+         "weeks is requested a month before it begins."),
+        ("3. Sick leave", "A doctor's note is needed from the third day. Tell your lead on the "
+         "first day by nine."),
+    )  # fmt: skip
+    for heading, text in sections:
+        story += [Paragraph(heading, PLAIN), Spacer(1, 4), Paragraph(text, TEXT)]
+    return build(story, head="Acme Ltd. internal", title="Microsoft Word - handbook_v3.docx")
+
+
+def contract() -> bytes:
+    """Return a contract with numbered clauses and clauses in them."""
+    story: list[Any] = [Paragraph("Service Agreement", STYLES["Title"])]
+    for number, (name, clauses) in enumerate(
+        (
+            ("Term", ("This agreement begins on 1 March 2026.", "It is made for two years.")),
+            ("Termination", ("Either party may terminate with three months' notice.",
+                             "Notice is given in writing.")),
+            ("Liability", ("Liability is limited to the fees of twelve months.",)),
+        ),
+        start=1,
+    ):  # fmt: skip
+        story.append(Paragraph(f"{number}. {name}", STYLES["Heading2"]))
+        story += [
+            Paragraph(f"{number}.{part} {clause}", TEXT)
+            for part, clause in enumerate(clauses, start=1)
+        ]
+    return build(story)
+
+
+def two_columns() -> bytes:
+    """Return an article in two columns below a title over both."""
+    file = io.BytesIO()
+    width, height = A4
+    frames = [
+        Frame(2 * cm, height - 4 * cm, width - 4 * cm, 2.4 * cm, id="top"),
+        Frame(2 * cm, 2 * cm, 8 * cm, height - 6.4 * cm, id="left"),
+        Frame(11 * cm, 2 * cm, 8 * cm, height - 6.4 * cm, id="right"),
+    ]
+    template = BaseDocTemplate(file, pagesize=A4)
+    template.addPageTemplates([PageTemplate(frames=frames)])
+    left = "The left column speaks about bees and how they keep the hive warm in winter. " * 22
+    right = "The right column speaks about wasps, which leave their nest in autumn. " * 18
+    template.build(
+        [
+            Paragraph("Insects in winter", STYLES["Title"]),
+            Paragraph("Bees", STYLES["Heading2"]),
+            Paragraph(left, TEXT),
+            Paragraph("Wasps", STYLES["Heading2"]),
+            Paragraph(right, TEXT),
+        ]
+    )
+    return file.getvalue()
+
+
+def long_price_table() -> bytes:
+    """Return a price table with a grid over several pages, its header on the first alone."""
+    rows = [["Article", "Country", "Price"]]
+    rows += [[f"Parcel {number}", "Norway", f"{number}.50 EUR"] for number in range(1, 91)]
+    return build(
+        [Paragraph("Prices 2026", STYLES["Title"]), Table(rows, style=GRID, colWidths=120)],
+        head="Price list",
+    )
+
+
+def plain_table() -> bytes:
+    """Return a table without any rule, one of its cells on two lines."""
+    cells = [
+        ["Error", "Meaning", "What to do"],
+        ["E10", "Paper jam", "Open the lid"],
+        ["E20", "No ink", Paragraph("Replace the cartridge and<br/>press start", PLAIN)],
+    ]
+    return build(
+        [
+            Paragraph("Errors", STYLES["Heading1"]),
+            Paragraph("The display shows a code.", TEXT),
+            Table(cells, colWidths=[80, 140, 200], style=[("VALIGN", (0, 0), (-1, -1), "TOP")]),
+        ]
+    )
+
+
+def manual() -> bytes:
+    """Return a manual with contents, steps, code and words that are cut at line ends."""
+    story: list[Any] = [Paragraph("Contents", STYLES["Heading1"])]
+    story += [
+        Paragraph(f"{name} {'.' * 60} {page}", TEXT)
+        for name, page in (("Installation", 2), ("Maintenance", 3), ("Disposal", 4))
+    ]
+    story += [
+        PageBreak(),
+        Paragraph("Installation", STYLES["Heading1"]),
+        Paragraph("1. Unpack the unit.", TEXT),
+        Paragraph("2. Connect the cable.", TEXT),
+        Paragraph("Run this command:", TEXT),
+        Preformatted("if ready:\n    send(--all, 'x|y')", STYLES["Code"]),
+        Paragraph("The main-<br/>tenance of the office unit is yearly.", TEXT),
+    ]
+    return build(story, head="Manual M-7")
+
+
+def slides() -> bytes:
+    """Return slides as a program exports them."""
+    story: list[Any] = []
+    for title, points in (
+        ("Goals of 2026", ("Open in Oslo", "Hire ten people")),
+        ("Risks", ("Supply of chips", "Currency")),
+        ("Budget", ("Two million in total",)),
+    ):
+        story += [Paragraph(title, STYLES["Title"])]
+        story += [Paragraph(f"\u2022 {point}", TEXT) for point in points]
+        story.append(PageBreak())
+    return build(story, size=landscape(A4))
+
+
+def form() -> bytes:
+    """Return a form with labels and lines to fill."""
+    story = [
+        Paragraph("Travel expenses", STYLES["Heading1"]),
+        Paragraph("Name: ____________________ Date: ____________", TEXT),
+        Paragraph("Send the form to travel@example.com within 30 days.", TEXT),
+    ]
+    return build(story)
+
+
+def letter() -> bytes:
+    """Return a letter of one page without any heading."""
+    story = [
+        Paragraph("Dear customer,", TEXT),
+        Paragraph("your order 4711 is delivered on Monday, 4 May, between 8 and 12.", TEXT),
+        Paragraph("Kind regards", TEXT),
+    ]
+    return build(story, title="untitled")
+
+
+def invoice() -> bytes:
+    """Return an invoice: a table of three columns and a total below."""
+    rows = [["Item", "Hours", "Amount"], ["Design", "12", "1,200.00"], ["Review", "3", "300.00"]]
+    story = [
+        Paragraph("Invoice 2026-17", STYLES["Title"]),
+        Table(rows, style=[("LINEBELOW", (0, 0), (-1, 0), 1, colors.black)], colWidths=120),
+        Spacer(1, 20),
+        Paragraph("The total of 1,500.00 EUR is due within 14 days.", TEXT),
+    ]
+    return build(story)
+
+
+def report() -> bytes:
+    """Return a report with headings of three sizes and a bold one."""
+    story: list[Any] = [
+        Paragraph("Annual report", STYLES["Title"]),
+        Paragraph("Results", STYLES["Heading1"]),
+        Paragraph("Europe", STYLES["Heading2"]),
+        Paragraph("Sales in Europe rose by 7 %.", TEXT),
+        Paragraph("<b>Outlook</b>", TEXT),
+        Paragraph("We expect 3 % next year.", TEXT),
+        Paragraph("Asia", STYLES["Heading2"]),
+        Paragraph("Sales in Asia fell by 2 %.", TEXT),
+    ]
+    return build(story)
+
+
+def questions_and_answers() -> bytes:
+    """Return a list of questions in bold, each with its answer."""
+    story: list[Any] = [Paragraph("FAQ", STYLES["Title"])]
+    for question, answer in (
+        ("How do I reset my password?", "Choose Forgot password on the first page."),
+        ("Can I pay by invoice?", "Yes, from 500 EUR on."),
+    ):
+        story += [Paragraph(f"<b>{question}</b>", TEXT), Paragraph(answer, TEXT)]
+    return build(story)
+
+
+def scan(pages: int = 1) -> bytes:
+    """Return pages that are pictures."""
+    from PIL import Image
+    from reportlab.lib.utils import ImageReader
+
+    file = io.BytesIO()
+    canvas = Canvas(file, pagesize=A4)
+    for _ in range(pages):
+        canvas.drawImage(ImageReader(Image.new("L", (60, 80), 200)), 0, 0, *A4)
+        canvas.showPage()
+    canvas.save()
+    return file.getvalue()

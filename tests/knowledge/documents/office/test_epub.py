@@ -1,0 +1,63 @@
+import io
+import zipfile
+
+import pytest
+
+from knowledge.documents.errors import WrongFormatError
+from knowledge.documents.office import epub
+from knowledge.documents.page import BlockKind
+
+CONTAINER = (
+    '<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container">'
+    '<rootfiles><rootfile full-path="OEBPS/book.opf"/></rootfiles></container>'
+)
+PACKAGE = (
+    '<package xmlns="http://www.idpf.org/2007/opf" xmlns:dc="http://purl.org/dc/elements/1.1/">'
+    "<metadata><dc:title>Care of bees</dc:title><dc:language>en</dc:language></metadata>"
+    '<manifest><item id="b" href="two%20b.xhtml" media-type="application/xhtml+xml"/>'
+    '<item id="a" href="one.xhtml" media-type="application/xhtml+xml"/>'
+    '<item id="n" href="nav.xhtml" media-type="application/xhtml+xml" properties="nav"/></manifest>'
+    '<spine><itemref idref="n"/><itemref idref="a"/><itemref idref="b"/></spine></package>'
+)
+
+
+def book(**parts: str) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("META-INF/container.xml", CONTAINER)
+        archive.writestr("OEBPS/book.opf", PACKAGE)
+        for name, text in parts.items():
+            archive.writestr(f"OEBPS/{name.replace('_', ' ')}.xhtml", text)
+    return file.getvalue()
+
+
+def test_chapters_are_read_in_their_order_without_the_contents() -> None:
+    chapters = {
+        "two_b": "<html><body><h1>Winter</h1><p>Feed them.</p></body></html>",
+        "one": '<html><body><h1 id="s">Summer</h1><p>Open the hive.</p></body></html>',
+        "nav": "<html><body><ol><li>Summer</li></ol></body></html>",
+    }
+
+    page = epub.read(book(**chapters), "bees.epub")
+
+    assert (page.title, page.language) == ("Care of bees", "en")
+    assert [block.text for block in page.blocks] == [
+        "Summer", "Open the hive.", "Winter", "Feed them.",
+    ]  # fmt: skip
+    assert page.blocks[0].kind is BlockKind.HEADING
+    assert page.blocks[0].anchor == "one.xhtml#s"
+
+
+def test_a_missing_chapter_is_named_and_the_others_are_read() -> None:
+    page = epub.read(book(one="<html><body><p>Open the hive.</p></body></html>"), "bees.epub")
+
+    assert page.warnings == ("the chapter OEBPS/two b.xhtml is missing",)
+
+
+def test_a_zip_that_is_no_book_is_named() -> None:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("a.txt", "a")
+
+    with pytest.raises(WrongFormatError, match=r"container\.xml is missing"):
+        epub.read(file.getvalue(), "bees.epub")

@@ -1,0 +1,69 @@
+import io
+
+import pptx
+from pptx.presentation import Presentation
+from pptx.util import Inches
+
+from knowledge.documents.office import pptx as pptx_reader
+from knowledge.documents.page import Block, BlockKind, Page
+
+
+def read(deck: Presentation) -> Page:
+    file = io.BytesIO()
+    deck.save(file)
+    return pptx_reader.read(file.getvalue(), "a.pptx")
+
+
+def test_a_slide_is_a_section_by_its_title_with_its_notes() -> None:
+    deck = pptx.Presentation()
+    slide = deck.slides.add_slide(deck.slide_layouts[1])
+    slide.shapes.title.text = "Roadmap"
+    slide.placeholders[1].text = "Search in May\nExport in June"
+    slide.notes_slide.notes_text_frame.text = "Export depends on the vendor."
+
+    page = read(deck)
+
+    assert page.title == "Roadmap"
+    assert page.blocks == (
+        Block(BlockKind.HEADING, "Roadmap", 2, "slide=1"),
+        Block(BlockKind.ITEM, "- Search in May"),
+        Block(BlockKind.ITEM, "- Export in June"),
+        Block(BlockKind.TEXT, "Export depends on the vendor."),
+    )
+
+
+def test_a_slide_without_a_title_is_named_by_its_number() -> None:
+    deck = pptx.Presentation()
+    slide = deck.slides.add_slide(deck.slide_layouts[6])
+    box = slide.shapes.add_textbox(0, 0, Inches(1), Inches(1))
+    box.text_frame.text = "Only a box."
+
+    assert [block.text for block in read(deck).blocks] == ["Slide 1", "Only a box."]
+
+
+def test_a_table_keeps_header_and_cells() -> None:
+    deck = pptx.Presentation()
+    slide = deck.slides.add_slide(deck.slide_layouts[5])
+    slide.shapes.title.text = "Prices"
+    size = (0, 0, Inches(4), Inches(2))
+    table = slide.shapes.add_table(3, 2, *size).table
+    for row, texts in enumerate((("Plan", "Price"), ("Basic", "5"), ("", "9"))):
+        for column, text in enumerate(texts):
+            table.cell(row, column).text = text
+    table.cell(1, 0).merge(table.cell(2, 0))
+
+    assert read(deck).blocks[1].text == (
+        "| Plan | Price |\n|---|---|\n| Basic | 5 |\n| Basic | 9 |"
+    )
+
+
+def test_a_hidden_slide_is_left_out_with_a_note() -> None:
+    deck = pptx.Presentation()
+    for title in ("Shown", "Hidden"):
+        deck.slides.add_slide(deck.slide_layouts[5]).shapes.title.text = title
+    deck.slides[1]._element.set("show", "0")  # noqa: SLF001 - the library hides no slides
+
+    page = read(deck)
+
+    assert [block.text for block in page.blocks] == ["Shown"]
+    assert page.warnings == ("the hidden slide 2 was left out",)

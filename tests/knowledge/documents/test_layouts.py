@@ -1,0 +1,123 @@
+"""PDF files of many kinds: what is asked is answered from the right place."""
+
+from collections.abc import Callable
+
+import pytest
+
+from knowledge import chunking
+from knowledge.chunking import ChunkText
+from knowledge.documents.errors import PicturesError
+from knowledge.documents.page import BlockKind, Page
+from knowledge.documents.pdf import pdf_reader
+from tests.knowledge.documents import layouts
+
+
+def read(data: bytes) -> Page:
+    return pdf_reader.read(data, "a.pdf")
+
+
+def find(page: Page, words: str) -> ChunkText:
+    """Return the passage with these words; there is exactly one."""
+    (passage,) = [found for found in chunking.passages(page) if words in found.text]
+    return passage
+
+
+@pytest.mark.parametrize(
+    ("make", "words", "heading", "place"),
+    [
+        (layouts.make_numbered_handbook, "28 days of vacation", "2. Vacation", 1),
+        (layouts.make_numbered_handbook, "Core hours are from ten", "1. Working hours", 1),
+        (layouts.make_numbered_handbook, "needed from the third day", "3. Sick leave", 1),
+        (layouts.contract, "2.1 Either party may terminate", "2. Termination", 1),
+        (layouts.contract, "limited to the fees of twelve", "3. Liability", 1),
+        (layouts.manual, "2. Connect the cable.", "Installation", 2),
+        (layouts.slides, "- Hire ten people", "Goals of 2026", 1),
+        (layouts.slides, "Two million", "Budget", 3),
+        (layouts.report, "rose by 7 %", "Europe", 1),
+        (layouts.report, "expect 3 %", "Outlook", 1),
+        (layouts.report, "fell by 2 %", "Asia", 1),
+        (layouts.questions_and_answers, "from 500 EUR", "Can I pay by invoice?", 1),
+        (layouts.form, "within 30 days", "Travel expenses", 1),
+        (layouts.invoice, "due within 14 days", "Invoice 2026-17", 1),
+        (layouts.plain_table, "| E20 | No ink |", "Errors", 1),
+    ],
+)
+def test_an_answer_is_found_below_its_heading_and_on_its_page(
+    make: Callable[[], bytes], words: str, heading: str, place: int
+) -> None:
+    page = read(make())
+    passage = find(page, words)
+
+    assert (passage.heading_path or (page.title,))[-1] == heading
+    assert passage.anchor == f"page={place}"
+
+
+def test_a_numbered_heading_is_not_glued_to_its_sentence() -> None:
+    page = read(layouts.make_numbered_handbook())
+
+    headings = [block.text for block in page.blocks if block.kind is BlockKind.HEADING]
+    assert headings == ["Employee Handbook", "1. Working hours", "2. Vacation", "3. Sick leave"]
+    assert page.title == "Employee Handbook"
+    assert "internal" not in page.content
+    assert "Page 1" not in page.content
+
+
+def test_columns_are_read_one_after_the_other() -> None:
+    page = read(layouts.two_columns())
+
+    assert [block.text for block in page.blocks if block.level] == [
+        "Insects in winter",
+        "Bees",
+        "Wasps",
+    ]
+    bees, wasps = (block.text for block in page.blocks if block.kind is BlockKind.TEXT)
+    assert "wasps" not in bees
+    assert "bees" not in wasps
+    assert bees.count("keep the hive warm in winter.") == 22
+
+
+def test_a_table_over_pages_keeps_its_header_and_every_row() -> None:
+    page = read(layouts.long_price_table())
+
+    tables = [block for block in page.blocks if block.kind is BlockKind.TABLE]
+    rows = [row for table in tables for row in table.text.split("\n")[2:]]
+    assert len(tables) > 1
+    assert {table.text.split("\n")[0] for table in tables} == {"| Article | Country | Price |"}
+    assert rows == [f"| Parcel {n} | Norway | {n}.50 EUR |" for n in range(1, 91)]
+    assert tables[1].anchor == "page=2"
+    assert "Price list" not in page.content
+
+
+def test_a_cell_of_two_lines_is_one_cell() -> None:
+    page = read(layouts.plain_table())
+
+    assert page.blocks[-1].text == (
+        "| Error | Meaning | What to do |\n|---|---|---|\n| E10 | Paper jam | Open the lid |\n"
+        "| E20 | No ink | Replace the cartridge and press start |"
+    )
+
+
+def test_a_manual_has_no_contents_and_no_hyphens() -> None:
+    page = read(layouts.manual())
+
+    assert "....." not in page.content
+    assert "Disposal" not in page.content
+    assert "Manual M-7" not in page.content
+    assert "The maintenance of the office unit is yearly." in page.content
+    assert "```\nif ready:\n    send(--all, 'x|y')\n```" in page.content
+
+
+def test_a_letter_without_a_heading_has_no_title_of_its_program() -> None:
+    page = read(layouts.letter())
+
+    assert page.title == ""
+    assert "delivered on Monday, 4 May" in page.content
+
+
+def test_lines_to_fill_are_no_text() -> None:
+    assert "____" not in read(layouts.form()).content
+
+
+def test_scanned_pages_are_said_to_be_unreadable() -> None:
+    with pytest.raises(PicturesError, match=r"pictures \(2 of 2\).*OCR\) is not included"):
+        read(layouts.scan(2))
