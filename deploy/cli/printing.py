@@ -33,7 +33,7 @@ def say_json(value: object) -> None:
 def reply_lines(reply: Fields) -> list[str]:
     """Return a reply as lines for a person: text, options, numbered sources, language."""
     safe, _ = safe_reply(reply)
-    lines = wrap(str(safe["text"]))
+    lines = wrap(_add_places(safe))
     lines += _options(safe)
     lines += _sources(safe)
     lines += ["", _foot(safe)]
@@ -123,14 +123,26 @@ def _options(reply: Fields) -> list[str]:
     listed = {line.strip() for line in str(reply.get("text") or "").splitlines()}
     numbered = [f"{n}. {action.get('label')}" for n, action in enumerate(choices(reply), 1)]
     lines = [line for line in numbered if line not in listed]
-    lines += [
-        f"-> {action.get('label')}  {action.get('link') or action.get('path') or ''}".rstrip()
-        for action in _actions(reply)
-        if action.get("kind") == "source"
-    ]
+    lines += [named for plain, named in _pages(reply).items() if plain not in listed]
     if lines and len(lines) == len(numbered):
         lines.insert(0, "")
     return lines
+
+
+def _pages(reply: Fields) -> dict[str, str]:
+    """Return the line of each nearest page as the text lists it, and the same with its place."""
+    pages = (action for action in _actions(reply) if action.get("kind") == "source")
+    return {
+        f"- {page.get('label')}": f"- {page.get('label')}  "
+        f"{page.get('link') or page.get('url') or page.get('path') or ''}".rstrip()
+        for page in pages
+    }
+
+
+def _add_places(reply: Fields) -> str:
+    """Return the text of a reply with the places of the pages that it lists."""
+    pages = _pages(reply)
+    return "\n".join(pages.get(line, line) for line in str(reply["text"]).split("\n"))
 
 
 def _sources(reply: Fields) -> list[str]:

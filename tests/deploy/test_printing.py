@@ -88,3 +88,16 @@ def test_no_control_sequence_reaches_a_terminal(capsys: pytest.CaptureFixture[st
     told = capsys.readouterr().out
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", told)
     assert "d\te\n" in told
+
+
+def test_a_nearest_page_is_listed_once_with_its_place() -> None:
+    pages = [
+        {"label": "Billing", "value": "Billing", "kind": "source", "path": "billing.md"},
+        {"label": "Prices", "value": "Prices", "kind": "source", "url": "https://a.test/prices"},
+    ]
+    text = "The documents do not say it. These pages come nearest:\n- Billing"
+
+    lines = reply_lines(reply(text=text, suggested_actions=pages))
+
+    assert [line for line in lines if "Billing" in line] == ["- Billing  billing.md"]
+    assert [line for line in lines if "Prices" in line] == ["- Prices  https://a.test/prices"]
