@@ -1,4 +1,4 @@
-"""The shape of every agent: typed reads in, typed writes out, and access to nothing else."""
+"""The base class of agents: typed reads in, typed writes out, and no other access."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -21,7 +21,7 @@ S = TypeVar("S", covariant=True)
 
 
 class AgentTexts(Protocol):
-    """Fixed texts by key, in English where there is none in the user's language."""
+    """Fixed texts by key, in English if there is none in the user's language."""
 
     @property
     def languages(self) -> tuple[str, ...]:
@@ -29,27 +29,27 @@ class AgentTexts(Protocol):
         ...
 
     def text(self, key: str, language: str, **values: str) -> str:
-        """Return the text of `key`, its names filled in."""
+        """Return the text of `key` with its placeholders filled in."""
         ...
 
 
 class DraftPublisher(Protocol):
-    """Shows an answer while it is written. It never raises, and hardly ever waits."""
+    """Shows an answer while it is written. It raises no errors and does not delay the agent."""
 
     async def publish(self, draft: AnswerDraft) -> None:
-        """Show the checked beginning of an answer, in the place of the one before."""
+        """Show the checked beginning of an answer; it replaces the one shown before."""
         ...
 
 
 class AgentParts(Protocol[S]):
-    """What the assembly offers to the agents of one assistant; each agent takes what it needs.
+    """The dependencies that the assembly offers to the agents of one assistant.
 
     An agent that needs settings declares them as a protocol next to its `Reads` and `Writes`.
     """
 
     @property
     def settings(self) -> S:
-        """The settings of the assistant, by the names of `config/`."""
+        """The settings of the assistant, with the names that `config/` defines."""
         ...
 
     @property
@@ -67,7 +67,7 @@ class AgentParts(Protocol[S]):
 
     @property
     def language_of(self) -> Callable[[str], str]:
-        """Returns the language of a text, or the default language where it is unclear."""
+        """Returns the language of a text, or the default language if it is uncertain."""
         ...
 
     @property
@@ -75,17 +75,17 @@ class AgentParts(Protocol[S]):
 
     @property
     def drafts(self) -> DraftPublisher | None:
-        """Shows an answer while it is written; None where nothing is shown before its approval."""
+        """Shows an answer while it is written; None if nothing is shown before the approval."""
         ...
 
 
 class Agent(ABC, Generic[R, W]):
-    """Does one role's work on one envelope's payload.
+    """Does the work of one role on the payload of one envelope.
 
     An agent never holds the envelope. It returns `Wrote`, `RetryAfter` or `GaveUp`; an exception
     is a failure, never a success. One instance serves many envelopes at once and keeps nothing
-    between them. `agents/roster.py` lists the agents with what the rest of the program knows of
-    them.
+    between them. `agents/roster.py` lists the agents with the facts that the rest of the program
+    needs.
     """
 
     role: ClassVar[Role]
@@ -94,7 +94,7 @@ class Agent(ABC, Generic[R, W]):
 
     @classmethod
     def make(cls, parts: AgentParts[Any]) -> Self:
-        """Return the agent, made of what it needs of `parts`: nothing, unless overridden."""
+        """Return the agent, built from the `parts` that it needs; by default from none."""
         return cls()
 
     @abstractmethod

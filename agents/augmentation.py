@@ -1,6 +1,6 @@
 """Numbers the sources and combines them with the question.
 
-The text of the sources is not repeated: the line `{{search_context}}` marks its place.
+The text of the sources is not repeated: the line `{{search_context}}` marks where it belongs.
 """
 
 import re
@@ -15,7 +15,7 @@ from envelope.sources import SearchResult, SourceReference
 
 CONTEXT_LINE = "{{search_context}}"
 _NUMBER = re.compile(r"\[\s{0,9}(\d{1,9})\s{0,9}\]")
-"""A number with which a title, a heading or an address could imitate another source."""
+"""A number in brackets: in a title, a heading or an address it could imitate another source."""
 
 
 class Reads(BaseModel, frozen=True):
@@ -114,7 +114,7 @@ def _place(reference: SourceReference) -> str:
 
 
 def _one_line(text: str) -> str:
-    """Return `text` on one line, so that it cannot pass for a line of its own."""
+    """Return `text` without line breaks, so that it cannot imitate another line of the prompt."""
     return " ".join(text.split())
 
 

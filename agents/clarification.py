@@ -1,4 +1,4 @@
-"""Words a question back, or a refusal; what is asked and why was decided before."""
+"""Words a clarification question or a refusal; an earlier agent decided on it and on its reason."""
 
 from typing import Literal, Protocol, Self
 
@@ -25,7 +25,7 @@ from llm.tasks.clarify import TASK, Inputs
 
 MOST_OPTIONS = 4
 LONGEST_QUESTION = 300
-"""In characters: of the question, where it is repeated."""
+"""The number of characters after which a repeated question is cut."""
 ClarificationType = Literal["ambiguity", "scope", "context", "choice"]
 
 _Reason = ClarificationReason
@@ -42,12 +42,12 @@ _WORDING: dict[ClarificationReason, tuple[ClarificationType, str]] = {
     _Reason.INTERNAL_FAULT: ("context", "decline_fault"),
 }
 _FIXED = frozenset({_Reason.NO_DOCUMENTS, _Reason.NO_TRANSLATION, _Reason.INTERNAL_FAULT})
-"""Reasons that no model words: they are about the desk, and a model may be what failed."""
+"""Reasons that always use the fixed text: they concern the desk, and the model may have failed."""
 _WITHOUT_PAGES = frozenset({_Reason.OUT_OF_SCOPE, _Reason.NO_DOCUMENTS, _Reason.NO_TRANSLATION})
 
 
 class Reads(BaseModel, frozen=True):
-    """Why the desk asks or declines, and what the search found."""
+    """The reason for asking or declining, and the results of the search."""
 
     needs_clarification: bool = True
     clarification_reason: ClarificationReason | None = None
@@ -63,7 +63,7 @@ class Reads(BaseModel, frozen=True):
 
 
 class Writes(BaseModel, frozen=True):
-    """What the user reads, and the buttons a channel can show."""
+    """The message to the user, and the buttons that a channel can show."""
 
     response: str
     clarification_type: ClarificationType
@@ -79,7 +79,7 @@ class ClarificationSettings(Protocol):
 
 
 class ClarificationAgent(Agent[Reads, Writes]):
-    """Ask with options that the search really found, or decline with the nearest pages.
+    """Asks the user to choose among places that the search found, or declines with nearby pages.
 
     When the model fails, or writes what `llm.answer_checks.wording` rejects, the fixed text in the
     user's language is used, and `clarification_fallback` has the reason. It contains no link.
@@ -116,7 +116,7 @@ class ClarificationAgent(Agent[Reads, Writes]):
     async def _lead(
         self, reason: ClarificationReason, reads: Reads, actions: tuple[SuggestedAction, ...]
     ) -> tuple[str, str]:
-        """Return the wording, and why it is the fixed one where a model should have worded it."""
+        """Return the wording, and the reason if the fixed text replaces a model's wording."""
         inputs = self._inputs(reason, reads, actions)
         if reason in _FIXED:
             return self._with_reference(inputs.fixed_text, reason, reads), ""
@@ -162,7 +162,7 @@ class ClarificationAgent(Agent[Reads, Writes]):
         return ", ".join(names or reads.document_languages)
 
     def _with_reference(self, text: str, reason: ClarificationReason, reads: Reads) -> str:
-        """Return a text above the id of the question, where the operator has to look at it."""
+        """Return the text, followed by the id of the question if an operator has to examine it."""
         reference = plain_line(reads.message_reference)
         if reason is not _Reason.INTERNAL_FAULT or not reference:
             return text
@@ -193,7 +193,7 @@ class ClarificationAgent(Agent[Reads, Writes]):
         sources = [action.label for action in actions if action.kind == "source"]
         if options:
             listed = [f"{number}. {option}" for number, option in enumerate(options, 1)]
-            # Several questions are no meanings of one: the lead asks which comes first.
+            # Several questions are not several meanings: the lead asks which one comes first.
             several = reason is _Reason.MULTIPLE_TOPICS
             asked = () if several else (self._texts.text("ask_choice", language),)
             return "\n".join((lead, *asked, *listed))
@@ -208,7 +208,7 @@ def _noting(writes: Writes, fallback: str) -> Writes:
 
 
 def _asks(reason: ClarificationReason) -> bool:
-    """Return whether a text of its own has to ask; options are asked for by the fixed text."""
+    """Return whether a model's wording must contain a question: a refusal contains none."""
     return reason not in REFUSALS
 
 
@@ -217,7 +217,7 @@ def _without_links(text: str) -> str:
 
 
 def _options(reads: Reads) -> tuple[ClarificationOption, ...]:
-    """Return places to choose from: those the search named, else where its results stand."""
+    """Return the places to choose from: those that the search named, else those of its results."""
     named = reads.clarification_options or tuple(map(_place, reads.search_results))
     return choose_alternatives(named, MOST_OPTIONS)
 
@@ -233,7 +233,7 @@ def _sources(results: tuple[SearchResult, ...]) -> tuple[SuggestedAction, ...]:
 
 
 def _source(result: SearchResult) -> SuggestedAction:
-    """Return a page to look at; its address only where it is one of the web."""
+    """Return a page to look at, with its address if that is a web address."""
     title = plain_line(result.title)
     url = result.url if result.url is not None and page_of(result.url) is not None else None
     return SuggestedAction(

@@ -1,4 +1,4 @@
-"""Obeys the commands of a conversation."""
+"""Executes the commands of a conversation."""
 
 from collections.abc import Mapping
 from typing import Literal, Self
@@ -26,7 +26,7 @@ STATISTICS = (
 
 
 class Reads(BaseModel, frozen=True):
-    """The command, and what the conversation remembers."""
+    """The command, and the stored state of the conversation."""
 
     command: str | None = None
     arguments: tuple[str, ...] = ()
@@ -36,7 +36,7 @@ class Reads(BaseModel, frozen=True):
 
 
 class Writes(BaseModel, frozen=True):
-    """The reply, and what is to be remembered or forgotten when the message ends."""
+    """The reply, and the changes to the stored conversation when the message ends."""
 
     response: str
     remember_preferences: Preferences | None = None
@@ -44,7 +44,10 @@ class Writes(BaseModel, frozen=True):
 
 
 class CommandAgent(Agent[Reads, Writes]):
-    """Forget, set the language, tell statistics, help; an unknown command lists the known ones."""
+    """Deletes the history, sets the language, shows statistics or help.
+
+    The reply to an unknown command lists the known ones.
+    """
 
     role = Role.COMMAND
     reads = Reads
@@ -127,7 +130,7 @@ class CommandAgent(Agent[Reads, Writes]):
 
 
 def _spellings(texts: AgentTexts) -> dict[str, str]:
-    """Return the code of every language by its name in every language."""
+    """Return the codes of the languages by their names in each language."""
     return {
         texts.text(f"language_{code}", spoken).casefold(): code
         for code in texts.languages
@@ -136,6 +139,6 @@ def _spellings(texts: AgentTexts) -> dict[str, str]:
 
 
 def _region_left_out(spelling: str) -> str | None:
-    """Return the code of `de`, `de-AT` or `de_AT`; None when nothing is known in it."""
+    """Return the language code of `de`, `de-AT` or `de_AT`, or None for an unknown language."""
     code = spelling.replace("_", "-").split("-")[0]
     return code if code in CANDIDATES else None

@@ -1,11 +1,11 @@
-"""What settings state about the desk and the style of its answers."""
+"""The facts about the desk and the style of its answers, from the settings."""
 
 from dataclasses import dataclass
 from typing import Protocol, Self
 
 
 class ResponseSettings(Protocol):
-    """The settings that this agent needs."""
+    """The settings that the response agent needs."""
 
     @property
     def domain_name(self) -> str: ...

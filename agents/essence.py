@@ -1,4 +1,4 @@
-"""Finds out what is really being asked."""
+"""Makes the question independent of its conversation and recognises replies and acts."""
 
 import re
 from typing import Literal, Protocol, Self
@@ -24,7 +24,7 @@ from llm.port import Model
 from llm.tasks.essence import TASK, ClarificationResult, ContextType, Inputs, Output
 
 LONGEST_OPTION = 200
-"""In characters: of a question that is offered as an option."""
+"""The number of characters after which a question that is offered as an option is cut."""
 MOST_QUESTIONS = 4
 _LANGUAGE = re.compile("[a-z]{2,3}")
 
@@ -43,7 +43,7 @@ class Reads(BaseModel, frozen=True):
 
 
 class Writes(BaseModel, frozen=True):
-    """The question made to stand alone, and how it relates to the conversation."""
+    """The question as it can be understood alone, and its relation to the conversation."""
 
     canonical_question: str
     context_type: ContextType
@@ -69,15 +69,16 @@ class EssenceSettings(Protocol):
 
 
 class EssenceAgent(Agent[Reads, Writes]):
-    """Make the last turn stand alone, or read it as the answer to the desk's open question.
+    """Makes the last turn understandable alone, or reads it as a reply to an open question.
 
-    A pressed button, an option's number, a stop word or a mere "thanks" needs no model and is never
-    misread by one. A request to say the last answer differently repeats its question word for word,
-    whatever a model makes of it. Questions about unrelated topics are asked back.
+    Rules recognise a pressed button, an option's number, a stop word and a mere "thanks"; no model
+    can misread them. A request to word the last answer differently repeats the question of that
+    answer unchanged, also when a model returns another one. Several questions about unrelated
+    topics are a reason for a clarification.
 
-    With `skips_certain` neither does a first turn that stands alone and is in English by now need a
-    model. A combined call's part is used where it makes sense; otherwise the agent asks for the
-    essence alone, and `asked_again` says why.
+    With `skips_certain`, a first turn that can be understood alone and has an English text needs no
+    model either. The result of a combined call is used if it is consistent with the conversation;
+    otherwise the agent makes a call for the essence alone, and `asked_again` states the reason.
     """
 
     role = Role.ESSENCE
@@ -126,7 +127,7 @@ def _keep_unchanged(inputs: Inputs) -> Output:
 
 
 def _find_fault(inputs: Inputs, part: Understanding) -> str:
-    """Return why the part of a combined call makes no sense for this turn, or an empty text."""
+    """Return why a combined call's result contradicts the conversation, or an empty text."""
     if part.context_type == "follow_up" and not inputs.history:
         return "a follow-up of nothing"
     if part.context_type == "clarification" and inputs.open_pause is None:
@@ -172,7 +173,7 @@ def _writes(
 
 
 def _check_act(inputs: Inputs, found: Output) -> Output:
-    """Return what a model found, with an act only where the conversation allows it."""
+    """Return the output of a model, with an act only if the conversation allows it."""
     if found.act is ConversationAct.REPHRASE:
         return rephrase(inputs, found.style, found.answer_language)
     answered = find_last_answer(inputs.history) is not None

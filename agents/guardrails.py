@@ -1,4 +1,4 @@
-"""Decides whether a question is the desk's business."""
+"""Decides whether a question is within the scope of the desk."""
 
 from typing import Literal, Protocol, Self
 
@@ -21,12 +21,12 @@ from llm.tasks.scope import TASK, Inputs, Output, Strictness
 _NEAREST = 5
 _CERTAIN = 0.95
 _SURE = 0.5
-"""The least confidence of a verdict that was given without a look at the documents."""
+"""The least confidence of an accepted verdict that was given without the documents."""
 OFFLINE = "offline"
 
 
 class Reads(BaseModel, frozen=True):
-    """The question, as it was typed and as it stands alone."""
+    """The question as typed, and as it can be understood alone."""
 
     canonical_question: str
     text: str = ""
@@ -37,7 +37,7 @@ class Reads(BaseModel, frozen=True):
 
 
 class Writes(BaseModel, frozen=True):
-    """The verdict; what is outside is declined politely, what is unclear is asked."""
+    """The verdict: a question outside the scope is declined, an unclear one is asked about."""
 
     within_scope: bool
     guardrails_confidence: float = Field(ge=0, le=1)
@@ -67,16 +67,16 @@ class GuardrailsSettings(Protocol):
 
 
 class GuardrailsAgent(Agent[Reads, Writes]):
-    """Let through what the domain's documents are about, and nothing that attacks the desk.
+    """Accepts questions about the subject of the documents and declines attacks on the desk.
 
-    A verdict that cannot be had is never a yes: the user is asked instead. A question that could
-    not be looked through for attacks in time is judged like any other, and the analysis says so.
+    Without a verdict no question is accepted: the user is asked instead. A question that could not
+    be inspected for attacks in time is judged like any other, and the analysis notes it.
 
-    With `skips_certain`, a question that the documents cover almost certainly is within scope
-    without a model, unless the strictness is high.
+    With `skips_certain`, a question that the documents almost certainly cover is within scope
+    without a model call, unless the strictness is high.
 
-    The verdict of a combined call was given without a look at the documents. It counts where the
-    coverage agrees with it; otherwise the agent asks with the findings, and `asked_again` says why.
+    The verdict of a combined call is given without the documents. It counts if the coverage agrees
+    with it; otherwise a call with the findings decides, and `asked_again` states the reason.
     """
 
     role = Role.GUARDRAILS
@@ -212,7 +212,7 @@ def _judge_covered(findings: Findings) -> Output:
 
 
 def _find_doubt(part: Understanding, findings: Findings, strictness: Strictness) -> str:
-    """Return why the documents do not bear out a verdict given without them, or an empty text."""
+    """Return how the documents contradict a verdict given without them, or an empty text."""
     covered = findings.coverage
     if part.verdict is None or part.verdict == "unclear" or part.verdict_confidence < _SURE:
         return "the combined call gave no sure verdict on the scope"
@@ -253,7 +253,7 @@ def _unsearchable(error: KnowledgeError) -> Writes:
 
 
 def _refuse(reason: ClarificationReason, findings: Findings, analysis: str) -> Writes:
-    """Return a refusal that says nothing about the question's subject."""
+    """Return a refusal that makes no statement about the subject of the question."""
     return Writes(
         within_scope=False,
         guardrails_confidence=_CERTAIN,

@@ -1,4 +1,4 @@
-"""Tells which language the user speaks."""
+"""Detects the language of the user."""
 
 from typing import Protocol, Self
 
@@ -14,13 +14,13 @@ _USER_TURN = 1.0
 _ASSISTANT_TURN = 0.25
 _PREFERENCE = 0.5
 _FADING = 0.8
-"""How much less each earlier turn counts than the one after it."""
+"""The weight of a turn, relative to the turn after it."""
 _BY_DEFAULT = 0.1
 _BY_CONTEXT = 0.5
 
 
 class Reads(BaseModel, frozen=True):
-    """What was said, and in what language the conversation was so far."""
+    """The text, and the languages of the conversation so far."""
 
     text: str = ""
     history: tuple[Turn, ...] = ()
@@ -28,7 +28,7 @@ class Reads(BaseModel, frozen=True):
 
 
 class Writes(BaseModel, frozen=True):
-    """The language, ISO 639-1, and how sure that is."""
+    """The language, ISO 639-1, and the confidence in it."""
 
     language: str = Field(pattern="^[a-z]{2,3}$")
     confidence: float = Field(ge=0, le=1)
@@ -45,10 +45,11 @@ class LangSettings(Protocol):
 
 
 class LangAgent(Agent[Reads, Writes]):
-    """Take the user's explicit choice, else detect: short turns lean on the conversation.
+    """Returns the language that the user chose, else detects it, without a model.
 
-    A text without words (an emoji, a path, an address) is in the conversation's language, else in
-    the stored preference's, else in `default_language`. No model is asked.
+    The shorter the text, the more the languages of the conversation count. A text without words
+    (an emoji, a path, an address) has the language of the conversation, else the stored preference,
+    else `default_language`.
     """
 
     role = Role.LANG
@@ -77,7 +78,10 @@ class LangAgent(Agent[Reads, Writes]):
         return Wrote(Writes(language=self._default_language, confidence=_BY_DEFAULT))
 
     def _prior(self, reads: Reads) -> dict[str, float]:
-        """Weigh the languages of the turns, newest heaviest, and the stored preference."""
+        """Return the weights of the languages of the turns and of the stored preference.
+
+        Later turns weigh more.
+        """
         prior: dict[str, float] = {}
         weight = 1.0
         for turn in reversed(reads.history):

@@ -1,9 +1,9 @@
-"""Checks every claim of an answer against the source it cites, before the answer leaves.
+"""Checks every claim of an answer against its sources before the answer is sent.
 
-A claim that is not supported is taken out, and the rest of the answer goes. The score of what
-goes is `0.5 * grounded + 0.35 * completeness + 0.15 * language`: the share of supported claims,
-how far the question is met, and 1 or 0 for the user's language. An answer of which nothing may go
-scores at most 0.69 times its grounded share, and cannot pass for approved.
+An unsupported claim is removed, and the rest of the answer is sent. The score of the rest is
+`0.5 * grounded + 0.35 * completeness + 0.15 * language`: the share of supported claims, the share
+of the question that is answered, and 1 if the answer is in the user's language, else 0. An answer
+without a supported claim scores at most 0.69 times its grounded share and is never approved.
 """
 
 import asyncio
@@ -41,13 +41,13 @@ LANGUAGE_CODES = frozenset("ar de en es fr hi it ja pt ru uk zh".split())  # noq
 GROUNDED_WEIGHT, COMPLETE_WEIGHT, LANGUAGE_WEIGHT = 0.5, 0.35, 0.15
 UNGROUNDED_MOST = 0.69
 ENOUGH_CLAIMS = 0.5
-"""The share of an answer's claims that must be left, or the answer is written once more."""
+"""The least share of supported claims; below it the answer is written once more."""
 ENOUGH_COMPLETENESS = 0.5
 _SURE_OF_LANGUAGE = 40
 
 Decision = Literal["approve", "research", "regenerate"]
 LanguageOf = Callable[[str], str | None]
-"""Returns the language of a text, ISO 639-1, or None when it cannot tell."""
+"""Returns the language of a text, ISO 639-1, or None if it is uncertain."""
 
 
 class Reads(BaseModel, frozen=True):
@@ -65,7 +65,7 @@ class Reads(BaseModel, frozen=True):
 
 
 class Writes(BaseModel, frozen=True):
-    """The score, what is to be done, what was found about each claim, and what may leave."""
+    """The score, the decision, the findings about each claim, and the part that may be sent."""
 
     response: str = ""
     sources_used: tuple[SourceUsed, ...] = ()
@@ -80,7 +80,7 @@ class Writes(BaseModel, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class _Judgement:
-    """What a judge said, the claims it said it of, and who it was."""
+    """The output of a judge, the claims that it judged, and its name."""
 
     claims: Sequence[CheckedClaim]
     checks: tuple[ClaimCheck, ...]
@@ -95,18 +95,18 @@ class _Judgement:
 
     @property
     def share_left(self) -> float:
-        """The share of the claims that cite something which are supported."""
+        """The share of supported claims among those that cite a source or state a hard fact."""
         pairs = list(zip(self.claims, self.checks, strict=True))
         citing = [check.supported for claim, check in pairs if claim.cites or claim.is_hard]
         return sum(citing) / len(citing) if citing else 0.0
 
 
 class QualityAgent(Agent[Reads, Writes]):
-    """Lets go only what is shown to stand in its sources.
+    """Sends only claims that their sources support.
 
-    Links, citations, numbers, identifiers and words are checked without a model; what these checks
-    find is evidence for the judge. When the judge fails, or gives no verdict on a claim, the
-    offline judge decides.
+    Links, citations, numbers, identifiers and words are checked without a model; the findings of
+    these checks are evidence for the judge. When the judge fails, or gives no verdict on a claim,
+    the offline judge decides.
     """
 
     role = Role.QUALITY
@@ -181,13 +181,14 @@ class QualityAgent(Agent[Reads, Writes]):
         return _ask_user(writes, judgement.output)
 
     def _add_missing(self, text: str, reads: Reads, judgement: _Judgement) -> str:
-        """Return the answer above what the documents do not say."""
-        told = [reads.missing] if reads.missing else _missing_of(judgement)
-        if not told:
+        """Return the answer, followed by the parts of the question that the documents lack."""
+        missing_parts = [reads.missing] if reads.missing else _missing_of(judgement)
+        if not missing_parts:
             return text
         context = "\n".join(text_of(one, reads.search_context) for one in reads.source_references)
-        said = f"{reads.canonical_question}\n{context}"
-        shown = [line for line in (check_missing(part, said) for part in told) if line]
+        known_text = f"{reads.canonical_question}\n{context}"
+        checked = (check_missing(part, known_text) for part in missing_parts)
+        shown = [line for line in checked if line]
         if not shown:
             return f"{text}\n\n{self._look_up_text('missing_something', reads.language)}"
         missing = "; ".join(shown).rstrip(".")
@@ -201,7 +202,7 @@ class QualityAgent(Agent[Reads, Writes]):
         return " ".join(self._texts.text(key, language, **values).split())
 
     def _is_in_language(self, reads: Reads, claims: Sequence[CheckedClaim]) -> bool:
-        """Return whether the answer is in the user's language; quotations in another may stand."""
+        """Return whether the answer is in the user's language; quotations do not count."""
         if self._language_of is None:
             return True
         own = " ".join(without_citations(c.text) for c in claims if not c.is_quoted)
@@ -212,14 +213,14 @@ class QualityAgent(Agent[Reads, Writes]):
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """What is left of an answer, and the sources that it still cites."""
+    """The remaining part of an answer, and the sources that it still cites."""
 
     text: str
     used: tuple[SourceUsed, ...]
 
 
 def score(result: ValidationResult, *, grounded_share: float | None = None) -> float:
-    """Return the score of a validated answer; the formula stands at the top of this file."""
+    """Return the score of a validated answer by the formula in the docstring of this module."""
     share = grounded_share
     if share is None:
         share = sum(check.supported for check in result.claims) / max(1, len(result.claims))
@@ -266,7 +267,7 @@ def _inputs(reads: Reads, claims: Sequence[CheckedClaim], language_name: str) ->
 
 
 def _collect_sources(reads: Reads) -> tuple[JudgedSource, ...]:
-    """Return every source that the writer had: first those that the answer cites."""
+    """Return the sources of the prompt, first those that the answer cites."""
     numbered = references_by_number(reads.sources_used, reads.source_references)
     cited = {reference.chunk_id for reference in numbered.values()}
     others = [one for one in reads.source_references if one.chunk_id not in cited]
@@ -279,7 +280,7 @@ def _collect_sources(reads: Reads) -> tuple[JudgedSource, ...]:
 
 
 def _collect_verdicts(output: Output) -> dict[int, ClaimVerdict]:
-    """Return the verdicts by claim; of two on one claim, the one against it."""
+    """Return the verdicts by the number of the claim; of several, a negative one counts."""
     found: dict[int, ClaimVerdict] = {}
     for verdict in output.verdicts:
         if verdict.number not in found or not verdict.supported:
@@ -288,7 +289,7 @@ def _collect_verdicts(output: Output) -> dict[int, ClaimVerdict]:
 
 
 def _check(claim: CheckedClaim, verdict: ClaimVerdict) -> ClaimCheck:
-    """Return what is found of a claim; a hard fault rules it out whatever the verdict is."""
+    """Return the check of a claim; a fault of a hard fact overrides the verdict."""
     is_ruled_out = claim.is_hard and bool(claim.fault)
     supported = verdict.supported and not is_ruled_out
     noted = claim.fault if not supported else ""
@@ -315,7 +316,7 @@ def _result(judgement: _Judgement) -> ValidationResult:
 
 
 def _without_failed(reads: Reads, judgement: _Judgement) -> _Kept:
-    """Return the answer without the claims that failed, its sources numbered anew."""
+    """Return the answer without the failed claims, with its sources renumbered."""
     out = {place for claim in judgement.failed for place in claim.places}
     if not out:
         return _Kept(reads.response, reads.sources_used)
@@ -327,13 +328,13 @@ def _without_failed(reads: Reads, judgement: _Judgement) -> _Kept:
         if number in by_number
     )
     references = references_of(used, reads.source_references)
-    # A link to the page of a source that went with its claims goes, too.
+    # Links to the page of a source that is no longer cited are removed, too.
     safe = keep_links(kept.text, collect_allowed(references, reads.search_context))
     return _Kept(safe.text, used)
 
 
 def _decide(judgement: _Judgement, attempt: int) -> Decision:
-    """Return what becomes of an answer of which something is left."""
+    """Return the decision about an answer with at least one supported claim."""
     output, is_first = judgement.output, attempt == 0
     if output.decision == "research":
         return "research"
@@ -348,7 +349,7 @@ def _decide(judgement: _Judgement, attempt: int) -> Decision:
 
 
 def _missing_of(judgement: _Judgement) -> Iterable[str]:
-    """Return what a judge misses in an answer that is far from complete; rules cannot tell."""
+    """Return the parts that a model misses in an incomplete answer; rules cannot decide it."""
     is_far = judgement.output.completeness < ENOUGH_COMPLETENESS
     by_rules = judgement.judge.startswith(OfflineModel.name)
     return judgement.output.missing if is_far and not by_rules else ()
@@ -356,17 +357,17 @@ def _missing_of(judgement: _Judgement) -> Iterable[str]:
 
 def _analysis(judgement: _Judgement, language: str) -> str:
     faults = [check for check in judgement.checks if not check.supported]
-    said = [judgement.output.analysis, *dict.fromkeys(check.reason for check in faults)]
+    parts = [judgement.output.analysis, *dict.fromkeys(check.reason for check in faults)]
     if not judgement.language_matches:
-        said.append(f"the answer is not in the language {language!r}")
+        parts.append(f"the answer is not in the language {language!r}")
     if judgement.judge.startswith(f"{OfflineModel.name}, "):
-        said.append(f"judged by {judgement.judge}")
-    told = "; ".join(part for part in said if part)
-    return complaints(told, [check.claim for check in faults], judgement.output.missing)
+        parts.append(f"judged by {judgement.judge}")
+    summary = "; ".join(part for part in parts if part)
+    return complaints(summary, [check.claim for check in faults], judgement.output.missing)
 
 
 def _ask_user(writes: Writes, output: Output) -> Writes:
-    """Return `writes` with a question back, when the judge says that only the user can tell."""
+    """Return `writes` with a clarification, if the judge needs information from the user."""
     if output.decision != "clarify":
         return writes
     return writes.model_copy(

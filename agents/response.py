@@ -1,4 +1,4 @@
-"""Answers the question from the sources alone, each claim with the source that says it."""
+"""Answers the question from the sources alone and cites a source for every claim."""
 
 import asyncio
 from collections.abc import Callable
@@ -44,7 +44,7 @@ _NAMED = frozenset(["ar", "de", "en", "es", "fr", "hi", "it", "ja", "pt", "ru", 
 
 
 class Reads(BaseModel, frozen=True):
-    """The sources, the question, and what was wrong with an earlier answer."""
+    """The sources, the question, and the complaints about an earlier answer."""
 
     search_context: str = ""
     source_references: tuple[SourceReference, ...] = ()
@@ -59,7 +59,7 @@ class Reads(BaseModel, frozen=True):
 
 
 class Writes(BaseModel, frozen=True):
-    """The answer with its sources, or why there is none."""
+    """The answer with its sources, or the reason why there is none."""
 
     response: str = ""
     sources_used: tuple[SourceUsed, ...] = ()
@@ -76,7 +76,7 @@ class Writes(BaseModel, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class _CitedText:
-    """What is left of a text with its sources, and the links that were removed."""
+    """The claims of a text that have a source, and the links that were removed."""
 
     cited: Cited
     removed: tuple[str, ...]
@@ -84,7 +84,7 @@ class _CitedText:
 
 @dataclass(frozen=True, slots=True)
 class _WrittenAnswer:
-    """An answer as a model gave it, what is left of it, and whether it came in one piece."""
+    """An answer of a model, its part with sources, and whether the model sent it in one piece."""
 
     given: ModelAnswer[Output]
     kept: _CitedText
@@ -94,7 +94,7 @@ class _WrittenAnswer:
 
 @dataclass(frozen=True, slots=True)
 class _OutgoingAnswer:
-    """What goes out of a text: its sources are numbered, its links lead to their pages."""
+    """An answer as it is sent: its sources are numbered, its links lead to their pages."""
 
     text: str
     used: tuple[SourceUsed, ...]
@@ -106,15 +106,15 @@ def _read_clock() -> datetime:
 
 
 class ResponseAgent(Agent[Reads, Writes]):
-    """Writes the answer; nothing leaves without the source that says it.
+    """Writes the answer; every claim that is sent has a source.
 
-    While the model writes on, each finished sentence is checked without a model. Those that pass
-    are published as a draft of the answer, once guardrails have let the question in.
+    While the model writes, each finished sentence is checked without a model. If the guardrails
+    have accepted the question, the sentences that pass are published as a draft of the answer.
 
-    The model is asked once. A claim without a citation gets the number of the source that says it,
-    or is dropped; an answer of which nothing is left is an error of the model. Links go to the
-    pages of cited sources alone: see `citations.links`. After a failure without a judge's complaint
-    the attempt asks a model further down the chain.
+    The model is called once. A claim without a citation gets the number of the source that supports
+    it, or is removed; an answer without any supported claim is an error of the model. Links lead
+    only to the pages of cited sources: see `citations.links`. After a failure without a judge's
+    complaint, the next attempt uses the next model of the chain.
     """
 
     role = Role.RESPONSE
@@ -184,7 +184,7 @@ class ResponseAgent(Agent[Reads, Writes]):
         )
 
     async def _write(self, reads: Reads, inputs: Inputs) -> _WrittenAnswer:
-        """Return the answer; its finished sentences are published while the model writes on."""
+        """Return the answer; publish its finished sentences while the model writes."""
         skip = 0 if reads.quality_analysis else reads.attempt
         ask = partial(self._model.ask, TASK, inputs, skip=skip)
         listener = TextListener(TASK.name)
@@ -203,7 +203,7 @@ class ResponseAgent(Agent[Reads, Writes]):
     async def _publish(
         self, reads: Reads, keep: Callable[[str], _CitedText], finished: str, writing: int
     ) -> None:
-        """Publish what passes the checks without a model of the finished sentences."""
+        """Publish the finished sentences that pass the checks without a model."""
         await self._publish_answer(
             reads, writing, lambda: self._make_answer(keep(finished), "", reads)
         )
@@ -262,7 +262,7 @@ class ResponseAgent(Agent[Reads, Writes]):
     def _make_answer(self, kept: _CitedText, model: str, reads: Reads) -> _OutgoingAnswer:
         references, context = reads.source_references, reads.search_context
         used = _select_used(kept.cited.order, references)
-        # What only sources hold that were dropped with their claims goes, too.
+        # Links that only a source of removed claims allows are removed, too.
         safe = keep_links(
             kept.cited.text, collect_allowed(references_of(used, references), context)
         )
@@ -275,7 +275,7 @@ class ResponseAgent(Agent[Reads, Writes]):
     def _add_notices(
         self, text: str, used: tuple[SourceUsed, ...], model: str, reads: Reads
     ) -> str:
-        """Return the answer below what was assumed, and what language is quoted."""
+        """Return the answer, preceded by its assumption and by the language of its quotations."""
         above = []
         if assumed := plain_line(without_citations(reads.assumption)):
             above.append(self._look_up_text("assumption", reads.language, assumption=assumed))
@@ -296,19 +296,19 @@ class ResponseAgent(Agent[Reads, Writes]):
 def _keep_supported(
     answer: str, reads: Reads, inputs: Inputs, find_source: FindSource
 ) -> _CitedText:
-    """Return what is left of an answer: links to its sources alone, claims with theirs."""
+    """Return the claims of an answer that have a source, with links only to these sources."""
     numbers = set(citations(answer))
     cited_here = [one for one in reads.source_references if one.number in numbers]
     safe = keep_links(answer, collect_allowed(cited_here, reads.search_context))
     used = [source for source in inputs.sources if source.number in numbers]
     places, texts = (source.place for source in used), (source.text for source in used)
-    said = "\n".join((inputs.question, *places, *texts))
+    known_text = "\n".join((inputs.question, *places, *texts))
     kept = keep_cited(
         safe.text,
         {source.number for source in inputs.sources},
-        may_lead=lambda lead: stands_in(lead, said),
+        may_lead=lambda lead: stands_in(lead, known_text),
         find_source=find_source,
-        may_frame=lambda sentence: stands_in(sentence, said),
+        may_frame=lambda sentence: stands_in(sentence, known_text),
     )
     return _CitedText(kept, safe.removed)
 
@@ -327,7 +327,7 @@ def _source(reads: Reads, reference: SourceReference) -> PromptSource:
 
 
 def _turn(turn: Turn) -> str:
-    """Return a turn as the prompt shows it: an old citation would name a source of today."""
+    """Return a turn for the prompt, without citations: they would name sources of this answer."""
     return f"{turn.speaker}: {without_citations(turn.text)}"
 
 
@@ -344,7 +344,7 @@ def _select_used(
 
 
 def _report_no_claims(missing: str, model: str) -> Writes:
-    """Return what the model says is missing, else its failure to name sources."""
+    """Return the missing parts that the model reports, else its failure to cite sources."""
     if missing:
         return _asks("insufficient_context", missing)
     return Writes(generation_error=f"{model}: {_UNCITED}", answer_model=model)

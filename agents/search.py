@@ -1,4 +1,4 @@
-"""Searches the documents for the question and lays out the context of the answer."""
+"""Searches the documents for the question and assembles the context of the answer."""
 
 import re
 import time
@@ -19,9 +19,9 @@ from knowledge.search.refusals import find_refusal_reason
 from llm.offline.dialogue.subjects import names_no_subject
 
 _FURTHER_SHARE = 2
-"""A repeated search adds at most this part of the context's limit."""
+"""A repeated search adds at most the limit of the context divided by this number."""
 _LARGEST_SHARE = 2
-"""Times the limit: the context after all repeated searches."""
+"""The largest context after all repeated searches, as a multiple of the limit."""
 _BETWEEN = "\n\n"
 _REPEATED = "repeated_search"
 """The fallback that is counted when a repeated search fails."""
@@ -79,11 +79,11 @@ class SearchSettings(Protocol):
 
 
 class SearchAgent(Agent[Reads, Writes]):
-    """Search, lay out the context within its limit, and report when it is not enough.
+    """Searches, assembles the context within its limit, and reports insufficient results.
 
-    A repeated search keeps the sources of the attempts before and adds others: it excludes the
-    chunks that were tried, takes more candidates, and adds to the question what the judge found
-    missing. The first source keeps its place in the context, and so its number.
+    A repeated search keeps the sources of the earlier attempts and adds others: it excludes the
+    chunks that were tried, takes more candidates, and adds the terms that the judge missed to the
+    question. The first source keeps its position in the context, and therefore its number.
     """
 
     role = Role.SEARCH
@@ -113,11 +113,11 @@ class SearchAgent(Agent[Reads, Writes]):
         except KnowledgeError as error:
             if not kept.results:
                 return Wrote(_report_failure(str(error), started))
-            # The sources of the attempt before remain.
+            # The sources of the earlier attempt remain.
             return Wrote(self._make_writes(reads, kept, _NOTHING_FURTHER, started, failed=True))
         writes = self._make_writes(reads, kept.extend(findings.context), findings, started)
         if kept.results:
-            # The answer before was written from these: they are good enough to write again.
+            # The earlier answer was written from these sources: they suffice for another attempt.
             quality = "good" if findings.quality == "poor" else findings.quality
             return Wrote(writes.model_copy(update={"search_quality": quality}))
         return Wrote(_ask_if_poor(writes, reads, findings))
@@ -184,7 +184,7 @@ class _GivenContext:
 
     @classmethod
     def of(cls, reads: Reads) -> Self:
-        """Return the context of the attempt before."""
+        """Return the context of the earlier attempt."""
         length = len(reads.search_context)
         used = (one for one in reads.search_results if one.span and one.span[1] <= length)
         return cls(reads.search_context, tuple(used))
@@ -205,7 +205,7 @@ class _GivenContext:
 
 
 def _wording(reads: Reads) -> str:
-    """Return the user's own words, unless they are a mere "2" or "shorter" about a question."""
+    """Return the user's words, unless they only say "2" or "shorter" about a question."""
     if reads.conversation_act is ConversationAct.REPHRASE:
         return ""
     if len(reads.text) * _MERE_REPLY < len(reads.canonical_question):
@@ -214,7 +214,7 @@ def _wording(reads: Reads) -> str:
 
 
 def _with_missing(reads: Reads) -> str:
-    """Return the question with what the judge quoted as missing, if it asked for other sources."""
+    """Return the question, in a repeated search with the terms that the judge missed."""
     if not reads.attempt:
         return reads.canonical_question
     missing = dict.fromkeys(_MISSING.findall(reads.quality_analysis))
@@ -251,7 +251,7 @@ def _make_result(section: ContextSection, span: tuple[int, int], first_rank: int
 
 
 def _ask_if_poor(writes: Writes, reads: Reads, findings: Findings) -> Writes:
-    """Return `writes` with a question back, or with a refusal, if the findings are not enough."""
+    """Return `writes` with a clarification or a refusal, if the findings do not suffice."""
     vague = not reads.related_history and names_no_subject(reads.canonical_question)
     if findings.quality != "poor" and not vague:
         return writes

@@ -1,4 +1,4 @@
-"""Declares what the rest of the program knows of an agent without importing it.
+"""Declares the facts about an agent that the rest of the program needs without importing it.
 
 Settings, manifests, the widget's progress steps and the generated pages derive from these
 declarations. The module of an agent is imported only where the agent works, because it may bring
@@ -25,7 +25,7 @@ class PodGroup(StrEnum):
 
 
 class ProgressStep(StrEnum):
-    """What people see while an agent works; each channel has its words in every language."""
+    """The step shown to people while an agent works, with a text in each language."""
 
     UNDERSTAND = "understand"
     SEARCH = "search"
@@ -35,11 +35,11 @@ class ProgressStep(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AgentSpec:
-    """One agent as the rest of the program sees it.
+    """The facts about one agent that the rest of the program needs.
 
-    `slots` is the default of `CONCURRENCY`: on how many envelopes one instance works at once.
-    `instances` is the default of `INSTANCES`: how many instances run in one `refdesk up`.
-    `model_task` names the task of `llm/tasks` that the agent asks a model for.
+    `slots` is the default of `CONCURRENCY`: the number of envelopes that one instance works on at
+    once. `instances` is the default of `INSTANCES`: the number of instances in one `refdesk up`.
+    `model_task` names the task of `llm/tasks` for which the agent calls a model.
     `needs_index` is true when the agent searches the documents.
     """
 

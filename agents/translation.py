@@ -1,4 +1,4 @@
-"""Puts the user's text into clean English."""
+"""Translates the text of the user into correct English."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class Reads(BaseModel, frozen=True):
 
 
 class Writes(BaseModel, frozen=True):
-    """The text in clean English; confidence 0 says that it is the text as it came."""
+    """The text in correct English; with confidence 0 it is the unchanged text."""
 
     text_eng: str
     translation_confidence: float = Field(ge=0, le=1)
@@ -82,16 +82,17 @@ class CombinedCall:
 
 
 class TranslationAgent(Agent[Reads, Writes]):
-    """Translate, or correct what is English already.
+    """Translates the text, or corrects English text.
 
-    Code, addresses, paths, identifiers and `product_names` are taken out before a model sees the
-    text and come back byte for byte. Where the model loses one of them, the text stays as it came,
-    with confidence 0, and `translation_error` says why.
+    Code, addresses, paths, identifiers and `product_names` are removed before the model call and
+    put back byte for byte. If the model loses one of them, the text stays unchanged with confidence
+    0, and `translation_error` states the reason.
 
-    With a `detector`, rules decide where they are certain: a turn in English that stands alone, and
-    a plain reply to an open question, need no model. Otherwise one `combined` call, if there is
-    one, asks for essence and scope as well, and `understanding` carries these parts; where it gives
-    no usable translation, this agent asks for the translation alone and `asked_again` says why.
+    With a `detector`, rules decide in certain cases: an English turn that can be understood alone
+    and a plain reply to an open question need no model. Otherwise one `combined` call, if
+    configured, also returns essence and scope, and `understanding` carries these results. If it
+    returns no usable translation, the agent makes a call for the translation alone, and
+    `asked_again` states the reason.
     """
 
     role = Role.TRANSLATION
@@ -142,7 +143,7 @@ class TranslationAgent(Agent[Reads, Writes]):
         if self._combined is not None:
             try:
                 return Wrote(await self._ask_combined(self._combined, reads, protected))
-            except (ModelError, UnusablePart) as error:
+            except (ModelError, UnusableTranslationError) as error:
                 asked_again = f"{type(error).__name__}: {error}"
         if is_english:
             return Wrote(_note_own_call(_keep_unchanged(reads.text), asked_again))
@@ -151,7 +152,7 @@ class TranslationAgent(Agent[Reads, Writes]):
         return Wrote(_note_own_call(_restore(reads.text, protected, found), asked_again))
 
     def _is_plain_reply(self, reads: Reads) -> bool:
-        """Return whether rules read the turn as a button, a number or a stop word."""
+        """Return whether rules recognise the turn as a button, a number or a stop word."""
         if self._detector is None or reads.open_pause is None:
             return False
         return plain_reply(reads.text, reads.open_pause) is not None
@@ -173,8 +174,8 @@ class TranslationAgent(Agent[Reads, Writes]):
         return _take_combined(reads, protected, found)
 
 
-class UnusablePart(ValueError):  # noqa: N818 - says what is so
-    """A combined call gave no translation that can be used."""
+class UnusableTranslationError(ValueError):
+    """A combined call returned no usable translation."""
 
 
 def _has_words(protected: Protected) -> bool:
@@ -197,7 +198,7 @@ def _keep_unchanged(text: str) -> Writes:
 
 
 def _note_own_call(writes: Writes, why: str) -> Writes:
-    """Return `writes` with why this stage asked for its part alone."""
+    """Return `writes` with the reason for a call for the translation alone."""
     return writes.model_copy(update={"asked_again": why}) if why else writes
 
 
@@ -228,13 +229,15 @@ def _as_it_came(text: str, why: str) -> Writes:
 
 
 def _take_combined(reads: Reads, protected: Protected, found: understand.Output) -> Writes:
-    """Return the parts of a combined call; raises `UnusablePart` where the translation is none."""
+    """Return the results of a combined call; raise `UnusableTranslationError` without a text."""
     try:
         text_eng = protected.restore(found.text_eng) if found.text_eng.strip() else reads.text
     except PlaceLost as lost:
-        raise UnusablePart(str(lost)) from lost
+        raise UnusableTranslationError(str(lost)) from lost
     if not found.text_eng.strip() and reads.language != ENGLISH:
-        raise UnusablePart(f"expected a text in English, found none for one in {reads.language!r}")
+        raise UnusableTranslationError(
+            f"expected a text in English, found none for one in {reads.language!r}"
+        )
     corrections = tuple(protected.restore_some(note) for note in found.corrections)
     return Writes(
         text_eng=text_eng,

@@ -157,8 +157,8 @@ async def test_an_empty_question_of_a_combined_call_is_the_turn_in_english() -> 
 @pytest.mark.parametrize(
     ("failure", "why"),
     [
-        (make_found(text_eng="How do I set up the command?"), "UnusablePart"),
-        (make_found(text_eng=""), "UnusablePart"),
+        (make_found(text_eng="How do I set up the command?"), "UnusableTranslationError"),
+        (make_found(text_eng=""), "UnusableTranslationError"),
         (UnreadableOutput("no JSON"), "UnreadableOutput"),
     ],
     ids=["a lost part", "no translation", "unreadable"],
