@@ -24,7 +24,7 @@ from envelope.sources import SourceReference, SourceUsed
 from llm.answer_checks.attribution import Attribution
 from llm.answer_checks.claims import CheckedAnswer
 from llm.answer_checks.draft_check import LanguageOf, SafeDraft, check_draft
-from llm.answer_checks.leads import stands_in
+from llm.answer_checks.leads import is_covered_by
 from llm.errors import ModelError
 from llm.partial_answers.draft_reader import DraftReader
 from llm.partial_answers.following import ask_and_follow
@@ -306,9 +306,9 @@ def _keep_supported(
     kept = keep_cited(
         safe.text,
         {source.number for source in inputs.sources},
-        may_lead=lambda lead: stands_in(lead, known_text),
+        may_lead=lambda lead: is_covered_by(lead, known_text),
         find_source=find_source,
-        may_frame=lambda sentence: stands_in(sentence, known_text),
+        may_frame=lambda sentence: is_covered_by(sentence, known_text),
     )
     return _CitedText(kept, safe.removed)
 

@@ -1,22 +1,22 @@
-"""Errors of asking models, told apart by whose fault it is and what the caller can do.
+"""Errors of model calls, by cause and by what the caller can do.
 
 ModelError
-├── ModelMisconfigured   the operator's: asking again does not help, a setting does
-│   ├── UnknownProvider    nobody answers to that name here
+├── ModelMisconfigured   a wrong setting; a retry does not help
+│   ├── UnknownProvider    no vendor has this name
 │   ├── UnknownModel       the vendor has no such model
 │   ├── MissingKey         there is no key, or the vendor does not accept it
-│   ├── UnknownTask        no rule or no prompt answers this task
+│   ├── UnknownTask        the task has neither a rule nor a prompt
 │   ├── UnusableSchema     the task's output has no strict JSON schema
-│   └── RealRequestForbidden  this process may not leave the machine (tests)
-├── ModelUnavailable     the vendor's or the network's: later, or another model
-│   ├── RateLimited        too much at once; `retry_after_seconds` tells when, if the vendor did
-│   ├── QuotaExhausted     the account may ask no more; waiting a minute does not help
-│   ├── ModelTimeout       no answer in the time there was
-│   └── ChainExhausted     every model of a fallback chain failed; `errors` holds why
-├── RejectedRequest      ours: the vendor cannot work with the request (too long, bad parameter)
-├── Refused              the model's: it will not answer this; ask something else
-├── UnreadableOutput     the model's: the answer is not of the task's type, after one repair
-└── ScriptError          a test's: the script and what was asked differ
+│   └── RealRequestForbidden  this process must not send requests to other machines (tests)
+├── ModelUnavailable     the vendor or the network failed; retry later, or use another model
+│   ├── RateLimited        too many requests; `retry_after_seconds` if the vendor states it
+│   ├── QuotaExhausted     the account has no quota left; a short wait does not help
+│   ├── ModelTimeout       no answer within the time limit
+│   └── ChainExhausted     every model of a fallback chain failed; `errors` has their errors
+├── RejectedRequest      the vendor cannot process our request (too long, wrong parameter)
+├── Refused              the model does not answer this request
+├── UnreadableOutput     the answer is not of the task's type, even after one repair
+└── ScriptError          the script of a test and the calls differ
 """
 
 from decimal import Decimal
@@ -27,19 +27,19 @@ from llm.port import Usage
 class ModelError(Exception):
     """A model did not give an answer.
 
-    `usage` and `cost_usd` tell what the failed call took: a refusal is paid too.
+    `usage` and `cost_usd` are those of the failed call: vendors charge for a refusal, too.
     """
 
     usage: Usage = Usage()
     cost_usd: Decimal | None = Decimal(0)
 
 
-class ModelMisconfigured(ModelError):  # noqa: N818 - says what is so
-    """A setting is wrong; asking again does not help."""
+class ModelMisconfigured(ModelError):  # noqa: N818 - names a state
+    """A setting is wrong; a retry does not help."""
 
 
 class UnknownProvider(ModelMisconfigured):
-    """Nobody answers to that name here."""
+    """No vendor has this name."""
 
 
 class UnknownModel(ModelMisconfigured):
@@ -51,7 +51,7 @@ class MissingKey(ModelMisconfigured):
 
 
 class UnknownTask(ModelMisconfigured):
-    """No rule or no prompt answers this task."""
+    """The task has neither a rule nor a prompt."""
 
 
 class UnusableSchema(ModelMisconfigured):
@@ -59,13 +59,13 @@ class UnusableSchema(ModelMisconfigured):
 
 
 class RealRequestForbidden(ModelMisconfigured):
-    """This process may not send requests beyond this machine."""
+    """This process must not send requests to other machines."""
 
 
 class ModelUnavailable(ModelError):  # noqa: N818 - as above
-    """The vendor or the network failed, after the retries; later or elsewhere it may work.
+    """The vendor or the network failed, after the retries; later or another model may succeed.
 
-    `retry_after_seconds` is None when the vendor did not tell.
+    `retry_after_seconds` is None if the vendor does not state it.
     """
 
     def __init__(self, message: str, *, retry_after_seconds: float | None = None) -> None:
@@ -74,19 +74,19 @@ class ModelUnavailable(ModelError):  # noqa: N818 - as above
 
 
 class RateLimited(ModelUnavailable):
-    """Too much was asked at once."""
+    """There were too many requests or tokens at once."""
 
 
 class QuotaExhausted(ModelUnavailable):
-    """The account may ask no more."""
+    """The account has no quota left."""
 
 
 class ModelTimeout(ModelUnavailable):
-    """There was no answer in the time there was."""
+    """There was no answer within the time limit."""
 
 
 class ChainExhausted(ModelUnavailable):
-    """Every model of a fallback chain failed; `errors` are theirs, in the order they were asked."""
+    """Every model of a fallback chain failed; `errors` has their errors in the order of calls."""
 
     def __init__(self, message: str, errors: tuple[ModelError, ...]) -> None:
         super().__init__(message)
@@ -94,7 +94,7 @@ class ChainExhausted(ModelUnavailable):
 
 
 class RejectedRequest(ModelError):  # noqa: N818 - as above
-    """The vendor cannot work with the request; `parameter` names the part, if the vendor does."""
+    """The vendor cannot process the request; `parameter` is the part that the vendor names."""
 
     def __init__(self, message: str, *, parameter: str = "") -> None:
         super().__init__(message)
@@ -102,7 +102,7 @@ class RejectedRequest(ModelError):  # noqa: N818 - as above
 
 
 class Refused(ModelError):  # noqa: N818 - as above
-    """The model will not answer this."""
+    """The model does not answer this request."""
 
 
 class UnreadableOutput(ModelError):  # noqa: N818 - as above
@@ -110,4 +110,4 @@ class UnreadableOutput(ModelError):  # noqa: N818 - as above
 
 
 class ScriptError(ModelError):
-    """The script of a scripted model and what was asked differ."""
+    """The script of a scripted model and the calls differ."""

@@ -1,4 +1,4 @@
-"""Keeps tokens, cost and time of the exchanges for one answer."""
+"""Measures tokens, cost and time of the exchanges for one answer."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +16,10 @@ CANCELLED = "cancelled before the answer came"
 
 @dataclass(slots=True)
 class UsageMeter:
-    """Records every exchange as a model call, and sums them up; unknown stays unknown."""
+    """Records every exchange as a model call and sums them up.
+
+    A sum with an unknown cost is unknown.
+    """
 
     task: str
     name: str
@@ -28,9 +31,9 @@ class UsageMeter:
 
     @contextmanager
     def exchange(self) -> Iterator["UsageEntry"]:
-        """Record what happens inside as one call; set the entry's `usage` when it is known.
+        """Record the exchange in the `with` block as one call; the block sets the entry's `usage`.
 
-        A model error that leaves gets the sums so far: what failed is paid too.
+        A failed exchange is recorded, too: it costs as much.
         """
         entry = UsageEntry()
         started = perf_counter()
@@ -45,7 +48,7 @@ class UsageMeter:
             self._close(entry, (perf_counter() - started) * 1000, error)
 
     def charge(self, error: ModelError) -> None:
-        """Note in an error what was spent on it."""
+        """Store the usage and the cost so far in an error."""
         error.usage, error.cost_usd = self.usage, self.cost_usd
 
     def _close(self, entry: "UsageEntry", milliseconds: float, error: str) -> None:

@@ -1,4 +1,4 @@
-"""Reads a model's text as the output of a task, and reports what is wrong with it."""
+"""Parses a model's text as the output of a task, and reports its faults."""
 
 from collections.abc import Iterator
 
@@ -9,20 +9,20 @@ from llm.port import O
 
 PROBLEMS_SHOWN = 8
 KEPT_SHARE = 0.5
-"""Of an answer that was cut off, at least this share of the text has to be complete."""
+"""The least share of complete values in the text of an answer that was cut off."""
 _FENCE = "```"
 _THOUGHTS_BEGIN, _THOUGHTS_END = "<think>", "</think>"
 _SENTENCE_ENDS = (". ", ".\\n", '."', "! ", "? ", ".\\t", "] ", "]\\n", "。", "！", "？", "।", "؟")
 _OF_THE_SCHEMA = frozenset(
     {"json_invalid", "missing", "extra_forbidden", "model_type", "model_attributes_type"}
 )
-"""Findings of pydantic that no server reports of an answer that it held to the schema."""
+"""Findings of pydantic that an answer cannot have if the server enforced the schema."""
 
 
 class NotReadable(ValueError):  # noqa: N818 - a finding, which never leaves this package
     """The text is not of the output's type; the message is one line per finding.
 
-    `ignores_schema` is set when a server that knows the schema could not have answered so.
+    `ignores_schema` is true if the server cannot have enforced the schema.
     """
 
     def __init__(self, message: str, *, ignores_schema: bool = False) -> None:
@@ -33,15 +33,15 @@ class NotReadable(ValueError):  # noqa: N818 - a finding, which never leaves thi
 def read(text: str, output: type[O]) -> O:
     """Return the output in `text`.
 
-    Thoughts before it, a Markdown fence around it and prose beside it are skipped. Raises
-    `NotReadable` with what is wrong where, which repeats nothing of `text`.
+    Thoughts before it, a Markdown fence around it and other prose are skipped. Raises `NotReadable`
+    with the positions and kinds of the faults, which repeats nothing of `text`.
     """
     first: ValidationError | None = None
     for candidate in _candidates(text):
         try:
             return output.model_validate_json(candidate)
         except ValidationError as error:
-            # A candidate that is JSON explains more than the text around it.
+            # The faults of a candidate that is JSON explain more than those of other text.
             first = error if first is None or _is_no_json(first) else first
     if first is None:
         raise NotReadable("expected JSON, found no text", ignores_schema=True)
@@ -51,7 +51,7 @@ def read(text: str, output: type[O]) -> O:
 def read_complete_part(text: str, output: type[O]) -> O:
     """Return the output in a text that was cut off: whole values, and whole sentences of the last.
 
-    Raises `NotReadable` when that is no output, or less than `KEPT_SHARE` of the text.
+    Raises `NotReadable` if they make no output, or less than `KEPT_SHARE` of the text.
     """
     bare = _without_thoughts(text)
     bare = bare[max(0, bare.find("{")) :]

@@ -1,7 +1,7 @@
 """The model port: ask with typed inputs, get a typed output with its usage and cost.
 
-A *task* names what is asked: the prompt file, the inputs' type, the output's type. Vendors render
-the task's prompt from the inputs; the offline model answers by the task's deterministic rule.
+A *task* has a prompt file, a type of inputs and a type of outputs. Vendors render the task's prompt
+from the inputs; the offline model answers by the task's deterministic rule.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ O = TypeVar("O", bound=BaseModel)  # noqa: E741
 
 @dataclass(frozen=True, slots=True)
 class Task(Generic[I, O]):
-    """What is asked of a model."""
+    """One kind of model call: its name, its types and its parameters."""
 
     name: str
     inputs: type[I]
@@ -37,7 +37,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswer(Generic[O]):
-    """A typed output and what it took. `cost_usd` is None when the price is unknown, never 0."""
+    """A typed output, its usage and cost. `cost_usd` is None if the price is unknown, never 0."""
 
     output: O
     model: str
@@ -49,10 +49,10 @@ class ModelAnswer(Generic[O]):
 
 @dataclass(frozen=True, slots=True)
 class ModelCall:
-    """One call for the journal, a failed one too.
+    """One call for the journal; failed calls are recorded, too.
 
-    `from_cache` marks an answer that another question had paid; `saved_usd` is what that cost, None
-    when its price is unknown.
+    `from_cache` marks an answer that another question paid for; `saved_usd` is its cost, or None if
+    the price is unknown.
     """
 
     task: str
@@ -68,7 +68,7 @@ class ModelCall:
 
 
 class Model(Protocol):
-    """What can be asked; `name` is `model@provider`, or `offline`."""
+    """A model or a chain of models; `name` is `model@provider`, or `offline`."""
 
     name: str
 

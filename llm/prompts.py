@@ -1,4 +1,4 @@
-"""The prompts' port: a task's inputs become the text a vendor is sent."""
+"""The port of prompts: it renders the inputs of a task as the text for a vendor."""
 
 from collections.abc import Iterable
 from typing import Any, Protocol
@@ -9,7 +9,7 @@ from llm.port import Task
 
 
 class Rendered(Protocol):
-    """A prompt, ready to be sent; `hash` tells it from every other."""
+    """A prompt, ready to be sent; `hash` identifies its text."""
 
     @property
     def system(self) -> str: ...
@@ -22,19 +22,19 @@ class Rendered(Protocol):
 
 
 class Prompts(Protocol):
-    """Renders the prompt of a task; kept outside of the code, and handed in."""
+    """Renders the prompt of a task from files outside of the code."""
 
     def render(self, task_name: str, inputs: BaseModel) -> Rendered: ...
 
 
 class RepairInputs(BaseModel, frozen=True):
-    """What the prompt `repair` may say: why an answer could not be read."""
+    """The inputs of the prompt `repair`: the reason why an answer could not be read."""
 
     problem: str
 
 
 class JsonObjectInputs(BaseModel, frozen=True):
-    """What the prompt `json_object` may say: the schema, for servers that cannot be given one."""
+    """The inputs of the prompt `json_object`: the schema, for servers without schema support."""
 
     schema_text: str
 

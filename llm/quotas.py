@@ -1,4 +1,4 @@
-"""Limits per model: how many requests and tokens a minute, whoever asks."""
+"""Limits requests and tokens per model and minute, over all callers."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -7,26 +7,28 @@ from typing import Protocol
 
 
 class Limiter(Protocol):
-    """Counts what is asked of a model, over every process that shares the counts."""
+    """Counts the requests to models, over every process that shares the counts."""
 
     async def acquire(self, model: str, tokens: int) -> float:
-        """Reserve one request of `tokens` and return 0.0; else reserve nothing and return the
-        seconds after which it is worth trying again.
+        """Reserve one request of `tokens` and return 0.0, or return the seconds to wait.
+
+        Nothing is reserved if the result is not 0.0.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ModelQuota:
-    """What one model may be asked in a minute; None: no limit."""
+    """The limits of one model per minute; None means no limit."""
 
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
 
 
 class InProcessLimiter:
-    """Limits for one process: a bucket of requests and one of tokens per model, each holding one
-    minute's worth and filling evenly. Models without a limit pass.
+    """The limits of one process: a token bucket for requests and one for tokens per model.
+
+    Each bucket holds the amount of one minute and fills evenly. Models without a limit always pass.
     """
 
     def __init__(
@@ -55,7 +57,7 @@ class InProcessLimiter:
 
 
 class _Bucket:
-    """Fills with `per_minute` and holds no more; what is larger than all of it takes all of it."""
+    """Holds and refills `per_minute`; an amount that exceeds it takes the whole content."""
 
     def __init__(self, per_minute: float | None, now: float) -> None:
         self._per_minute = per_minute

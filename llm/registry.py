@@ -30,16 +30,16 @@ from llm.vendors.vendor_model import VendorModel
 
 @dataclass(frozen=True, slots=True)
 class AnswerStores:
-    """Where a pipeline looks for answers before it asks: see `StoredModel`."""
+    """The stores that a pipeline reads before it calls a model: see `StoredModel`."""
 
     calls: CallStore
     cache: SharedCache | None = None
 
 
 class Registry:
-    """Makes models and embedders of settings; each model has one client, whoever asks it.
+    """Creates models and embedders from settings; all callers of a model share one client.
 
-    `access` holds the keys and base URLs by the vendor's name; a name that is not in the table of
+    `access` has the keys and base URLs by the vendor's name; a name that is not in the table of
     vendors is a server that is compatible with OpenAI's.
     """
 
@@ -166,7 +166,7 @@ class Registry:
 
 
 def choose_capabilities(vendor: Vendor, access: VendorAccess) -> Capabilities:
-    """Return what is assumed of a vendor's models at first."""
+    """Return the initial capabilities of a vendor's models."""
     known = vendor.capabilities
     return replace(known, structure="object") if access.json_object else known
 

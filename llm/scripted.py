@@ -33,7 +33,7 @@ def gate(then: Scripted) -> Gate:
 
 @dataclass(frozen=True, slots=True)
 class RecordedPrompt:
-    """What a scripted model was asked."""
+    """One call of a scripted model."""
 
     task: str
     inputs: BaseModel
@@ -41,10 +41,10 @@ class RecordedPrompt:
 
 
 class ScriptedModel:
-    """Plays a script strictly: a question too many or an output of the wrong type is an error.
+    """Returns scripted outputs; an additional call or an output of the wrong type is an error.
 
     The script is one sequence for all tasks, or a mapping from a task's name to its sequence.
-    `calls` holds what was asked, in order.
+    `calls` has the calls in order.
     """
 
     def __init__(
@@ -77,12 +77,12 @@ class ScriptedModel:
         return ModelAnswer(output, self.name, self._usage, self._cost_usd, 0.0)
 
     def assert_complete(self) -> None:
-        """Raise `ScriptError` when a part of the script was not asked for."""
+        """Raise `ScriptError` if a part of the script was not used."""
         left = {"": len(self._in_order)} if self._by_task is None else _lengths(self._by_task)
         left = {task: number for task, number in left.items() if number}
         if left:
-            told = ", ".join(f"{n} of {t!r}" if t else str(n) for t, n in left.items())
-            raise ScriptError(f"expected the whole script to be asked for, left over: {told}")
+            unused = ", ".join(f"{n} of {t!r}" if t else str(n) for t, n in left.items())
+            raise ScriptError(f"expected the whole script to be asked for, left over: {unused}")
 
     def _next(self, task_name: str) -> Scripted:
         steps = self._in_order if self._by_task is None else self._by_task.get(task_name)

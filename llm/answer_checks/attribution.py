@@ -1,4 +1,4 @@
-"""Finds the source of a sentence that an answer left without a citation."""
+"""Finds the source of a sentence of an answer that has no citation."""
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -8,14 +8,14 @@ from llm.offline.support import foreign_facts, support
 from llm.tasks.respond import PromptSource
 
 MOST_LOOKUPS = 60
-"""Sentences of one answer that are compared with every source; each comparison costs time."""
+"""The number of sentences of one answer that are compared with every source, to limit the time."""
 
 
 class Attribution:
-    """Finds which source says a sentence, by its words, numbers and identifiers.
+    """Finds the source that supports a sentence, by its words, numbers and identifiers.
 
-    Words of different languages cannot be compared, so a sentence in another language than the
-    sources finds none.
+    Words of different languages cannot be compared, so no source is found for a sentence in another
+    language.
     """
 
     def __init__(self, sources: Iterable[PromptSource]) -> None:
@@ -23,13 +23,13 @@ class Attribution:
         self._lookups = 0
 
     def find(self, sentence: str) -> int | None:
-        """Return the number of the source that says `sentence` best; None where no source does."""
+        """Return the number of the source that supports `sentence` best, or None without one."""
         if self._lookups >= MOST_LOOKUPS:
             return None
         self._lookups += 1
         found = [(support(sentence, text), -number) for number, text in self._texts]
-        said = [one for one in found if one[0] >= SUPPORTED]
-        for _, number in sorted(said, reverse=True):
+        supporting = [one for one in found if one[0] >= SUPPORTED]
+        for _, number in sorted(supporting, reverse=True):
             if not foreign_facts(sentence, dict(self._texts)[-number]):
                 return -number
         return None

@@ -1,8 +1,8 @@
-"""Splits an answer into claims, and checks each without a model against what it cites.
+"""Splits an answer into claims, and checks each against its cited sources without a model.
 
-A *hard* fault rules a claim out whatever a judge says of it: a link or an address that no cited
-source has, a heading that nobody could judge, a citation of nothing, code that no cited source
-has. Every other fault is evidence for the judge.
+A *hard* fault excludes a claim regardless of a judge's verdict: a link, an address or code that no
+cited source contains, a heading that cannot be judged, a citation of a source that does not exist.
+Every other fault is evidence for the judge.
 """
 
 import re
@@ -15,11 +15,11 @@ from citations.links import Allowed, keep_links, plain_line
 from citations.sources import collect_allowed, references_of
 from envelope.sources import SourceReference, SourceUsed
 from llm.answer_checks.facts import find_differences
-from llm.answer_checks.leads import stands_in
+from llm.answer_checks.leads import is_covered_by
 from llm.offline.support import foreign_facts, support
 
 LEAST_SUPPORT = 0.1
-"""Below this share of its words in the cited text, a claim has hardly to do with it."""
+"""The least share of a claim's words in the cited text; below it the two are unrelated."""
 _SHOWN_FACTS = 4
 _FRAME_BLOCKS = 4
 _INLINE_CODE = re.compile(r"`([^`\n]+)`")
@@ -28,7 +28,7 @@ _FENCE = re.compile(r"\s*(?:`{3,}|~{3,})")
 
 @dataclass(frozen=True, slots=True)
 class CheckedAnswer:
-    """An answer with what its claims are checked against."""
+    """An answer with the texts that its claims are checked against."""
 
     text: str
     question: str
@@ -41,9 +41,9 @@ class CheckedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class CheckedClaim:
-    """A claim, what it cites, and what the checks without a model find.
+    """A claim, the sources that it cites, and the findings of the checks without a model.
 
-    `places` are the units of the answer that it consists of; `foreign` claims cite texts in another
+    `places` are the positions of its units in the answer; `foreign` claims cite texts in another
     language; `known` claims cite sources of the answer, or need none.
     """
 
@@ -58,13 +58,13 @@ class CheckedClaim:
 
     @property
     def is_quoted(self) -> bool:
-        """Whether the claim's words stand in its evidence as they are."""
-        said = without_citations(self.text)
-        return _stands_in(said[len(marker(said)) :], self.evidence)
+        """Whether the evidence contains the claim word for word."""
+        text = without_citations(self.text)
+        return _contains(self.evidence, text[len(marker(text)) :])
 
 
 def collect_claims(answer: CheckedAnswer) -> tuple[CheckedClaim, ...]:
-    """Return every claim of an answer, and every other part that may not leave."""
+    """Return every claim of an answer, and every other part that must not be sent."""
     checks = _AnswerChecks(answer)
     found = (checks.check(place) for place in range(len(checks.units)))
     return tuple(claim for claim in found if claim is not None)
@@ -73,20 +73,20 @@ def collect_claims(answer: CheckedAnswer) -> tuple[CheckedClaim, ...]:
 def references_by_number(
     used: Iterable[SourceUsed], references: Iterable[SourceReference]
 ) -> dict[int, SourceReference]:
-    """Return the reference behind each number of an answer."""
+    """Return the references by their numbers in an answer."""
     by_chunk = {reference.chunk_id: reference for reference in references}
     return {one.number: by_chunk[one.chunk_id] for one in used if one.chunk_id in by_chunk}
 
 
 def text_of(reference: SourceReference, context: str) -> str:
-    """Return the text of a source below its title, crumbs and headings."""
+    """Return the text of a source, preceded by its title, crumbs and headings."""
     start, end = reference.span
     place = " > ".join((reference.title, *reference.crumbs, *reference.heading_path))
     return f"{place}\n{context[start:end]}"
 
 
 class _AnswerChecks:
-    """The checks of one answer; what they share is computed once."""
+    """The checks of one answer; it computes once the data that they share."""
 
     def __init__(self, answer: CheckedAnswer) -> None:
         self._answer = answer
@@ -101,19 +101,21 @@ class _AnswerChecks:
         self._notices = self._count_notices()
 
     def check(self, place: int) -> CheckedClaim | None:
-        """Return a unit as a claim; None for what claims nothing and does no harm."""
+        """Return a unit as a claim, or None if it claims nothing and is harmless."""
         unit = self.units[place]
         if keep_links(unit.text, self._allowed).removed:
             return self._forbid(place, "a link or an address that no cited source has")
         if place < self._notices or unit.kind is UnitKind.CITATION or self._introduces(place):
             return None
         if is_lead(unit):
-            said = f"{self._answer.question}\n{self._all}"
-            return None if stands_in(unit.text, said) else self._forbid(place, "no source says it")
+            known_text = f"{self._answer.question}\n{self._all}"
+            if is_covered_by(unit.text, known_text):
+                return None
+            return self._forbid(place, "no source says it")
         return self._check_claim(place)
 
     def _introduces(self, place: int) -> bool:
-        """Return whether a unit is a mere yes or no, which is judged with the claim after it."""
+        """Return whether a unit is only a yes or no, which is judged with the claim after it."""
         return is_bare_yes_or_no(self.units[place]) and place + 1 < len(self.units)
 
     def _check_claim(self, place: int) -> CheckedClaim:
@@ -140,9 +142,9 @@ class _AnswerChecks:
         )
 
     def _holds_foreign_code(self, unit: Unit) -> bool:
-        """Return whether a unit has code that stands in no source at all: people run it."""
+        """Return whether a unit has code that no source contains: people would run it."""
         code = _INLINE_CODE.findall(without_citations(unit.text))
-        return any(not _stands_in(one.casefold(), self._everything) for one in code)
+        return any(not _contains(self._everything, one.casefold()) for one in code)
 
     def _forbid(self, place: int, fault: str) -> CheckedClaim:
         unit = self.units[place]
@@ -153,7 +155,7 @@ class _AnswerChecks:
 
     def _fault(self, unit: Unit, evidence: str, *, foreign: bool = False) -> str:
         if unit.kind is UnitKind.CODE:
-            absent = [line for line in _code_lines(unit.text) if not _stands_in(line, evidence)]
+            absent = [line for line in _code_lines(unit.text) if not _contains(evidence, line)]
             return f"code that the source does not have: {absent[0]}" if absent else ""
         if foreign:
             facts = foreign_facts(unit.text, f"{evidence}\n{self._answer.question}")
@@ -166,24 +168,24 @@ class _AnswerChecks:
         return ""
 
     def _count_notices(self) -> int:
-        """Return how many units at the beginning are what the desk itself says above an answer."""
+        """Return how many units at the beginning are notices that the desk adds to an answer."""
         count = 0
         while count < len(self.units) and self._is_notice(self.units[count]):
             count += 1
         return count
 
     def _is_notice(self, unit: Unit) -> bool:
-        """Return whether a unit says what was assumed, or that quotations are in a language."""
+        """Return whether a unit states the assumption or the language of the quotations."""
         if unit.block > _FRAME_BLOCKS:
             return False
-        said = " ".join(other.text for other in self.units if other.block == unit.block)
-        if citations(said):
+        block = " ".join(other.text for other in self.units if other.block == unit.block)
+        if citations(block):
             return False
         assumed = plain_line(without_citations(self._answer.assumption))
-        if assumed and assumed in said:
+        if assumed and assumed in block:
             return True
         languages = {source.language for source in self._answer.used}
-        plain = not any(sign.isdigit() for sign in said)
+        plain = not any(sign.isdigit() for sign in block)
         return plain and bool(languages) and self._answer.language not in languages
 
 
@@ -191,5 +193,6 @@ def _code_lines(fence: str) -> list[str]:
     return [line for line in fence.split("\n") if line.strip() and not _FENCE.match(line)]
 
 
-def _stands_in(part: str, whole: str) -> bool:
+def _contains(whole: str, part: str) -> bool:
+    """Return whether `whole` contains `part`, apart from white space."""
     return "".join(part.split()) in "".join(whole.split())

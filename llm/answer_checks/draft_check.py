@@ -1,8 +1,8 @@
-"""Selects what may be shown of an answer before it is complete, and before a judge has read it.
+"""Selects the part of an answer that may be shown before it is complete and judged.
 
 Only finished sentences are shown: those that another one follows. A sentence without a citation
-waits as long as a later citation of its block may still cover it. Whatever a check without a model
-faults is left out, also what only a judge could rule out: the judge decides about it later.
+waits as long as a later citation of its block may still cover it. A sentence with any fault that
+the checks without a model find is omitted; the judge decides about it later.
 """
 
 import re
@@ -18,7 +18,7 @@ from llm.answer_checks.claims import CheckedAnswer, CheckedClaim, collect_claims
 
 CERTAIN_CHARACTERS = 40
 """The language of a shorter text is uncertain."""
-_OPEN_CITATION = re.compile(r"\s*+[\[\u3010\uff3b][^\[\]\u3010\u3011\uff3b\uff3d\n]{0,40}+\Z")
+_OPEN_CITATION = re.compile(r"(?<!\s)\s*+[\[\u3010\uff3b][^\[\]\u3010\u3011\uff3b\uff3d\n]{0,40}+\Z")
 
 LanguageOf = Callable[[str], str | None]
 """Returns the language of a text, ISO 639-1, or None when it cannot be determined."""
@@ -49,7 +49,7 @@ def select_finished(written: str) -> str:
 
 
 def _find_held(units: Sequence[Unit], block: int) -> int:
-    """Return the place of the first sentence of an open block that nothing cites yet."""
+    """Return the position of the first sentence of an open block without a citation."""
     cites = cite_units(units)
     held = (
         place
@@ -65,10 +65,10 @@ def _states(unit: Unit) -> bool:
 
 
 def check_draft(answer: CheckedAnswer, language_of: LanguageOf | None) -> SafeDraft | None:
-    """Return what may be shown of an answer that is not complete; None where that is nothing.
+    """Return the part of an incomplete answer that may be shown, or None.
 
-    An answer in another language than the user's is not shown, nor one whose language is not
-    certain yet where the sources are in another.
+    An answer in another language than the user's is not shown. If the sources are in another
+    language, nothing is shown until the language of the answer is certain.
     """
     claims = collect_claims(answer)
     sound = [claim for claim in claims if not claim.fault]
@@ -87,7 +87,7 @@ def check_draft(answer: CheckedAnswer, language_of: LanguageOf | None) -> SafeDr
         if number in by_number
     )
     references = references_of(used, answer.references)
-    # A link to the page of a source that went with its claims goes, too.
+    # Links to the page of a source that is no longer cited are removed, too.
     safe = keep_links(kept.text, collect_allowed(references, answer.context))
     return SafeDraft(safe.text, with_addresses(used, answer.references, answer.context, safe.text))
 

@@ -1,9 +1,9 @@
 """Finds numbers, names and negations of a claim that its evidence does not have.
 
 A *name* is a word with a capital letter within a sentence. A negation denies the next words of its
-clause. A claim differs from its evidence where it denies what the evidence only affirms, or
-affirms what the nearest sentence of the evidence denies. What is found is evidence for a judge: a
-claim can be right in other words.
+clause. A claim differs from its evidence if it denies words that the evidence only affirms, or
+affirms words that the most similar sentence of the evidence denies. The findings are evidence for a
+judge: a claim can be correct in other words.
 """
 
 import re
@@ -20,7 +20,7 @@ _TOKEN = re.compile(rf"{_WORD}|[|,.;:!?()\u2026\u3002]")
 _SENTENCE_END = re.compile(
     r"(?<=[.!?;])\s|(?<=[a-z]\.)(?=[A-Z])|\n(?=[ \t]{0,20}(?:[-*+|#>\n]|\d{1,3}[.)]\s))"
 )
-"""A line that merely goes on is no new sentence."""
+"""A line break within a sentence does not end it."""
 _ENUMERATOR = re.compile(r"(?:\A|(?<=[.:!?;*]\s)|(?<=\n))\d{1,2}[.)](?=\s|\Z)")
 _ORDINAL = re.compile(r"(?<=\d)(?:st|nd|rd|th)\b")
 _BOLD = re.compile(r"\*\*[^*]*\*\*")
@@ -42,13 +42,13 @@ _LIKE_NEGATIONS_WORDS = (
     "unsupported unavailable impossible invalid only"
 )
 _LIKE_NEGATIONS = frozenset(_LIKE_NEGATIONS_WORDS.split())
-"""Words with which evidence says what a claim says with a negation."""
+"""Words in the evidence that have the same meaning as a negation."""
 _AFTER_AN_IDIOM_WORDS = (
     "but only just sure necessarily know doubt merely simply matter least mind worry problem "
     "believe think aware"
 )
 _AFTER_AN_IDIOM = frozenset(_AFTER_AN_IDIOM_WORDS.split())
-"""What stands after "not" or "no" where nothing of the claim is denied."""
+"""Words after "not" or "no" that make an idiom, which denies nothing of the claim."""
 _ORDINAL_WORDS = "zeroth first second third fourth fifth sixth seventh eighth ninth tenth"
 _ORDINALS = {word: str(number) for number, word in enumerate(_ORDINAL_WORDS.split())}
 _CLAIM_REACH, _EVIDENCE_REACH, _AFFIRM_REACH = 2, 4, 1
@@ -59,7 +59,7 @@ _LEAST_TO_AFFIRM = 3
 
 @dataclass(frozen=True, slots=True)
 class _Sentence:
-    """A sentence: its stems, those that are denied, and whether it holds a negation."""
+    """The stems of a sentence, those that are denied, and whether it contains a negation."""
 
     stems: frozenset[str]
     denied: tuple[frozenset[str], ...]
@@ -71,14 +71,14 @@ class _Sentence:
 
 
 def find_differences(claim: str, evidence: str, question: str = "") -> tuple[str, ...]:
-    """Return what a claim states beyond its evidence and the question, each in a few words."""
+    """Return the statements of a claim that neither evidence nor question contain, in short."""
     text = without_citations(claim)
     if _fold(text[len(marker(text)) :]) in _fold(evidence):
         return ()
-    said = _ENUMERATOR.sub(" ", text[len(marker(text)) :])
+    statement = _ENUMERATOR.sub(" ", text[len(marker(text)) :])
     known = f"{evidence}\n{question}"
-    facts = foreign_facts(_plain_numbers(said), f"{_plain_numbers(known)} {_ordinals(known)}")
-    return (*facts, *_find_names(said, known), *_find_negations(said, evidence))
+    facts = foreign_facts(_plain_numbers(statement), f"{_plain_numbers(known)} {_ordinals(known)}")
+    return (*facts, *_find_names(statement, known), *_find_negations(statement, evidence))
 
 
 def _fold(text: str) -> str:
@@ -97,11 +97,11 @@ def _words(text: str) -> Iterator[str]:
     return (word.casefold() for word in _PARTS.findall(text))
 
 
-def _find_names(said: str, known: str) -> Iterator[str]:
+def _find_names(statement: str, known: str) -> Iterator[str]:
     folded = known.casefold()
     stems = {word[:_STEM] for word in _words(known)}
     initials = "".join(word[0] for word in _PARTS.findall(known) if word[0].isupper()).casefold()
-    for name in _names(said):
+    for name in _names(statement):
         word = name.removesuffix("'s").removesuffix("\u2019s").casefold()
         letters = "".join(sign for sign in word if sign.isalnum())
         parts = list(_words(word))
@@ -114,11 +114,11 @@ def _is_known(part: str, stems: set[str], folded: str) -> bool:
     return len(part) < 3 or part in FUNCTION_WORDS or part[:_STEM] in stems or part in folded
 
 
-def _names(said: str) -> Iterator[str]:
+def _names(text: str) -> Iterator[str]:
     """Yield the capitalised words that follow another word directly, outside of bold headings."""
-    if _capitalises_nouns(said):
+    if _capitalises_nouns(text):
         return
-    for sentence in sentences(" ".join(_BOLD.sub(" : ", said).split())):
+    for sentence in sentences(" ".join(_BOLD.sub(" : ", text).split())):
         end = None
         for word in _NAME.finditer(sentence):
             follows = end is not None and _RUNS_ON.fullmatch(sentence, end, word.start())
@@ -127,16 +127,16 @@ def _names(said: str) -> Iterator[str]:
             end = word.end()
 
 
-def _capitalises_nouns(said: str) -> bool:
-    """Return whether a text is German: its nouns have capitals, and are no names."""
-    return len({"der", "die", "das", "und", "ein", "eine", "ist", "nicht"} & set(_words(said))) > 1
+def _capitalises_nouns(text: str) -> bool:
+    """Return whether a text is German: its capitalised nouns are not names."""
+    return len({"der", "die", "das", "und", "ein", "eine", "ist", "nicht"} & set(_words(text))) > 1
 
 
-def _find_negations(said: str, evidence: str) -> Iterator[str]:
+def _find_negations(statement: str, evidence: str) -> Iterator[str]:
     parts = _SENTENCE_END.split(evidence)
     strict = [_read(part, _AFFIRM_REACH) for part in parts]
     broad = [_read(part, _EVIDENCE_REACH, like=True) for part in parts]
-    for sentence in sentences(" ".join(said.split())):
+    for sentence in sentences(" ".join(statement.split())):
         claim = _read(sentence, _CLAIM_REACH)
         if claim.is_negative and _denies_more(claim, broad):
             yield "a negation that the source does not have"
@@ -166,7 +166,10 @@ def _affirms_more(claim: _Sentence, given: Sequence[_Sentence]) -> bool:
 
 
 def _read(text: str, reach: int, *, like: bool = False) -> _Sentence:
-    """Return a sentence with what its negations deny; `like` counts words that act as one."""
+    """Return a sentence with the words that its negations deny.
+
+    With `like`, words with the meaning of a negation count as one.
+    """
     tokens = [token.casefold() for token in _TOKEN.findall(text)]
     stems: set[str] = set()
     denied: list[frozenset[str]] = []
@@ -182,7 +185,7 @@ def _read(text: str, reach: int, *, like: bool = False) -> _Sentence:
 def _read_clause(
     words: Sequence[str], reach: int, like: bool, stems: set[str]
 ) -> Iterable[frozenset[str]]:
-    """Return what each negation of a clause denies; add the stems of the clause to `stems`."""
+    """Return the stems that each negation of a clause denies; add all stems to `stems`."""
     found: list[set[str]] = []
     left = 0
     for place, word in enumerate(words):

@@ -1,8 +1,8 @@
-"""Tells whether a heading, or a sentence that leads to a list, says only what was said elsewhere.
+"""Decides whether a heading, or the sentence before a list, contains only known words and facts.
 
-Nobody can judge a heading as a claim, because it cites nothing. So it may hold only numbers, code
-and identifiers of the sources, and mostly words of the sources, of the question, and those with
-which headings everywhere are made ("Next steps", "Beispiel").
+A heading cites nothing, so it cannot be judged as a claim. It may contain only numbers, code and
+identifiers of the sources; most of its words must come from the sources, from the question, or from
+a list of words that are common in headings ("Next steps", "Beispiel").
 """
 
 from citations.claims import without_citations
@@ -10,20 +10,20 @@ from llm.offline.phrases import CONNECTING_WORDS
 from llm.offline.support import foreign_facts, terms, weight_of
 
 LEAST_SHARE = 0.6
-"""So much of a lead's words, by weight, must be known."""
+"""The least share of known words in a heading, by weight."""
 _CONNECTING = frozenset(term for word in CONNECTING_WORDS for term in terms(word))
 
 
-def stands_in(lead: str, said: str) -> bool:
-    """Return whether the words of `lead` are those of `said`, and hold no fact beyond it."""
-    if foreign_facts(lead, said):
+def is_covered_by(lead: str, known_text: str) -> bool:
+    """Return whether `known_text` contains the facts and most words of `lead`."""
+    if foreign_facts(lead, known_text):
         return False
-    return share_of_known(lead, said) >= LEAST_SHARE
+    return share_of_known(lead, known_text) >= LEAST_SHARE
 
 
-def share_of_known(text: str, said: str) -> float:
-    """Return from 0 to 1 how much of a text stands in `said`, or only connects."""
-    known = _CONNECTING.union(terms(said))
+def share_of_known(text: str, known_text: str) -> float:
+    """Return the share of words, 0 to 1, that `known_text` contains or that only connect others."""
+    known = _CONNECTING.union(terms(known_text))
     weights = [(term in known, weight_of(term)) for term in terms(without_citations(text))]
     own = sum(weight for is_known, weight in weights if is_known)
     return own / sum(weight for _, weight in weights) if weights else 1.0

@@ -1,4 +1,4 @@
-"""Keeps questions off a model that fails, until a probe succeeds."""
+"""Stops calls to a model that fails, until a probe succeeds."""
 
 import copy
 from collections.abc import Callable
@@ -17,17 +17,17 @@ from llm.errors import (
 FIRST_PAUSE_SECONDS = 10.0
 LONGEST_PAUSE_SECONDS = 300.0
 LONGEST_RETRY_AFTER_SECONDS = 3600.0
-"""A vendor that names a later time is probed at this one nevertheless."""
+"""The longest `Retry-After` that is respected; after it a probe is made anyway."""
 
 log = structlog.get_logger("llm")
 
 
 class CircuitBreaker:
-    """Decides whether one model may be asked.
+    """Decides whether one model may be called.
 
     A failure of the vendor or of its key opens the breaker: for the vendor's `Retry-After`, else
-    for `FIRST_PAUSE_SECONDS`, doubled after each probe that fails. After the pause one question is
-    the probe; the others stay off until it has answered.
+    for `FIRST_PAUSE_SECONDS`, doubled after each probe that fails. After the pause one call is the
+    probe; all others are rejected until it has ended.
     """
 
     def __init__(self, model: str, *, clock: Callable[[], float] = monotonic) -> None:
@@ -39,11 +39,11 @@ class CircuitBreaker:
         self._is_probing = False
 
     def is_open(self) -> bool:
-        """Return whether the model must not be asked now."""
+        """Return whether the model must not be called now."""
         return self._cause is not None and (self._is_probing or self._remaining_pause() > 0)
 
     def enter(self) -> None:
-        """Begin a call; after the pause it is the probe. Raises the error of a model that is off.
+        """Begin a call; after the pause it is the probe. Raise the cause if the breaker is open.
 
         Every call that begins has to end with `note_success`, `note_failure` or `abandon`.
         """
@@ -58,23 +58,23 @@ class CircuitBreaker:
         self._cause, self._failures, self._is_probing = None, 0, False
 
     def note_failure(self, error: ModelError) -> None:
-        """Open the breaker for a failure that the next question would meet, too."""
+        """Open the breaker for a failure that the next call would meet, too."""
         if not isinstance(error, ModelUnavailable | MissingKey | UnknownModel):
-            # It answered: that this answer is of no use says nothing about the next.
+            # The model answered: an unusable answer does not predict the next one.
             self.note_success()
             return
         pause = self._choose_pause(error)
         if not self.is_open() or self._is_probing:
-            # Calls that were under way together fail together, and count once.
+            # Calls that run at the same time fail together, and count once.
             self._failures += 1
         self._cause, self._is_probing = error, False
         self._opened_until = max(self._opened_until, self._clock() + pause)
-        # Of other errors the text is the vendor's, which may repeat what people wrote.
+        # Other errors have the vendor's text, which may repeat what people wrote.
         reason = str(error) if isinstance(error, MissingKey) else type(error).__name__
         log.warning("model_left_alone", model=self._model, seconds=round(pause, 1), reason=reason)
 
     def abandon(self) -> None:
-        """End a call that shows neither: it was cancelled, or had hardly any time."""
+        """End a call without a result: it was cancelled, or had too little time."""
         self._is_probing = False
 
     def _remaining_pause(self) -> float:
@@ -83,13 +83,13 @@ class CircuitBreaker:
     def _choose_pause(self, error: ModelError) -> float:
         if isinstance(error, MissingKey | UnknownModel | QuotaExhausted):
             return LONGEST_PAUSE_SECONDS
-        told = error.retry_after_seconds if isinstance(error, ModelUnavailable) else None
-        if told is not None:
-            return min(told, LONGEST_RETRY_AFTER_SECONDS)
+        retry_after = error.retry_after_seconds if isinstance(error, ModelUnavailable) else None
+        if retry_after is not None:
+            return min(retry_after, LONGEST_RETRY_AFTER_SECONDS)
         return min(FIRST_PAUSE_SECONDS * 2.0 ** min(self._failures, 10), LONGEST_PAUSE_SECONDS)
 
     def _repeat_cause(self, cause: ModelError) -> ModelError:
-        """Return the error that opened the breaker, with the time that is left."""
+        """Return the error that opened the breaker, with the remaining time."""
         left = max(0.0, self._remaining_pause())
         error = copy.copy(cause)
         error.args = (f"{cause} (not asked again for {left:.3g} s)",)

@@ -1,4 +1,4 @@
-"""Says the fixed localized text: without a model nothing is worded anew."""
+"""Returns the fixed localized text: the offline model words nothing itself."""
 
 from llm.tasks.clarify import Inputs, Output
 

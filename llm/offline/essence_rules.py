@@ -1,4 +1,4 @@
-"""Finds what is being asked without a model: by pointing words, short turns and shared words."""
+"""Relates a question to its conversation without a model: by pointing words, length and words."""
 
 import re
 
@@ -26,7 +26,7 @@ _QUESTION = re.compile(r"[^?\uff1f\u061f]{1,500}[?\uff1f\u061f]")
 
 
 def answer(inputs: Inputs) -> Output:
-    """Return the last turn as the question, with the earlier turns it leans on."""
+    """Return the last turn as a question, with the earlier turns that it refers to."""
     act = read_act(inputs)
     if act is not None:
         return act

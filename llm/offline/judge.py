@@ -1,8 +1,8 @@
-"""Judges without a model: each claim by how far its words stand in what it cites.
+"""Judges each claim without a model, by the share of its words in the cited text.
 
-`SUPPORTED` is about where grounded and invented answers part best over three public sets. A number,
-a name, an identifier or a negation that the cited text lacks fails a claim whatever its words are.
-Across languages words cannot be compared: there only numbers and identifiers are.
+`SUPPORTED` separates grounded and invented answers best over three public data sets. A claim with a
+number, a name, an identifier or a negation that the cited text lacks always fails. Words of
+different languages cannot be compared; then only numbers and identifiers are.
 """
 
 from llm.answer_checks.facts import find_differences
@@ -19,7 +19,7 @@ _MISSING = 4
 
 
 def answer(inputs: Inputs) -> Output:
-    """Return a verdict for each claim, and whether the answer meets the question."""
+    """Return a verdict for each claim, and how completely the answer covers the question."""
     verdicts = tuple(
         _verdict(claim, inputs.question, foreign=inputs.foreign) for claim in inputs.claims
     )
@@ -78,9 +78,9 @@ def _completeness(inputs: Inputs) -> tuple[float, tuple[str, ...]]:
     asked = subject_terms(inputs.question)
     if not asked or inputs.foreign:
         return _UNKNOWN, ()
-    said = subject_terms(inputs.answer)
+    covered = subject_terms(inputs.answer)
     for claim in inputs.claims:
-        said |= subject_terms(claim.evidence)
-    absent = (w for w in content_words(inputs.question) if not said & subject_terms(w))
+        covered |= subject_terms(claim.evidence)
+    absent = (w for w in content_words(inputs.question) if not covered & subject_terms(w))
     missing = tuple(dict.fromkeys(absent))[:_MISSING]
-    return len(asked & said) / len(asked), missing
+    return len(asked & covered) / len(asked), missing

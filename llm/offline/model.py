@@ -19,7 +19,7 @@ RULES: Mapping[str, str] = {
     "judge": "llm.offline.judge",
     "clarify": "llm.offline.clarify",
 }
-"""Task to the module whose `answer(inputs)` is its rule; imported when it is first asked."""
+"""The module of each task, whose `answer(inputs)` is its rule; imported at the first call."""
 
 
 class OfflineModel:
@@ -33,7 +33,7 @@ class OfflineModel:
     async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> ModelAnswer[O]:
         started = perf_counter()
         try:
-            # Beside the event loop: a long text must not keep every other question waiting.
+            # In a thread: a long text must not block the event loop.
             output = await asyncio.to_thread(self._answer, task, inputs)
         except ModelError as error:
             record(_call(task, inputs, started, f"{type(error).__name__}: {error}"))

@@ -1,6 +1,6 @@
-"""Lists what people say in twelve languages when they stop, skip, choose, point back or greet.
+"""Lists phrases in twelve languages: to stop, to skip, to choose, to refer back and to greet.
 
-The lists stand in `phrases.toml`; they are read once.
+The lists are in `phrases.toml`; they are read once.
 """
 
 import tomllib

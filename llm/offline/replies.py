@@ -54,25 +54,25 @@ def _bare(text: str) -> str:
 
 
 def _option(text: str, options: tuple[str, ...]) -> str | None:
-    """Return the option that is named in full, or by its place in the list."""
+    """Return the option that is named in full, or by its position in the list."""
     spoken = normalise(text)
     for option in options:
         label = normalise(option)
         if label and (spoken == label or (len(label) > 2 and f" {label} " in f" {spoken} ")):
             return option
-    place = _place(spoken, len(options))
-    return options[place] if place is not None and place < len(options) else None
+    position = _position(spoken, len(options))
+    return options[position] if position is not None and position < len(options) else None
 
 
-def _place(spoken: str, count: int) -> int | None:
-    said = [word for word in spoken.split() if word not in AROUND_A_CHOICE] or spoken.split()
-    if len(said) != 1 or len(spoken.split()) > _COMMAND_WORDS:
+def _position(spoken: str, count: int) -> int | None:
+    words = [word for word in spoken.split() if word not in AROUND_A_CHOICE] or spoken.split()
+    if len(words) != 1 or len(spoken.split()) > _COMMAND_WORDS:
         return None
-    if said[0].isdecimal():
-        return int(said[0]) - 1 if int(said[0]) > 0 else None
-    if said[0] in LAST:
+    if words[0].isdecimal():
+        return int(words[0]) - 1 if int(words[0]) > 0 else None
+    if words[0] in LAST:
         return count - 1
-    return next((place for place, names in enumerate(ORDINALS) if said[0] in names), None)
+    return next((position for position, names in enumerate(ORDINALS) if words[0] in names), None)
 
 
 def _shares_words(text: str, options: tuple[str, ...]) -> str | None:

@@ -1,4 +1,4 @@
-"""Decides scope without a model: attacks, small talk, and what the documents cover."""
+"""Decides about the scope without a model: by attacks, small talk and coverage."""
 
 from llm.offline.attacks.injection import attack_in
 from llm.offline.dialogue.subjects import names_no_subject
@@ -6,18 +6,18 @@ from llm.offline.words import is_small_talk
 from llm.tasks.scope import Inputs, Output, Strictness
 
 ACCEPTED_COVERAGE: dict[Strictness, float] = {"low": 0.25, "medium": 0.5, "high": 0.7}
-"""The least coverage that is within scope: the calibrated score is made so that at 0.5 about 95 %
-of real questions pass."""
+"""The least coverage within scope; the score is calibrated so that about 95 % of real questions
+have at least 0.5."""
 
 CERTAIN_COVERAGE = 0.98
-"""The least coverage at which no model is asked whether a question is within scope: of questions
-about other subjects, fewer than 1 in 100 have it (`docs/evaluation.md`)."""
+"""The least coverage at which a question is within scope without a model call: of questions about
+other subjects, fewer than 1 in 100 have it (`docs/evaluation.md`)."""
 _OPEN = 0.5
 LEAST_COVERAGE = 0.1
 
 
 def answer(inputs: Inputs) -> Output:
-    """Return the verdict: what is no question about the documents is outside."""
+    """Return the verdict; only questions about the documents are within scope."""
     attack = attack_in(inputs.text or inputs.question)
     if attack is not None:
         return Output(
@@ -37,7 +37,7 @@ def answer(inputs: Inputs) -> Output:
 
 
 def _is_open(inputs: Inputs) -> bool:
-    """Tell whether the question leaves its subject to be asked for, and could be anybody's."""
+    """Return whether the question names no subject but the documents may cover it."""
     subjectless = not inputs.related and names_no_subject(inputs.question)
     return subjectless and inputs.coverage >= LEAST_COVERAGE
 

@@ -1,8 +1,9 @@
 """Measures how far a passage supports a claim, in any script.
 
-The score is the share of the claim's words that the passage has, each word weighed by how much it
-tells, mixed with the share of its word pairs. Scripts without spaces are compared by runs of signs.
-Numbers, code and identifiers are checked apart: they must stand in the passage as they are.
+The score combines two shares: that of the claim's words that the passage contains, weighted by
+their information, and that of its word pairs. Scripts without spaces are compared by character
+n-grams. Numbers, code and identifiers are checked separately: the passage must contain them
+unchanged.
 """
 
 import re
@@ -44,14 +45,15 @@ _SPELLED = {
 
 
 def support(claim: str, passage: str) -> float:
-    """Return from 0 to 1 how far the words of `claim` stand in `passage`."""
-    said, given = terms(without_citations(claim)), terms(passage)
-    if not said:
+    """Return the weighted share, 0 to 1, of the words of `claim` that `passage` contains."""
+    claimed, given = terms(without_citations(claim)), terms(passage)
+    if not claimed:
         return 1.0
     known = set(given)
-    weights = [weight_of(term) for term in said]
-    share = sum([w for term, w in zip(said, weights, strict=True) if term in known]) / sum(weights)
-    pairs = list(pairwise(said))
+    weights = [weight_of(term) for term in claimed]
+    shared = [w for term, w in zip(claimed, weights, strict=True) if term in known]
+    share = sum(shared) / sum(weights)
+    pairs = list(pairwise(claimed))
     if not pairs:
         return share
     known_pairs = set(pairwise(given))
@@ -60,7 +62,7 @@ def support(claim: str, passage: str) -> float:
 
 
 def terms(text: str, *, cut: bool = True) -> list[str]:
-    """Return the words of `text`; `cut` to what stays the same across endings."""
+    """Return the words of `text`; with `cut` their stems, without endings."""
     found: list[str] = []
     for word in _words(text):
         if _UNSPACED.fullmatch(word) and len(word) > _SIGNS:
@@ -73,7 +75,7 @@ def terms(text: str, *, cut: bool = True) -> list[str]:
 
 
 def _words(text: str) -> Iterator[str]:
-    """Yield the words of a whole text: `words` reads the beginning of what it is given."""
+    """Yield the words of a whole text; `words` alone reads only the beginning."""
     start = 0
     while start < len(text):
         end = start + _READ_AT_ONCE
@@ -85,7 +87,7 @@ def _words(text: str) -> Iterator[str]:
 
 
 def weight_of(term: str) -> float:
-    """Return how much a term tells."""
+    """Return the weight of a term: its amount of information."""
     if term in FUNCTION_WORDS:
         return _FUNCTION_WEIGHT
     has_digit = not term.isalpha() and any(sign.isdigit() for sign in term)
@@ -94,18 +96,18 @@ def weight_of(term: str) -> float:
 
 def foreign_facts(claim: str, passage: str) -> tuple[str, ...]:
     """Return the numbers, identifiers and pieces of code in `claim` that `passage` lacks."""
-    said = without_citations(claim)
-    said = said[len(marker(said)) :]
+    text = without_citations(claim)
+    text = text[len(marker(text)) :]
     flat = _flat(passage)
-    exact = dict.fromkeys((*_CODE.findall(said), *_IDENTIFIER.findall(_CODE.sub(" ", said))))
+    exact = dict.fromkeys((*_CODE.findall(text), *_IDENTIFIER.findall(_CODE.sub(" ", text))))
     missing = [fact for fact in exact if _flat(fact).rstrip(".,;:") not in flat]
     numbers = numbers_of(passage) | {_SPELLED[word] for word in _words(passage) if word in _SPELLED}
-    missing += [number for number in sorted(numbers_of(said)) if number not in numbers]
+    missing += [number for number in sorted(numbers_of(text)) if number not in numbers]
     return tuple(dict.fromkeys(missing))
 
 
 def numbers_of(text: str) -> set[str]:
-    """Return the numbers in `text`, without what groups their thousands."""
+    """Return the numbers in `text`, without separators of thousands."""
     return set(_NUMBER.findall(_SEPARATOR.sub("", text)))
 
 

@@ -35,12 +35,12 @@ def words(text: str) -> list[str]:
 
 
 def content_words(text: str) -> list[str]:
-    """Return the words that carry a subject: no function words, no words that only point."""
+    """Return the words with a subject: no function words, no words that only refer back."""
     return [word for word in words(text) if _carries(word)]
 
 
 def is_small_talk(text: str) -> bool:
-    """Tell whether `text` is a greeting, thanks or a remark about the desk itself."""
+    """Return whether `text` is a greeting, thanks or a remark about the desk itself."""
     return normalise(text) in SMALL_TALK
 
 

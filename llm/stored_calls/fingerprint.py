@@ -1,4 +1,4 @@
-"""Tells one thing asked from every other: the same fingerprint, the same answer will do."""
+"""Computes fingerprints of model calls: calls with the same fingerprint may share an answer."""
 
 import hashlib
 import json
@@ -11,10 +11,10 @@ from llm.prompts import Prompts
 
 
 def fingerprint(task: Task[I, O], inputs: I, *, asked: str, prompts: Prompts | None) -> str:
-    """Return 32 hexadecimal digits over everything that decides about an answer.
+    """Return 32 hexadecimal digits over everything that determines an answer.
 
-    These are: who is asked, the task, its parameters, the form of its output, and the rendered
-    prompt; where nothing is rendered (offline), the inputs.
+    These are: the name `asked` of the model, the task, its parameters, the schema of its output,
+    and the rendered prompt, or the inputs if nothing is rendered (offline).
     """
     content = (
         json.dumps(inputs.model_dump(mode="json"))
@@ -33,8 +33,8 @@ def fingerprint(task: Task[I, O], inputs: I, *, asked: str, prompts: Prompts | N
 
 
 def digest(*parts: str) -> str:
-    """Return 32 hexadecimal digits over these texts and where one ends and the next begins."""
-    # Half a surrogate is no reason to fail: it is hashed as it stands.
+    """Return 32 hexadecimal digits over these texts and their boundaries."""
+    # A lone surrogate must not fail: it is hashed as its escape sequence.
     text = json.dumps(parts, ensure_ascii=True)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 

@@ -1,4 +1,4 @@
-"""Answers from what was paid before: for a redelivered hop, and for equal questions of others."""
+"""Reuses stored answers: of a redelivered hop, and of equal questions by others."""
 
 import asyncio
 from collections import Counter
@@ -21,7 +21,7 @@ OFFLINE = "offline"
 
 @dataclass(frozen=True, slots=True)
 class CallKey:
-    """Names one call of one hop, whichever delivery of its envelope makes it."""
+    """Identifies one call of one hop, in all deliveries of its envelope."""
 
     question: Question
     stage: str
@@ -30,7 +30,7 @@ class CallKey:
 
 
 class CallStore(Protocol):
-    """Keeps answers while their question lives; forgets them with it."""
+    """Stores answers until their question ends."""
 
     async def get(self, key: CallKey) -> bytes | None:
         """Return the answer of a call; raises when its question has ended."""
@@ -41,9 +41,9 @@ class CallStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CacheKey:
-    """Names an answer within its tenant and assistant, by everything that decides about it.
+    """Identifies an answer within its tenant and assistant by all that determines it.
 
-    `question` is the one that asks; it is no part of what makes two keys equal.
+    `question` is the caller; it is not compared.
     """
 
     tenant: str
@@ -53,7 +53,7 @@ class CacheKey:
 
 
 class CacheStore(Protocol):
-    """Keeps answers for a short time."""
+    """Stores answers for a short time."""
 
     async def get(self, key: CacheKey) -> bytes | None: ...
 
@@ -62,7 +62,7 @@ class CacheStore(Protocol):
 
 @dataclass(slots=True)
 class CacheCounts:
-    """Hits and misses; `saved_usd` leaves out hits whose price is unknown, which are counted."""
+    """Hits and misses; `saved_usd` excludes hits of unknown price, which are counted separately."""
 
     hits: int = 0
     misses: int = 0

@@ -1,4 +1,4 @@
-"""Asks what is really being asked, seen in its conversation."""
+"""The task that makes the last turn understandable without its conversation."""
 
 from typing import Literal
 
@@ -12,7 +12,7 @@ ClarificationResult = Literal["search_again", "exit"]
 
 
 class Inputs(BaseModel, frozen=True):
-    """The last turn, and what came before it."""
+    """The last turn and the conversation before it."""
 
     text: str = Field(description="what the user typed")
     language: str = Field(default="", description="of the last turn, ISO 639-1")

@@ -1,4 +1,4 @@
-"""Asks whether each claim of an answer stands in the source it cites, and whether it is enough."""
+"""The task that judges whether sources support each claim of an answer, and its completeness."""
 
 from typing import Literal
 
@@ -19,7 +19,7 @@ class JudgedSource(BaseModel, frozen=True):
 
 
 class Claim(BaseModel, frozen=True):
-    """A claim of the answer, what it cites, and what checks without a model noticed."""
+    """A claim of the answer, its citations, and the findings of the checks without a model."""
 
     number: int = Field(ge=1)
     text: str
@@ -51,7 +51,7 @@ class ClaimVerdict(BaseModel, frozen=True):
 
 
 class Output(BaseModel, frozen=True):
-    """A verdict for each claim, and what is to be done."""
+    """A verdict for each claim, and the decision."""
 
     analysis: str = ""
     verdicts: tuple[ClaimVerdict, ...]

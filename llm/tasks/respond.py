@@ -23,7 +23,7 @@ class PromptSource(BaseModel, frozen=True):
 
 
 class Inputs(BaseModel, frozen=True):
-    """The question, what may be cited, and what was wrong with an earlier answer."""
+    """The question, the sources, and the complaints about an earlier answer."""
 
     question: str
     language: str = Field(description="of the answer, ISO 639-1")
@@ -47,7 +47,7 @@ class Inputs(BaseModel, frozen=True):
 
 
 class Output(BaseModel, frozen=True):
-    """The answer, or what is missing for one."""
+    """The answer, or the missing information."""
 
     status: Literal["answered", "insufficient_context", "missing_details"]
     answer: str = Field(default="", description="Markdown; claims end with [n]")

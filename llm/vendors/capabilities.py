@@ -1,4 +1,4 @@
-"""What one model's server accepts: assumed at first, corrected by what the server rejects."""
+"""The parameters that a model's server accepts: assumed at first, reduced after rejections."""
 
 import re
 from dataclasses import dataclass, replace
@@ -7,8 +7,8 @@ from typing import Literal
 from llm.errors import RejectedRequest
 
 Structure = Literal["schema", "object", "text"]
-"""How the form of an answer is demanded: by a JSON schema, as any JSON object, or in words."""
-Room = Literal["max_completion_tokens", "max_tokens"]
+"""How a request defines the form of the answer: JSON schema, any JSON object, or in the prompt."""
+TokenParameter = Literal["max_completion_tokens", "max_tokens"]
 _SIMPLER: dict[Structure, Structure] = {"schema": "object", "object": "text"}
 _STREAM = re.compile(r"\bstream(?:ing|s|_options)?\b")
 _TOO_LONG = ("context_length", "context length", "maximum context", "too long", "too large")
@@ -18,47 +18,47 @@ _TOO_LONG = ("context_length", "context length", "maximum context", "too long", 
 class Capabilities:
     """The parameters that a model's server accepts.
 
-    `room` names the parameter for the most output tokens; None: the usual one for the model's
-    name. Unless `structure` is "schema", the prompt tells the schema. A server that `streams` sends
-    an answer while it is written.
+    `token_parameter` limits the output tokens; None means the usual one for the model's name.
+    Unless `structure` is "schema", the prompt contains the schema. A server that `streams` sends an
+    answer while it is written.
     """
 
     structure: Structure = "schema"
-    room: Room | None = None
+    token_parameter: TokenParameter | None = None
     has_temperature: bool = True
     has_reasoning_effort: bool = True
     streams: bool = True
 
 
 def reduce_capabilities(known: Capabilities, error: RejectedRequest) -> Capabilities | None:
-    """Return what to try after a rejection; None where the request itself is the reason.
+    """Return reduced capabilities after a rejection, or None if the request itself is the reason.
 
-    A rejection that names no parameter may be about the schema; one about length never is.
+    A rejection that names no parameter may concern the schema; one about length never does.
     """
-    told = f"{error.parameter} {error}".lower()
-    if any(words in told for words in _TOO_LONG):
+    message = f"{error.parameter} {error}".lower()
+    if any(words in message for words in _TOO_LONG):
         return None
-    if known.streams and _STREAM.search(told):
+    if known.streams and _STREAM.search(message):
         return replace(known, streams=False)
-    if "reasoning" in told:
+    if "reasoning" in message:
         return replace(known, has_reasoning_effort=False)
-    if "temperature" in told:
+    if "temperature" in message:
         return replace(known, has_temperature=False)
-    room = _read_other_room(told)
-    if room is not None:
-        return replace(known, room=room)
+    token_parameter = _read_other_parameter(message)
+    if token_parameter is not None:
+        return replace(known, token_parameter=token_parameter)
     simpler = _SIMPLER.get(known.structure)
-    if simpler is None or (error.parameter and "response_format" not in told):
+    if simpler is None or (error.parameter and "response_format" not in message):
         return None
     return replace(known, structure=simpler)
 
 
-def _read_other_room(told: str) -> Room | None:
-    """Return the parameter to use where a rejection is about the other one.
+def _read_other_parameter(message: str) -> TokenParameter | None:
+    """Return the parameter for output tokens that a rejection demands, or None.
 
     The rejected one is named first: "'max_tokens' is not supported, use 'max_completion_tokens'".
     """
-    older, newer = told.find("max_tokens"), told.find("max_completion_tokens")
+    older, newer = message.find("max_tokens"), message.find("max_completion_tokens")
     if older < 0 and newer < 0:
         return None
     is_older_rejected = newer < 0 or 0 <= older < newer

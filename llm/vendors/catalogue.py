@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class VendorAccess:
-    """How one vendor is reached; `base_url` replaces the vendor's own address.
+    """The key and address of one vendor; `base_url` replaces the vendor's usual address.
 
-    `json_object` is for servers that accept no JSON schema: the prompt tells it from the start.
+    `json_object` is for servers that accept no JSON schema: the prompt always contains it.
     """
 
     api_key: str | None = field(default=None, repr=False)

@@ -19,10 +19,10 @@ from llm.vendors.http_status import error_of, retry_after_seconds, wrong_key
 from llm.vendors.wire import Delta, ModelReply, Request
 
 THOUGHT_TOKENS = 1024
-"""The budget for thoughts that every model of the 2.5 family takes."""
+"""The thinking budget in tokens that every model of the 2.5 family accepts."""
 
 LOW_THOUGHT_TOKENS = 4096
-"""Room for the thoughts of later families, which take a level and no budget."""
+"""Additional output tokens for later families, which accept a thinking level, not a budget."""
 
 LATER = re.compile(r"gemini-([3-9]|\d\d)")
 
@@ -107,8 +107,8 @@ class GoogleEmbeddings:
                 config=types.EmbedContentConfig(http_options=_timeout(timeout_seconds)),
             )
         vectors = [item.values or [] for item in answer.embeddings or []]
-        told = answer.usage_metadata
-        tokens = None if told is None else told.prompt_token_count
+        metadata = answer.usage_metadata
+        tokens = None if metadata is None else metadata.prompt_token_count
         return vectors, None if tokens is None else Usage(tokens)
 
     async def close(self) -> None:
@@ -117,7 +117,7 @@ class GoogleEmbeddings:
 
 
 def thoughts(model: str) -> tuple[types.ThinkingConfig | None, int]:
-    """Return how much `model` may think, and the room for it: thoughts count as output."""
+    """Return the thinking configuration of `model`, and its tokens: they count as output."""
     if model.startswith("gemini-2.5"):
         return types.ThinkingConfig(thinking_budget=THOUGHT_TOKENS), THOUGHT_TOKENS
     if LATER.match(model):
@@ -127,7 +127,7 @@ def thoughts(model: str) -> tuple[types.ThinkingConfig | None, int]:
 
 
 class _GoogleResponse:
-    """Puts the pieces of a response together; a response that is not streamed is one piece."""
+    """Joins the pieces of a response; a response that is not streamed is one piece."""
 
     def __init__(self) -> None:
         self._text = ""
@@ -188,8 +188,8 @@ def _client(vendor: Vendor, access: VendorAccess, http: httpx2.AsyncClient) -> g
 
 def _contents(request: Request) -> list[types.Content]:
     return [
-        types.Content(role=said.speaker, parts=[types.Part(text=said.text)])
-        for said in request.said
+        types.Content(role=turn.speaker, parts=[types.Part(text=turn.text)])
+        for turn in request.turns
     ]
 
 
@@ -197,20 +197,20 @@ def _timeout(seconds: float) -> types.HttpOptions:
     return types.HttpOptions(timeout=max(1, int(seconds * 1000)))
 
 
-def _usage(told: types.GenerateContentResponseUsageMetadata | None) -> Usage | None:
-    if told is None:
+def _usage(metadata: types.GenerateContentResponseUsageMetadata | None) -> Usage | None:
+    if metadata is None:
         return None
     return Usage(
-        input_tokens=told.prompt_token_count or 0,
-        # Thoughts are paid as output, and counted apart.
-        output_tokens=(told.candidates_token_count or 0) + (told.thoughts_token_count or 0),
-        cached_input_tokens=told.cached_content_token_count or 0,
+        input_tokens=metadata.prompt_token_count or 0,
+        # Thoughts are charged as output, but counted separately.
+        output_tokens=(metadata.candidates_token_count or 0) + (metadata.thoughts_token_count or 0),
+        cached_input_tokens=metadata.cached_content_token_count or 0,
     )
 
 
 @contextmanager
 def _translate_errors(model: str, key_variable: str) -> Iterator[None]:
-    """Turn what the client raises into our errors."""
+    """Translate errors of the client into errors of `llm.errors`."""
     try:
         yield
     except httpx2.TimeoutException as error:

@@ -1,4 +1,4 @@
-"""Translates a vendor's HTTP status into the error that it means for the caller."""
+"""Translates a vendor's HTTP status into an error of `llm.errors`."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -14,12 +14,12 @@ from llm.errors import (
     UnknownModel,
 )
 
-TOLD_CHARACTERS = 200
-"""How much of a vendor's own message an error repeats."""
+MESSAGE_CHARACTERS = 200
+"""The number of characters of a vendor's message that an error repeats."""
 
 
 def wrong_key(model: str, key_variable: str, status: int) -> MissingKey:
-    """Return the error for a key that the vendor refuses; its own message repeats parts of it."""
+    """Return the error for a refused key, without the message: it repeats parts of the key."""
     return MissingKey(
         f"expected a key in {key_variable} that the vendor accepts for {model!r}, found that it "
         f"refuses it (status {status})"
@@ -29,7 +29,7 @@ def wrong_key(model: str, key_variable: str, status: int) -> MissingKey:
 def error_of(
     model: str,
     status: int,
-    told: str,
+    message: str,
     *,
     key_variable: str,
     parameter: str = "",
@@ -37,32 +37,32 @@ def error_of(
 ) -> ModelError:
     """Return the error for a status of 400 or above.
 
-    `told` is the vendor's message, `parameter` the part of the request that it names.
+    `message` is the vendor's message, `parameter` the part of the request that it names.
     """
-    told = " ".join(told.split())[:TOLD_CHARACTERS]
+    message = " ".join(message.split())[:MESSAGE_CHARACTERS]
     if status in {401, 403}:
         return wrong_key(model, key_variable, status)
     if status == 404:
-        return UnknownModel(f"the vendor knows no model {model!r}: {told}")
+        return UnknownModel(f"the vendor knows no model {model!r}: {message}")
     if status == 429:
         return RateLimited(
-            f"the vendor has had too much for {model!r}: {told}",
+            f"the vendor limits the rate of {model!r}: {message}",
             retry_after_seconds=retry_after_seconds,
         )
     if status >= 500 or status in {408, 409}:
         return ModelUnavailable(
-            f"the vendor of {model!r} failed with status {status}: {told}",
+            f"the vendor of {model!r} failed with status {status}: {message}",
             retry_after_seconds=retry_after_seconds,
         )
     if status == 402:
-        return QuotaExhausted(f"the vendor wants to be paid for {model!r}: {told}")
+        return QuotaExhausted(f"the vendor demands payment for {model!r}: {message}")
     return RejectedRequest(
-        f"the vendor rejects the request to {model!r} ({status}): {told}", parameter=parameter
+        f"the vendor rejects the request to {model!r} ({status}): {message}", parameter=parameter
     )
 
 
 def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds of `Retry-After`, in any of its forms; None without one."""
+    """Return the seconds of `Retry-After`, in any of its forms, or None without it."""
     milliseconds = _number(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return milliseconds / 1000

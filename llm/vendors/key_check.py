@@ -15,11 +15,11 @@ log = structlog.get_logger("llm")
 
 LIMIT_SECONDS = 5.0
 _INVALID_KEY = "API_KEY_INVALID"
-"""What Google says beside the status 400."""
+"""The reason that Google returns with the status 400."""
 
 
 async def check_key(vendor: Vendor, access: VendorAccess) -> None:
-    """Raise `MissingKey` when the vendor refuses the key; log when it cannot be asked."""
+    """Raise `MissingKey` if the vendor refuses the key; log a warning if the request fails."""
     base = vendor.base_url if access.base_url is None else access.base_url
     if not access.api_key or base is None:
         return

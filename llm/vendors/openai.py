@@ -28,7 +28,7 @@ from llm.vendors.wire import Delta, ModelReply, Request
 OWN_NAME = "openai"
 REASONING = re.compile(r"(gpt-[5-9]|gpt-\d\d|o\d)(?!.*-chat)")
 REASONING_TOKENS = 4096
-"""Room for thoughts besides the answer: they count against the same limit."""
+"""Additional tokens for thoughts: they count against the same limit as the answer."""
 
 EMBEDDING_BATCH = 256
 _STREAMED = "text/event-stream"
@@ -68,7 +68,7 @@ class OpenAIChat:
             yield Delta("", gathered.reply(self._model))
 
     async def _read_whole(self, response: httpx2.Response) -> Delta:
-        """Return the completion of a server that sends no streams; it has been paid."""
+        """Return the completion of a server that sends no streams: it is charged already."""
         try:
             completion = ChatCompletion.model_validate_json(await response.aread())
         except ValidationError as error:
@@ -85,8 +85,8 @@ class OpenAIChat:
 
     def _parameters(self, request: Request) -> dict[str, Any]:
         messages = [
-            {"role": "user" if said.speaker == "user" else "assistant", "content": said.text}
-            for said in request.said
+            {"role": "user" if turn.speaker == "user" else "assistant", "content": turn.text}
+            for turn in request.turns
         ]
         if request.system:
             messages.insert(0, {"role": "system", "content": request.system})
@@ -127,10 +127,10 @@ class OpenAIEmbeddings:
 
 
 def sampling(model: str, request: Request, *, compatible: bool) -> dict[str, Any]:
-    """Return how much the answer may hold and how it is drawn, in the words that `model` knows.
+    """Return the token limit and the sampling parameters that `model` accepts.
 
-    Reasoning models know the newer parameter only, wherever they are served; they take no
-    temperature, and need room for their thoughts. Other models of compatible servers know the older
+    Reasoning models accept only the newer parameter on any server; they take no temperature and
+    need additional tokens for their thoughts. Other models of compatible servers accept the older
     parameter.
     """
     known = request.capabilities
@@ -138,7 +138,8 @@ def sampling(model: str, request: Request, *, compatible: bool) -> dict[str, Any
     thinks = reasons or not known.has_temperature
     usual = "max_tokens" if compatible and not reasons else "max_completion_tokens"
     chosen: dict[str, Any] = {
-        known.room or usual: request.max_output_tokens + (REASONING_TOKENS if thinks else 0)
+        known.token_parameter or usual: request.max_output_tokens
+        + (REASONING_TOKENS if thinks else 0)
     }
     if not thinks:
         chosen["temperature"] = request.temperature
@@ -148,7 +149,7 @@ def sampling(model: str, request: Request, *, compatible: bool) -> dict[str, Any
 
 
 class _OpenAiCompletion:
-    """Puts the pieces of a streamed completion together."""
+    """Joins the pieces of a streamed completion."""
 
     def __init__(self) -> None:
         self._text = ""
@@ -186,7 +187,7 @@ def make_embeddings(model: str, vendor: Vendor, access: VendorAccess) -> OpenAIE
 def _client(vendor: Vendor, access: VendorAccess) -> openai.AsyncOpenAI:
     url = vendor.base_url if access.base_url is None else access.base_url
     check_allowed(url or "")
-    # A compatible server without keys still wants the header.
+    # A compatible server without keys still expects the header.
     return openai.AsyncOpenAI(api_key=access.api_key or "none", base_url=url, max_retries=0)
 
 
@@ -200,7 +201,7 @@ def _response_format(request: Request) -> dict[str, Any]:
 
 
 def _reply(model: str, completion: ChatCompletion) -> ModelReply:
-    # A server that answers 200 with something else gets past the client's types.
+    # The client does not check that a response with status 200 is a completion.
     if not getattr(completion, "choices", None):
         raise ModelUnavailable(f"expected a completion of {model!r}, found none in the response")
     choice = completion.choices[0]
@@ -212,9 +213,9 @@ def _reply(model: str, completion: ChatCompletion) -> ModelReply:
     )
 
 
-def _refusal(said: str | None, finish: str | None) -> str | None:
-    if said:
-        return said
+def _refusal(message: str | None, finish: str | None) -> str | None:
+    if message:
+        return message
     return "stopped by the vendor's content filter" if finish == "content_filter" else None
 
 

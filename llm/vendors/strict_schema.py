@@ -1,4 +1,4 @@
-"""Makes the JSON schema of an output type as strict as vendors want it."""
+"""Makes the JSON schema of an output type as strict as vendors require."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -11,20 +11,20 @@ from llm.errors import UnusableSchema
 DROPPED = frozenset(
     {"title", "default", "minLength", "maxLength", "uniqueItems", "discriminator", "examples"}
 )
-"""Keywords that strict schemas do not have; what they ask is checked when the answer is read."""
+"""Keywords that strict schemas lack; these constraints are checked when the answer is parsed."""
 
 Node = dict[str, JsonValue]
 
 
 @lru_cache(maxsize=64)
 def strict_schema(output: type[BaseModel]) -> Node:
-    """Return the schema: every object closed, every field required, nothing that vendors lack.
+    """Return the schema with closed objects and required fields, without unsupported keywords.
 
-    Raises `UnusableSchema` for a mapping with free keys, which strict schemas cannot say.
+    Raises `UnusableSchema` for a mapping with free keys, which strict schemas cannot express.
     """
     schema = cast("Node", output.model_json_schema())
     if "$ref" in schema:
-        # A model that holds itself is only referred to; vendors want an object at the top.
+        # The schema of a recursive model is a reference; vendors require an object at the top.
         definitions = cast("dict[str, Node]", schema["$defs"])
         own = definitions[cast("str", schema["$ref"]).rpartition("/")[2]]
         schema = {**own, "$defs": cast("JsonValue", definitions)}
@@ -33,7 +33,7 @@ def strict_schema(output: type[BaseModel]) -> Node:
 
 def _strict(node: Mapping[str, JsonValue], place: str) -> Node:
     if "$ref" in node:
-        # What stands beside a reference (a description) is not allowed there.
+        # Other keywords next to a reference (a description) are not allowed.
         return {"$ref": node["$ref"]}
     strict: Node = {}
     for key, value in node.items():

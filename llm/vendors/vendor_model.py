@@ -1,4 +1,4 @@
-"""Asks a vendor's model: renders, asks, reads, repairs once, and records usage and cost."""
+"""Calls a vendor's model: renders, sends, parses, repairs once, and records usage and cost."""
 
 import json
 from contextlib import aclosing
@@ -15,22 +15,22 @@ from llm.port import I, ModelAnswer, O, Task
 from llm.prices import PriceSource
 from llm.prompts import JSON_OBJECT, REPAIR, JsonObjectInputs, Prompts, Rendered, RepairInputs
 from llm.vendors.capabilities import Capabilities, reduce_capabilities
-from llm.vendors.http_status import TOLD_CHARACTERS
+from llm.vendors.http_status import MESSAGE_CHARACTERS
 from llm.vendors.model_transport import Transport
 from llm.vendors.strict_schema import strict_schema
 from llm.vendors.wire import ModelReply, ModelTurn, Request, Wire
 
 CHARACTERS_PER_TOKEN = 4
-"""A rough figure for reserving quota; cost is computed from the vendor's own counts."""
-MORE_ROOM = 4
-"""An answer that was cut off is asked for once more, with this many times the tokens."""
+"""An estimate for reserving quota; the cost is computed from the vendor's counts."""
+MORE_TOKENS = 4
+"""An answer that was cut off is requested once more with the token limit times this factor."""
 
 log = structlog.get_logger("llm")
 
 
 @dataclass(frozen=True, slots=True)
 class _ReadReply(Generic[O]):
-    """A reply, and the output that was read from it, or why none could be read."""
+    """A reply with its output, or with the reason why it has none."""
 
     reply: ModelReply
     output: O | None = None
@@ -38,9 +38,9 @@ class _ReadReply(Generic[O]):
 
 
 class VendorModel:
-    """One model of one vendor, behind the port.
+    """One model of one vendor.
 
-    `capabilities` are those to begin with: what the server rejects is left out from then on.
+    `capabilities` are the initial ones: parameters that the server rejects are no longer sent.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class VendorModel:
         if first.output is not None:
             return first.output
         if first.reply.cut:
-            return await self._ask_with_more_room(task, request, first, account)
+            return await self._ask_with_more_tokens(task, request, first, account)
         return await self._repair(task, request, first, account)
 
     async def _attempt(
@@ -88,7 +88,7 @@ class VendorModel:
         account: UsageMeter,
         known: Capabilities | None = None,
     ) -> _ReadReply[O]:
-        """Return what one exchange gave; a reply that cannot be read is a paid call that failed."""
+        """Make one exchange; an unreadable reply is recorded as a failed call with its cost."""
         with account.exchange() as entry:
             reply = await self._exchange(request, known or self._capabilities)
             entry.record_usage(reply.usage)
@@ -100,13 +100,13 @@ class VendorModel:
                 entry.problem = f"{UnreadableOutput.__name__}: {reason}"
                 return _ReadReply(reply, problem=error)
 
-    async def _ask_with_more_room(
+    async def _ask_with_more_tokens(
         self, task: Task[I, O], request: Request, first: _ReadReply[O], account: UsageMeter
     ) -> O:
-        roomier = replace(request, max_output_tokens=request.max_output_tokens * MORE_ROOM)
+        longer = replace(request, max_output_tokens=request.max_output_tokens * MORE_TOKENS)
         longest, failure = first, None
         try:
-            longest = await self._attempt(task, roomier, account)
+            longest = await self._attempt(task, longer, account)
         except ModelError as error:
             failure = error
         if longest.output is not None:
@@ -114,7 +114,7 @@ class VendorModel:
         try:
             return read_complete_part(longest.reply.text, task.output)
         except NotReadable as error:
-            raise failure or self._make_cut_error(task, roomier) from error
+            raise failure or self._make_cut_error(task, longer) from error
 
     async def _repair(
         self, task: Task[I, O], request: Request, bad: _ReadReply[O], account: UsageMeter
@@ -123,12 +123,12 @@ class VendorModel:
         shown = self._prompts.render(REPAIR, RepairInputs(problem=str(problem))).user
         # Vendors reject an empty turn.
         answered = (ModelTurn("model", bad.reply.text),) if bad.reply.text else ()
-        said = (*request.said, *answered, ModelTurn("user", shown))
+        turns = (*request.turns, *answered, ModelTurn("user", shown))
         known = self._capabilities
         suspected = known
         if problem is not None and problem.ignores_schema and known.structure == "schema":
             suspected = replace(known, structure="object")
-        again = await self._attempt(task, replace(request, said=said), account, suspected)
+        again = await self._attempt(task, replace(request, turns=turns), account, suspected)
         if again.output is not None:
             if self._capabilities == known:
                 self._remember(suspected)
@@ -139,7 +139,7 @@ class VendorModel:
         ) from again.problem
 
     async def _exchange(self, request: Request, known: Capabilities) -> ModelReply:
-        """Return the reply; leave out what the server rejects, and remember that."""
+        """Return the reply; omit parameters that the server rejects, also from later requests."""
         tried = {known}
         first: RejectedRequest | None = None
         while True:
@@ -158,14 +158,14 @@ class VendorModel:
                 return reply
 
     async def _send(self, request: Request) -> ModelReply:
-        characters = len(request.system) + sum(len(said.text) for said in request.said)
+        characters = len(request.system) + sum(len(turn.text) for turn in request.turns)
         tokens = characters // CHARACTERS_PER_TOKEN + request.max_output_tokens
         return await self._transport.call(
             tokens, lambda seconds: self._exchange_once(replace(request, timeout_seconds=seconds))
         )
 
     async def _exchange_once(self, request: Request) -> ModelReply:
-        """Return the reply to one request; pass its text on meanwhile where somebody listens."""
+        """Return the reply to one request; pass its text to the listener, if any, as it arrives."""
         listener = find_listener(request.form)
         if listener is None:
             return await self._wire.complete(request)
@@ -193,8 +193,8 @@ class VendorModel:
         system = request.system
         if known.structure != "schema":
             schema_text = json.dumps(request.schema)
-            told = self._prompts.render(JSON_OBJECT, JsonObjectInputs(schema_text=schema_text))
-            system = "\n\n".join(part for part in (system, told.system) if part)
+            rendered = self._prompts.render(JSON_OBJECT, JsonObjectInputs(schema_text=schema_text))
+            system = "\n\n".join(part for part in (system, rendered.system) if part)
         return replace(request, system=system, capabilities=known)
 
     def _remember(self, known: Capabilities) -> None:
@@ -205,7 +205,7 @@ class VendorModel:
             "model_capabilities_reduced",
             model=self.name,
             structure=known.structure,
-            room=known.room,
+            token_parameter=known.token_parameter,
             has_temperature=known.has_temperature,
             has_reasoning_effort=known.has_reasoning_effort,
             streams=known.streams,
@@ -213,8 +213,8 @@ class VendorModel:
 
     def _check_refusal(self, reply: ModelReply, task: Task[I, O]) -> None:
         if reply.refusal is not None:
-            said = " ".join(reply.refusal.split())[:TOLD_CHARACTERS]
-            raise Refused(f"{self.name!r} refused task {task.name!r}: {said}")
+            message = " ".join(reply.refusal.split())[:MESSAGE_CHARACTERS]
+            raise Refused(f"{self.name!r} refused task {task.name!r}: {message}")
 
     def _make_cut_error(self, task: Task[I, O], request: Request) -> UnreadableOutput:
         return UnreadableOutput(
@@ -225,7 +225,7 @@ class VendorModel:
     def _request(self, task: Task[I, O], prompt: Rendered) -> Request:
         return Request(
             system=prompt.system,
-            said=(ModelTurn("user", prompt.user),),
+            turns=(ModelTurn("user", prompt.user),),
             form=task.name,
             schema=strict_schema(task.output),
             temperature=task.temperature,

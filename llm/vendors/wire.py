@@ -1,4 +1,4 @@
-"""Requests to a vendor and its replies; each vendor's client is behind these ports."""
+"""Requests to a vendor, its replies, and the ports of vendors' clients."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,10 +22,10 @@ class ModelTurn:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One exchange; `capabilities` tell which parameters the server accepts."""
+    """One request; `capabilities` are the parameters that the server accepts."""
 
     system: str
-    said: tuple[ModelTurn, ...]
+    turns: tuple[ModelTurn, ...]
     form: str
     schema: Schema
     temperature: float
@@ -36,8 +36,11 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class ModelReply:
-    """What a model said; `usage` is None when the vendor does not report it, `refusal` is set
-    when it would not answer, `cut` when it had no room."""
+    """The reply of a model.
+
+    `usage` is None if the vendor does not report it; `refusal` has the reason of a refusal; `cut`
+    is true if the reply reached the token limit.
+    """
 
     text: str
     usage: Usage | None
@@ -75,7 +78,7 @@ class EmbeddingWire(Protocol):
     async def embed(
         self, texts: Sequence[str], timeout_seconds: float
     ) -> tuple[Sequence[Sequence[float]], Usage | None]:
-        """Return a vector for each text, and the usage where the vendor reports it."""
+        """Return a vector for each text, and the usage if the vendor reports it."""
         ...
 
     async def close(self) -> None: ...

@@ -2,7 +2,7 @@ import pytest
 
 from citations.citing import LONGEST_HEADING, is_lead, keep_cited
 from citations.claims import split_units
-from llm.answer_checks.leads import stands_in
+from llm.answer_checks.leads import is_covered_by
 
 SOURCE = """\
 How do I create a routing rule?
@@ -25,7 +25,7 @@ Open Routing > Rules, choose New rule and set up to 8 conditions. SMPP 3.4 is su
     ],
 )
 def test_a_lead_of_known_words_stays(lead: str) -> None:
-    assert stands_in(lead, SOURCE)
+    assert is_covered_by(lead, SOURCE)
 
 
 @pytest.mark.parametrize(
@@ -43,8 +43,8 @@ def test_a_lead_of_known_words_stays(lead: str) -> None:
 def test_a_lead_that_states_something_of_its_own_goes(lead: str) -> None:
     answer = f"{lead}\n\n- Open Routing > Rules. [1]"
 
-    assert not stands_in(lead, SOURCE)
-    assert keep_cited(answer, {1}, lambda text: stands_in(text, SOURCE)).text == (
+    assert not is_covered_by(lead, SOURCE)
+    assert keep_cited(answer, {1}, lambda text: is_covered_by(text, SOURCE)).text == (
         "- Open Routing > Rules. [1]"
     )
 

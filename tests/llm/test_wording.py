@@ -51,7 +51,7 @@ def test_an_honest_question_passes(text: str) -> None:
         ("您的密码是什么？", "secret"),
         ("Visit the desk in our lobby now. Which one?", "it states"),
         ("Choose one.", "asks nothing"),
-        ("Which\u202e one?", "nobody sees"),
+        ("Which\u202e one?", "invisible"),
         ("Which one? " * 5, "sentences"),
         ("which " * LONGEST_CHARACTERS + "?", "characters"),
     ],

@@ -1,9 +1,9 @@
-"""Reads a text as a person or a model would who is not put off by how it is written.
+"""Removes disguises from a text, so that patterns find the words that a reader would recognise.
 
-A disguised text says "ignore" with letters of other scripts, with digits for letters, with spaces,
-dots or invisible characters between the letters. Each `reading` undoes one kind of disguise, and
-what is left of an ordinary text after that is the ordinary text. Readings are for matching alone:
-nobody is shown one. Everything here takes time in proportion to the text.
+A disguised text writes "ignore" with letters of other scripts, with digits for letters, or with
+spaces, dots or invisible characters between the letters. Each `reading` removes one kind of
+disguise and leaves ordinary text unchanged. Readings are used for matching and are never shown. All
+functions take time in proportion to the text.
 """
 
 import re
@@ -25,11 +25,11 @@ _WORDS = frozenset(_TABLES["words"]["spoken"].split())
 _LONGEST_WORD = max(map(len, _WORDS))
 _LEAST_RUN_TOGETHER = 14
 _UNKNOWN_LETTER = 1.2
-"""What a letter outside every word costs, where a word costs 1."""
+"""The cost of a letter outside of known words; a known word costs 1."""
 _TAGS = range(0xE0020, 0xE007F)
 _TAG_OFFSET = 0xE0000
 
-# What has no width or no meaning of its own: format characters, fillers, variation selectors.
+# Characters without width or meaning: format characters, fillers, variation selectors.
 _IGNORABLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
     "\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff]+"
@@ -49,7 +49,7 @@ _LONG_WORD = re.compile(rf"[A-Za-z]{{{_LEAST_RUN_TOGETHER},}}")
 
 
 def readings(text: str) -> Iterator[str]:
-    """Yield what `text` says, first as it is written, then without each disguise; none twice."""
+    """Yield `text` unchanged, then without each kind of disguise; no reading twice."""
     seen: set[str] = set()
     for reading in map(_collapse_runs, _undo_disguises(text)):
         if reading not in seen:
@@ -70,7 +70,7 @@ def _undo_disguises(text: str) -> Iterator[str]:
 
 
 def _fold_to_latin(text: str) -> str:
-    """Return `text` in plain Latin letters, as far as it can be taken for them."""
+    """Return `text` with Latin letters for all characters that look like them."""
     if not text.isascii():
         text = _MARKS.sub("", unicodedata.normalize("NFKD", text)).translate(_LATIN)
     return _SAME_LETTER.sub(r"\1", text)
@@ -83,15 +83,15 @@ def _join_letters(text: str) -> str:
 
 
 def _join_spelled(found: re.Match[str]) -> str:
-    """Return words that were spelled letter by letter; where all gaps are alike, as one word."""
+    """Return words that were spelled letter by letter; equal gaps make them one word."""
     between = _WIDE_SPACE.sub("\x00", found[0])
     return _ONE_SPACE.sub("", between).replace("\x00", " ")
 
 
 def _split_words(letters: str) -> str:
-    """Return `letters` with spaces around the words of the list, leaving as few letters as can be.
+    """Return `letters` split into listed words, with the fewest remaining letters.
 
-    What is left between two words is a word too.
+    The letters between two listed words make a word, too.
     """
     lowered = letters.lower()
     costs = [0.0]

@@ -1,10 +1,10 @@
 """Recognises attempts to turn the desk against its instructions, in the question itself.
 
-Signs are weighted: one certain sign is enough, weaker ones must add up. A question that merely uses
-the attackers' words ("override", "instructions", "secret", "inject") bears no sign: each needs its
-object to be the desk itself, its instructions, or a persona it is told to take on. The signs stand
-in `injection.toml`. They are looked for in the whole text and in each of its `readings`, so that a
-disguise does not hide them.
+Signs are weighted: one certain sign suffices, weaker ones must add up. A question that only uses
+the words of attackers ("override", "instructions", "secret", "inject") has no sign: its object must
+also be the desk itself, its instructions, or a persona for it. `injection.toml` lists the signs.
+They are searched in the whole text and in each of its `readings`, so that a disguise does not hide
+them.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from llm.offline.attacks.disguises import readings
 
 CERTAIN = 1.0
 BUDGET_SECONDS = 0.5
-"""How long a question is looked through before it goes on with what was found by then."""
+"""The time limit of an inspection; after it the question continues with the findings so far."""
 
 _LONGEST_QUESTION = 300
 _LONG_CHARACTERS = 900
@@ -28,7 +28,7 @@ _LONG_WEIGHT = 0.4
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """Something an attack says; `weight` 1 convicts alone."""
+    """A pattern of attacks; one sign of `weight` 1 suffices."""
 
     kind: str
     weight: float
@@ -37,19 +37,19 @@ class Sign:
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """What kind of attack was found, or None, and whether everything was looked through."""
+    """The kind of attack that was found, or None, and whether the inspection was complete."""
 
     kind: str | None = None
     is_complete: bool = True
 
 
 def attack_in(text: str) -> str | None:
-    """Return what kind of attack `text` is, or None; it is read to its end."""
+    """Return the kind of attack in `text`, or None, without a time limit."""
     return inspect(text, deadline=None).kind
 
 
 async def inspect_within(budget_seconds: float, *texts: str) -> Inspection:
-    """Inspect `texts` beside the event loop, until an attack is found or the budget is spent."""
+    """Inspect `texts` in a thread, until an attack is found or the budget is spent."""
     return await asyncio.to_thread(inspect, *texts, deadline=perf_counter() + budget_seconds)
 
 
@@ -73,16 +73,16 @@ def _bears(reading: str, sign: Sign) -> bool:
 
 
 def _is_asked_about(reading: str, found: re.Match[str]) -> bool:
-    """Tell whether a clause asks how something is done, and does not speak to the desk."""
+    """Return whether a clause is a question about the subject and not an order to the desk."""
     before = reading[max(0, found.start() - _LONGEST_QUESTION) : found.start()]
     clause = _CLAUSE_END.split(before)[-1] + found[0]
     return _ASKED.match(clause) is not None and _TO_YOU.search(clause) is None
 
 
 def _weight(found: list[Sign], characters: int) -> float:
-    """Return what the signs weigh together; several weigh more in a long text, one alone does not.
+    """Return the weight of all signs; several signs weigh more in a long text.
 
-    People who write at length use one of the attackers' phrases now and then, and attackers many.
+    A long harmless text may contain one phrase of attackers; a long attack contains several.
     """
     weight = sum(sign.weight for sign in found)
     if len(found) > 1 and characters > _LONG_CHARACTERS:

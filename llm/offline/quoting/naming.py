@@ -65,7 +65,7 @@ _HEADS = (
 
 
 def find_head(question: str) -> frozenset[str]:
-    """Return the term of the thing asked for by name: "salary" in "What is the salary of ...?"."""
+    """Return the term that a question asks for: "salary" of `What is the salary of ...?`."""
     for pattern in _HEADS:
         match = pattern.search(question)
         if match is not None:
