@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from broker.settle.admission import AdmissionPolicy
 from broker.values import Accepted, Busy, Delivery, Duplicate
-from tests.support.broker_harness import BrokerHarness, eventually, finish, question
+from tests.support.broker_harness import BrokerHarness, finish, question
+from tests.support.waiting import wait_until
 
 AT_LEAST = 2
 COLD = 4 * AT_LEAST
@@ -74,7 +75,7 @@ async def test_what_only_waits_makes_the_door_let_in_less(harness: BrokerHarness
         await harness.settle(one, finish())
         return await harness.client.zcard("rd:{0}:deadlines") < COLD // 2 and let_in(told) == 0
 
-    assert await eventually(one_works)
+    assert await wait_until(one_works)
 
 
 async def test_where_nothing_waits_the_door_lets_in_more_and_more(harness: BrokerHarness) -> None:
@@ -92,7 +93,7 @@ async def test_where_nothing_waits_the_door_lets_in_more_and_more(harness: Broke
         del held[: open_now // 2]
         return open_now > 3 * COLD
 
-    assert await eventually(grown)
+    assert await wait_until(grown)
 
 
 async def test_a_tenant_that_holds_less_than_its_part_still_gets_in(harness: BrokerHarness) -> None:
@@ -131,7 +132,7 @@ async def test_the_time_to_come_again_is_reckoned_from_what_ends_here(
         ended.extend(await end_some(harness))
         return bool(refused) and refused[-1].retry_after_seconds != 2.0
 
-    await eventually(has_measured)
+    await wait_until(has_measured)
 
     # No more than everybody who was ever refused can be before the last of them, or stay open, and
     # where the machine stood still a turn may have taken all the time there was, twice over.

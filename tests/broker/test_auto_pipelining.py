@@ -11,7 +11,8 @@ from broker.redis_broker import RedisBroker
 from broker.transport.auto_pipelining import LANES
 from broker.transport.connect import connect
 from broker.transport.scripts import PEEK
-from tests.support.broker_harness import eventually, question
+from tests.support.broker_harness import question
+from tests.support.waiting import wait_until, yield_to_tasks
 
 pytestmark = pytest.mark.redis
 
@@ -70,10 +71,10 @@ async def test_a_call_that_is_sent_at_once_waits_for_no_other(redis_url: str) ->
     async with asyncio.TaskGroup() as group:
         for number in range(LANES):
             group.create_task(client.evalsha(echo, 0, str(number)))
-        await eventually(lambda: waiting(watcher))
+        await wait_until(lambda: waiting(watcher))
         group.create_task(client.evalsha(echo, 0, "waits for a lane"))
         at_once = group.create_task(PEEK.run_at_once(client, *PEEKING))
-        await eventually(all_stand_there)
+        await wait_until(all_stand_there)
         await watcher.execute_command("CLIENT", "UNPAUSE")
     await client.aclose()
     await watcher.aclose()
@@ -129,7 +130,7 @@ async def test_a_call_that_is_given_up_while_it_waits_disturbs_nobody(redis_url:
 
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(client.evalsha(echo, 0, str(n))) for n in range(50)]
-        await asyncio.sleep(0)
+        await yield_to_tasks()
         for task in tasks[::5]:
             task.cancel()
     again = await client.evalsha(echo, 0, "again")
@@ -152,7 +153,7 @@ async def test_when_connections_break_each_call_is_told_and_the_next_one_succeed
     async with asyncio.TaskGroup() as group:
         calls = [client.evalsha(echo, 0, str(n)) for n in range(LANES + 2)]
         telling = group.create_task(gather_answers(calls))
-        await eventually(lambda: waiting(killer))
+        await wait_until(lambda: waiting(killer))
         await killer.client_kill_filter(_type="normal", skipme=True)
         await killer.execute_command("CLIENT", "UNPAUSE")
     told = telling.result()

@@ -9,11 +9,11 @@ from envelope.memory_write import Append
 from tests.support.broker_harness import (
     LAST_RESORT,
     BrokerHarness,
-    eventually,
     finish,
     forward,
     question,
 )
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.redis, pytest.mark.slow]  # a cluster takes two seconds to start
 
@@ -29,7 +29,7 @@ async def harness(request: pytest.FixtureRequest, cluster_url: str) -> Any:
     async def is_prepared() -> bool:
         return b"cluster_state:ok" in await client.execute_command("CLUSTER", "INFO")
 
-    await eventually(is_prepared)
+    await wait_until(is_prepared)
     await client.flushall()
     await broker.prepare(["manager", "search"])
     yield BrokerHarness(broker, client, RedisBroker)
@@ -49,7 +49,7 @@ async def test_every_script_stays_in_the_slot_of_its_shard(harness: BrokerHarnes
         await harness.broker.maintenance.scheduler.send_due()
         return await harness.take_all("search")
 
-    (delivery,) = await eventually(back)
+    (delivery,) = await wait_until(back)
     write = Append(key=f"rd:{{{delivery.shard}}}:mem:x", values=("x",), keep=1, ttl_seconds=9)
     await harness.settle(delivery, finish(remember=[write], forget="history"))
     await harness.settle(await harness.take(), Bury("failed", "no"))
@@ -93,7 +93,7 @@ async def test_every_shard_of_a_cluster_is_read(harness: BrokerHarness) -> None:
             await harness.settle(delivery, finish())
         return None not in [await harness.broker.replies.read_reply(each) for each in asked]
 
-    assert await eventually(all_ended)
+    assert await wait_until(all_ended)
     assert len(await harness.broker.admin.find_questions("m1")) == 12
     (status,) = await harness.broker.admin.read_status(["manager"])
     assert status.depth == 0

@@ -15,7 +15,8 @@ from redis.exceptions import ResponseError
 from broker.embedded.endpoint import REMOVED, Endpoint, answers, find_server, run_embedded_redis
 from broker.errors import BrokerUnavailableError, EmbeddedServerError
 from broker.redis_broker import RedisBroker
-from tests.support.broker_harness import BrokerHarness, eventually, finish, question
+from tests.support.broker_harness import BrokerHarness, finish, question
+from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parent.parent.parent
 USER = """
@@ -73,7 +74,7 @@ async def wait_until_stopped(folder: Path) -> None:
     async def gone() -> bool:
         return not answers(path) and not runs(pid)
 
-    await eventually(gone)
+    await wait_until(gone)
 
 
 async def visits(endpoint: Endpoint) -> int:
@@ -187,7 +188,7 @@ async def test_a_killed_keeper_takes_its_server_along_and_the_next_user_starts_a
         async def gone() -> bool:
             return not answers(path)
 
-        await eventually(gone)
+        await wait_until(gone)
         async with run_embedded_redis(tmp_path) as again:
             assert await visits(again) == 2
     await wait_until_stopped(tmp_path)
@@ -214,8 +215,8 @@ async def test_a_server_that_dies_is_started_again_and_work_goes_on(tmp_path: Pa
             except BrokerUnavailableError:
                 return False
 
-        await eventually(dead)
-        await eventually(is_settled)
+        await wait_until(dead)
+        await wait_until(is_settled)
         reply = await harness.broker.replies.read_reply(question())
         assert reply is not None
         assert reply["text"] == "still here"

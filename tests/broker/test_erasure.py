@@ -12,11 +12,11 @@ from broker.values import Bury, Erased, FrameSend, Retry, Submission
 from tests.support.broker_harness import (
     LAST_RESORT,
     BrokerHarness,
-    eventually,
     finish,
     forward,
     question,
 )
+from tests.support.waiting import wait_until
 
 REAL = pytest.mark.parametrize("client", ["real"], indirect=True)
 """A simulated Redis has no append-only file."""
@@ -109,7 +109,7 @@ async def test_old_dead_letters_are_dropped_by_whoever_sweeps_and_new_ones_stay(
         await broker.maintenance.upkeep.tidy()
         return len(await broker.admin.list_dead_letters()) == 1
 
-    await eventually(drop_letter)
+    await wait_until(drop_letter)
 
     (letter,) = await broker.admin.list_dead_letters()
     assert letter.question == question(tenant="other")
@@ -210,7 +210,7 @@ async def test_messages_are_known_as_long_as_their_journals_are(harness: BrokerH
         return int(await harness.client.zcard(messages)) < len(numbers)
 
     numbers: list[int] = []
-    await eventually(only_the_last)
+    await wait_until(only_the_last)
 
 
 async def test_a_question_may_be_kept_for_another_time_than_all(harness: BrokerHarness) -> None:
@@ -275,7 +275,7 @@ async def test_the_file_is_written_anew_after_an_erasure_and_not_again(
             known = await harness.client.hgetall("rd:{0}:files")
             return b"first" not in known and b"written" in known and b"began" not in known
 
-        await eventually(is_written)
+        await wait_until(is_written)
         before = await harness.client.hget("rd:{0}:files", "written")
         await broker.maintenance.upkeep.tidy()
 
@@ -314,7 +314,7 @@ async def test_a_server_that_refuses_to_write_its_file_is_told_of_and_keeps_its_
         broker = harness.make(rewriting=Rewriting(0.001, 0.0))
         await broker.maintenance.rescuer.sweep()
         await broker.eraser.forget(question("-"))
-        await eventually(lambda: has_logged_a_refusal(broker, capsys))
+        await wait_until(lambda: has_logged_a_refusal(broker, capsys))
 
         assert await harness.client.hexists("rd:{0}:files", "first")
     finally:

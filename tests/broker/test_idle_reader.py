@@ -12,7 +12,7 @@ from broker.context import BrokerContext
 from broker.keys import stream_key
 from broker.settle.batch import BrokerLimits
 from broker.transport.connect import connect
-from tests.support.broker_harness import eventually
+from tests.support.waiting import wait_until
 
 ROLES = [f"role-{number}" for number in range(8)]
 LONG_SECONDS = 0.3
@@ -72,7 +72,7 @@ async def after(desk: IdleHarness, reads: int) -> None:
     async def has_reached() -> bool:
         return desk.reads >= aim
 
-    await eventually(has_reached)
+    await wait_until(has_reached)
 
 
 async def test_idle_roles_share_one_read(desk: IdleHarness) -> None:
@@ -94,7 +94,7 @@ async def test_who_waits_with_others_gets_what_comes_for_it_and_nobody_else(
     async def all_there() -> bool:
         return sum(map(len, desk.got.values())) == 15
 
-    await eventually(all_there)
+    await wait_until(all_there)
 
     assert desk.got == {role: added.get(role, []) for role in ROLES}
 
@@ -118,4 +118,4 @@ async def test_a_group_that_is_gone_is_made_again_while_all_wait(desk: IdleHarne
     async def there() -> bool:
         return desk.got[ROLES[3]] == [added]
 
-    assert await eventually(there)
+    assert await wait_until(there)

@@ -16,10 +16,10 @@ from tests.support.broker_harness import (
     ROLES,
     SHORT_LEASE,
     BrokerHarness,
-    eventually,
     finish,
     question,
 )
+from tests.support.waiting import wait_until
 
 PATIENCE_SECONDS = 10.0
 
@@ -133,7 +133,7 @@ async def test_a_loss_is_told_once(harness: BrokerHarness, server: FakeServer) -
         async def has_been_notified() -> bool:
             return bool(lost)
 
-        await eventually(has_been_notified)
+        await wait_until(has_been_notified)
 
     assert lost == [LeaseLost("manager", 0, held.entry_id, 1)]
 
@@ -148,7 +148,7 @@ async def test_one_renewal_anywhere_is_enough_for_deadlines(
         async def has_thread_ended() -> object:
             return await harness.broker.replies.read_reply(question())
 
-        assert await eventually(has_thread_ended) == LAST_RESORT
+        assert await wait_until(has_thread_ended) == LAST_RESORT
 
 
 @pytest.mark.slow

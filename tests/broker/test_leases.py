@@ -2,11 +2,11 @@ from broker.values import Bury, Delivery, FrameSend, LeaseLost
 from tests.support.broker_harness import (
     LAST_RESORT,
     BrokerHarness,
-    eventually,
     finish,
     forward,
     question,
 )
+from tests.support.waiting import wait_until
 
 
 async def test_no_more_is_taken_than_there_are_places(harness: BrokerHarness) -> None:
@@ -39,7 +39,7 @@ async def test_several_shards_together_give_no_more_than_there_are_places(
 
     first = await harness.broker.consumer.take("manager", "w1", slots=2, block_seconds=0.0)
     await harness.broker.consumer.give_back(first)
-    await eventually(all_seen)
+    await wait_until(all_seen)
 
     assert len(first) == 2
     assert {delivery.shard for delivery in first} <= {0, 1, 2, 3}
@@ -140,7 +140,7 @@ async def test_an_entry_that_kills_its_workers_is_started_exactly_three_times(
         assert await harness.take_all(consumer="w4") == []
         return await harness.broker.admin.list_dead_letters()
 
-    (letter,) = await eventually(find_buried)
+    (letter,) = await wait_until(find_buried)
 
     assert starts == [1, 2, 3]
     assert [death.worker for death in letter.deaths] == ["w1", "w2", "w3"]
@@ -168,7 +168,7 @@ async def test_the_manager_is_told_of_poison_when_the_broker_knows_how(
         await harness.broker.maintenance.rescuer.sweep()
         return await harness.take_all()
 
-    (delivery,) = await eventually(find_notice)
+    (delivery,) = await wait_until(find_notice)
 
     assert delivery.frame.startswith(b"poison its worker died")
     assert await harness.broker.replies.read_reply(question()) is None
@@ -257,7 +257,7 @@ async def test_silent_consumers_that_own_nothing_are_removed(harness: BrokerHarn
         names = await harness.client.xinfo_consumers("rd:{0}:stream:manager", "workers")
         return b"dead" not in {found["name"] for found in names}
 
-    assert await eventually(is_removed)
+    assert await wait_until(is_removed)
 
 
 async def test_an_entry_that_is_no_frame_is_buried_on_first_sight(harness: BrokerHarness) -> None:

@@ -1,6 +1,5 @@
 """Sweeping: one process at a time, a bounded amount of work, and nothing overlooked."""
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -9,7 +8,8 @@ from broker.consume.delivery_loader import DeliveryLoader
 from broker.context import BrokerContext
 from broker.maintenance.orphan_rescuer import LOOKS, MOVES, OrphanRescuer
 from broker.settle.batch import BrokerLimits
-from tests.support.broker_harness import ROLES, SHORT_LEASE, BrokerHarness, eventually, finish
+from tests.support.broker_harness import ROLES, SHORT_LEASE, BrokerHarness, finish
+from tests.support.waiting import wait_until
 
 STREAM = "rd:{0}:stream:manager"
 GROUP = "workers"
@@ -46,10 +46,10 @@ async def test_who_stands_by_sweeps_when_the_sweeper_does_not(harness: BrokerHar
     held = await harness.take()
 
     async def find_taken_over() -> Any:
-        await asyncio.sleep(min(await other.maintenance.rescuer.sweep(), 0.05))
+        await other.maintenance.rescuer.sweep()
         return await harness.take_all(consumer="w2")
 
-    (again,) = await eventually(find_taken_over)
+    (again,) = await wait_until(find_taken_over)
 
     assert again.starts == 2
     assert not await harness.settle(held, finish())
@@ -94,7 +94,7 @@ async def test_a_sweep_gives_back_a_bounded_number_and_the_rest_at_once(
     async def dead() -> bool:
         return bool(await harness.client.xpending_range(STREAM, GROUP, "-", "+", 1, idle=60))
 
-    await eventually(dead)
+    await wait_until(dead)
     wait = await harness.broker.maintenance.rescuer.sweep()
     first = (await harness.client.xpending(STREAM, GROUP))["pending"]
     await harness.broker.maintenance.rescuer.sweep()
@@ -129,7 +129,7 @@ async def test_what_hangs_its_process_again_and_again_is_buried_all_the_same(
         await harness.broker.maintenance.rescuer.sweep()
         return await harness.broker.admin.list_dead_letters()
 
-    (letter,) = await eventually(find_buried)
+    (letter,) = await wait_until(find_buried)
 
     assert (letter.attempts, len(letter.deaths)) == (3, 3)
 
@@ -161,8 +161,8 @@ async def test_a_sweeper_that_dies_before_burying_leaves_the_last_worker_named(
         await harness.broker.maintenance.rescuer.sweep()
         return await harness.broker.admin.list_dead_letters()
 
-    await eventually(dead)
-    (letter,) = await eventually(find_buried)
+    await wait_until(dead)
+    (letter,) = await wait_until(find_buried)
 
     assert letter.worker == "w3"
     assert [death.worker for death in letter.deaths] == ["w1", "w2", "w3"]
@@ -177,6 +177,6 @@ async def test_an_entry_that_is_none_of_ours_stops_no_sweep(harness: BrokerHarne
         assert await harness.take_all() == []
         return await harness.broker.admin.list_dead_letters()
 
-    (letter,) = await eventually(find_buried)
+    (letter,) = await wait_until(find_buried)
 
     assert letter.reason == "malformed"

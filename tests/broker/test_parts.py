@@ -12,11 +12,11 @@ from tests.support.broker_harness import (
     LONG,
     BrokerHarness,
     carrying,
-    eventually,
     finish,
     question,
 )
 from tests.support.local_consumer import RecordingConsumer, submission
+from tests.support.waiting import wait_until
 
 
 async def send(
@@ -165,7 +165,7 @@ async def test_the_dead_letter_of_what_killed_its_workers_has_the_whole_frame(
         await harness.broker.maintenance.rescuer.sweep()
         return await harness.broker.admin.list_dead_letters()
 
-    [letter] = await eventually(find_buried)
+    [letter] = await wait_until(find_buried)
 
     assert (letter.reason, letter.attempts) == ("poison", 3)
     assert decode(letter.frame) == carried

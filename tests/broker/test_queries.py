@@ -6,7 +6,8 @@ from broker.keys import message_id_key, question_keys
 from broker.replies.journal_reader import FOLLOWERS
 from broker.values import Bury, Finish, JournalEntry
 from envelope.outcome import Outcome
-from tests.support.broker_harness import BrokerHarness, eventually, finish, forward, question
+from tests.support.broker_harness import BrokerHarness, finish, forward, question
+from tests.support.waiting import wait_until
 
 
 async def test_the_journal_is_read_from_where_one_stopped(harness: BrokerHarness) -> None:
@@ -70,7 +71,7 @@ async def next_millisecond(harness: BrokerHarness) -> None:
     async def later() -> bool:
         return await now() > before
 
-    await eventually(later)
+    await wait_until(later)
 
 
 @pytest.mark.parametrize("shards", [1, 3])

@@ -1,11 +1,12 @@
-from tests.support.broker_harness import BrokerHarness, eventually, finish, question
+from tests.support.broker_harness import BrokerHarness, finish, question
+from tests.support.waiting import wait_until
 
 
 async def recover(harness: BrokerHarness, *known: tuple[int, str]) -> None:
     async def look() -> bool:
         return await harness.broker.consumer.recover("manager", "w1", known)
 
-    await eventually(look)
+    await wait_until(look)
 
 
 async def test_what_never_arrived_is_there_for_the_next_who_takes(harness: BrokerHarness) -> None:

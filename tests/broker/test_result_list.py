@@ -1,6 +1,7 @@
 from typing import Any
 
-from tests.support.broker_harness import BrokerHarness, eventually, finish, question
+from tests.support.broker_harness import BrokerHarness, finish, question
+from tests.support.waiting import wait_until
 
 
 async def answer_question(harness: BrokerHarness, *conversations: str) -> None:
@@ -49,7 +50,7 @@ async def test_a_reply_that_a_dead_channel_left_is_delivered_by_another(
     async def again() -> Any:
         return await other.take(slots=1, block_seconds=0.0)
 
-    (result,) = await eventually(again)
+    (result,) = await wait_until(again)
 
     assert (result.entry_id, result.count) == (lost.entry_id, 2)
 
@@ -78,7 +79,7 @@ async def test_a_list_is_read_over_all_shards(harness: BrokerHarness) -> None:
         await chat.mark_delivered(results)
         return seen == names
 
-    assert await eventually(all_seen)
+    assert await wait_until(all_seen)
 
 
 async def test_a_reply_that_is_renewed_counts_as_fresh_and_one_that_was_lost_stays_lost(
@@ -97,7 +98,7 @@ async def test_a_reply_that_is_renewed_counts_as_fresh_and_one_that_was_lost_sta
         return all(entry["time_since_delivered"] >= 200 for entry in (await pending()).values())
 
     await harness.client.xclaim(stream, "workers", "w2", 0, [held[1].entry_id])
-    await eventually(is_old)
+    await wait_until(is_old)
 
     await chat.renew(held)
 

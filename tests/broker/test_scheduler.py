@@ -11,11 +11,11 @@ from envelope.memory_write import Append
 from tests.support.broker_harness import (
     LAST_RESORT,
     BrokerHarness,
-    eventually,
     finish,
     forward,
     question,
 )
+from tests.support.waiting import wait_until
 
 HISTORY = "rd:{0}:mem:history"
 WRITE = Append(key=HISTORY, values=("said",), keep=10, ttl_seconds=60)
@@ -53,7 +53,7 @@ async def test_many_that_look_at_once_end_a_question_once(harness: BrokerHarness
         await asyncio.gather(*(other.maintenance.scheduler.send_due() for other in others))
         return None not in [await harness.broker.replies.read_reply(each) for each in asked]
 
-    await eventually(all_ended)
+    await wait_until(all_ended)
 
     assert len(await harness.results()) == 20
     assert await harness.client.hlen("rd:{0}:open") == 0
@@ -99,7 +99,7 @@ async def test_a_retry_that_is_due_after_the_deadline_is_dropped(harness: Broker
         await harness.broker.maintenance.scheduler.send_due()
         return not await harness.client.exists("rd:{0}:parked", "rd:{0}:delayed")
 
-    assert await eventually(nothing_parked)
+    assert await wait_until(nothing_parked)
     assert await harness.take_all() == []
 
 
@@ -140,7 +140,7 @@ async def test_who_did_not_send_what_was_due_last_stands_by(harness: BrokerHarne
         )
         return timer < stand_by < 20.2
 
-    assert await eventually(later)
+    assert await wait_until(later)
 
 
 async def test_a_record_that_is_gone_does_not_keep_its_place(harness: BrokerHarness) -> None:
@@ -151,7 +151,7 @@ async def test_a_record_that_is_gone_does_not_keep_its_place(harness: BrokerHarn
         await harness.broker.maintenance.scheduler.send_due()
         return not await harness.client.exists("rd:{0}:deadlines")
 
-    assert await eventually(gone)
+    assert await wait_until(gone)
     assert await harness.client.exists("rd:{0}:order:acme/desk/c1") == 0
 
 

@@ -9,11 +9,11 @@ from envelope.outcome import Outcome
 from tests.support.broker_harness import (
     LAST_RESORT,
     BrokerHarness,
-    eventually,
     finish,
     forward,
     question,
 )
+from tests.support.waiting import wait_until
 
 ODD = '\0"\\\n\x7f {0} null'
 HISTORY = "rd:{0}:mem:history"
@@ -190,7 +190,7 @@ async def test_a_retry_comes_back_after_its_wait_and_counts_as_failure(
         await harness.broker.maintenance.scheduler.send_due()
         return await harness.take_all()
 
-    (delivery,) = await eventually(back)
+    (delivery,) = await wait_until(back)
     assert settled
     assert at_once == []
     assert (delivery.frame, delivery.failures, delivery.count) == (b"again", 1, 1)
@@ -226,7 +226,7 @@ async def test_retries_are_bounded_and_the_user_still_gets_an_outcome(
             await harness.settle(delivery, Retry(b"again", "always fails"))
         return await harness.broker.replies.read_reply(question())
 
-    reply = await eventually(failing)
+    reply = await wait_until(failing)
     (letter,) = await harness.broker.admin.list_dead_letters()
 
     assert starts == 3

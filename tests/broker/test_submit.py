@@ -2,7 +2,8 @@ import pytest
 
 from broker.keys import question_keys
 from broker.values import Accepted, Busy, Duplicate
-from tests.support.broker_harness import BrokerHarness, eventually, finish, forward, question
+from tests.support.broker_harness import BrokerHarness, finish, forward, question
+from tests.support.waiting import wait_until
 
 
 async def test_a_message_reaches_its_role_with_its_frame_and_remaining_time(
@@ -134,7 +135,7 @@ async def test_a_message_that_may_start_later_starts_later(harness: BrokerHarnes
         await harness.broker.maintenance.scheduler.send_due()
         return await harness.take_all()
 
-    (delivery,) = await eventually(find_started)
+    (delivery,) = await wait_until(find_started)
 
     assert at_once == []
     assert delivery.frame == b"frame"
@@ -149,7 +150,7 @@ async def test_a_message_merges_into_one_that_has_not_started(harness: BrokerHar
         await harness.broker.maintenance.scheduler.send_due()
         return await harness.take_all()
 
-    (delivery,) = await eventually(find_started)
+    (delivery,) = await wait_until(find_started)
     await harness.settle(delivery, finish())
 
     assert merged == Accepted(merged_into="é/m1")
@@ -175,7 +176,7 @@ async def test_no_more_messages_join_one_than_a_script_can_start_at_once(
         await harness.broker.maintenance.scheduler.send_due()
         return await harness.take_all()
 
-    (delivery,) = await eventually(find_started)
+    (delivery,) = await wait_until(find_started)
 
     assert joined[:100] == [Accepted(merged_into="first")] * 100
     assert isinstance(joined[100], Busy)

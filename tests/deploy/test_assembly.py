@@ -12,6 +12,7 @@ from deploy.assembly.runtime import INGESTION, connect_broker, open_desk, run_in
 from gateway.desk import Message
 from knowledge.ingestion_report import PlainReport
 from tests.support.app_harness import settings_of
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -53,9 +54,9 @@ async def test_who_handed_documents_over_reads_them_when_the_owner_leaves(
 async def _waiting(settings: Settings) -> None:
     """Wait until documents were handed over."""
     async with connect_broker(settings) as broker:
-        for _ in range(1000):
+
+        async def count_waiting() -> int:
             (role,) = await broker.admin.read_status([INGESTION])
-            if role.depth:
-                return
-            await asyncio.sleep(0.01)
-    pytest.fail("nobody handed anything over")
+            return role.depth
+
+        await wait_until(count_waiting)

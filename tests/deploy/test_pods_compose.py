@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -24,6 +23,7 @@ from deploy.cli.main import VERBS
 from deploy.generate.pods import LEAVING_SECONDS
 from deploy.redis_access.users import COMMANDS
 from tests.support.app_harness import ROOT
+from tests.support.waiting import block_until
 from worker.shutdown import GRACE_SECONDS
 
 COMPOSE = ROOT / "deploy" / "compose.yaml"
@@ -125,11 +125,8 @@ def guarded(services: dict[str, Service], tmp_path: Path) -> Iterator[str]:
     options = ["--port", "0", "--unixsocket", str(socket), "--dir", str(tmp_path)]
     words = [str(program), *redis_options(services), *options]
     server = subprocess.Popen(words, stdout=subprocess.DEVNULL)
-    until = time.monotonic() + 30
-    while not socket.exists():
-        assert time.monotonic() < until, "redis-server did not start"
-        assert server.poll() is None, "redis-server ended"
-        time.sleep(0.01)
+    block_until(lambda: socket.exists() or server.poll() is not None)
+    assert server.poll() is None, "redis-server ended"
     yield str(socket)
     server.terminate()
     server.wait(10)

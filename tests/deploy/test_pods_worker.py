@@ -19,7 +19,8 @@ from broker.transport.connect import connect
 from deploy.assembly.runtime import connect_runtime, desk
 from gateway.desk import Message
 from tests.deploy import eventful_worker
-from tests.support.app_harness import eventually, settings_of
+from tests.support.app_harness import settings_of
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.redis, pytest.mark.timeout(180)]
 
@@ -65,7 +66,7 @@ class Pod:
             found = await self.metric(name, **labels)
             return found if found is not None and found >= value else None
 
-        reached: float = await eventually(large)
+        reached: float = await wait_until(large)
         return reached
 
     def lines(self) -> list[dict[str, Any]]:

@@ -25,12 +25,12 @@ from tests.support.app_harness import (
     ConversationDriver,
     command,
     environment,
-    eventually,
     options,
     refdesk,
     settings_of,
 )
 from tests.support.flow_path import main_path
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.redis, pytest.mark.usefixtures("redis_url")]
 
@@ -101,7 +101,7 @@ async def test_a_worker_killed_at_any_stage_loses_doubles_and_pays_nothing_twice
         with ExitStack() as stack:
             for roles in processes:
                 stack.enter_context(working(workers, redis_url, library, roles, stopping=True))
-            await eventually(all_stopped)
+            await wait_until(all_stopped)
         with working(workers, redis_url, library):
             replies = {
                 name: await opened.ask(driver.message(QUESTION, name))
@@ -229,7 +229,7 @@ async def until_stopped(data: Path) -> None:
     async def has_stopped() -> bool:
         return not runs(keeper) and not answers(path)
 
-    await eventually(has_stopped)
+    await wait_until(has_stopped)
 
 
 @pytest.fixture

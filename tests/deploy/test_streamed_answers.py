@@ -19,8 +19,9 @@ from tests.deploy.test_answers_on_the_wire import (
     asks_the_server,
     make_judgement,
 )
-from tests.support.app_harness import AppHarness, eventually
+from tests.support.app_harness import AppHarness
 from tests.support.model_server import ModelServer, Response, running_server
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 SECOND = "Set conditions, routes and a priority."
@@ -98,7 +99,7 @@ async def test_the_first_sentence_is_shown_while_the_model_writes_the_last(
         asked = StreamedQuestion(harness)
         async with asyncio.TaskGroup() as tasks:
             following = tasks.create_task(asked.follow())
-            await eventually(lambda: _has(asked.drafts))
+            await wait_until(lambda: _has(asked.drafts))
             shown_while_it_writes = list(asked.drafts)
             gate.set()
         text = following.result()

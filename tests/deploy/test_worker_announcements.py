@@ -6,7 +6,7 @@ import pytest
 
 from deploy.assembly.worker_announcements import announcing
 from memory.errors import MemoryUnavailableError
-from tests.support.broker_harness import eventually
+from tests.support.waiting import wait_until
 
 
 class Board:
@@ -40,7 +40,7 @@ async def test_it_is_announced_again_and_again_and_ends_with_its_leave() -> None
     board = Board()
 
     async with announcing(board, every_seconds=0.001):
-        await eventually(board.announced)
+        await wait_until(board.announced)
 
     assert (set(board.told[:-1]), board.told[-1]) == ({"lives"}, "left")
 
@@ -50,9 +50,9 @@ async def test_redis_away_ends_nothing_and_the_next_announcement_comes() -> None
     board.away = True
 
     async with announcing(board, every_seconds=0.001):
-        await eventually(board.was_refused)
+        await wait_until(board.was_refused)
         board.away = False
-        await eventually(board.announced)
+        await wait_until(board.announced)
         board.away = True
 
 
@@ -65,14 +65,14 @@ async def test_who_is_cancelled_or_fails_leaves_too() -> None:
 
     async def fail() -> None:
         async with announcing(failed, every_seconds=0.001):
-            await eventually(failed.announced)
+            await wait_until(failed.announced)
             raise ValueError("broken")
 
     with pytest.raises(ExceptionGroup):
         await fail()
     async with asyncio.TaskGroup() as tasks:
         task = tasks.create_task(wait())
-        await eventually(cancelled.announced)
+        await wait_until(cancelled.announced)
         task.cancel()
 
     assert (failed.told[-1], cancelled.told[-1]) == ("left", "left")

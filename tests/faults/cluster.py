@@ -5,7 +5,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 from types import TracebackType
@@ -16,12 +16,12 @@ from redis.crc import key_slot
 from redis.exceptions import RedisError
 
 from tests.conftest import start_redis
+from tests.support.waiting import wait_until
 
 T = TypeVar("T")
 SLOTS = 16_384
 MASTERS = 3
 NODE_TIMEOUT_MS = 1_500
-PATIENCE_SECONDS = 40.0
 HANDING_SECONDS = 6.0
 """Redis gives up handing over after five seconds; then it may be asked again."""
 OPTIONS = (
@@ -117,7 +117,8 @@ class Cluster:
                         return self._owner(await node.ask("CLUSTER", "SLOTS"), slot)
             return None
 
-        return await _eventually(look)
+        node: Node = await wait_until(look)
+        return node
 
     async def replica_of(self, master: Node) -> Node:
         """Return the replica that would take over from a master."""
@@ -128,7 +129,8 @@ class Cluster:
             ports = [_port(row) for row in rows if "fail" not in _words(row)[2]]
             return next((node for node in self.nodes if node.port in ports), None)
 
-        return await _eventually(look)
+        node: Node = await wait_until(look)
+        return node
 
     async def has_failed_over(self, key: str, before: Node) -> Node:
         """Wait until another node answers for a key, and return it."""
@@ -137,7 +139,8 @@ class Cluster:
             now = await self.master_of(key)
             return now if now is not before and now.lives else None
 
-        return await _eventually(look)
+        node: Node = await wait_until(look)
+        return node
 
     async def hand_over(self, key: str) -> None:
         """Let the replica take its master's place, and wait until it has it."""
@@ -153,7 +156,7 @@ class Cluster:
                 await (await self.replica_of(master)).ask("CLUSTER", "FAILOVER")
             return False
 
-        await _eventually(look)
+        await wait_until(look)
 
     async def healthy(self) -> None:
         """Wait until every master has a replica that has all it has."""
@@ -166,7 +169,7 @@ class Cluster:
                 return len(masters) == len(linked) == MASTERS and await self._has_agreed()
             return False
 
-        await _eventually(look)
+        await wait_until(look)
 
     async def _meet(self) -> None:
         masters, replicas = self.nodes[:MASTERS], self.nodes[MASTERS:]
@@ -183,7 +186,7 @@ class Cluster:
                 "handshake" in row for rows in told for row in rows
             )
 
-        await _eventually(all_met)
+        await wait_until(all_met)
         for replica, master in zip(replicas, masters, strict=True):
             await replica.ask(
                 "CLUSTER", "REPLICATE", (await master.ask("CLUSTER", "MYID")).decode()
@@ -202,16 +205,6 @@ class Cluster:
             if first <= slot <= last:
                 return next(node for node in self.nodes if node.port == master[1])
         return None
-
-
-async def _eventually(look: Callable[[], Awaitable[T | None]]) -> T:
-    until = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < until:
-        found = await look()
-        if found:
-            return found
-        await asyncio.sleep(0.05)
-    raise AssertionError("the cluster did not come to it in time")
 
 
 def _free_ports() -> Iterator[int]:

@@ -7,7 +7,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from broker.errors import BrokerUnavailableError
 from broker.maintenance.lease_renewer import LeaseRenewal
 from broker.redis_broker import RedisBroker
 from broker.transport.connect import ServerLinks, connect
@@ -17,7 +16,8 @@ from envelope.outcome import Outcome
 from envelope.role import Role
 from gateway.desk import Desk, Message
 from tests.faults.cluster import Cluster
-from tests.support.broker_harness import eventually
+from tests.faults.desk_client import retry_until_answered
+from tests.support.waiting import wait_until
 from worker.port import SilentMeter
 from worker.process import WorkerProcess, WorkerSpec
 
@@ -113,7 +113,7 @@ class ClusterHarness:
         """Wait until so many more questions were answered."""
         goal = self.ledger.answered + more
         async with asyncio.timeout(DEADLINE_SECONDS):
-            await eventually(
+            await wait_until(
                 lambda: self._has_answered(goal), patience_seconds=2 * DEADLINE_SECONDS
             )
 
@@ -129,11 +129,7 @@ class ClusterHarness:
 
     async def persistent(self, message: Message) -> Fields:
         """Ask; while the cluster does not answer, hand the same message in again."""
-        while True:
-            try:
-                return await self.desk.ask(message)
-            except BrokerUnavailableError:
-                await asyncio.sleep(0.05)
+        return await retry_until_answered(lambda: self.desk.ask(message))
 
     def _broker(self, lines: ServerLinks) -> RedisBroker:
         return RedisBroker(connect(self._url, lines), shards=SHARDS, lease_seconds=LEASE_SECONDS)

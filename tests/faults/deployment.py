@@ -23,13 +23,13 @@ from tests.faults.labels import ROOT
 from tests.faults.ledger import Ledger, Noted, read_notes
 from tests.faults.machine_load import Ticks
 from tests.faults.worker_main import ALL_ROLES, WorkerSettings, broker_of
+from tests.support.waiting import wait_until
 
 AOF = ("--appendonly", "yes", "--appendfsync", "everysec")
 OLD_AOF = "appendonly.aof"
 """Before Redis 7 one file has everything."""
 LINE_BYTES = 2**20
 PATIENCE_SECONDS = 50.0
-LOOK_SECONDS = 0.02
 
 
 class DurableRedis:
@@ -181,13 +181,16 @@ class Deployment:
 
     async def wait_for_note(self, kind: str, *, after: int = 0, **fields: object) -> Noted:
         """Return the first line with these fields, once it stands behind byte `after`."""
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            while True:
-                for line in read_notes(self.ledger.path, after=after):
-                    known = {"pid": line.pid, **line.fields}
-                    if line.kind == kind and fields.items() <= known.items():
-                        return line
-                await asyncio.sleep(LOOK_SECONDS)
+
+        def find_note() -> Noted | None:
+            for line in read_notes(self.ledger.path, after=after):
+                known = {"pid": line.pid, **line.fields}
+                if line.kind == kind and fields.items() <= known.items():
+                    return line
+            return None
+
+        found: Noted = await wait_until(find_note, patience_seconds=PATIENCE_SECONDS)
+        return found
 
     def ticks(self) -> Ticks:
         """Return the processor time so far, once nobody works: then all workers are counted."""

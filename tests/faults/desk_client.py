@@ -1,6 +1,5 @@
 """The door of the fault suite: the real desk, and a ledger of what it accepted and what it told."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,9 +14,9 @@ from envelope.question import Question
 from gateway.desk import Desk, Message
 from tests.faults.in_process_gateway import through
 from tests.faults.ledger import Ledger
+from tests.support.waiting import wait_until
 
 DEADLINE_SECONDS = 30.0
-AGAIN_SECONDS = 0.05
 
 T = TypeVar("T")
 
@@ -133,11 +132,15 @@ class DeskClient:
 
 async def retry_until_answered(ask: Callable[[], Awaitable[T]]) -> T:
     """Return what is answered, asking again while Redis is away."""
-    while True:
+
+    async def try_to_ask() -> tuple[T] | None:
         try:
-            return await ask()
+            return (await ask(),)
         except BrokerUnavailableError:
-            await asyncio.sleep(AGAIN_SECONDS)
+            return None
+
+    found: tuple[T] = await wait_until(try_to_ask, patience_seconds=None)
+    return found[0]
 
 
 def _find_merged_into(result: Accepted | Duplicate | Busy) -> object:

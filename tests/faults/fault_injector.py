@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 from tests.faults.deployment import Deployment
 from tests.faults.labels import Phase, Plan
 from tests.faults.ledger import read_notes
+from tests.support.waiting import poll
 
 PASSINGS = 30
 """A process is to die at one of so many passings of its label."""
@@ -21,7 +22,6 @@ ON_THE_WAY_OUT = ("worker/shutdown.py", "worker/executor.py:empty:")
 KILLED = 9
 EASY = {"slots": 2, "grace_seconds": 0.05}
 """Who fills up soon and may not finish comes to each place where one waits for room, or leaves."""
-LOOK_SECONDS = 0.05
 TRIES = 12
 """Among others' cuts some do not even come to work, and some have nothing in hand to leave with."""
 PAUSES = (1.15, 1.6)
@@ -215,11 +215,9 @@ class FaultInjector:
 
     async def _busy(self, pid: int, written: int) -> None:
         """Wait a while for it to begin something that will not end in time."""
-        until = time.monotonic() + PATIENCE_SECONDS
-        while time.monotonic() < until:
-            if self._has_begun_long_work(pid, written):
-                return
-            await asyncio.sleep(LOOK_SECONDS)
+        await poll(
+            lambda: self._has_begun_long_work(pid, written), patience_seconds=PATIENCE_SECONDS
+        )
 
     def _has_begun_long_work(self, pid: int, written: int) -> bool:
         lines = read_notes(self._house.ledger.path, after=written)

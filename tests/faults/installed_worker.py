@@ -4,7 +4,6 @@ import json
 import signal
 import socket
 import subprocess
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ from types import TracebackType
 from typing import Any
 
 from tests.support.app_harness import command, environment
+from tests.support.waiting import block_until
 
 ROLES = ("manager", "command")
 """Enough for a question that is a command; neither needs the index nor a model."""
@@ -43,11 +43,7 @@ class InstalledWorker:
             self._process = subprocess.Popen(
                 self._words, env=self._environment, stdout=told, stderr=errors
             )
-        until = time.monotonic() + START_SECONDS
-        while b"serving" not in self._told.read_bytes():
-            assert self._process.poll() is None, self._log.read_text()
-            assert time.monotonic() < until, "the worker did not start"
-            time.sleep(0.02)
+        block_until(self._has_started, patience_seconds=START_SECONDS)
         return self
 
     def __exit__(
@@ -59,6 +55,11 @@ class InstalledWorker:
         if self._process is not None:
             self._process.kill()
             self._process.wait(10)
+
+    def _has_started(self) -> bool:
+        assert self._process is not None
+        assert self._process.poll() is None, self._log.read_text()
+        return b"serving" in self._told.read_bytes()
 
     @property
     def lives(self) -> bool:

@@ -16,6 +16,7 @@ from tests.faults.labels import Plan
 from tests.faults.load import KINDS, MERGE_SHARE, Load, doors_of
 from tests.faults.oracle import findings, lateness
 from tests.faults.outages import excusing
+from tests.support.waiting import poll
 
 QUIET_LEASES = 30
 """By then whatever the dead had held is taken over, thrice if need be, on a busy machine too."""
@@ -151,11 +152,11 @@ async def _live_through(
 
 async def _quiet(harness: Deployment) -> None:
     """Wait until nothing is left, or until nothing more can be hoped for."""
-    until = time.monotonic() + QUIET_LEASES * harness.workers.staff.lease_seconds
-    while time.monotonic() < until:
-        if not await leftovers(harness.client):
-            return
-        await asyncio.sleep(0.1)
+
+    async def is_quiet() -> bool:
+        return not await leftovers(harness.client)
+
+    await poll(is_quiet, patience_seconds=QUIET_LEASES * harness.workers.staff.lease_seconds)
 
 
 def _counts(evidence: Evidence, trouble: FaultInjector, killed: dict[int, int]) -> dict[str, int]:

@@ -23,11 +23,11 @@ from tests.support.broker_harness import (
     LAST_RESORT,
     ROLES,
     BrokerHarness,
-    eventually,
     finish,
     forward,
     question,
 )
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.redis, pytest.mark.slow]
 
@@ -91,7 +91,7 @@ async def test_a_question_of_every_shard_goes_its_way(harness: BrokerHarness) ->
         assert all(await harness.broker.settle(settled))
         return None not in [await harness.broker.replies.read_reply(each) for each in asked]
 
-    assert await eventually(all_ended)
+    assert await wait_until(all_ended)
     for each in asked:
         reply = await harness.broker.replies.await_reply(each)
         assert reply is not None
@@ -119,7 +119,7 @@ async def test_what_ends_otherwise_ends_on_every_shard(harness: BrokerHarness) -
         await harness.broker.settle([(delivery, Bury("failed", "no")) for delivery in found])
         return None not in [await harness.broker.replies.read_reply(each) for each in asked]
 
-    assert await eventually(back)
+    assert await wait_until(back)
     assert len(await harness.broker.admin.list_dead_letters()) == SHARDS
     for each in asked:
         late = each.model_copy(update={"message_id": "m2"})
@@ -132,7 +132,7 @@ async def test_waiting_wakes_whichever_node_has_something(harness: BrokerHarness
     for each in on_every_shard():
         async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
             waiting = tasks.create_task(take_entry(harness))
-            await eventually(lambda: is_blocked(harness))
+            await wait_until(lambda: is_blocked(harness))
             await harness.submit(each)
             answer = tasks.create_task(harness.broker.replies.await_reply(each, block_seconds=50.0))
             (found,) = await waiting
@@ -143,7 +143,7 @@ async def test_waiting_wakes_whichever_node_has_something(harness: BrokerHarness
 
 
 async def take_entry(harness: BrokerHarness) -> Any:
-    return await eventually(
+    return await wait_until(
         lambda: harness.broker.consumer.take("manager", "w1", slots=9, block_seconds=8.0)
     )
 
@@ -206,7 +206,7 @@ async def test_a_group_that_is_gone_on_one_node_is_made_again(harness: BrokerHar
             await harness.settle(delivery, finish())
         return None not in [await harness.broker.replies.read_reply(each) for each in asked]
 
-    assert await eventually(all_taken)
+    assert await wait_until(all_taken)
 
 
 async def test_the_memory_of_every_shard_is_found(harness: BrokerHarness) -> None:

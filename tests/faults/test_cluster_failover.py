@@ -8,7 +8,7 @@ import pytest
 
 from tests.faults.cluster import Cluster
 from tests.faults.cluster_harness import DEADLINE_SECONDS, SHARDS, ClusterHarness, judge
-from tests.support.broker_harness import eventually
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.redis, pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -51,7 +51,7 @@ async def test_a_master_that_is_killed_and_one_that_hands_over_double_nothing(
             await harness.until_answered(SOME)
             await kill_and_restart(cluster, harness, "rd:{0}:open", SOME)
             await hand_over_master(cluster, harness, "rd:{1}:open", SOME)
-        await eventually(harness.quiet, patience_seconds=DEADLINE_SECONDS)
+        await wait_until(harness.quiet, patience_seconds=DEADLINE_SECONDS)
         reasons = await judge(harness)
 
     assert reasons["answered"] >= 3 * SOME
@@ -69,7 +69,7 @@ async def test_many_masters_are_killed_and_handed_over_and_nothing_is_doubled(
             for _ in range(FAULTS):
                 act = chance.choice([kill_and_restart, hand_over_master])
                 await act(cluster, harness, f"rd:{{{chance.randrange(SHARDS)}}}:open", SOME)
-        await eventually(harness.quiet, patience_seconds=DEADLINE_SECONDS)
+        await wait_until(harness.quiet, patience_seconds=DEADLINE_SECONDS)
         reasons = await judge(harness)
 
     assert reasons["answered"] >= FAULTS * SOME

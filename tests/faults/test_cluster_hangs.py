@@ -15,7 +15,7 @@ from broker.transport.connect import connect
 from gateway.desk import Message
 from tests.faults.cluster import NODE_TIMEOUT_MS, Cluster, Node
 from tests.faults.cluster_harness import DEADLINE_SECONDS, SHARDS, ClusterHarness, judge
-from tests.support.broker_harness import eventually
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.redis, pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -80,7 +80,7 @@ async def test_a_master_that_hangs_is_replaced_and_keeps_nobody_else(
     assert held_up.result() < NODE_TIMEOUT_MS / 1000 + ELECTION_SECONDS
     assert max(of_others) < ELECTION_SECONDS
     assert later < ELECTION_SECONDS
-    await eventually(harness.quiet, patience_seconds=DEADLINE_SECONDS)
+    await wait_until(harness.quiet, patience_seconds=DEADLINE_SECONDS)
     assert set(await judge(harness)) == {"answered"}
 
 
@@ -95,7 +95,7 @@ async def test_a_master_that_hangs_for_a_moment_goes_on_with_what_it_was_asked(
 
     assert held_up.result() < SHORT_SECONDS + ELECTION_SECONDS
     assert await cluster.master_of("rd:{0}:open") is owner
-    await eventually(harness.quiet, patience_seconds=DEADLINE_SECONDS)
+    await wait_until(harness.quiet, patience_seconds=DEADLINE_SECONDS)
     assert set(await judge(harness)) == {"answered"}
 
 
@@ -113,7 +113,7 @@ async def test_nobody_keeps_lines_to_a_node_that_holds_nothing_any_more(cluster:
         await client.get("rd:{0}:open")
         return await _lines(before) < lines
 
-    await eventually(has_parted)
+    await wait_until(has_parted)
     await client.aclose()
 
 

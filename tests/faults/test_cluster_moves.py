@@ -11,7 +11,7 @@ from broker.transport.connect import connect
 from tests.faults.cluster import Cluster
 from tests.faults.cluster_harness import DEADLINE_SECONDS, ClusterHarness, judge
 from tests.faults.slot_migration import Move, begun, move_slot
-from tests.support.broker_harness import eventually
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.redis, pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -67,7 +67,7 @@ async def test_a_script_waits_for_its_keys_while_they_are_on_two_nodes(
 
     async with asyncio.TaskGroup() as tasks:
         told = tasks.create_task(client.eval(BOTH, 2, "{s}a", "{s}b"))
-        await eventually(lambda: is_refused(move))
+        await wait_until(lambda: is_refused(move))
         await move.carry(1)
 
     assert told.result() == b"12"
@@ -100,7 +100,7 @@ async def all_answered_over(cluster: Cluster, shards: list[int]) -> None:
                 key = f"rd:{{{shard}}}:open"
                 await move_slot(cluster, key, keys=AT_ONCE, pause_seconds=PAUSE_SECONDS)
                 await harness.until_answered(SOME)
-        await eventually(harness.quiet, patience_seconds=DEADLINE_SECONDS)
+        await wait_until(harness.quiet, patience_seconds=DEADLINE_SECONDS)
         reasons = await judge(harness)
 
     assert set(reasons) == {"answered"}

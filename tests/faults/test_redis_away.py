@@ -17,7 +17,7 @@ from tests.faults.installed_worker import InstalledWorker
 from tests.faults.proxy import Proxy
 from tests.faults.servers import Server
 from tests.support.app_harness import refdesk
-from tests.support.broker_harness import eventually
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.redis, pytest.mark.slow]
 
@@ -98,7 +98,7 @@ async def test_redis_is_killed_and_started_again(
     await time_answer(client)
     async with check_calm_logging(employee):
         server.kill()
-        await eventually(collect_complaint(employee))
+        await wait_until(collect_complaint(employee))
         await asyncio.to_thread(server.start)
         await goes_on(client)
 
@@ -155,10 +155,10 @@ async def test_a_partition_turns_readiness_red_and_work_goes_on_after_it(
     async with check_calm_logging(employee):
         proxy.part()
         async with asyncio.timeout(RED_SECONDS + SLACK_SECONDS):
-            await eventually(lambda: is_red(employee), patience_seconds=2 * RED_SECONDS)
+            await wait_until(lambda: is_red(employee), patience_seconds=2 * RED_SECONDS)
         proxy.heal()
         await goes_on(client)
-        await eventually(lambda: _green(employee))
+        await wait_until(lambda: _green(employee))
 
 
 @pytest.mark.faults
@@ -183,12 +183,11 @@ async def test_a_server_that_stands_still_is_noticed_and_work_goes_on_after_it(
     async with check_calm_logging(employee):
         server.stop()
         try:
-            await asyncio.sleep(RED_SECONDS)
-            assert await is_red(employee)
+            await wait_until(lambda: is_red(employee), patience_seconds=2 * RED_SECONDS)
         finally:
             server.go_on()
         await goes_on(client)
-        await eventually(lambda: _green(employee), patience_seconds=RED_SECONDS)
+        await wait_until(lambda: _green(employee), patience_seconds=RED_SECONDS)
 
 
 def test_a_start_with_a_server_that_evicts_says_why(tmp_path: Path) -> None:

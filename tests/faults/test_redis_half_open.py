@@ -13,7 +13,8 @@ from broker.transport.connect import ServerLinks, connect
 from broker.transport.encode_command import GREETING_SECONDS, LATE_SECONDS
 from tests.faults.proxy import Proxy
 from tests.faults.servers import Server
-from tests.support.broker_harness import ROLES, BrokerHarness, eventually, finish, question
+from tests.support.broker_harness import ROLES, BrokerHarness, finish, question
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.redis, pytest.mark.slow]
 
@@ -101,7 +102,7 @@ async def test_a_dead_line_is_noticed_long_before_a_read_on_it_is_over(
 
     async with renewal.running(lambda _lost: None), asyncio.TaskGroup() as tasks:
         noticed = tasks.create_task(_seconds_until_noticed(read()))
-        await eventually(_waits(harness.client, "xreadgroup" if reader == "a worker" else "xread"))
+        await wait_until(_waits(harness.client, "xreadgroup" if reader == "a worker" else "xread"))
         proxy.freeze()
 
         assert await noticed < LONG_SECONDS / 2
@@ -119,7 +120,7 @@ async def test_a_read_outlives_a_server_that_hangs_for_a_moment(tmp_path: Path) 
             taking = tasks.create_task(
                 broker.consumer.take("manager", "w1", slots=1, block_seconds=LONG_SECONDS)
             )
-            await eventually(_waits(harness.client, "xreadgroup"))
+            await wait_until(_waits(harness.client, "xreadgroup"))
             server.stop()
             await asyncio.sleep(HANGING_SECONDS)
             server.go_on()

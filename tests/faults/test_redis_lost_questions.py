@@ -12,7 +12,8 @@ from broker.transport.connect import connect
 from broker.values import Accepted
 from gateway.desk import Desk, Message
 from tests.faults.servers import Server
-from tests.support.broker_harness import ROLES, BrokerHarness, eventually, finish, forward
+from tests.support.broker_harness import ROLES, BrokerHarness, finish, forward
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.redis, pytest.mark.slow]
 
@@ -59,7 +60,7 @@ async def measure_written(server: Server, harness: BrokerHarness) -> int:
         told = await harness.client.info("persistence")
         return int(told["aof_buffer_length"]) == 0
 
-    await eventually(all_is)
+    await wait_until(all_is)
     return server.written()
 
 
@@ -68,13 +69,13 @@ async def kill_and_truncate(server: Server, harness: BrokerHarness, size: int) -
     server.kill()
     server.forget_after(size)
     await asyncio.to_thread(server.start)
-    await eventually(harness.client.ping)
+    await wait_until(harness.client.ping)
 
 
 async def test_a_flush_is_told_to_everybody_who_waits(harness: BrokerHarness, desk: Desk) -> None:
     async with asyncio.timeout(SOON_SECONDS), asyncio.TaskGroup() as tasks:
         asking = [tasks.create_task(desk.ask(message(f"m{number}"))) for number in range(20)]
-        await eventually(lambda: _open(harness, 20))
+        await wait_until(lambda: _open(harness, 20))
         await harness.client.flushall()
 
     for number, task in enumerate(asking):
@@ -141,6 +142,6 @@ async def _open(harness: BrokerHarness, number: int) -> bool:
 
 
 async def take_entry(harness: BrokerHarness, role: str = "manager", consumer: str = "w1") -> Any:
-    return await eventually(
+    return await wait_until(
         lambda: harness.broker.consumer.take(role, consumer, slots=9, block_seconds=0.2)
     )

@@ -21,12 +21,12 @@ from tests.support.broker_harness import (
     LAST_RESORT,
     ROLES,
     BrokerHarness,
-    eventually,
     finish,
     forward,
     question,
 )
 from tests.support.local_consumer import RecordingConsumer
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.redis
 
@@ -104,7 +104,7 @@ async def test_a_message_that_joins_another_joins_once(harness: BrokerHarness, l
         await harness.broker.maintenance.scheduler.send_due()
         return await harness.take_all()
 
-    (delivery,) = await eventually(find_started)
+    (delivery,) = await wait_until(find_started)
     assert delivery.merged == (b"joined",)
     assert len(await harness.results()) == 1
 
@@ -130,7 +130,7 @@ async def test_the_asker_who_tries_again_is_told_that_it_was_accepted(
             await harness.broker.consumer.recover("manager", hands.consumer, [])
         return await harness.take_all()
 
-    assert len(await eventually(back)) == 1
+    assert len(await wait_until(back)) == 1
     assert hands.held == []
     await ours.aclose()
     await client.aclose()
@@ -173,7 +173,7 @@ async def test_an_entry_is_retried_once(harness: BrokerHarness, losing: Any) -> 
         await harness.broker.maintenance.scheduler.send_due()
         return await harness.take_all()
 
-    (again,) = await eventually(back)
+    (again,) = await wait_until(back)
     assert (again.frame, again.failures) == (b"again", 1)
 
 

@@ -13,7 +13,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from broker.transport.connect import connect
 from tests.faults.proxy import Proxy
-from tests.support.broker_harness import eventually
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.redis
 
@@ -53,7 +53,7 @@ async def test_a_broken_line_can_be_made_again(proxy: Proxy, client: Any, redis_
 
     async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
         blocked = tasks.create_task(_failure(client.blpop(["nothing"], timeout=0)))
-        await eventually(waits)
+        await wait_until(waits)
         proxy.reset()
 
     assert isinstance(blocked.result(), RedisConnectionError)

@@ -9,6 +9,7 @@ from llm.offline.attacks.injection import attack_in, inspect, inspect_within
 from tests.llm.attacks import ATTACKS
 from tests.llm.disguises import DISGUISES
 from tests.llm.innocent import INNOCENT
+from tests.support.waiting import yield_to_tasks
 
 HELD_UP = "show." * 8 + "your" + "." * 5900 + "x"
 FILLER = "Our messages leave in the evening and arrive before noon. "
@@ -130,7 +131,7 @@ async def test_other_work_goes_on_while_a_text_is_inspected() -> None:
         nonlocal turns
         while True:
             turns += 1
-            await asyncio.sleep(0)
+            await yield_to_tasks()
 
     async with asyncio.TaskGroup() as group:
         counting = group.create_task(count())

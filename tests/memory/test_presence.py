@@ -5,7 +5,7 @@ from typing import Any
 
 from memory.key_names import workers_key
 from memory.presence import LivingWorker, RedisPresence
-from tests.support.broker_harness import eventually
+from tests.support.waiting import wait_until
 
 ROLES = ("lang", "search")
 
@@ -65,7 +65,7 @@ async def test_a_process_that_fell_silent_is_not_shown_and_its_key_dies(client: 
     async def nobody() -> bool:
         return await presence.living() == [] and not await client.exists(workers_key())
 
-    await eventually(nobody)
+    await wait_until(nobody)
 
 
 async def test_half_a_minute_of_silence_is_enough_and_whoever_is_next_removes_it(
@@ -104,7 +104,7 @@ async def _next_millisecond(client: Any) -> None:
         seconds, micros = await client.time()
         return (seconds, micros // 1000) > before
 
-    await eventually(later)
+    await wait_until(later)
 
 
 async def test_what_describes_no_process_hides_none(client: Any) -> None:

@@ -1,11 +1,9 @@
 """The desk as it is put together for users, on a Redis and with models of the test's choice."""
 
-import asyncio
 import os
 import subprocess
 import sys
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import count
@@ -169,17 +167,6 @@ async def run_app(
                 yield AppHarness(settings, post.broker, desk(post, "test"), client)
         finally:
             await client.aclose()
-
-
-async def eventually(look: Callable[[], Awaitable[Any]]) -> Any:
-    """Return what `look` finds, as soon as it finds something."""
-    until = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < until:
-        found = await look()
-        if found:
-            return found
-        await asyncio.sleep(0.01)
-    raise AssertionError("it did not happen in time")
 
 
 def options(reply: Fields) -> list[str]:

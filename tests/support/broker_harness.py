@@ -1,8 +1,6 @@
 """A broker on some Redis, and short words for what the tests do with it."""
 
-import asyncio
-import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,13 +24,12 @@ from envelope.envelope import Envelope
 from envelope.memory_write import MemoryWrite
 from envelope.outcome import Outcome
 from envelope.question import Question
+from tests.support.waiting import wait_until
 
 ROLES = ("manager", "search")
 LAST_RESORT: Fields = {"outcome": "failed", "text": "sorry"}
 LONG = "word " * 1000
 SHORT_LEASE = 0.05
-PATIENCE_SECONDS = 40.0
-"""Only what fails waits for so long."""
 
 
 def question(message: str = "m1", *, conversation: str = "c1", tenant: str = "acme") -> Question:
@@ -66,19 +63,6 @@ def carrying(asked: Question | None = None, **payload: JsonValue) -> Envelope:
         deadline_ts=9.0,
         payload={"text": LONG, **payload},
     )
-
-
-async def eventually(
-    look: Callable[[], Awaitable[Any]], *, patience_seconds: float = PATIENCE_SECONDS
-) -> Any:
-    """Return what `look` finds, as soon as it finds something."""
-    until = time.monotonic() + patience_seconds
-    while time.monotonic() < until:
-        found = await look()
-        if found:
-            return found
-        await asyncio.sleep(0.005)
-    raise AssertionError("it did not happen in time")
 
 
 @dataclass
@@ -131,7 +115,7 @@ class BrokerHarness:
             await self.broker.maintenance.rescuer.sweep()
             return await self.take_all(role, consumer)
 
-        found = await eventually(look)
+        found = await wait_until(look)
         assert len(found) == 1
         delivery: Delivery = found[0]
         return delivery
@@ -143,7 +127,7 @@ class BrokerHarness:
             await self.broker.maintenance.scheduler.send_due()
             return await self.broker.replies.read_reply(asked)
 
-        reply: Fields = await eventually(look)
+        reply: Fields = await wait_until(look)
         return reply
 
     async def kinds(self, asked: Question | None = None) -> list[str]:

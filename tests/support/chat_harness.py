@@ -1,7 +1,6 @@
 """A push door before a desk whose staff follows a script."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -16,6 +15,7 @@ from gateway.desk import Desk
 from gateway.limits.people import People, PersonLimits
 from memory.chat_state import RedisPushMemory
 from memory.errors import MemoryUnavailableError
+from tests.support.waiting import wait_until
 from tests.support.worker_harness import WorkerHarness
 
 PATIENCE_SECONDS = 20.0
@@ -115,25 +115,16 @@ class Holding:
         return await getattr(self._held, self._method)(*args, **options)
 
 
-async def until(true: Callable[[], Any], *, seconds: float = PATIENCE_SECONDS) -> Any:
-    """Return what `true` finds, as soon as it finds something."""
-    limit = time.monotonic() + seconds
-    while time.monotonic() < limit:
-        if found := true():
-            return found
-        await asyncio.sleep(0.01)
-    raise AssertionError("it did not happen in time")
-
-
 async def wait_until_acknowledged(harness: WorkerHarness, name: str) -> None:
     """Wait until nothing is left on a channel's result list."""
-    limit = time.monotonic() + PATIENCE_SECONDS
-    while await harness.client.xlen(f"rd:{{0}}:results:{name}"):
-        assert time.monotonic() < limit, "it was not acknowledged in time"
-        await asyncio.sleep(0.01)
+
+    async def is_empty() -> bool:
+        return not await harness.client.xlen(f"rd:{{0}}:results:{name}")
+
+    await wait_until(is_empty)
 
 
 async def all_shown(harness: WorkerHarness, name: str, texts: Callable[[], Iterable[str]]) -> None:
     """Wait until every outcome is shown, and a placeholder that came beside one is gone again."""
     await wait_until_acknowledged(harness, name)
-    await until(lambda: PLACEHOLDERS.isdisjoint(texts()))
+    await wait_until(lambda: PLACEHOLDERS.isdisjoint(texts()))

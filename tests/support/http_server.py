@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -227,16 +227,6 @@ async def events(
     async with asyncio.timeout(PATIENCE_SECONDS):
         async with client.stream(method, path, headers=headers, **options) as answer:
             return [event async for event in read_events(answer)]
-
-
-async def eventually(look: Callable[[], Awaitable[Any]]) -> Any:
-    """Return what `look` finds, as soon as it finds something."""
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while True:
-            found = await look()
-            if found:
-                return found
-            await asyncio.sleep(0.01)
 
 
 def text_of(seen: list[RecordedRequests]) -> str:

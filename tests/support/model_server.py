@@ -13,8 +13,8 @@ from typing import Any, Literal
 class Response:
     """What the server sends; `ends` says how the connection goes on after it.
 
-    Of a stream each event is sent `pause_seconds` after the one before, the first one after
-    `first_seconds`; the event at a place of `gates` waits until its gate is set.
+    Of a stream each event is sent `pause_seconds` after the one before; the event at a position of
+    `gates` waits until its gate is set.
     """
 
     status: int = 200
@@ -23,7 +23,6 @@ class Response:
     content_type: str = "application/json"
     ends: Literal["whole", "cut", "never"] = "whole"
     pause_seconds: float = 0.0
-    first_seconds: float = 0.0
     gates: Mapping[int, asyncio.Event] = field(default_factory=dict)
 
 
@@ -108,7 +107,7 @@ async def _send(writer: asyncio.StreamWriter, response: Response) -> None:
         *(f"{name}: {value}" for name, value in response.headers.items()),
     ]
     writer.write("\r\n".join(head).encode() + b"\r\n\r\n")
-    if not (response.pause_seconds or response.first_seconds or response.gates):
+    if not (response.pause_seconds or response.gates):
         writer.write(response.body)
     else:
         await _send_events(writer, response)
@@ -116,7 +115,6 @@ async def _send(writer: asyncio.StreamWriter, response: Response) -> None:
 
 
 async def _send_events(writer: asyncio.StreamWriter, response: Response) -> None:
-    await asyncio.sleep(response.first_seconds)
     for place, event in enumerate(filter(None, response.body.split(b"\n\n"))):
         if place in response.gates:
             await response.gates[place].wait()

@@ -22,8 +22,9 @@ from gateway.slack.channel import SlackChannel
 from gateway.slack.transport import PATH, make_client, slack_webhook
 from gateway.slack.web_api import RATES, SlackCalls
 from memory.turn_pacing import RedisTurns
-from tests.support.chat_harness import AT_ONCE, TEXTS, all_shown, push_door_of, until
+from tests.support.chat_harness import AT_ONCE, TEXTS, all_shown, push_door_of
 from tests.support.fake_slack import BOT, TEAM, TOKEN, SlackApi
+from tests.support.waiting import wait_until
 from tests.support.worker_harness import WorkerHarness
 
 SIGNING_SECRET = "signing-secret-of-this-test"  # noqa: S105 - of this test
@@ -169,4 +170,4 @@ async def slack_desk(
 async def wait_until_settled(harness: WorkerHarness, api: SlackApi) -> None:
     """Wait until nothing is left to do."""
     await all_shown(harness, "slack", api.shown)
-    await until(lambda: not api.reactions)
+    await wait_until(lambda: not api.reactions)

@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry
 from broker.errors import BrokerUnavailableError
 from broker.ports import Admin
 from broker.values import RoleStatus
-from tests.support.broker_harness import eventually
+from tests.support.waiting import wait_until, yield_to_tasks
 from tests.support.worker_harness import WorkerHarness
 from worker.monitoring import depths
 from worker.monitoring.depths import Depths
@@ -42,7 +42,7 @@ async def register_depths(admin: Admin | ScriptedAdmin) -> AsyncIterator[Collect
     registry.register(collector)
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(collector.run())
-        await asyncio.sleep(0)
+        await yield_to_tasks()
         yield registry
         running.cancel()
 
@@ -82,7 +82,7 @@ async def test_nobody_who_does_not_ask_costs_redis_a_read() -> None:
     broker = ScriptedAdmin()
 
     async with register_depths(broker):
-        await asyncio.sleep(0)
+        await yield_to_tasks()
 
     assert broker.asked == 0
 
@@ -121,7 +121,7 @@ async def test_a_redis_that_hangs_does_not_hang_a_scrape_and_is_asked_again() ->
         async def has_answered() -> bool:
             return bool((await scrape(registry))["refdesk_broker_up"])
 
-        assert await eventually(has_answered)
+        assert await wait_until(has_answered)
 
 
 async def test_a_process_that_has_ended_keeps_no_scrape_waiting() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from broker.values import Delivery, LeaseLost
 from envelope.question import Question
-from tests.support.broker_harness import eventually
+from tests.support.waiting import wait_until, yield_to_tasks
 from worker.executor import Execution, Executor
 
 
@@ -58,7 +58,7 @@ class Stage:
         async def look() -> bool:
             return self.begun == list(names)
 
-        await eventually(look)
+        await wait_until(look)
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
@@ -230,7 +230,7 @@ async def test_what_breaks_in_a_run_ends_the_group_and_its_lease() -> None:
 
 
 async def test_runs_need_a_group_to_work_in() -> None:
-    runs = Executor(lambda _run: asyncio.sleep(0), slots=1, leases=Held())
+    runs = Executor(lambda _run: yield_to_tasks(), slots=1, leases=Held())
     with pytest.raises(RuntimeError, match="`work_in` comes first"):
         runs.start(delivery("0"))
 

@@ -170,7 +170,7 @@ async def test_loops_end_with_the_best_scored_answer(harness: WorkerHarness) -> 
     async with harness.open() as desk:
         reply = await desk.ask(message())
 
-    assert (reply["outcome"], reply["text"]) == ("answered", "answer 1")
+    assert (reply["outcome"], reply["text"]) == ("answered", "attempts_reached/en\n\nanswer 1")
     assert reply["termination_reason"] == "regenerate_limit"
 
 

@@ -8,8 +8,8 @@ from broker.keys import stream_key
 from broker.values import Submission
 from envelope.role import Role
 from gateway.desk import Desk, Message
-from tests.support.broker_harness import eventually
 from tests.support.local_consumer import submission
+from tests.support.waiting import wait_until
 from tests.support.worker_harness import WorkerHarness
 
 REQUEST: ContextVar[str] = ContextVar("request", default="nobody's")
@@ -58,7 +58,7 @@ async def test_a_worker_in_doubt_finds_what_it_owns_without_knowing(harness: Wor
                 "workers", manager.consumer, {stream_key(manager.role, 0): ">"}
             )
 
-        await eventually(find_owned)
+        await wait_until(find_owned)
         async with process.running():
             manager.schedule_recovery()
             # Another question ends the read that it may wait in.

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.support.broker_harness import eventually
+from tests.support.waiting import wait_until
 from tests.support.worker_harness import WorkerHarness
 from worker.errors import HealthPortError
 from worker.monitoring.health import serving
@@ -162,7 +162,7 @@ async def test_a_turning_loop_is_noted(harness: WorkerHarness) -> None:
         async def alive() -> bool:
             return not readiness.dead()
 
-        assert await eventually(alive)
+        assert await wait_until(alive)
         turning.cancel()
 
 

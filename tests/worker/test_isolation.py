@@ -10,7 +10,8 @@ import pytest
 from broker.values import Bury, Death, Delivery, Finish, FrameSend, Settlement
 from envelope.envelope import Envelope
 from memory.errors import MemoryUnavailableError
-from tests.support.broker_harness import eventually, question
+from tests.support.broker_harness import question
+from tests.support.waiting import wait_until
 from tests.worker import crashing_handlers
 from worker.errors import HandlerTimeoutError, SuspectFailedError
 from worker.isolation import CHILDREN, IsolatedHandler, Quarantine
@@ -144,7 +145,7 @@ async def test_a_suspect_that_hangs_is_ended_in_the_questions_time(desk: Desk) -
     with pytest.raises(HandlerTimeoutError):
         await desk.run("hang", seconds=2.0)
 
-    assert await eventually(partial(has_ended, desk.started_in[-1]))
+    assert await wait_until(partial(has_ended, desk.started_in[-1]))
 
 
 async def test_as_many_suspects_as_run_at_once_may_hang_and_all_are_ended(desk: Desk) -> None:
@@ -163,7 +164,7 @@ async def test_a_suspect_that_waited_for_its_turn_has_less_time_left(desk: Desk)
     async with asyncio.TaskGroup() as tasks:
         for _ in range(CHILDREN):
             tasks.create_task(_hang(desk, HANGING_SECONDS))
-        await eventually(partial(_begun, desk, CHILDREN + 1))
+        await wait_until(partial(_begun, desk, CHILDREN + 1))
         told = await desk.run("time", seconds=60.0)
 
     assert isinstance(told, Finish)
@@ -177,10 +178,10 @@ async def test_a_suspect_whose_lease_is_lost_is_ended(desk: Desk) -> None:
         async def has_started() -> bool:
             return bool(desk.started_in)
 
-        await eventually(has_started)
+        await wait_until(has_started)
         running.cancel()
 
-    assert await eventually(partial(has_ended, desk.started_in[0]))
+    assert await wait_until(partial(has_ended, desk.started_in[0]))
 
 
 async def has_ended(pid: int) -> bool:

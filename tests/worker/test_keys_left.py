@@ -11,7 +11,7 @@ from envelope.outcome import GaveUp, RetryAfter
 from envelope.role import Role
 from gateway.desk import Message
 from memory import key_names as memory_keys
-from tests.support.broker_harness import eventually
+from tests.support.waiting import wait_until
 from tests.support.worker_harness import WorkerHarness
 
 ROW = re.compile(r"^\| (rd:.+?) +\| (\w+) +\|.+\| (.+?) +\|$", re.MULTILINE)
@@ -83,7 +83,7 @@ async def worked(harness: WorkerHarness) -> WorkerHarness:
             for number, text in enumerate(texts):
                 tasks.create_task(pushing.ask(Message(text, f"c{number % 3}", f"m{number}")))
         await pushing.ask(Message("/clear_all", "c1", "m9", "clear_all"))
-        await eventually(lambda: nothing_open(harness))
+        await wait_until(lambda: nothing_open(harness))
     return harness
 
 

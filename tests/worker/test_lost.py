@@ -11,7 +11,7 @@ from envelope.role import Role
 from gateway.desk import Message
 from manager.manager import Manager
 from memory.errors import MemoryUnavailableError, QuestionEndedError
-from tests.support.broker_harness import eventually
+from tests.support.waiting import wait_until
 from tests.support.worker_harness import WorkerHarness
 from worker.port import SilentMeter
 
@@ -84,7 +84,7 @@ async def test_an_agent_that_hears_of_its_questions_end_has_not_failed(
 
     async with harness.open(meter=meter) as desk:
         reply = await desk.ask(message)
-        await eventually(lambda: _nothing_waits(harness, Role.SEARCH.value))
+        await wait_until(lambda: _nothing_waits(harness, Role.SEARCH.value))
 
     assert reply["outcome"] == "superseded"
     assert len(harness.script.seen[Role.SEARCH]) == 1
@@ -117,11 +117,11 @@ async def test_what_its_worker_left_is_not_run_again_once_the_question_has_ended
         await dead.maintenance.rescuer.sweep()
         return (await harness.broker.admin.read_status(["manager"]))[0].in_flight == 0
 
-    await eventually(swept)
+    await wait_until(swept)
     await dead.close()
     manager = harness.manager(CountingManager)
     async with harness.process(manager=manager).running():
-        await eventually(lambda: _nothing_waits(harness))
+        await wait_until(lambda: _nothing_waits(harness))
 
     assert held.starts == 1
     assert isinstance(manager, CountingManager)

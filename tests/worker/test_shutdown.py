@@ -14,7 +14,7 @@ from broker.ports import Consumer
 from broker.values import JournalEntry
 from envelope.role import Role
 from gateway.desk import Desk, Message
-from tests.support.broker_harness import eventually
+from tests.support.waiting import wait_until
 from tests.support.worker_harness import WRITES, WorkerHarness
 from worker.process import WorkerProcess
 from worker.shutdown import end, leave, stop_on_signals
@@ -95,7 +95,7 @@ async def test_a_hop_that_ends_in_the_grace_period_is_settled_by_the_process_tha
         running = tasks.create_task(work_until(process, stop))
         await hold(desk, held)
         stop.set()
-        await eventually(takes_nothing_more)
+        await wait_until(takes_nothing_more)
         assert not running.done()
         held.gate.set()
 

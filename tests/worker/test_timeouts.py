@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from tests.support.waiting import yield_to_tasks
 from worker.timeouts import run_with_timeout
 
 
@@ -12,9 +13,9 @@ async def quick() -> str:
 
 
 async def in_turns(gate: asyncio.Event) -> str:
-    await asyncio.sleep(0)
+    await yield_to_tasks()
     await gate.wait()
-    await asyncio.sleep(0)
+    await yield_to_tasks()
     return "done"
 
 
@@ -38,7 +39,7 @@ async def test_who_waits_too_long_is_ended() -> None:
 async def test_an_error_comes_out_as_it_is(waits: bool) -> None:
     async def fails() -> None:
         if waits:
-            await asyncio.sleep(0)
+            await yield_to_tasks()
         raise LookupError("nowhere")
 
     with pytest.raises(LookupError, match="nowhere"):
@@ -51,7 +52,7 @@ async def test_a_limit_inside_a_limit_ends_only_what_is_inside() -> None:
             async with asyncio.timeout(0.01):
                 await asyncio.Event().wait()
         except TimeoutError:
-            await asyncio.sleep(0)
+            await yield_to_tasks()
             return "went on"
         return "never"
 
@@ -67,7 +68,7 @@ async def test_a_cancellation_reaches_the_one_who_waits_and_can_clean_up() -> No
             begun.set()
             await asyncio.Event().wait()
         finally:
-            await asyncio.sleep(0)
+            await yield_to_tasks()
             cleaned.set()
 
     async with asyncio.TaskGroup() as group:
@@ -82,7 +83,7 @@ async def test_a_cancellation_reaches_the_one_who_waits_and_can_clean_up() -> No
 async def test_groups_of_tasks_work_inside() -> None:
     async def many() -> int:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(asyncio.sleep(0, n)) for n in range(3)]
-        return sum(task.result() for task in tasks)
+            tasks = [group.create_task(quick()) for _ in range(3)]
+        return len([task.result() for task in tasks])
 
     assert await run_with_timeout(many(), 5.0) == 3

@@ -5,7 +5,7 @@ from broker.values import Delivery, Forward, FrameSend, Settlement
 from envelope.envelope import Envelope
 from envelope.role import Role
 from gateway.desk import Message
-from tests.support.broker_harness import eventually
+from tests.support.waiting import wait_until
 from tests.support.worker_harness import WorkerHarness
 from worker.port import SilentMeter
 from worker.process import WorkerProcess, WorkerSpec
@@ -39,7 +39,7 @@ async def test_an_envelope_for_an_unknown_role_is_a_dead_letter_on_first_sight(
         async def find_end() -> object:
             return await harness.broker.replies.read_reply(desk.question(message))
 
-        reply = await eventually(find_end)
+        reply = await wait_until(find_end)
 
     (letter,) = await harness.broker.admin.list_dead_letters()
     assert reply["text"] == "apology/en"

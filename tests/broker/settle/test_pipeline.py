@@ -10,8 +10,8 @@ from broker.errors import BrokerUnavailableError
 from broker.settle.pipeline import LANES, SettlementPipeline
 from broker.values import ConsumerDemand, Delivery, Forward, FrameSend, Settled, Settlement
 from tests.broker.settle.settlement_examples import delivery
-from tests.support.broker_harness import eventually
 from tests.support.local_consumer import RecordingConsumer
+from tests.support.waiting import wait_until, yield_to_tasks
 
 Batch = Sequence[tuple[Delivery, Settlement]]
 ONWARD = Forward((FrameSend("search", b"next"),))
@@ -59,7 +59,7 @@ async def running(pipeline: SettlementPipeline) -> AsyncIterator[asyncio.TaskGro
     """Send batches while inside."""
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(pipeline.run())
-        await asyncio.sleep(0)  # it has begun
+        await yield_to_tasks()  # it has begun
         yield tasks
         pipeline.stop()
 
@@ -68,7 +68,7 @@ async def begun(settle: GatedSettle, number: int) -> None:
     async def look() -> bool:
         return len(settle.batches) >= number
 
-    await eventually(look)
+    await wait_until(look)
 
 
 async def test_a_settlement_alone_is_sent_in_the_task_that_submits_it() -> None:

@@ -22,6 +22,7 @@ from broker.redis_broker import RedisBroker
 from tests.conftest import start_redis
 from tests.faults.timing import scripted_process
 from tests.faults.timing.process_group import ProcessGroup, crew
+from tests.support.waiting import wait_until
 
 SEED = 2026
 KILLS = 60
@@ -139,8 +140,7 @@ async def _latencies(url: str, kind: str) -> list[float]:
 
 async def _replace(system: ProcessGroup) -> None:
     while True:
-        await asyncio.sleep(0.2)
-        await system.replace_the_dead()
+        await wait_until(system.replace_the_dead, patience_seconds=None)
 
 
 def _describe_letters(letters: Sequence[Any]) -> list[tuple[str, int]]:

@@ -16,7 +16,8 @@ from broker.values import Accepted, JournalEntry, Submission
 from envelope.envelope import Envelope
 from envelope.question import Question
 from tests.faults.timing import scripted_process
-from tests.support.broker_harness import LAST_RESORT, eventually
+from tests.support.broker_harness import LAST_RESORT
+from tests.support.waiting import wait_until
 
 PATIENCE_SECONDS = 30
 
@@ -104,14 +105,16 @@ class ProcessGroup:
                 return bytes(found[1])
         return None
 
-    async def end(self, asked: Question) -> JournalEntry:
+    async def end(
+        self, asked: Question, *, patience_seconds: float = PATIENCE_SECONDS
+    ) -> JournalEntry:
         """Return how a question ended, once it did; it ends once."""
 
         async def list_finished() -> list[JournalEntry]:
             journal = await self.broker.replies.read_journal(asked)
             return [entry for entry in journal if entry.kind == "finished"]
 
-        (ended,) = await eventually(list_finished)
+        (ended,) = await wait_until(list_finished, patience_seconds=patience_seconds)
         assert isinstance(ended, JournalEntry)
         return ended
 

@@ -1,6 +1,5 @@
 """What a killed process held starts elsewhere, on a system where nothing else happens."""
 
-import asyncio
 import os
 import signal
 
@@ -8,7 +7,8 @@ import pytest
 
 from broker.keys import question_keys
 from tests.faults.timing.process_group import crew
-from tests.support.broker_harness import LAST_RESORT, eventually
+from tests.support.broker_harness import LAST_RESORT
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.redis, pytest.mark.slow]
 
@@ -48,7 +48,7 @@ async def test_a_process_that_only_keeps_time_gives_back_what_dead_workers_held(
             (status,) = await system.broker.admin.read_status(["search"])
             return (status.depth, status.in_flight) == (1, 0)
 
-        await eventually(is_given_back)
+        await wait_until(is_given_back)
         await system.hire()
 
         assert (await system.start())["message"] == asked.message_id
@@ -71,8 +71,7 @@ async def test_a_handler_that_blocks_for_three_hundred_seconds_is_started_once(
 ) -> None:
     async with crew(redis_url, LEASE_SECONDS, "worker", "worker") as system:
         asked = await system.ask(f"block {LONG_SECONDS}", deadline_seconds=2 * LONG_SECONDS)
-        await asyncio.sleep(LONG_SECONDS)
-        ended = await system.end(asked)
+        ended = await system.end(asked, patience_seconds=1.5 * LONG_SECONDS)
 
         assert ended.fields["outcome"] == "answered"
         assert (await system.start())["message"] == asked.message_id
@@ -99,7 +98,6 @@ async def test_with_one_process_left_every_message_ends_at_its_deadline_once(
         late = [await system.lateness(asked) for asked in running]
         after = [await system.lateness(asked) for asked in behind]
         os.kill(stopped, signal.SIGCONT)
-        await asyncio.sleep(0)
         await system.ask("later 0.1")
         await system.start()
         await system.start()

@@ -18,10 +18,10 @@ from tests.support.chat_harness import (
     Holding,
     memory_of,
     push_door_of,
-    until,
     wait_until_acknowledged,
 )
 from tests.support.fake_channel import FakeChannel, make_incoming
+from tests.support.waiting import wait_until, yield_to_tasks
 from tests.support.worker_harness import WorkerHarness
 
 SHORT = ChatPolicy(burst_seconds=0.3)
@@ -54,9 +54,9 @@ class BurstDriver:
 
     async def outcomes(self, *texts: str) -> None:
         """Wait until these are asked and answered, and nothing else is shown or left."""
-        await until(lambda: list(self.fake_channel.posts.values()).count(ANSWER) == len(texts))
+        await wait_until(lambda: list(self.fake_channel.posts.values()).count(ANSWER) == len(texts))
         await wait_until_acknowledged(self.harness, "wall")
-        await until(lambda: len(self.fake_channel.posts) == len(texts))
+        await wait_until(lambda: len(self.fake_channel.posts) == len(texts))
         assert [seen["text"] for seen in self.harness.script.seen[Role.RESPONSE]] == list(texts)
 
 
@@ -235,15 +235,14 @@ async def test_two_edits_at_once_through_two_doors_are_one_question(
         await at.say("2", "two")
 
         async def later() -> None:
-            for _ in range(pause):
-                await asyncio.sleep(0)
+            await yield_to_tasks(pause)
             await other.edit("2", "zwei")
 
         await asyncio.gather(at.edit("1", "eins"), later())
 
         async with harness.open():
             await wait_until_acknowledged(harness, "wall")
-            await until(
+            await wait_until(
                 lambda: (
                     ANSWER in [*at.fake_channel.posts.values(), *other.fake_channel.posts.values()]
                 )
@@ -260,8 +259,7 @@ async def test_a_message_that_is_edited_while_it_is_taken_in_is_asked_once(
     async with driver(harness, manners) as at:
 
         async def later() -> None:
-            for _ in range(pause):
-                await asyncio.sleep(0)
+            await yield_to_tasks(pause)
             await at.edit("1", "eins")
 
         await asyncio.gather(at.say("1", "one"), later())
@@ -309,14 +307,13 @@ async def test_a_message_that_joins_while_another_is_edited_is_not_lost(
         await at.say("1", "one")
 
         async def later() -> None:
-            for _ in range(pause):
-                await asyncio.sleep(0)
+            await yield_to_tasks(pause)
             await other.say("2", "two")
 
         await asyncio.gather(at.edit("1", "eins"), later())
 
         async with harness.open():
-            await until(
+            await wait_until(
                 lambda: (
                     ANSWER in [*at.fake_channel.posts.values(), *other.fake_channel.posts.values()]
                 )
@@ -335,6 +332,6 @@ async def test_a_question_that_becomes_a_command_leaves_the_rest_asked(
         await at.edit("2", "help", command="help")
 
         async with harness.open():
-            await until(lambda: sorted(at.fake_channel.posts.values()) == ["Done.", ANSWER])
+            await wait_until(lambda: sorted(at.fake_channel.posts.values()) == ["Done.", ANSWER])
             await wait_until_acknowledged(harness, "wall")
         assert [seen["text"] for seen in harness.script.seen[Role.RESPONSE]] == ["How?"]

@@ -5,10 +5,10 @@ from tests.support.chat_harness import (
     AT_ONCE,
     TEXTS,
     push_door_of,
-    until,
     wait_until_acknowledged,
 )
 from tests.support.fake_channel import FakeChannel, make_incoming
+from tests.support.waiting import wait_until
 from tests.support.worker_harness import WorkerHarness
 
 APOLOGY = TEXTS.text("apology", "en")
@@ -20,11 +20,11 @@ async def test_a_question_that_redis_lost_ends_with_an_apology_in_its_placeholde
     fake_channel = FakeChannel()
     async with push_door_of(harness, fake_channel, manners=AT_ONCE) as door:
         await door.intake.accept(make_incoming(door.name_question("c", "1"), "How?", 1.0))
-        await until(lambda: len(fake_channel.posts) == 1)
+        await wait_until(lambda: len(fake_channel.posts) == 1)
 
         await harness.client.flushall()
 
-        await until(lambda: list(fake_channel.posts.values()) == [APOLOGY])
+        await wait_until(lambda: list(fake_channel.posts.values()) == [APOLOGY])
 
 
 async def test_a_question_that_is_answered_gets_nothing_but_its_answer(
@@ -33,8 +33,8 @@ async def test_a_question_that_is_answered_gets_nothing_but_its_answer(
     fake_channel = FakeChannel()
     async with push_door_of(harness, fake_channel, manners=AT_ONCE) as door, harness.open():
         await door.intake.accept(make_incoming(door.name_question("c", "1"), "How?", 1.0))
-        await until(lambda: ANSWER in fake_channel.posts.values())
+        await wait_until(lambda: ANSWER in fake_channel.posts.values())
         await wait_until_acknowledged(harness, "wall")
         # What watches for losses hears of the end as well; a further question has its turn after.
         await door.intake.accept(make_incoming(door.name_question("c", "2"), "How?", 2.0))
-        await until(lambda: list(fake_channel.posts.values()) == [ANSWER, ANSWER])
+        await wait_until(lambda: list(fake_channel.posts.values()) == [ANSWER, ANSWER])

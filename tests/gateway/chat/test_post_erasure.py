@@ -11,10 +11,10 @@ from tests.support.chat_harness import (
     AT_ONCE,
     TEXTS,
     push_door_of,
-    until,
     wait_until_acknowledged,
 )
 from tests.support.fake_channel import FakeChannel, make_incoming
+from tests.support.waiting import wait_until
 from tests.support.worker_harness import WorkerHarness
 
 
@@ -48,7 +48,7 @@ async def test_a_forgotten_conversation_leaves_no_word_at_a_push_door(
         await door.intake.accept(
             make_incoming(door.name_question("c", "2"), "/clear_all", 2.0, command="clear_all")
         )
-        await until(lambda: "Done." in fake_channel.posts.values())
+        await wait_until(lambda: "Done." in fake_channel.posts.values())
         await wait_until_acknowledged(harness, "wall")
 
         assert await words_kept(harness, "illness") == []
@@ -65,7 +65,7 @@ async def test_a_history_that_is_cleared_takes_the_words_along(harness: WorkerHa
         harness.script.next(Role.COMMAND, {"forget": "history"})
         question = door.name_question("c", "2")
         await door.intake.accept(make_incoming(question, "/clear", 2.0, command="clear_history"))
-        await until(lambda: "Done." in fake_channel.posts.values())
+        await wait_until(lambda: "Done." in fake_channel.posts.values())
         await wait_until_acknowledged(harness, "wall")
 
         assert await words_kept(harness, "illness") == []
@@ -81,12 +81,12 @@ async def test_what_is_told_again_after_a_clear_brings_no_word_back(harness: Wor
         ]
         for message in told:
             await door.intake.accept(message)
-            await until(lambda: ANSWER in fake_channel.posts.values())
+            await wait_until(lambda: ANSWER in fake_channel.posts.values())
         harness.script.next(Role.COMMAND, {"forget": "all"})
         await door.intake.accept(
             make_incoming(door.name_question("c", "3"), "/clear_all", 3.0, command="clear_all")
         )
-        await until(lambda: "Done." in fake_channel.posts.values())
+        await wait_until(lambda: "Done." in fake_channel.posts.values())
         await wait_until_acknowledged(harness, "wall")
 
         for message in reversed(told):
@@ -108,7 +108,7 @@ async def test_what_waits_behind_a_clear_keeps_its_words(harness: WorkerHarness)
         edited: list[bool] = []
 
         async def meanwhile() -> dict[str, str]:
-            await until(lambda: "Done." in fake_channel.posts.values())
+            await wait_until(lambda: "Done." in fake_channel.posts.values())
             if not edited:
                 edited.append(True)
                 edit = make_incoming(door.name_question("c", "3:4"), "and what?", 4.0, edits="3")
@@ -117,7 +117,7 @@ async def test_what_waits_behind_a_clear_keeps_its_words(harness: WorkerHarness)
 
         harness.script.next(Role.SEARCH, lambda _: meanwhile())
         async with harness.open():
-            await until(lambda: ANSWER in fake_channel.posts.values())
+            await wait_until(lambda: ANSWER in fake_channel.posts.values())
 
     assert harness.script.seen[Role.RESPONSE][-1]["text"] == "How\nand what?"
 
@@ -129,7 +129,7 @@ async def test_a_reply_that_a_dead_door_held_ends_with_the_conversation(
     superseded = TEXTS.text("superseded", "en")
     async with push_door_of(harness, fake_channel, manners=AT_ONCE) as door:
         await door.intake.accept(make_incoming(door.name_question("c", "1"), "How?", 1.0))
-        await until(lambda: fake_channel.posts)
+        await wait_until(lambda: fake_channel.posts)
     async with harness.open():
         dead = harness.broker.result_list("wall", "dead")
         assert await dead.take(slots=1, block_seconds=5.0)
@@ -140,7 +140,7 @@ async def test_a_reply_that_a_dead_door_held_ends_with_the_conversation(
             )
             await door.intake.accept(clear)
 
-            await until(
+            await wait_until(
                 lambda: sorted(fake_channel.posts.values()) == sorted(["Done.", superseded])
             )
 
@@ -152,11 +152,13 @@ async def test_a_question_that_another_door_forgets_ends_in_its_placeholder(
     async with push_door_of(harness, fake_channel, manners=AT_ONCE) as door:
         question = door.name_question("c", "1")
         await door.intake.accept(make_incoming(question, "How?", 1.0))
-        await until(lambda: fake_channel.posts)
+        await wait_until(lambda: fake_channel.posts)
 
         await harness.broker.producer.cancel(question, forget=True)
 
-        await until(lambda: list(fake_channel.posts.values()) == [TEXTS.text("superseded", "en")])
+        await wait_until(
+            lambda: list(fake_channel.posts.values()) == [TEXTS.text("superseded", "en")]
+        )
 
 
 async def test_http_forgets_what_push_doors_keep_of_a_conversation(harness: WorkerHarness) -> None:

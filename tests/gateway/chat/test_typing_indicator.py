@@ -5,8 +5,9 @@ import json
 
 from gateway.chat.ports import ChatPolicy
 from gateway.chat.typing_indicator import TypingIndicator
-from tests.support.chat_harness import Holding, push_door_of, until, wait_until_acknowledged
+from tests.support.chat_harness import Holding, push_door_of, wait_until_acknowledged
 from tests.support.fake_channel import FakeChannel, make_incoming
+from tests.support.waiting import wait_until
 from tests.support.worker_harness import WorkerHarness
 
 EACH = ChatPolicy(burst_seconds=0.0, supersedes=False)
@@ -33,7 +34,7 @@ async def test_a_sign_that_was_left_to_an_edit_goes_when_that_is_not_accepted(
 
         full.goes_on.set()
 
-        await until(lambda: "rested" in fake_channel.calls)
+        await wait_until(lambda: "rested" in fake_channel.calls)
 
 
 async def test_a_sign_goes_also_when_its_own_event_comes_again_meanwhile(

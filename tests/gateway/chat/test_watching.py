@@ -15,7 +15,7 @@ from deploy.assembly.runtime import connect_runtime
 from gateway.chat.metrics import push_metrics
 from gateway.chat.ports import Tally
 from tests.support.app_harness import settings_of
-from tests.support.http_server import eventually
+from tests.support.waiting import wait_until
 
 
 def free_port() -> int:
@@ -40,10 +40,10 @@ async def test_a_push_door_tells_whether_it_can_take_anything_in(tmp_path: Path)
         async def has_turned(status: int) -> bool:
             return (await client.get("/readyz")).status_code == status
 
-        await eventually(lambda: has_turned(200))
+        await wait_until(lambda: has_turned(200))
         alive, told = await client.get("/healthz"), (await client.get("/metrics")).text
         played.connected = False
-        await eventually(lambda: has_turned(503))
+        await wait_until(lambda: has_turned(503))
         still_alive = await client.get("/healthz")
 
     assert (alive.status_code, still_alive.status_code) == (200, 200)

@@ -15,6 +15,7 @@ from starlette.types import ASGIApp
 from gateway.connections.limits import ConnectionLimits
 from gateway.connections.registry import ConnectionRegistry
 from gateway.http.uvicorn_server import listening, serving
+from tests.support.waiting import wait_until
 
 PATIENCE_SECONDS = 20.0
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -84,9 +85,7 @@ class LineServer:
 
     async def until(self, count: int) -> None:
         """Wait until so many connections are open."""
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            while len(self.registry) != count:  # noqa: ASYNC110 - it has no event
-                await asyncio.sleep(0.01)
+        await wait_until(lambda: len(self.registry) == count)
 
 
 @asynccontextmanager

@@ -11,11 +11,11 @@ from gateway.connections.limits import LINGER_BYTES, ConnectionLimits
 from tests.gateway.connections.raw_connection import (
     GET,
     HOST,
-    PATIENCE_SECONDS,
     LineServer,
     RawConnection,
     line_server,
 )
+from tests.support.waiting import wait_until
 
 WAIT = b"GET /wait HTTP/1.1\r\nHost: a\r\n\r\n"
 SHORT = ConnectionLimits(head_seconds=0.3, write_seconds=0.5)
@@ -48,13 +48,12 @@ async def test_headers_that_trickle_do_not_gain_time() -> None:
     async with line_server(limits=SHORT) as server:
         line = await server.line()
         await line.send(b"GET / HTTP/1.1\r\n")
-        for _ in range(int(PATIENCE_SECONDS / 0.02)):
-            await line.send(b"X: a\r\n")
-            if not len(server.registry):
-                break
-            await asyncio.sleep(0.02)
 
-        await server.until(0)
+        async def send_more() -> bool:
+            await line.send(b"X: a\r\n")
+            return not len(server.registry)
+
+        await wait_until(send_more)
 
 
 async def test_a_second_request_has_its_own_time() -> None:
@@ -179,9 +178,7 @@ async def test_a_body_waits_outside_until_the_application_wants_it() -> None:
         [connection] = server.registry._places  # noqa: SLF001 - what it holds is meant
 
         # Nothing more is read of the body; what was read before waits for the application.
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            while not connection.flow.read_paused:  # type: ignore[attr-defined] # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+        await wait_until(lambda: connection.flow.read_paused)  # type: ignore[attr-defined]
 
         assert len(connection.cycle.body) <= 16 * 1024  # type: ignore[attr-defined] # uvicorn's
         writing.cancel()
@@ -318,6 +315,4 @@ async def time_out(server: LineServer) -> None:
 
 async def busy(server: LineServer, count: int) -> None:
     """Wait until so many requests have reached the application."""
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while server.entered < count:  # noqa: ASYNC110 - it has no event
-            await asyncio.sleep(0.01)
+    await wait_until(lambda: server.entered >= count)

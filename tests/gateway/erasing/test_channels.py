@@ -20,9 +20,10 @@ from gateway.conversation_erasure import erase
 from memory.conversation import RedisMemory
 from tests.gateway.erasing.canary import files_with, keys_with, make_canary
 from tests.gateway.erasing.conftest import RewritingHarness
-from tests.support.chat_harness import ANSWER, TEXTS, push_door_of, until, wait_until_acknowledged
+from tests.support.chat_harness import ANSWER, TEXTS, push_door_of, wait_until_acknowledged
 from tests.support.fake_channel import FakeChannel, make_incoming
-from tests.support.http_server import eventually, open_http_server
+from tests.support.http_server import open_http_server
+from tests.support.waiting import wait_until
 from tests.support.worker_harness import WorkerHarness
 
 pytestmark = [pytest.mark.slow, pytest.mark.redis]
@@ -37,7 +38,7 @@ async def is_gone(harness: WorkerHarness, folder: Path, word: str) -> None:
     async def is_rewritten() -> bool:
         return files_with(folder, word) == []
 
-    await eventually(is_rewritten)
+    await wait_until(is_rewritten)
 
 
 @pytest.mark.parametrize("name", [spec.name for spec in CHAT_CHANNELS])
@@ -61,7 +62,7 @@ async def test_a_chat_that_is_cleared_leaves_no_word(
         await door.intake.accept(
             make_incoming(door.name_question("c", "2"), "/clear_all", 2.0, command="clear_all")
         )
-        await until(lambda: "Done." in fake_channel.posts.values())
+        await wait_until(lambda: "Done." in fake_channel.posts.values())
         await wait_until_acknowledged(harness, name)
 
         await is_gone(harness, folder, word)
@@ -75,7 +76,7 @@ async def test_a_chat_is_cleared_also_when_nobody_can_be_told_so(
         await door.intake.accept(
             make_incoming(door.name_question("c", "1"), f"How do I add {word}?", 1.0)
         )
-        await until(lambda: ANSWER in fake_channel.posts.values())
+        await wait_until(lambda: ANSWER in fake_channel.posts.values())
         await wait_until_acknowledged(harness, "slack")
 
         fake_channel.refusals["edit"] = [PermanentError("the bot was removed")]
@@ -83,7 +84,7 @@ async def test_a_chat_is_cleared_also_when_nobody_can_be_told_so(
         await door.intake.accept(
             make_incoming(door.name_question("c", "2"), "/clear_all", 2.0, command="clear_all")
         )
-        await until(lambda: not fake_channel.refusals["edit"])
+        await wait_until(lambda: not fake_channel.refusals["edit"])
         await wait_until_acknowledged(harness, "slack")
 
         await is_gone(harness, folder, word)
@@ -97,7 +98,7 @@ async def test_an_operator_forgets_a_chat_with_all_that_its_door_keeps(
         await door.intake.accept(
             make_incoming(door.name_question("c", "1"), f"How do I add {word}?", 1.0)
         )
-        await until(lambda: ANSWER in fake_channel.posts.values())
+        await wait_until(lambda: ANSWER in fake_channel.posts.values())
         await wait_until_acknowledged(harness, "slack")
         reached, goes_on = asyncio.Event(), asyncio.Event()
 
@@ -116,7 +117,7 @@ async def test_an_operator_forgets_a_chat_with_all_that_its_door_keeps(
 
         assert (erased.messages, erased.ended) == (2, 1)
         superseded = TEXTS.text("superseded", "en")
-        await until(lambda: superseded in fake_channel.posts.values())
+        await wait_until(lambda: superseded in fake_channel.posts.values())
         await is_gone(harness, folder, word)
 
 
@@ -193,5 +194,5 @@ async def test_what_has_had_its_time_is_found_nowhere(
         async def has_expired() -> bool:
             return await keys_with(fleeting.client, word) == []
 
-        await eventually(has_expired)
+        await wait_until(has_expired)
         await is_gone(fleeting, folder, word)

@@ -21,7 +21,8 @@ from gateway.desk import Desk, Message
 from memory.model_calls import RedisCacheStore
 from tests.gateway.erasing.canary import files_with, keys_with, make_canary
 from tests.gateway.erasing.conftest import RewritingHarness, run_restarted
-from tests.support.http_server import HttpServerFixture, eventually, open_http_server
+from tests.support.http_server import HttpServerFixture, open_http_server
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.redis]
 
@@ -72,7 +73,7 @@ class ErasureDriver:
         await reached.wait()
         await self.share("m4")
         tasks.create_task(self.ask(f"And then {self.word}?", "m5"))
-        await eventually(lambda: self.harness.client.exists("rd:{0}:conversation:acme/docs/c1"))
+        await wait_until(lambda: self.harness.client.exists("rd:{0}:conversation:acme/docs/c1"))
 
     async def share(self, message_id: str) -> None:
         """Share what a model answered, as an agent does."""
@@ -149,10 +150,10 @@ async def test_a_word_is_found_nowhere_once_its_conversation_is_forgotten(
             await way(driver)
             await driver.is_gone()
             driver.goes_on.set()
-        await eventually(lambda: _is_idle(harness))
+        await wait_until(lambda: _is_idle(harness))
 
         await driver.is_gone()
-        await eventually(lambda: _is_written_anew(folder, driver.word))
+        await wait_until(lambda: _is_written_anew(folder, driver.word))
         log = capsys.readouterr().err
     assert driver.word not in log
     assert "hop_failed" in log
@@ -177,9 +178,9 @@ async def test_what_waits_for_workers_that_are_gone_is_forgotten_too(
             async with harness.open():
                 harness.script.next(Role.ESSENCE, RetryAfter(15.0, f"away for {driver.word}"))
                 parked = tasks.create_task(driver.ask(f"Parked {driver.word}?", "m1"))
-                await eventually(lambda: harness.client.exists("rd:{0}:parked"))
+                await wait_until(lambda: harness.client.exists("rd:{0}:parked"))
             other = tasks.create_task(driver.ask(f"Waiting {driver.word}?", "m2"))
-            await eventually(lambda: harness.client.exists("rd:{0}:conversation:acme/docs/c1"))
+            await wait_until(lambda: harness.client.exists("rd:{0}:conversation:acme/docs/c1"))
             assert await keys_with(harness.client, driver.word)
 
             await by_http(driver)

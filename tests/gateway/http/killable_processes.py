@@ -9,6 +9,7 @@ import structlog
 from broker.transport.connect import connect
 from envelope.role import Role
 from tests.support.http_server import open_http_server
+from tests.support.waiting import wait_until
 from tests.support.worker_harness import WorkerHarness
 
 GO = "test:go"
@@ -29,8 +30,7 @@ async def staff(url: str) -> None:
     harness = WorkerHarness(lambda: connect(url), played=False)
 
     async def answer_when_told() -> dict[str, Any]:
-        while not await harness.client.exists(GO):  # noqa: ASYNC110 - the word comes from a process
-            await asyncio.sleep(0.02)
+        await wait_until(lambda: harness.client.exists(GO), patience_seconds=None)
         return {}
 
     harness.script.next(Role.RESPONSE, *([lambda _reads: answer_when_told()] * QUESTIONS))

@@ -11,7 +11,7 @@ from broker.values import Duplicate
 from gateway.desk import Desk, Message
 from gateway.errors import BusyError
 from gateway.http.admission_queue import ANYBODY, AdmissionQueue, Party, Room
-from tests.support.chat_harness import until
+from tests.support.waiting import wait_until
 from tests.support.worker_harness import WorkerHarness
 
 
@@ -33,7 +33,7 @@ class Front:
         """Have somebody join the queue; return how they go away."""
         before = self.patience.waiting
         task = self.tasks.create_task(self.ask(name, party))
-        await until(lambda: self.patience.waiting > before)
+        await wait_until(lambda: self.patience.waiting > before)
 
         async def go() -> None:
             while not task.done():
@@ -85,7 +85,7 @@ async def test_before_a_full_desk_it_is_first_come_first_served(harness: WorkerH
         for name in ("first", "a", "b"):
             told = len(front.told)
             await front.end(name)
-            await until(partial(front.has_told_more_than, told))
+            await wait_until(partial(front.has_told_more_than, told))
 
     assert front.told == ["first", "a", "b", "c"]
     assert front.patience.waiting == 0
@@ -100,7 +100,7 @@ async def test_who_gives_up_lets_the_next_one_come_to_the_front(harness: WorkerH
         await first_goes()
         await last_goes()
         await front.end("first")
-        await until(lambda: front.told == ["first", "b"])
+        await wait_until(lambda: front.told == ["first", "b"])
 
     assert front.patience.waiting == 0
 
@@ -136,7 +136,7 @@ async def test_keys_come_to_the_front_by_turns_whoever_has_a_crowd(harness: Work
         for name in ("first", "s1", "s2", "o1"):
             told = len(front.told)
             await front.end(name)
-            await until(partial(front.has_told_more_than, told))
+            await wait_until(partial(front.has_told_more_than, told))
 
     assert front.told == ["first", "s1", "s2", "o1", "s3"]
 
@@ -172,11 +172,13 @@ async def test_a_tenant_with_a_thousand_waiters_leaves_room_for_another(
             front.tasks.create_task(attempt(front.patience, front.desk, f"s{number}"))
             for number in range(1_000)
         ]
-        await until(lambda: front.patience.waiting + count_ended(crowd) == 1_000, seconds=60.0)
+        await wait_until(
+            lambda: front.patience.waiting + count_ended(crowd) == 1_000, patience_seconds=60.0
+        )
         before = front.patience.waiting
 
         late = front.tasks.create_task(attempt(front.patience, other, "late"))
-        await until(lambda: front.patience.waiting > before)
+        await wait_until(lambda: front.patience.waiting > before)
         left = {*crowd, late}
         while left:
             # Asked again where it had no effect: a client may lose a cancellation.

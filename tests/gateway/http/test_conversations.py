@@ -5,7 +5,8 @@ from typing import Any
 
 from envelope.role import Role
 from gateway.port import Feedback
-from tests.support.http_server import HttpServerFixture, events, eventually, open_http_server
+from tests.support.http_server import HttpServerFixture, events, open_http_server
+from tests.support.waiting import wait_until
 from tests.support.worker_harness import WorkerHarness
 
 CONVERSATION = "/v1/conversations/c1"
@@ -49,7 +50,7 @@ async def test_a_message_under_way_is_told_as_running_and_can_be_followed(
     client = http_server.client()
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(client.post(MESSAGES, json={**QUESTION, "message_id": "m1"}))
-        running = await eventually(lambda: _read(http_server, client))
+        running = await wait_until(lambda: _read(http_server, client))
         assert [message["status"] for message in running["messages"]] == ["running"]
         following = tasks.create_task(events(client, "GET", f"{MESSAGES}/m1/events"))
         gate.set()
@@ -86,7 +87,7 @@ async def test_forgetting_ends_what_is_under_way(http_server: HttpServerFixture)
         following = tasks.create_task(
             events(client, "POST", MESSAGES, json={"text": "And?", "message_id": "m2"})
         )
-        await eventually(lambda: _read(http_server, client, 2))
+        await wait_until(lambda: _read(http_server, client, 2))
         forgetting = tasks.create_task(client.delete(CONVERSATION))
         answer = await asked
         gate.set()
@@ -127,7 +128,7 @@ async def test_two_deletions_at_once_end_what_is_under_way(http_server: HttpServ
     client = http_server.client()
     async with asyncio.TaskGroup() as tasks:
         asked = tasks.create_task(client.post(MESSAGES, json={**QUESTION, "message_id": "m1"}))
-        await eventually(lambda: _read(http_server, client))
+        await wait_until(lambda: _read(http_server, client))
         deleting = [tasks.create_task(client.delete(CONVERSATION)) for _ in range(2)]
         ended = await asked
         gate.set()

@@ -21,11 +21,11 @@ from tests.support.http_server import (
     FakeDocuments,
     HttpServerFixture,
     events,
-    eventually,
     open_http_server,
 )
 from tests.support.slack_harness import slack_desk
 from tests.support.telegram_harness import telegram_desk
+from tests.support.waiting import wait_until
 from tests.support.worker_harness import WorkerHarness
 
 WORD = "xylophone"
@@ -83,7 +83,7 @@ def spellings(channel: str, name: str) -> list[str]:
 async def answer_message(harness: WorkerHarness, message_id: str) -> Question:
     """Return the question of a message once it has its outcome."""
     question: Question = (
-        await eventually(lambda: harness.broker.admin.find_questions(message_id))
+        await wait_until(lambda: harness.broker.admin.find_questions(message_id))
     )[0]
     assert await harness.broker.replies.await_reply(question, block_seconds=20)
     return question
@@ -286,7 +286,7 @@ async def test_who_may_ask_alone_stops_nothing_that_another_key_has_under_way(
     owner, stranger = await http_server.secret(), await http_server.secret(scopes=ASK_ALONE)
     async with asyncio.TaskGroup() as tasks:
         asked = tasks.create_task(owner.post(MESSAGES, json=SENT))
-        await eventually(lambda: http_server.harness.broker.admin.find_questions("m1"))
+        await wait_until(lambda: http_server.harness.broker.admin.find_questions("m1"))
         refused = await stranger.post(f"{MESSAGES}/m1/cancel")
         gate.set()
 

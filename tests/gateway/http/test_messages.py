@@ -9,11 +9,11 @@ from tests.support.http_server import (
     HttpServerFixture,
     RecordedRequests,
     events,
-    eventually,
     open_http_server,
     read_events,
     text_of,
 )
+from tests.support.waiting import wait_until
 from tests.support.worker_harness import WorkerHarness
 
 MESSAGES = "/v1/conversations/c1/messages"
@@ -241,7 +241,7 @@ async def test_what_waits_ends_when_the_process_stops(any_harness: WorkerHarness
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(follow())
             asked = tasks.create_task(waiting)
-            await eventually(lambda: both_wait(any_harness))
+            await wait_until(lambda: both_wait(any_harness))
             http_server.stopping.set()
 
     assert [event.name for event in seen] in (["accepted"], [])
@@ -260,7 +260,7 @@ async def test_who_comes_to_a_full_desk_waits_in_front_of_it(harness: WorkerHarn
     ):
         client = http_server.client()
         first = tasks.create_task(client.post(MESSAGES, json=QUESTION))
-        await eventually(lambda: is_at(harness, Role.ESSENCE))
+        await wait_until(lambda: is_at(harness, Role.ESSENCE))
         third = tasks.create_task(client.post("/v1/conversations/c3/messages", json=QUESTION))
         headers = {"Accept": "text/event-stream"}
         path = "/v1/conversations/c2/messages"
@@ -281,7 +281,7 @@ async def test_a_desk_that_stays_full_says_so(harness: WorkerHarness) -> None:
         client = http_server.client()
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(client.post(MESSAGES, json=QUESTION))
-            await eventually(lambda: is_at(harness, Role.MANAGER))
+            await wait_until(lambda: is_at(harness, Role.MANAGER))
             path = "/v1/conversations/c2/messages"
 
             answer = await client.post(path, json=QUESTION)
@@ -321,7 +321,7 @@ async def test_a_message_that_is_stopped_ends_once_for_everybody(
     sent = {"text": "How do I add a rule?", "message_id": "m1"}
     async with asyncio.TaskGroup() as tasks:
         reader = tasks.create_task(events(client, "POST", MESSAGES, json=sent))
-        await eventually(lambda: http_server.harness.broker.admin.find_questions("m1"))
+        await wait_until(lambda: http_server.harness.broker.admin.find_questions("m1"))
         told = {"Accept-Language": "de"}
         first = await client.post(f"{MESSAGES}/m1/cancel", headers=told)
         second = await client.post(f"{MESSAGES}/m1/cancel", headers=told)
@@ -366,7 +366,7 @@ async def test_nobody_stops_what_is_anothers(http_server: HttpServerFixture) -> 
     sent = {"text": "How do I add a rule?", "message_id": "m1"}
     async with asyncio.TaskGroup() as tasks:
         reader = tasks.create_task(events(ann.client, "POST", path, json=sent))
-        await eventually(lambda: http_server.harness.broker.admin.find_questions("m1"))
+        await wait_until(lambda: http_server.harness.broker.admin.find_questions("m1"))
         refused = [(await one.post(f"{path}/m1/cancel")).status_code for one in strangers]
         gate.set()
 

@@ -14,7 +14,7 @@ from benchmarks.resuming_client import ResumedAnswer, ResumingClient
 from broker.redis_broker import RedisBroker
 from broker.transport.connect import connect
 from tests.gateway.http.killable_processes import GO, READY
-from tests.support.http_server import eventually
+from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parent.parent.parent.parent
 CONVERSATIONS = 20
@@ -65,7 +65,7 @@ async def test_a_killed_door_loses_and_doubles_nothing(redis_url: str) -> None:
                 tasks.create_task(
                     client.ask(f"c{number}", told.message_id, "How do I add a rule?", told)
                 )
-            await eventually(all_wait_for_their_answer)
+            await wait_until(all_wait_for_their_answer)
             killed.kill()
             killed.wait()
             await redis.set(GO, 1)

@@ -28,9 +28,9 @@ from tests.gateway.http.visitor_driver import (
 from tests.support.http_server import (
     WEBSITE,
     VisitorClient,
-    eventually,
     open_http_server,
 )
+from tests.support.waiting import wait_until
 from tests.support.worker_harness import WorkerHarness
 
 
@@ -328,7 +328,7 @@ async def visit_key(harness: WorkerHarness, visitor: VisitorClient) -> bytes:
             key async for key in harness.client.scan_iter(f"rd:*{visitor.conversation_id}*:visit")
         ]
 
-    found: list[bytes] = await eventually(look)
+    found: list[bytes] = await wait_until(look)
     return found[0]
 
 

@@ -6,9 +6,10 @@ import pytest
 
 from gateway.limits.people import PersonLimits
 from gateway.slack.audience import SlackAudience
-from tests.support.chat_harness import ANSWER, TEXTS, until
+from tests.support.chat_harness import ANSWER, TEXTS
 from tests.support.fake_slack import BOT, TEAM, SlackApi
 from tests.support.slack_harness import SlackHarness, slack_desk, wait_until_settled
+from tests.support.waiting import wait_until
 from tests.support.worker_harness import WorkerHarness
 
 MENTION = f"<@{BOT}>"
@@ -19,7 +20,7 @@ DIRECT: dict[str, Any] = {"channel": "D1", "channel_type": "im"}
 
 
 async def wait_until_answered(desk: SlackHarness, count: int) -> None:
-    await until(lambda: sum(ANSWER in shown for shown in desk.api.shown()) == count)
+    await wait_until(lambda: sum(ANSWER in shown for shown in desk.api.shown()) == count)
     await wait_until_settled(desk.harness, desk.api)
 
 
@@ -98,7 +99,7 @@ async def test_a_list_of_channels_closes_direct_messages_unless_it_names_them(
         for _ in range(3):
             await wait_until_said(desk, **DIRECT)
 
-        await until(lambda: api.posts)
+        await wait_until(lambda: api.posts)
         await wait_until_said(desk)
         await wait_until_answered(desk, 1)
         # One polite line, in the own language, and not with every message.
@@ -178,8 +179,8 @@ async def test_who_has_asked_all_of_a_day_can_still_be_forgotten(
         event = await desk.say(f"{MENTION} How?")
         await wait_until_answered(desk, 1)
         await desk.say(f"{MENTION} And?", thread_ts=event["ts"])
-        await until(lambda: TEXTS.text("push_limited_day", "en") in api.shown())
+        await wait_until(lambda: TEXTS.text("push_limited_day", "en") in api.shown())
         await desk.say(f"{MENTION} /clear", thread_ts=event["ts"])
 
-        await until(lambda: desk.door.tally.counts.get("answered") == 2)
+        await wait_until(lambda: desk.door.tally.counts.get("answered") == 2)
         assert desk.door.refusals.counts == {"limited_day": 1}

@@ -7,16 +7,17 @@ import pytest
 from envelope.role import Role
 from gateway.slack.events import InboundMessage, SlackIdentity, read
 from tests.gateway.slack.test_outcomes import ASKS_BACK, OPTION, make_edit_event
-from tests.support.chat_harness import ANSWER, TEXTS, until
+from tests.support.chat_harness import ANSWER, TEXTS
 from tests.support.fake_slack import BOT, TEAM
 from tests.support.slack_harness import SlackHarness, wait_until_settled
+from tests.support.waiting import wait_until
 
 MENTION = f"<@{BOT}>"
 
 
 async def wait_until_shown(desk: SlackHarness, text: str, times: int = 1) -> None:
     """Wait until a text is shown so often, and nothing is left to do."""
-    await until(lambda: sum(text in said for said in desk.api.shown()) == times)
+    await wait_until(lambda: sum(text in said for said in desk.api.shown()) == times)
     await wait_until_settled(desk.harness, desk.api)
 
 
@@ -31,7 +32,7 @@ async def test_old_buttons_are_closed_once_the_conversation_was_cleared(desk: Sl
     desk.harness.script.next(Role.GUARDRAILS, ASKS_BACK)
     desk.harness.script.next(Role.CLARIFICATION, {"suggested_actions": [OPTION]})
     event = await desk.say(f"{MENTION} How?")
-    await until(lambda: any(said.buttons for said in desk.api.posts.values()))
+    await wait_until(lambda: any(said.buttons for said in desk.api.posts.values()))
     await desk.say("How, exactly?", thread_ts=event["ts"])
     await wait_until_shown(desk, ANSWER)
     old = [(ts, said.buttons[0]) for ts, said in desk.api.posts.items()]
@@ -40,7 +41,7 @@ async def test_old_buttons_are_closed_once_the_conversation_was_cleared(desk: Sl
     for ts, button in old:
         assert (await desk.press(ts, button)).status_code == 200
 
-    await until(lambda: len(desk.api.whispers) == 2)
+    await wait_until(lambda: len(desk.api.whispers) == 2)
     assert {told["text"] for told in desk.api.whispers} == {TEXTS.text("push_expired", "en")}
     assert len(desk.api.posts) == 3
 
@@ -50,7 +51,7 @@ async def test_who_edits_deletes_or_writes_on_after_a_clear_is_understood(
 ) -> None:
     event = await desk.say(f"{MENTION} How?")
     other = await desk.say("Why?", thread_ts=event["ts"])
-    await until(lambda: desk.harness.script.seen[Role.RESPONSE])
+    await wait_until(lambda: desk.harness.script.seen[Role.RESPONSE])
     await clear_thread(desk, event)
     before = len(desk.api.posts)
 
@@ -58,10 +59,10 @@ async def test_who_edits_deletes_or_writes_on_after_a_clear_is_understood(
             "deleted_ts": other["ts"], "previous_message": other}  # fmt: skip
     assert (await desk.send(gone)).status_code == 200
     assert (await desk.send(make_edit_event(event, f"{MENTION} How many?"))).status_code == 200
-    await until(lambda: desk.harness.script.seen[Role.LANG][-1]["text"] == "How many?")
+    await wait_until(lambda: desk.harness.script.seen[Role.LANG][-1]["text"] == "How many?")
     await desk.say("And then?", thread_ts=event["ts"])
 
-    await until(lambda: desk.harness.script.seen[Role.LANG][-1]["text"] == "And then?")
+    await wait_until(lambda: desk.harness.script.seen[Role.LANG][-1]["text"] == "And then?")
     await wait_until_settled(desk.harness, desk.api)
     assert len(desk.api.posts) == before + 2
     assert TEXTS.text("push_working", "en") not in desk.api.shown()

@@ -9,9 +9,10 @@ import pytest
 from broker.transport.connect import connect
 from envelope.role import Role
 from tests.gateway.slack.server_process import serve_slack
-from tests.support.chat_harness import ANSWER, WORKING, until, wait_until_acknowledged
+from tests.support.chat_harness import ANSWER, WORKING, wait_until_acknowledged
 from tests.support.fake_slack import BOT, TEAM, SlackApi
 from tests.support.slack_harness import People
+from tests.support.waiting import wait_until
 from tests.support.worker_harness import WorkerHarness
 
 pytestmark = [pytest.mark.redis, pytest.mark.slow]
@@ -30,9 +31,9 @@ async def lasting(redis_url: str) -> AsyncIterator[WorkerHarness]:
 
 async def one_outcome(harness: WorkerHarness, api: SlackApi) -> None:
     """Wait until the outcome is shown and nothing is left to do; the only one there is."""
-    await until(lambda: any(ANSWER in shown for shown in api.shown()))
+    await wait_until(lambda: any(ANSWER in shown for shown in api.shown()))
     await wait_until_acknowledged(harness, "slack")
-    await until(lambda: not api.reactions)
+    await wait_until(lambda: not api.reactions)
     assert sum(ANSWER in shown for shown in api.shown()) == 1
     assert len(harness.script.seen[Role.RESPONSE]) == 1
 
@@ -63,7 +64,7 @@ async def test_a_door_killed_while_it_speaks_to_slack_leaves_one_outcome(
             asyncio.TaskGroup() as tasks,
         ):
             sending = tasks.create_task(send_event(people, event))
-            await until(lambda: api.called(method))
+            await wait_until(lambda: api.called(method))
             first.kill()
             await first.wait()
         held.pop(method).set()
@@ -89,18 +90,18 @@ async def test_what_a_killed_socket_did_not_acknowledge_is_answered_once_over_an
     async with lasting.open(), httpx.AsyncClient() as client:
         event = People(api, "", client).message(f"<@{BOT}> How?")
         async with serve_slack(redis_url, api.url, "socket") as (first, _):
-            await until(lambda: api.sockets)
+            await wait_until(lambda: api.sockets)
             await push_event(api, event)
-            await until(lambda: api.called(TAKING_IN))
+            await wait_until(lambda: api.called(TAKING_IN))
             first.kill()
             await first.wait()
         api.gates.pop(TAKING_IN).set()
         assert api.acknowledged == []
 
         async with serve_slack(redis_url, api.url, "socket"):
-            await until(lambda: len(api.sockets) == 2)
+            await wait_until(lambda: len(api.sockets) == 2)
             await push_event(api, event)
-            await until(lambda: api.acknowledged == ["e2"])
+            await wait_until(lambda: api.acknowledged == ["e2"])
             await one_outcome(lasting, api)
 
     assert len(api.posts) == 1

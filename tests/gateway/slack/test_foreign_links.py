@@ -6,9 +6,9 @@ from typing import Any
 
 from envelope.role import Role
 from tests.citations.shapes import PAGE, SHAPES, SOURCE, leads_elsewhere
-from tests.support.chat_harness import until
 from tests.support.fake_slack import BOT
 from tests.support.slack_harness import SlackHarness, wait_until_settled
+from tests.support.waiting import wait_until
 
 
 def texts(part: Any) -> list[dict[str, Any]]:
@@ -31,7 +31,7 @@ async def test_no_shape_of_a_foreign_link_reaches_slack(desk: SlackHarness) -> N
         desk.harness.script.next(Role.RESPONSE, {"response": shape.text, "sources_used": [SOURCE]})
     for number in range(len(SHAPES)):
         await desk.say(f"<@{BOT}> How?")
-        await until(partial(has_answered, desk, number + 1))
+        await wait_until(partial(has_answered, desk, number + 1))
     await wait_until_settled(desk.harness, desk.api)
 
     shown = desk.api.shown()
@@ -60,6 +60,6 @@ async def test_a_question_back_in_slack_leads_nowhere(desk: SlackHarness) -> Non
 
     await desk.say(f"<@{BOT}> How?")
 
-    await until(lambda: any(said.buttons for said in desk.api.posts.values()))
+    await wait_until(lambda: any(said.buttons for said in desk.api.posts.values()))
     await wait_until_settled(desk.harness, desk.api)
     assert not leads_elsewhere(json.dumps([told for _, told in desk.api.calls]))

@@ -3,10 +3,10 @@ from typing import Any
 
 from gateway.slack.web_api import RATES
 from memory.turn_pacing import RedisTurns
-from tests.support.broker_harness import eventually
-from tests.support.chat_harness import ANSWER, WORKING, until
+from tests.support.chat_harness import ANSWER, WORKING
 from tests.support.fake_slack import ALLOWED, BOT, RefusedError, SlackApi
 from tests.support.slack_harness import SlackHarness, slack_desk, wait_until_settled
+from tests.support.waiting import wait_until
 from tests.support.worker_harness import WorkerHarness
 
 MENTION = f"<@{BOT}>"
@@ -19,7 +19,7 @@ def too_many(seconds: int) -> RefusedError:
 async def all_answered(desk: SlackHarness, asked: list[dict[str, Any]]) -> None:
     """Wait until each question has its one outcome, and nothing is left to do."""
     api = desk.api
-    await until(lambda: sum(ANSWER in shown for shown in api.shown()) == len(asked))
+    await wait_until(lambda: sum(ANSWER in shown for shown in api.shown()) == len(asked))
     await wait_until_settled(desk.harness, api)
     assert {said.thread for said in api.posts.values()} == {event["ts"] for event in asked}
     assert len(api.posts) == len(asked)
@@ -118,7 +118,7 @@ async def wait_until_held(harness: WorkerHarness, call: str, milliseconds: int) 
     async def is_held() -> bool:
         return bool(await harness.client.pttl(f"rd:push:slack:pace:{call}") > milliseconds)
 
-    await eventually(is_held)
+    await wait_until(is_held)
 
 
 async def wait_until_left_out(desk: SlackHarness, event: dict[str, Any]) -> None:
@@ -128,4 +128,4 @@ async def wait_until_left_out(desk: SlackHarness, event: dict[str, Any]) -> None
     async def is_unsigned() -> bool:
         return "unsigned" in await desk.door.memory.fields(question)
 
-    await eventually(is_unsigned)
+    await wait_until(is_unsigned)

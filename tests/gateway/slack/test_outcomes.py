@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from envelope.role import Role
-from tests.support.broker_harness import eventually
-from tests.support.chat_harness import ANSWER, TEXTS, until, wait_until_acknowledged
+from tests.support.chat_harness import ANSWER, TEXTS, wait_until_acknowledged
 from tests.support.fake_slack import BOT, SlackApi
 from tests.support.slack_harness import SlackHarness, slack_desk, wait_until_settled
+from tests.support.waiting import wait_until
 from tests.support.worker_harness import WorkerHarness
 
 MENTION = f"<@{BOT}>"
@@ -46,7 +46,7 @@ async def test_eyes_go_with_a_question_back_a_refusal_and_an_apology(
 
     event = await desk.say(f"{MENTION} How?")
 
-    await until(lambda: desk.door.tally.counts)
+    await wait_until(lambda: desk.door.tally.counts)
     await wait_until_settled(desk.harness, desk.api)
     (said,) = desk.api.posts.values()
     assert desk.door.tally.counts == {outcome: 1}
@@ -61,7 +61,7 @@ async def test_eyes_and_placeholder_go_with_a_deleted_question(
 ) -> None:
     async with slack_desk(harness, api) as desk:
         event = await desk.say(f"{MENTION} How?")
-        await until(lambda: api.posts)
+        await wait_until(lambda: api.posts)
         grave = {"subtype": "tombstone", "user": "USLACKBOT", "ts": event["ts"],
                  "thread_ts": event["ts"], "hidden": True}  # fmt: skip
         gone = {"type": "message", "channel": "C1", "ts": "2", "previous_message": event}
@@ -73,7 +73,7 @@ async def test_eyes_and_placeholder_go_with_a_deleted_question(
 
         assert (await desk.send({**gone, **fields})).status_code == 200
 
-        await until(lambda: not api.posts)
+        await wait_until(lambda: not api.posts)
         await wait_until_settled(desk.harness, desk.api)
         assert api.reacted == [("C1", event["ts"], "eyes")]
 
@@ -83,17 +83,19 @@ async def test_eyes_stay_while_an_edited_question_is_worked_on(
 ) -> None:
     async with slack_desk(harness, api) as desk:
         event = await desk.say(f"{MENTION} How?")
-        await until(lambda: api.reactions and api.posts)
+        await wait_until(lambda: api.reactions and api.posts)
         api.gates["chat.delete"] = asyncio.Event()
         await desk.send(make_edit_event(event, f"{MENTION} How many?"))
-        await until(lambda: len(api.called("reactions.add")) == 2 and api.called("chat.delete"))
+        await wait_until(
+            lambda: len(api.called("reactions.add")) == 2 and api.called("chat.delete")
+        )
         api.gates["chat.delete"].set()
         await wait_until_acknowledged(harness, "slack")
         assert api.reactions
         assert not api.called("reactions.remove")
 
         async with harness.open():
-            await until(lambda: len(api.posts) == 1 and ANSWER in api.shown()[0])
+            await wait_until(lambda: len(api.posts) == 1 and ANSWER in api.shown()[0])
             await wait_until_settled(desk.harness, desk.api)
 
 
@@ -106,7 +108,7 @@ async def test_who_cannot_be_taken_in_is_told_so_once_in_the_own_language(
         await desk.send(event, X_Slack_Retry_Num="1")
         long = await desk.say(f"{MENTION} {'viel ' * 2_000}")
 
-        await until(lambda: len(api.posts) >= 2)
+        await wait_until(lambda: len(api.posts) >= 2)
         told = {said.thread: said.text for said in api.posts.values()}
         assert told == {
             event["ts"]: TEXTS.text("push_busy", "de"),
@@ -122,16 +124,16 @@ async def test_an_outcome_that_failed_twenty_times_is_given_up_and_no_door_ends(
     stream = "rd:{0}:results:slack"
     async with slack_desk(harness, api) as desk:
         await desk.say(f"{MENTION} How?")
-        await until(lambda: api.posts)
+        await wait_until(lambda: api.posts)
     async with harness.open():
-        await eventually(lambda: harness.client.xlen(stream))
+        await wait_until(lambda: harness.client.xlen(stream))
     lost = harness.broker.result_list("slack", "lost")
     (result,) = await lost.take(slots=1, block_seconds=1.0)
     api.posts.clear()
     api.malformed.add("chat.postMessage")
     await harness.client.xclaim(stream, "workers", "lost", 0, [result.entry_id], retrycount=17)
     async with slack_desk(harness, api, lease_seconds=0.2) as desk:
-        await until(lambda: desk.door.tally.counts.get("delivery_abandoned"))
+        await wait_until(lambda: desk.door.tally.counts.get("delivery_abandoned"))
         await wait_until_acknowledged(harness, "slack")
 
     assert desk.door.tally.counts["delivery_abandoned"] == 1
@@ -146,7 +148,7 @@ async def test_anybody_in_the_thread_may_press_an_option_also_after_a_restart_on
             harness.script.next(Role.GUARDRAILS, ASKS_BACK)
             harness.script.next(Role.CLARIFICATION, {"suggested_actions": [OPTION]})
             await desk.say(f"{MENTION} How?")
-            await until(lambda: any(said.buttons for said in api.posts.values()))
+            await wait_until(lambda: any(said.buttons for said in api.posts.values()))
             await wait_until_settled(desk.harness, desk.api)
         (ts,) = api.posts
         (option,) = api.posts[ts].buttons
@@ -154,7 +156,7 @@ async def test_anybody_in_the_thread_may_press_an_option_also_after_a_restart_on
         async with slack_desk(harness, api) as desk:
             for user in ("U1", "U2"):
                 assert (await desk.press(ts, option, user=user)).status_code == 200
-            await until(lambda: any(ANSWER in shown for shown in api.shown()))
+            await wait_until(lambda: any(ANSWER in shown for shown in api.shown()))
             await wait_until_settled(desk.harness, desk.api)
 
     assert [seen["text"] for seen in harness.script.seen[Role.LANG]][1:] == ["Option one"]
@@ -166,14 +168,14 @@ async def test_a_button_of_another_thread_or_none_of_ours_is_told_to_be_closed(
 ) -> None:
     await desk.say(f"{MENTION} How?")
     await desk.say(f"{MENTION} What?", channel="C2")
-    await until(lambda: sum(len(said.buttons) for said in desk.api.posts.values()) == 4)
+    await wait_until(lambda: sum(len(said.buttons) for said in desk.api.posts.values()) == 4)
     await wait_until_settled(desk.harness, desk.api)
     (one, first), (_, second) = desk.api.posts.items()
 
     await desk.press(one, second.buttons[0], user="U2")
     await desk.press(one, {**first.buttons[0], "value": "guessed"}, user="U2")
 
-    await until(lambda: len(desk.api.whispers) == 2)
+    await wait_until(lambda: len(desk.api.whispers) == 2)
     assert {(told["user"], told["text"]) for told in desk.api.whispers} == {
         ("U2", TEXTS.text("push_expired", "en"))
     }
@@ -184,12 +186,12 @@ async def test_talk_to_somebody_else_in_a_joined_thread_stays_unanswered(
     desk: SlackHarness,
 ) -> None:
     event = await desk.say(f"{MENTION} How?")
-    await until(lambda: any(ANSWER in shown for shown in desk.api.shown()))
+    await wait_until(lambda: any(ANSWER in shown for shown in desk.api.shown()))
 
     await desk.say("<@U2> what do you say?", thread_ts=event["ts"])
     await desk.say("hello", thread_ts=event["ts"], bot_id="B9")
     await desk.say(f"<@U2> and {MENTION}, what now?", thread_ts=event["ts"])
 
-    await until(lambda: len(desk.api.posts) == 2)
+    await wait_until(lambda: len(desk.api.posts) == 2)
     await wait_until_settled(desk.harness, desk.api)
     assert len(desk.harness.script.seen[Role.LANG]) == 2

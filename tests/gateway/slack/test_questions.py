@@ -5,9 +5,10 @@ import pytest
 from deploy.assembly.gateways.http_gateway import StoredConversations
 from envelope.role import Role
 from gateway.chat.ports import ChatPolicy
-from tests.support.chat_harness import ANSWER, TEXTS, WORKING, FlakyProducer, until
+from tests.support.chat_harness import ANSWER, TEXTS, WORKING, FlakyProducer
 from tests.support.fake_slack import BOT, RefusedError, SlackApi
 from tests.support.slack_harness import SlackHarness, slack_desk, wait_until_settled
+from tests.support.waiting import wait_until
 from tests.support.worker_harness import WorkerHarness
 
 MENTION = f"<@{BOT}>"
@@ -15,7 +16,7 @@ MENTION = f"<@{BOT}>"
 
 async def wait_until_answered(desk: SlackHarness, count: int = 1) -> None:
     """Wait until so many answers are shown and nothing is left to do."""
-    await until(lambda: sum(ANSWER in shown for shown in desk.api.shown()) == count)
+    await wait_until(lambda: sum(ANSWER in shown for shown in desk.api.shown()) == count)
     await quiet(desk)
 
 
@@ -101,7 +102,7 @@ async def test_an_option_is_asked_as_a_question_and_only_once(desk: SlackHarness
         "clarification_reason": "ambiguous_query", "clarification_message": "-"})  # fmt: skip
     desk.harness.script.next(Role.CLARIFICATION, {"suggested_actions": actions})
     await desk.say(f"{MENTION} How?")
-    await until(lambda: any(said.buttons for said in desk.api.posts.values()))
+    await wait_until(lambda: any(said.buttons for said in desk.api.posts.values()))
     await quiet(desk)
     (ts,) = desk.api.posts
     option = desk.api.posts[ts].buttons[0]
@@ -113,7 +114,7 @@ async def test_an_option_is_asked_as_a_question_and_only_once(desk: SlackHarness
     assert len(option["text"]["text"]) == 75
     assert desk.harness.script.seen[Role.LANG][1]["text"] == "Option one"
     assert len(desk.api.posts) == 2
-    await until(lambda: not desk.api.posts[ts].buttons)
+    await wait_until(lambda: not desk.api.posts[ts].buttons)
 
 
 async def test_thumbs_are_kept_and_thanked_for(desk: SlackHarness) -> None:
@@ -124,7 +125,7 @@ async def test_thumbs_are_kept_and_thanked_for(desk: SlackHarness) -> None:
 
     await desk.press(ts, up)
 
-    await until(lambda: desk.api.whispers)
+    await wait_until(lambda: desk.api.whispers)
     question = desk.door.name_question(f"T1:C1:{event['ts']}", event["ts"])
     kept = StoredConversations(desk.harness.client, shards=1, ttl_seconds=600)
     assert (await kept.feedback(question))[event["ts"]].rating == "up"
@@ -137,7 +138,7 @@ async def test_an_edited_question_is_asked_again_and_a_deleted_one_is_cancelled(
     async with slack_desk(harness, api) as desk:
         event = await desk.say(f"{MENTION} How?")
         other = await desk.say(f"{MENTION} What?")
-        await until(lambda: len(api.posts) == 2)
+        await wait_until(lambda: len(api.posts) == 2)
 
         edited = {**event, "text": f"{MENTION} How many?", "edited": {"ts": "1700000009.000000"}}
         changed = {"type": "message", "subtype": "message_changed", "channel": "C1",
@@ -199,10 +200,10 @@ async def test_a_newer_message_supersedes_or_waits_and_says_so(
     manners = ChatPolicy(burst_seconds=0.0, supersedes=supersedes)
     async with slack_desk(harness, api, manners=manners) as desk:
         await desk.say("First?", channel="D1", channel_type="im")
-        await until(lambda: len(api.posts) == 1)
+        await wait_until(lambda: len(api.posts) == 1)
         await desk.say("Second?", channel="D1", channel_type="im")
         told = TEXTS.text("superseded" if supersedes else "push_waiting", "de")
-        await until(lambda: told in api.shown())
+        await wait_until(lambda: told in api.shown())
         async with harness.open():
             await wait_until_answered(desk, answers)
 

@@ -2,9 +2,10 @@ from gateway.chat.ports import ChatPolicy
 from gateway.slack.app import SlackEvents, identify, make_app
 from gateway.slack.channel import SlackChannel
 from gateway.slack.transport import make_client, socket_mode
-from tests.support.chat_harness import ANSWER, TEXTS, push_door_of, until
+from tests.support.chat_harness import ANSWER, TEXTS, push_door_of
 from tests.support.fake_slack import APP_TOKEN, BOT, TEAM, TOKEN, SlackApi
 from tests.support.slack_harness import calls_of
+from tests.support.waiting import wait_until
 from tests.support.worker_harness import WorkerHarness
 
 
@@ -23,13 +24,13 @@ async def test_socket_mode_takes_events_and_acknowledges_them(
     async with harness.open(), push_door_of(harness, channel, manners=manners) as door:
         app = make_app(client, SlackEvents(calls, me, door), signing_secret="")
         async with socket_mode(app, APP_TOKEN):
-            await until(lambda: api.sockets)
+            await wait_until(lambda: api.sockets)
             for envelope in ("e1", "e2"):
                 await api.sockets[0].send_json(
                     {"type": "events_api", "envelope_id": envelope, "payload": body}
                 )
 
-            await until(lambda: {"e1", "e2"} <= set(api.acknowledged))
-            await until(lambda: any(ANSWER in shown for shown in api.shown()))
+            await wait_until(lambda: {"e1", "e2"} <= set(api.acknowledged))
+            await wait_until(lambda: any(ANSWER in shown for shown in api.shown()))
 
     assert len(api.posts) == 1

@@ -6,9 +6,10 @@ import pytest
 
 from gateway.limits.people import PersonLimits
 from gateway.telegram.audience import TelegramAudience
-from tests.support.chat_harness import ANSWER, TEXTS, until
+from tests.support.chat_harness import ANSWER, TEXTS
 from tests.support.fake_telegram import BotApi
 from tests.support.telegram_harness import TelegramHarness, telegram_desk, wait_until_settled
+from tests.support.waiting import wait_until
 from tests.support.worker_harness import WorkerHarness
 
 GROUP = -100
@@ -21,7 +22,7 @@ def of(id_: int, language: str = "en") -> dict[str, Any]:
 
 
 async def wait_until_answered(desk: TelegramHarness, chat: int, count: int = 1) -> None:
-    await until(lambda: sum(ANSWER in text for text in desk.api.texts(chat)) == count)
+    await wait_until(lambda: sum(ANSWER in text for text in desk.api.texts(chat)) == count)
     await wait_until_settled(desk.harness, desk.api)
 
 
@@ -92,7 +93,7 @@ async def test_one_person_cannot_ask_without_end_and_is_told_so_once(
         await desk.say("How?")
 
         await wait_until_answered(desk, 7)
-        await until(lambda: len(api.texts(9)) >= 3)
+        await wait_until(lambda: len(api.texts(9)) >= 3)
         notice = TEXTS.text("push_limited_minute", "en")
         told = [text for chat in (9, GROUP) for text in api.texts(chat) if text == notice]
         # Two, where the minute ended meanwhile.

@@ -6,9 +6,10 @@ import pytest
 from broker.transport.connect import connect
 from gateway.telegram.webhook import HEADER
 from tests.gateway.telegram.server_process import serve_telegram
-from tests.support.chat_harness import ANSWER, until, wait_until_acknowledged
+from tests.support.chat_harness import ANSWER, wait_until_acknowledged
 from tests.support.fake_telegram import BotApi
 from tests.support.telegram_harness import PERSON, SECRET
+from tests.support.waiting import wait_until
 from tests.support.worker_harness import WorkerHarness
 
 pytestmark = [pytest.mark.redis, pytest.mark.slow]
@@ -35,13 +36,13 @@ async def test_a_door_killed_while_it_speaks_to_telegram_leaves_one_outcome(
         async with serve_telegram(redis_url, api.url) as (first, url):
             sent = await client.post(url, json=UPDATE, headers={HEADER: SECRET})
             assert sent.status_code == 200
-            await until(lambda: api.called(method))
+            await wait_until(lambda: api.called(method))
             first.kill()
             await first.wait()
         api.gates.pop(method).set()
 
         async with serve_telegram(redis_url, api.url) as (_, url):
-            await until(lambda: any(ANSWER in text for text in api.texts(7)))
+            await wait_until(lambda: any(ANSWER in text for text in api.texts(7)))
             await wait_until_acknowledged(harness, "telegram")
             again = await client.post(url, json=UPDATE, headers={HEADER: SECRET})
             assert again.status_code == 200

@@ -7,9 +7,9 @@ from typing import Any
 from citations.addresses import find_addresses
 from envelope.role import Role
 from tests.citations.shapes import PAGE, SHAPES, SOURCE, leads_elsewhere
-from tests.support.chat_harness import until
 from tests.support.fake_telegram import Said
 from tests.support.telegram_harness import TelegramHarness, wait_until_settled
+from tests.support.waiting import wait_until
 
 HELD = "https://console.acme.test/settings"
 
@@ -35,7 +35,7 @@ async def test_no_shape_of_a_foreign_link_reaches_telegram(desk: TelegramHarness
         desk.harness.script.next(Role.RESPONSE, {"response": shape.text, "sources_used": [SOURCE]})
     for number in range(len(SHAPES)):
         await desk.say("How?")
-        await until(partial(has_answered, desk, number + 1))
+        await wait_until(partial(has_answered, desk, number + 1))
     await wait_until_settled(desk.harness, desk.api)
 
     shown = desk.api.texts(7)
@@ -59,7 +59,7 @@ async def test_what_telegram_would_make_a_link_is_code(desk: TelegramHarness) ->
 
     await desk.say("How?")
 
-    await until(lambda: desk.door.tally.counts.get("answered"))
+    await wait_until(lambda: desk.door.tally.counts.get("answered"))
     await wait_until_settled(desk.harness, desk.api)
     [said] = desk.api.chats.values()
     code = spans(said, "code")

@@ -6,10 +6,10 @@ from typing import Any
 from gateway.telegram.bot_api import RATES
 from gateway.telegram.channel import TYPING_SECONDS
 from memory.turn_pacing import RedisTurns
-from tests.support.broker_harness import eventually
-from tests.support.chat_harness import ANSWER, WORKING, until
+from tests.support.chat_harness import ANSWER, WORKING
 from tests.support.fake_telegram import IN_A_GROUP, IN_A_ROW, IN_A_SECOND, BotApi, flood
 from tests.support.telegram_harness import TelegramHarness, telegram_desk, wait_until_settled
+from tests.support.waiting import wait_until
 from tests.support.worker_harness import WorkerHarness
 
 GROUP = -100
@@ -33,7 +33,9 @@ def in_group(desk: TelegramHarness, id_: int) -> dict[str, Any]:
 async def all_answered(harness: WorkerHarness, api: BotApi, asked: dict[int, int]) -> None:
     """Wait until each chat has so many outcomes, and nothing is left to do."""
     count = sum(asked.values())
-    await until(lambda: sum(ANSWER in text for text in list_shown(api)) == count, seconds=60.0)
+    await wait_until(
+        lambda: sum(ANSWER in text for text in list_shown(api)) == count, patience_seconds=60.0
+    )
     await wait_until_settled(harness, api)
     assert Counter(int(said.chat) for said in api.chats.values()) == asked
 
@@ -122,17 +124,17 @@ async def test_a_limit_of_an_hour_is_kept_by_all_doors_and_holds_back_nobody_els
         telegram_desk(harness, api, **lease) as other,
     ):
         await desk.send(in_group(desk, 7))
-        await until(lambda: not api.refusals[f"editMessageText {GROUP}"])
+        await wait_until(lambda: not api.refusals[f"editMessageText {GROUP}"])
         for number, door in enumerate((desk, other) * 2):
             await door.send(private(desk, 10 + number))
-        await until(lambda: sum(ANSWER in text for text in list_shown(api)) == 4)
+        await wait_until(lambda: sum(ANSWER in text for text in list_shown(api)) == 4)
         counted = [door.door.tally.counts for door in (desk, other)]
-        await until(lambda: failures(counted) >= 1)
+        await wait_until(lambda: failures(counted) >= 1)
         await harness.client.xclaim(
             STREAM, "workers", "lost", 0, await entries(harness), retrycount=25
         )
         before = failures(counted)
-        await until(lambda: failures(counted) >= before + 2)
+        await wait_until(lambda: failures(counted) >= before + 2)
         assert edits(api, GROUP) == 1
 
         await harness.client.delete(f"rd:push:telegram:pace:group%3A{GROUP}")
@@ -166,7 +168,7 @@ async def test_typing_and_placeholder_are_left_out_when_they_would_be_late_never
         async def is_left_out() -> bool:
             return "unsigned" in await desk.door.memory.fields(question)
 
-        await eventually(is_left_out)
+        await wait_until(is_left_out)
         async with harness.open():
             await harness.client.delete("rd:push:telegram:pace:private%3A7")
             await all_answered(harness, api, {7: 1})
@@ -183,7 +185,7 @@ async def test_a_flood_of_typing_does_not_keep_the_placeholder(
     async with telegram_desk(harness, api) as desk:
         await desk.say("How?")
 
-        await until(lambda: api.texts(7) == [WORKING])
+        await wait_until(lambda: api.texts(7) == [WORKING])
 
 
 async def test_typing_goes_on_in_its_topic_until_the_outcome_is_shown(
@@ -191,12 +193,12 @@ async def test_typing_goes_on_in_its_topic_until_the_outcome_is_shown(
 ) -> None:
     async with telegram_desk(harness, api) as desk:
         await desk.send(desk.group("@desk_bot How?", message_thread_id=5, is_topic_message=True))
-        await until(lambda: len(list_typing_calls(api, GROUP)) >= 4)
+        await wait_until(lambda: len(list_typing_calls(api, GROUP)) >= 4)
         async with harness.open():
             await all_answered(harness, api, {GROUP: 1})
         before = len(list_typing_calls(api, GROUP))
         await desk.send(private(desk, 10))
-        await until(lambda: len(list_typing_calls(api, 10)) >= 4)
+        await wait_until(lambda: len(list_typing_calls(api, 10)) >= 4)
 
     assert len(list_typing_calls(api, GROUP)) <= before + 1  # one may have been under way
     assert {told["message_thread_id"] for told in list_typing_calls(api, GROUP)} == {"5"}
@@ -210,7 +212,7 @@ async def test_those_who_wait_in_a_group_see_one_sign_of_typing(
         began = time.monotonic()
         for number, door in enumerate((desk, other) * 2):
             await door.send(in_group(desk, 10 + number))
-        await until(lambda: len(list_typing_calls(api, GROUP)) >= 4)
+        await wait_until(lambda: len(list_typing_calls(api, GROUP)) >= 4)
 
         seconds = (time.monotonic() - began) * api.speed
         assert len(list_typing_calls(api, GROUP)) <= 1 + seconds / TYPING_SECONDS

@@ -6,13 +6,11 @@ import pytest
 
 from envelope.role import Role
 from gateway.chat.ports import ChatPolicy
-from tests.support.broker_harness import eventually
 from tests.support.chat_harness import (
     ANSWER,
     TEXTS,
     WORKING,
     FlakyProducer,
-    until,
     wait_until_acknowledged,
 )
 from tests.support.fake_telegram import BotApi, RefusedError
@@ -22,6 +20,7 @@ from tests.support.telegram_harness import (
     telegram_desk,
     wait_until_settled,
 )
+from tests.support.waiting import wait_until
 from tests.support.worker_harness import WorkerHarness
 
 STREAM = "rd:{0}:results:telegram"
@@ -41,7 +40,7 @@ OPTIONS = [
 
 
 async def wait_until_answered(desk: TelegramHarness, count: int = 1, *, chat: int = 7) -> None:
-    await until(lambda: sum(ANSWER in text for text in desk.api.texts(chat)) == count)
+    await wait_until(lambda: sum(ANSWER in text for text in desk.api.texts(chat)) == count)
     await wait_until_settled(desk.harness, desk.api)
 
 
@@ -61,7 +60,7 @@ async def test_a_question_back_a_refusal_and_an_apology_take_the_placeholder_in_
     update = desk.group("@desk_bot\nHow?")
     await desk.send(update)
 
-    await until(lambda: desk.door.tally.counts)
+    await wait_until(lambda: desk.door.tally.counts)
     await wait_until_settled(desk.harness, desk.api)
     (said,) = desk.api.chats.values()
     assert desk.door.tally.counts == {outcome: 1}
@@ -91,7 +90,7 @@ async def test_who_cannot_be_taken_in_by_telegram_is_told_so_once_in_the_own_lan
             assert (await desk.send(update)).status_code == 200
         await desk.send(desk.group(f"@desk_bot {'many ' * 2_000}"))
 
-        await until(lambda: len(api.chats) == 2)
+        await wait_until(lambda: len(api.chats) == 2)
         assert api.texts(8) == [TEXTS.text("push_busy", "de")]
         assert api.texts(-100) == [TEXTS.text("push_too_long", "en")]
         assert api.called("sendChatAction") == []
@@ -115,21 +114,21 @@ async def test_what_telegram_could_not_show_twenty_times_is_given_up_and_no_door
 ) -> None:
     async with telegram_desk(harness, api) as desk:
         await desk.say("How?")
-        await until(lambda: api.chats)
+        await wait_until(lambda: api.chats)
     async with harness.open():
-        await eventually(lambda: harness.client.xlen(STREAM))
+        await wait_until(lambda: harness.client.xlen(STREAM))
     (result,) = await harness.broker.result_list("telegram", "lost").take(
         slots=1, block_seconds=1.0
     )
     api.malformed.add("editMessageText")
     await harness.client.xclaim(STREAM, "workers", "lost", 0, [result.entry_id], retrycount=17)
     async with telegram_desk(harness, api, lease_seconds=0.2) as desk:
-        await until(lambda: desk.door.tally.counts.get("delivery_abandoned"))
+        await wait_until(lambda: desk.door.tally.counts.get("delivery_abandoned"))
         await wait_until_acknowledged(harness, "telegram")
         api.malformed.clear()
         async with harness.open():
             await desk.say("And now?", id_=2)
-            await until(lambda: any(ANSWER in text for text in api.texts(7)))
+            await wait_until(lambda: any(ANSWER in text for text in api.texts(7)))
 
     assert desk.door.tally.counts["delivery_abandoned"] == 1
     assert 0 < desk.door.tally.counts["delivery_failed"] <= 2
@@ -149,7 +148,7 @@ async def test_who_blocks_the_bot_is_given_up_at_once_and_nobody_else_waits(
     async with telegram_desk(harness, api) as desk:
         lost = desk.message("How?", **FROM_EVE)
         await desk.send(lost)
-        await until(lambda: api.texts(8) == [TEXTS.text("push_working", "de")])
+        await wait_until(lambda: api.texts(8) == [TEXTS.text("push_working", "de")])
         api.closed["8"] = refusal
         async with harness.open():
             await desk.say("How?")
@@ -179,7 +178,7 @@ async def test_a_group_that_became_a_supergroup_gets_its_answers_there(
     async with telegram_desk(harness, api) as desk:
         chat = {"id": -5, "type": "group", "title": "Team"}
         await desk.send(desk.group("@desk_bot How?", chat=chat))
-        await until(lambda: api.texts(-5) == [WORKING])
+        await wait_until(lambda: api.texts(-5) == [WORKING])
         api.moved["-5"] = -1005
         api.chats.clear()
         async with harness.open():
@@ -193,7 +192,7 @@ async def test_the_answer_of_a_deleted_topic_stands_in_its_group(
 ) -> None:
     async with telegram_desk(harness, api) as desk:
         await desk.send(desk.group("@desk_bot How?", message_thread_id=5, is_topic_message=True))
-        await until(lambda: api.texts(-100) == [WORKING])
+        await wait_until(lambda: api.texts(-100) == [WORKING])
         api.gone_topics.add("5")
         api.chats.clear()
         async with harness.open():
@@ -210,7 +209,7 @@ async def test_an_address_that_telegram_refuses_in_a_button_costs_no_other_butto
 
     await desk.say("How?")
 
-    await until(lambda: any(said.buttons for said in desk.api.chats.values()))
+    await wait_until(lambda: any(said.buttons for said in desk.api.chats.values()))
     await wait_until_settled(desk.harness, desk.api)
     (said,) = desk.api.chats.values()
     assert [button["text"] for button in said.buttons] == ["One"]
@@ -224,7 +223,7 @@ async def test_only_who_asked_may_press_in_a_group_and_others_are_told(
             harness.script.next(Role.GUARDRAILS, ASKS_BACK)
             harness.script.next(Role.CLARIFICATION, {"suggested_actions": OPTIONS[:1]})
             await desk.send(desk.group("@desk_bot How?"))
-            await until(lambda: any(said.buttons for said in api.chats.values()))
+            await wait_until(lambda: any(said.buttons for said in api.chats.values()))
             await wait_until_settled(harness, api)
         ((id_, said),) = api.chats.items()
         token = said.buttons[0]["callback_data"]
@@ -234,7 +233,7 @@ async def test_only_who_asked_may_press_in_a_group_and_others_are_told(
                 pressed = desk.press(id_, data, person=person, chat=GROUP)
                 assert (await desk.send(pressed)).status_code == 200
             await wait_until_answered(desk, chat=-100)
-            await until(lambda: not said.buttons)
+            await wait_until(lambda: not said.buttons)
 
     told = [call.get("text") for call in api.called("answerCallbackQuery")]
     assert told == [TEXTS.text("push_expired", "de"), TEXTS.text("push_expired", "en"), None]
@@ -249,7 +248,7 @@ async def test_a_press_under_a_message_too_old_to_be_shown_is_heard(desk: Telegr
 
     await desk.send(desk.press(id_, said.buttons[1]["callback_data"], date=0))
 
-    await until(lambda: desk.api.called("answerCallbackQuery"))
+    await wait_until(lambda: desk.api.called("answerCallbackQuery"))
     assert desk.api.called("answerCallbackQuery")[0]["text"] == TEXTS.text("push_thanks", "en")
 
 
@@ -282,10 +281,10 @@ async def test_a_newer_message_to_the_bot_supersedes_or_waits_and_says_so(
     manners = ChatPolicy(burst_seconds=0.0, supersedes=supersedes)
     async with telegram_desk(harness, api, manners=manners) as desk:
         await desk.send(desk.message("First?", **FROM_EVE))
-        await until(lambda: len(api.chats) == 1)
+        await wait_until(lambda: len(api.chats) == 1)
         await desk.send(desk.message("Second?", **FROM_EVE))
         told = TEXTS.text("superseded" if supersedes else "push_waiting", "de")
-        await until(lambda: told in api.texts(8))
+        await wait_until(lambda: told in api.texts(8))
         async with harness.open():
             await wait_until_answered(desk, answers, chat=8)
 
@@ -311,10 +310,10 @@ async def test_commands_are_told_in_every_language_and_answered_by_name_in_a_gro
 ) -> None:
     await desk.send(desk.group("/help@desk_bot", entities=None))
 
-    await until(
+    await wait_until(
         lambda: any(TEXTS.text("help_title", "en") in text for text in desk.api.texts(-100))
     )
-    await until(lambda: len(desk.api.called("setMyCommands")) > len(TEXTS.languages))
+    await wait_until(lambda: len(desk.api.called("setMyCommands")) > len(TEXTS.languages))
     told = desk.api.called("setMyCommands")
     assert [call.get("language_code") for call in told] == [None, *TEXTS.languages]
     assert [each["command"] for each in told[-1]["commands"]] == ["language", "clear", "help"]

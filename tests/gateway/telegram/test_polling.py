@@ -12,9 +12,10 @@ from gateway.telegram.connection import connect_bot
 from gateway.telegram.inbound import Updates
 from gateway.telegram.polling import Duty, Polling
 from memory.leader_lock import RedisDuty
-from tests.support.chat_harness import ANSWER, push_door_of, until
+from tests.support.chat_harness import ANSWER, push_door_of
 from tests.support.fake_telegram import BotApi, RefusedError, flood
 from tests.support.telegram_harness import PERSON, calls_of, channel_of, wait_until_settled
+from tests.support.waiting import wait_until
 from tests.support.worker_harness import WorkerHarness
 
 CONFLICT_SECONDS = 0.05
@@ -88,9 +89,9 @@ async def polling(
 
 
 async def wait_until_answered(harness: WorkerHarness, api: BotApi, count: int) -> None:
-    await until(lambda: sum(ANSWER in text for text in api.texts(7)) == count)
+    await wait_until(lambda: sum(ANSWER in text for text in api.texts(7)) == count)
     await wait_until_settled(harness, api)
-    await until(lambda: api.updates == [])
+    await wait_until(lambda: api.updates == [])
     assert len(api.chats) == count
 
 
@@ -99,7 +100,7 @@ async def test_of_two_processes_one_polls_and_the_other_goes_on_when_it_stops(
 ) -> None:
     async with harness.open(), AsyncExitStack() as first:
         await first.enter_async_context(polling(harness, api, on_duty(harness, "first")))
-        await until(lambda: api.polls > 0)
+        await wait_until(lambda: api.polls > 0)
         async with polling(harness, api, on_duty(harness, "second")):
             api.tell(make_update(1))
             await wait_until_answered(harness, api, 1)
@@ -120,10 +121,10 @@ async def test_who_died_on_duty_is_followed_by_another(harness: WorkerHarness, a
 async def test_who_is_not_on_duty_does_not_poll(harness: WorkerHarness, api: BotApi) -> None:
     duty = Told()
     async with polling(harness, api, duty):
-        await until(lambda: duty.asked > 2)
+        await wait_until(lambda: duty.asked > 2)
         assert api.polls == 0
         duty.mine = True
-        await until(lambda: api.polls > 0)
+        await wait_until(lambda: api.polls > 0)
     assert duty.left
 
 
@@ -143,7 +144,7 @@ async def test_two_processes_that_both_poll_take_in_each_update_once_and_either_
         with capture_logs() as logged:
             async with polling(harness, api):
                 async with polling(harness, api):
-                    await until(lambda: len(api.conflicts) > 3)
+                    await wait_until(lambda: len(api.conflicts) > 3)
                     api.tell(make_update(1))
                     await wait_until_answered(harness, api, 1)
                 api.tell(make_update(2))
@@ -204,7 +205,7 @@ async def test_who_gets_the_updates_instead_is_told_in_one_line_of_a_terminal(
     api.refusals["getUpdates"] = [refusal]
     with capture_logs() as logged:
         async with polling(harness, api):
-            await until(lambda: api.polls)
+            await wait_until(lambda: api.polls)
 
     (line,) = [line for line in logged if line["event"] == event]
     assert line.pop("log_level") == "warning"

@@ -13,7 +13,6 @@ from tests.support.chat_harness import (
     TEXTS,
     WORKING,
     push_door_of,
-    until,
 )
 from tests.support.fake_telegram import BotApi, RefusedError, units
 from tests.support.telegram_harness import (
@@ -23,11 +22,12 @@ from tests.support.telegram_harness import (
     telegram_desk,
     wait_until_settled,
 )
+from tests.support.waiting import wait_until
 from tests.support.worker_harness import WorkerHarness
 
 
 async def wait_until_answered(desk: TelegramHarness, count: int = 1, *, chat: int = 7) -> None:
-    await until(lambda: sum(ANSWER in text for text in desk.api.texts(chat)) == count)
+    await wait_until(lambda: sum(ANSWER in text for text in desk.api.texts(chat)) == count)
     await wait_until_settled(desk.harness, desk.api)
 
 
@@ -124,7 +124,7 @@ async def test_an_option_is_asked_once_by_a_short_token(desk: TelegramHarness) -
     action = {"label": "One", "value": "Option one " * 30, "kind": "option"}
     desk.harness.script.next(Role.CLARIFICATION, {"suggested_actions": [action]})
     await desk.say("How?")
-    await until(lambda: any(said.buttons for said in desk.api.chats.values()))
+    await wait_until(lambda: any(said.buttons for said in desk.api.chats.values()))
     ((id_, said),) = desk.api.chats.items()
     token = said.buttons[0]["callback_data"]
 
@@ -147,7 +147,7 @@ async def test_an_option_is_asked_once_by_a_short_token(desk: TelegramHarness) -
 async def test_commands_are_answered(desk: TelegramHarness, command: str, shown: str) -> None:
     await desk.say(command)
 
-    await until(lambda: any(TEXTS.text(shown, "en") in text for text in desk.api.texts(7)))
+    await wait_until(lambda: any(TEXTS.text(shown, "en") in text for text in desk.api.texts(7)))
     await wait_until_settled(desk.harness, desk.api)
     (said,) = desk.api.chats.values()
     assert len(said.buttons) == (12 if command == "/language" else 0)
@@ -155,16 +155,16 @@ async def test_commands_are_answered(desk: TelegramHarness, command: str, shown:
 
 async def test_clear_and_a_named_language_reach_the_desk(desk: TelegramHarness) -> None:
     await desk.say("/clear")
-    await until(lambda: desk.api.texts(7) == ["Done."])
+    await wait_until(lambda: desk.api.texts(7) == ["Done."])
     await desk.say("/language de")
 
-    await until(lambda: desk.api.texts(7) == ["Done.", "Done."])
+    await wait_until(lambda: desk.api.texts(7) == ["Done.", "Done."])
 
 
 async def test_an_edited_question_is_asked_again(harness: WorkerHarness, api: BotApi) -> None:
     async with telegram_desk(harness, api) as desk:
         await desk.say("How?", id_=1)
-        await until(lambda: api.texts(7) == [WORKING])
+        await wait_until(lambda: api.texts(7) == [WORKING])
         await desk.say("How many?", id_=1, edit_date=1_700_000_005)
 
         async with harness.open():
@@ -206,8 +206,8 @@ async def test_long_polling_confirms_an_update_after_it_was_taken_in(
     ):
         api.tell({"update_id": 1, "message": message})
 
-        await until(lambda: any(ANSWER in text for text in api.texts(7)))
-        await until(lambda: api.updates == [])
+        await wait_until(lambda: any(ANSWER in text for text in api.texts(7)))
+        await wait_until(lambda: api.updates == [])
 
 
 async def test_a_door_that_stops_before_acknowledging_leaves_the_outcome_to_another(
@@ -217,7 +217,7 @@ async def test_a_door_that_stops_before_acknowledging_leaves_the_outcome_to_anot
     async with harness.open():
         async with telegram_desk(harness, api, lease_seconds=0.2) as desk:
             await desk.say("How?")
-            await until(lambda: any(ANSWER in text for text in api.texts(7)))
+            await wait_until(lambda: any(ANSWER in text for text in api.texts(7)))
         assert await harness.client.xlen("rd:{0}:results:telegram") == 1
 
         api.gates.pop("editMessageText").set()

@@ -9,7 +9,8 @@ from envelope.role import Role
 from gateway.widget.routes import widget_router
 from tests.gateway.widget.conftest import Come
 from tests.support.browser import WIDGET
-from tests.support.http_server import HttpServerFixture, eventually, open_http_server
+from tests.support.http_server import HttpServerFixture, open_http_server
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 
@@ -318,7 +319,7 @@ async def test_a_conversation_that_is_over_goes_on_as_a_new_one(
 
     await shown.asks("And delete it?")
 
-    await eventually(lambda: has_moved(shown, before))
+    await wait_until(lambda: has_moved(shown, before))
     await shown.part(".answer[aria-busy=false] .prose").last.wait_for()
     assert (await _read_stored(shown))["place"]["id"] != before["place"]["id"]
 
@@ -351,7 +352,7 @@ async def test_who_waits_before_a_full_desk_is_told_so_in_the_own_language(
     async with small as full, asyncio.TaskGroup() as tasks:
         path = "/v1/conversations/c1/messages"
         first = tasks.create_task(full.client().post(path, json={"text": "How?"}))
-        await eventually(lambda: is_open(http_server))
+        await wait_until(lambda: is_open(http_server))
         shown = await (await come(full.url)).opens(html='lang="de"')
         await shown.asks("Wie lege ich eine Regel an?")
 

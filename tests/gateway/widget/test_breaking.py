@@ -14,7 +14,8 @@ import pytest_asyncio
 from broker.transport.connect import connect
 from envelope.role import Role
 from tests.gateway.widget.conftest import Come
-from tests.support.http_server import HttpServerFixture, eventually
+from tests.support.http_server import HttpServerFixture
+from tests.support.waiting import wait_until
 from tests.support.worker_harness import WorkerHarness
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
@@ -215,7 +216,7 @@ async def test_a_conversation_read_late_loses_no_question(
     await visitor.context.route("**/v1/conversations/c-*", late)
     await shown.page.reload()
     await shown.asks("And delete it?")
-    await eventually(lambda: _shows(shown, 1))
+    await wait_until(lambda: _shows(shown, 1))
     gate.set()
 
     assert len(await shown.has_answers(2)) == 2

@@ -12,7 +12,8 @@ from gateway.http.uvicorn_server import listening, serving
 from gateway.widget.routes import widget_router
 from tests.gateway.widget.conftest import Come
 from tests.support.browser import BrowserVisitor, DisplayedMessage
-from tests.support.http_server import HttpServerFixture, eventually
+from tests.support.http_server import HttpServerFixture
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 
@@ -143,7 +144,7 @@ async def test_a_desk_that_is_away_still_is_a_lost_connection_and_comes_back(
     await visitor.context.route("**/healthz", away)
     await shown.asks("How do I add a rule?")
     await shown.part(".notice", has_text="The connection was lost").wait_for()
-    await eventually(lambda: has_probed(tried))
+    await wait_until(lambda: has_probed(tried))
     await visitor.context.unroute("**/healthz")
     await visitor.context.unroute("**/v1/**")
 

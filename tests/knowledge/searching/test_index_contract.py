@@ -15,6 +15,7 @@ from tests.knowledge.searching.conftest import (
     put,
     vectors_of,
 )
+from tests.support.waiting import yield_to_tasks
 
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
 
@@ -92,7 +93,7 @@ async def test_a_reader_never_sees_half_a_document(index: Index) -> None:
         while not writer.done():
             for stored in await index.load(["page"]):
                 seen.add((stored.title, len(stored.chunks)))
-            await asyncio.sleep(0)  # the writer's turn
+            await yield_to_tasks()  # the writer's turn
 
     async def write() -> None:
         for at in range(20):

@@ -1,0 +1,60 @@
+"""Waiting for a condition with a deadline: the only place where tests poll."""
+
+import asyncio
+import inspect
+import time
+from collections.abc import Callable
+from typing import Any
+
+PATIENCE_SECONDS = 40.0
+"""Only a test that fails waits for so long."""
+PAUSE_SECONDS = 0.005
+
+
+async def wait_until(
+    look: Callable[[], Any], *, patience_seconds: float | None = PATIENCE_SECONDS
+) -> Any:
+    """Return the first true value that `look` returns, directly or as an awaitable.
+
+    Raises AssertionError after `patience_seconds`; None waits as long as the test may run.
+    """
+    if found := await poll(look, patience_seconds=patience_seconds):
+        return found
+    raise AssertionError(f"`{look.__qualname__}` was not true within {patience_seconds} s")
+
+
+async def poll(look: Callable[[], Any], *, patience_seconds: float | None) -> Any:
+    """Return the first true value of `look`, or None after `patience_seconds`."""
+    limit = asyncio.timeout(patience_seconds)
+    try:
+        async with limit:
+            while True:
+                found = look()
+                if inspect.isawaitable(found):
+                    found = await found
+                if found:
+                    return found
+                await asyncio.sleep(PAUSE_SECONDS)
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        return None
+
+
+def block_until(look: Callable[[], Any], *, patience_seconds: float = PATIENCE_SECONDS) -> Any:
+    """Return the first true value of `look`, for tests without an event loop.
+
+    Raises AssertionError after `patience_seconds`.
+    """
+    until = time.monotonic() + patience_seconds
+    while not (found := look()):
+        if time.monotonic() > until:
+            raise AssertionError(f"`{look.__qualname__}` was not true within {patience_seconds} s")
+        time.sleep(PAUSE_SECONDS)
+    return found
+
+
+async def yield_to_tasks(turns: int = 1) -> None:
+    """Let every other task of the event loop run `turns` times; no time needs to pass."""
+    for _ in range(turns):
+        await asyncio.sleep(0)

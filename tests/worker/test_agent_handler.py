@@ -1,0 +1,152 @@
+"""What an agent returns becomes a settlement; what it must not write or read is a failure."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, Field
+
+from agents.agent import Agent
+from broker.values import Delivery, Forward, Retry, Settlement
+from envelope.envelope import Envelope, decode
+from envelope.errors import ContractError
+from envelope.outcome import GaveUp, RetryAfter, Wrote
+from envelope.role import Role
+from tests.support.broker_harness import carrying
+from worker.agent_handler import AgentHandler, make_poison_notice
+from worker.errors import RunFailedError
+
+ENVELOPE = carrying()
+DELIVERY = Delivery(
+    entry_id="1-1",
+    role="search",
+    shard=0,
+    consumer="w1",
+    count=1,
+    question=ENVELOPE.question,
+    frame=ENVELOPE.encode(),
+    remaining_seconds=30.0,
+)
+
+
+class SearchReads(BaseModel):
+    text: str = Field(max_length=10_000)
+
+
+class SearchWrites(BaseModel):
+    search_quality: str | None = None
+    search_error: str | None = None
+    response: str | None = None
+
+
+class FixedAgent(Agent[SearchReads, SearchWrites]):
+    """An agent that returns the same outcome for every envelope."""
+
+    role = Role.SEARCH
+    reads = SearchReads
+    writes = SearchWrites
+
+    def __init__(self, outcome: Any) -> None:
+        self._outcome = outcome
+
+    async def work(self, reads: SearchReads) -> Any:
+        return self._outcome
+
+
+async def run(
+    outcome: object,
+    *,
+    envelope: Envelope = ENVELOPE,
+    remaining_seconds: float = 30.0,
+    assistants: Mapping[tuple[str, str], Agent[Any, Any]] | None = None,
+) -> Settlement:
+    handler = AgentHandler(FixedAgent(outcome), limit_seconds=5.0, assistants=assistants)
+    return await handler.handle(replace(DELIVERY, remaining_seconds=remaining_seconds), envelope)
+
+
+def read_envelope(settlement: Settlement) -> Envelope:
+    """Return the envelope that a settlement sends to the manager."""
+    assert isinstance(settlement, Forward)
+    [send] = settlement.sends
+    assert send.role == "manager"
+    return send.decoded if isinstance(send.decoded, Envelope) else decode(send.frame)
+
+
+async def test_attributes_that_were_not_set_are_not_written() -> None:
+    sent = read_envelope(await run(Wrote(SearchWrites(search_quality="good"))))
+
+    assert sent.payload == {**ENVELOPE.payload, "search_quality": "good"}
+    assert sent.hop is not None
+    assert sent.hop.wrote == ("search_quality",)
+
+
+async def test_an_agent_that_asks_for_more_time_than_is_left_gives_up_with_its_reason() -> None:
+    later = RetryAfter(10.0, "the index is being written")
+
+    in_time = await run(later, remaining_seconds=30.0)
+    too_late = read_envelope(await run(later, remaining_seconds=5.0))
+
+    assert isinstance(in_time, Retry)
+    assert (in_time.seconds, in_time.reason) == (10.0, "the index is being written")
+    assert too_late.hop is not None
+    assert too_late.hop.status == "gave_up"
+    assert too_late.hop.reason == "no time left: the index is being written"
+
+
+async def test_a_question_for_an_assistant_of_another_process_says_which_setting_is_missing() -> (
+    None
+):
+    wrote = Wrote(SearchWrites(search_quality="good"))
+    other, own = ("acme", "other"), (ENVELOPE.tenant, ENVELOPE.assistant)
+
+    unserved = read_envelope(await run(wrote, assistants={other: FixedAgent(wrote)}))
+    served = read_envelope(await run(GaveUp("unused"), assistants={own: FixedAgent(wrote)}))
+
+    assert unserved.hop is not None
+    assert (unserved.hop.status, "ASSISTANTS" in unserved.hop.reason) == ("gave_up", True)
+    assert served.payload["search_quality"] == "good"
+
+
+async def test_a_payload_that_the_agent_cannot_read_names_the_attribute_and_not_its_text() -> None:
+    envelope = ENVELOPE.replace(payload={"text": "secret " * 2000})
+
+    with pytest.raises(ContractError, match=r"search expected 'text' in the payload") as raised:
+        await run(Wrote(SearchWrites()), envelope=envelope)
+
+    assert "secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "message"),
+    [
+        (Wrote(SearchWrites(response="an answer")), "search wrote attributes of other roles"),
+        (Wrote(SearchReads(text="no writes")), "expected Wrote, RetryAfter or GaveUp of search"),
+        ("an answer", "found 'str'"),
+    ],
+)
+async def test_an_outcome_that_breaks_the_contract_is_a_failure(
+    outcome: object, message: str
+) -> None:
+    with pytest.raises((ContractError, RunFailedError), match=message):
+        await run(outcome)
+
+
+def test_the_manager_learns_that_an_entry_killed_its_workers() -> None:
+    notice = make_poison_notice(DELIVERY, "3 workers died")
+
+    assert notice is not None
+    sent = decode(notice.frame)
+    assert sent.hop is not None
+    assert (notice.role, sent.hop.status, sent.hop.reason) == (
+        "manager",
+        "failed",
+        "3 workers died",
+    )
+
+
+@pytest.mark.parametrize("changes", [{"role": "manager"}, {"frame": b"no frame"}])
+def test_an_entry_of_the_manager_or_without_a_readable_frame_is_told_to_nobody(
+    changes: dict[str, Any],
+) -> None:
+    assert make_poison_notice(replace(DELIVERY, **changes), "3 workers died") is None
