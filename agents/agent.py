@@ -1,7 +1,7 @@
 """The base class of agents: typed reads in, typed writes out, and no other access."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from pydantic import BaseModel
@@ -68,6 +68,11 @@ class AgentParts(Protocol[S]):
     @property
     def language_of(self) -> Callable[[str], str]:
         """Returns the language of a text, or the default language if it is uncertain."""
+        ...
+
+    @property
+    def read_languages(self) -> "Callable[[], Awaitable[Mapping[str, float]]]":
+        """Returns the number of documents in each language; empty where it is unknown."""
         ...
 
     @property

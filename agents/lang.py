@@ -1,5 +1,6 @@
 """Detects the language of the user."""
 
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol, Self
 
 from pydantic import BaseModel, Field
@@ -15,6 +16,10 @@ _ASSISTANT_TURN = 0.25
 _PREFERENCE = 0.5
 _FADING = 0.8
 """The weight of a turn, relative to the turn after it."""
+SHORT_WORDS = 5
+"""A text of at most this many words leans on the language of the documents."""
+DOCUMENTS_SHARE = 0.4
+"""The probability that a short text is in a language of the documents."""
 _BY_DEFAULT = 0.1
 _BY_CONTEXT = 0.5
 
@@ -44,38 +49,64 @@ class LangSettings(Protocol):
     def default_language(self) -> str: ...
 
 
+ReadLanguages = Callable[[], Awaitable[Mapping[str, float]]]
+"""Returns the number of documents in each language; empty where it is unknown."""
+
+
 class LangAgent(Agent[Reads, Writes]):
     """Returns the language that the user chose, else detects it, without a model.
 
-    The shorter the text, the more the languages of the conversation count. A text without words
-    (an emoji, a path, an address) has the language of the conversation, else the stored preference,
-    else `default_language`.
+    The shorter the text, the more the languages of the conversation count. Without a conversation a
+    text of at most `SHORT_WORDS` words leans on the languages of the documents: "validation" is
+    English where the documents are. A text without words (an emoji, a path, an address) has the
+    language of the conversation, else the stored preference, else `default_language`.
     """
 
     role = Role.LANG
     reads = Reads
     writes = Writes
 
-    def __init__(self, *, detector: Detector, default_language: str = "en") -> None:
+    def __init__(
+        self,
+        *,
+        detector: Detector,
+        default_language: str = "en",
+        read_languages: ReadLanguages | None = None,
+    ) -> None:
         self._detector = detector
         self._default_language = default_language
+        self._read_languages = read_languages
 
     @classmethod
     def make(cls, parts: AgentParts[LangSettings]) -> Self:
-        return cls(detector=parts.detector, default_language=parts.settings.default_language)
+        return cls(
+            detector=parts.detector,
+            default_language=parts.settings.default_language,
+            read_languages=parts.read_languages,
+        )
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         chosen = reads.preferences.language
         if reads.preferences.explicit and chosen:
             return Wrote(Writes(language=chosen, confidence=1.0))
         prior = self._prior(reads)
-        found = self._detector.detect(reads.text, prior=prior)
+        if prior:
+            found = self._detector.detect(reads.text, prior=prior)
+        else:
+            documents = await self._languages_for(reads.text)
+            found = self._detector.detect(reads.text, prior=documents, prior_share=DOCUMENTS_SHARE)
         if found.confidence > 0:
             return Wrote(Writes(language=found.language, confidence=found.confidence))
         if prior:
             expected = max(prior, key=prior.__getitem__)
             return Wrote(Writes(language=expected, confidence=_BY_CONTEXT))
         return Wrote(Writes(language=self._default_language, confidence=_BY_DEFAULT))
+
+    async def _languages_for(self, text: str) -> Mapping[str, float]:
+        """Return the languages of the documents for a short text, and nothing for a longer one."""
+        if self._read_languages is None or len(text.split()) > SHORT_WORDS:
+            return {}
+        return await self._read_languages()
 
     def _prior(self, reads: Reads) -> dict[str, float]:
         """Return the weights of the languages of the turns and of the stored preference.

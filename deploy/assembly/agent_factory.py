@@ -3,7 +3,7 @@
 `HandlerPipeline.make` is the one place where a handler is assembled.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ from broker.ports import DraftWriter
 from config.settings import Settings
 from config.texts import FixedTexts, load_texts
 from deploy.assembly.call_recording import HopCalls
-from deploy.assembly.languages import language_of, make_detector
+from deploy.assembly.languages import CorpusLanguages, language_of, make_detector
 from envelope.role import Role
 from knowledge.language.port import Detector
 from llm.offline.model import OfflineModel
@@ -51,6 +51,7 @@ class AgentFactory:
     knowledge: "Knowledge | None"
     model: Callable[[str], Model]
     detector: Detector
+    read_languages: Callable[[], Awaitable[Mapping[str, float]]]
     drafts: DraftPublisher | None = None
 
     def agent(self, role: str) -> AnyAgent:
@@ -139,7 +140,7 @@ async def make_worker_specs(
     counted = SilentMeter() if meter is None else meter
     publisher = None if drafts is None else RunDrafts(drafts, counted.count_fallback)
     pipeline = HandlerPipeline(
-        factories=_make_factories(settings, knowledge, find_models, publisher),
+        factories=_make_factories(settings, knowledge, find_models, publisher, stack),
         manager=make_manager(settings, _memory(settings, client)) if MANAGER in roles else None,
         limit_seconds=settings.agent_timeout_seconds,
         calls=HopCalls(meter),
@@ -170,6 +171,7 @@ def _make_factories(
     knowledge: "Knowledge | None",
     find_models: Callable[[Settings], Callable[[str], Model]],
     publisher: DraftPublisher | None,
+    stack: AsyncExitStack,
 ) -> dict[Assistant, AgentFactory]:
     """Return a factory for each assistant, which has only the assistant's own documents.
 
@@ -181,18 +183,21 @@ def _make_factories(
             models[one.prompts_folder] = find_models(one)
     detector = make_detector(settings)
     own, *_ = every = settings.of_assistants()
-    return {
-        (one.tenant, one.assistant): AgentFactory(
+
+    def make(one: Settings) -> AgentFactory:
+        known = None
+        if knowledge is not None:
+            known = knowledge.of(one.tenant, one.assistant, own=(own.tenant, own.assistant))
+        return AgentFactory(
             one,
-            knowledge.of(one.tenant, one.assistant, own=(own.tenant, own.assistant))
-            if knowledge is not None
-            else None,
+            known,
             models[one.prompts_folder],
             detector,
+            CorpusLanguages(one, known, stack).read,
             None if one.release == "approved" else publisher,
         )
-        for one in every
-    }
+
+    return {(one.tenant, one.assistant): make(one) for one in every}
 
 
 def _memory(settings: Settings, client: "Redis") -> RedisMemory:

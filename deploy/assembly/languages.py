@@ -1,10 +1,26 @@
-"""Creates the language detector, whose unpacked model is stored in the data folder."""
+"""Creates the language detector, and reads the languages of the documents."""
 
-from collections.abc import Callable
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
+
+import structlog
 
 from config.settings import Settings
+from knowledge.errors import KnowledgeError
 from knowledge.language.detector import ScriptAndNgramDetector
 from knowledge.language.port import Detector
+
+if TYPE_CHECKING:
+    from deploy.assembly.knowledge import Knowledge
+    from knowledge.index.port import Index
+
+log = structlog.get_logger("knowledge")
+
+FRESH_SECONDS = 60.0
+"""How long the languages of the documents are used before they are read again."""
 
 
 def make_detector(settings: Settings) -> Detector:
@@ -15,3 +31,56 @@ def make_detector(settings: Settings) -> Detector:
 def language_of(settings: Settings, detector: Detector) -> Callable[[str], str]:
     """Return a function that returns a text's language, or the default if it is unclear."""
     return lambda text: detector.detect(text).language or settings.default_language
+
+
+class CorpusLanguages:
+    """Counts the documents of an assistant by language, at most once a minute.
+
+    A process that has not opened the index opens the one on `QDRANT_URL` with the first question,
+    and closes it with `stack`. Without that setting its languages are unknown.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        knowledge: "Knowledge | None",
+        stack: AsyncExitStack,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._settings = settings
+        self._index: Index | None = knowledge.index if knowledge is not None else None
+        self._stack = stack
+        self._clock = clock
+        self._counts: Mapping[str, float] = {}
+        self._revision: str | None = None
+        self._due = float("-inf")
+        self._reading = asyncio.Lock()
+
+    async def read(self) -> Mapping[str, float]:
+        """Return the number of documents in each language; empty where it is unknown.
+
+        Without an answer of the index the last known numbers hold, and a warning is logged.
+        """
+        async with self._reading:
+            if self._clock() < self._due:
+                return self._counts
+            self._due = self._clock() + FRESH_SECONDS
+            try:
+                await self._refresh()
+            except KnowledgeError as error:
+                log.warning("corpus_languages_not_read", error=str(error))
+            return self._counts
+
+    async def _refresh(self) -> None:
+        if self._index is None and self._settings.qdrant_url is not None:
+            from deploy.assembly.knowledge import make_embedder, open_index
+
+            self._index = await open_index(self._settings, make_embedder(self._settings))
+            self._stack.push_async_callback(self._index.close)
+        if self._index is None:
+            return
+        revision = await self._index.revision()
+        if revision != self._revision:
+            self._counts = await self._index.languages()
+            self._revision = revision

@@ -7,7 +7,8 @@ as `no`.
 
 Texts are detected without context, by kind and by length. Short turns, of at most six words, are
 detected again by the lang agent inside a conversation: a task's own history, or else two longer
-texts of the same source and language.
+texts of the same source and language. Texts of at most five words are detected once more at a desk
+with documents in their language, and at one with documents in English.
 """
 
 from collections import defaultdict
@@ -17,7 +18,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from agents.lang import LangAgent, Reads
+from agents.lang import SHORT_WORDS, LangAgent, Reads
 from deploy.evaluation.questions import UnknownFormatError, rows
 from envelope.conversation import Turn
 from envelope.outcome import Wrote
@@ -63,10 +64,17 @@ async def evaluate(data: Path, *, detector: Detector | None = None) -> Figures:
     alone = [chosen.detect(one.text).language == one.language for one in spoken]
     milliseconds = (perf_counter() - started) * 1000 / len(spoken)
     in_context = [await _detect_correctly(turn, chosen) for turn in turns]
+    short = [one for one in spoken if one.words <= SHORT_WORDS and one.language in CANDIDATES]
     return {
         "texts": len(spoken),
         "without_context": _accuracies(spoken, alone),
         "short_turns_in_a_conversation": _accuracies(turns, in_context),
+        "short_texts_and_documents": {
+            "in_their_language": await _detect_short(short, chosen, None),
+            "in_english": await _detect_short(
+                [one for one in short if one.language != "en"], chosen, "en"
+            ),
+        },
         "milliseconds_a_text": round(milliseconds, 3),
     }
 
@@ -122,6 +130,26 @@ async def _detect_correctly(turn: LabelledText, detector: Detector) -> bool:
     reads = Reads(text=turn.text, history=turn.history)
     outcome = await LangAgent(detector=detector).work(reads)
     return isinstance(outcome, Wrote) and outcome.writes.language == turn.language
+
+
+async def _detect_short(
+    spoken: Sequence[LabelledText], detector: Detector, documents: str | None
+) -> dict[str, float]:
+    """Return the share of correct results at a desk whose documents are in one language.
+
+    `documents` is that language; None: the language of each text.
+    """
+    right: list[bool] = []
+    for one in spoken:
+        languages = {one.language if documents is None else documents: 1.0}
+
+        async def read(found: Mapping[str, float] = languages) -> Mapping[str, float]:
+            return found
+
+        agent = LangAgent(detector=detector, read_languages=read)
+        outcome = await agent.work(Reads(text=one.text))
+        right.append(isinstance(outcome, Wrote) and outcome.writes.language == one.language)
+    return _share(right)
 
 
 def _accuracies(spoken: Sequence[LabelledText], right: Sequence[bool]) -> Figures:

@@ -40,7 +40,9 @@ class EvaluationDesk:
         def model(_task: str) -> Model:
             return offline
 
-        self._factory = AgentFactory(settings, knowledge, model, ScriptAndNgramDetector())
+        self._factory = AgentFactory(
+            settings, knowledge, model, ScriptAndNgramDetector(), knowledge.index.languages
+        )
         self._settings = settings
         self._handlers: dict[str, AgentHandler] = {}
 

@@ -116,6 +116,10 @@ class Index(Protocol):
         """Return a value that identifies the version of each document, by document id."""
         ...
 
+    async def languages(self) -> Mapping[str, int]:
+        """Return the number of documents in each language, ISO 639-1."""
+        ...
+
     async def load(self, document_ids: Sequence[str]) -> Sequence[StoredDocument]:
         """Return the present versions; documents that are gone meanwhile are left out."""
         ...

@@ -2,7 +2,7 @@
 
 import asyncio
 import uuid
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -82,6 +82,10 @@ class QdrantIndex:
     async def versions(self) -> Mapping[str, str]:
         found = await self._documents(["document", "version"])
         return {point.payload["document"]: point.payload["version"] for point in found}
+
+    async def languages(self) -> Mapping[str, int]:
+        found = await self._documents(["language"])
+        return Counter(str(point.payload["language"]) for point in found)
 
     async def load(self, document_ids: Sequence[str]) -> Sequence[StoredDocument]:
         loaded: list[StoredDocument] = []

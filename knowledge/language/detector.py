@@ -9,7 +9,7 @@ from pathlib import Path
 from knowledge.language.cleaning import natural
 from knowledge.language.function_words import function_words
 from knowledge.language.model import NGrams, load
-from knowledge.language.port import Detection
+from knowledge.language.port import PRIOR_SHARE, Detection
 from knowledge.language.scripts import (
     CANDIDATES,
     LANGUAGES_OF_SCRIPT,
@@ -34,8 +34,6 @@ _SHARPNESS = 2.0
 _MISSING_LETTER = 1.0
 _SMALL_WORD = 2.0
 _ENOUGH_SMALL_WORDS = 3
-_KNOWN_SHARE = 0.97
-"""How likely a text is in a language that the prior names."""
 _ALONE_IN_SCRIPT = frozenset(
     names[0] for names in LANGUAGES_OF_SCRIPT.values() if len(names) == 1
 ) - {"ja"}
@@ -60,6 +58,7 @@ class ScriptAndNgramDetector:
         text: str,
         *,
         prior: Mapping[str, float] | None = None,
+        prior_share: float = PRIOR_SHARE,
         candidates: Sequence[str] | None = None,
     ) -> Detection:
         """Return the language of `text`; see `Detector`."""
@@ -73,12 +72,11 @@ class ScriptAndNgramDetector:
             return Detection(possible[0], 1.0)
         if script not in {"latin", "han"}:
             words = in_script(words, script)
-        return self._likeliest(words, possible, prior or {})
+        return self._likeliest(words, possible, _log_prior(possible, prior or {}, prior_share))
 
     def _likeliest(
-        self, words: str, possible: Sequence[str], prior: Mapping[str, float]
+        self, words: str, possible: Sequence[str], beforehand: Mapping[str, float]
     ) -> Detection:
-        beforehand = _log_prior(possible, prior)
         evidence = self._evidence(words, possible)
         scores = {name: evidence[name] + beforehand[name] for name in possible}
         best = max(possible, key=scores.__getitem__)
@@ -104,14 +102,16 @@ class ScriptAndNgramDetector:
         return load(languages, self._kept_in)
 
 
-def _log_prior(possible: Sequence[str], prior: Mapping[str, float]) -> dict[str, float]:
+def _log_prior(
+    possible: Sequence[str], prior: Mapping[str, float], prior_share: float
+) -> dict[str, float]:
     usual = {
         name: math.exp(_USUAL.get(name, _RARE_WEIGHT if name in _RARE else 0.0))
         for name in possible
     }
     total = sum(usual.values())
     known = sum(prior.get(name, 0.0) for name in possible)
-    share = _KNOWN_SHARE if known > 0 else 0.0
+    share = prior_share if known > 0 else 0.0
     return {
         name: math.log(
             (1 - share) * usual[name] / total

@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import Any
 
 from knowledge.language.cleaning import natural
-from knowledge.language.port import Detection
+from knowledge.language.port import PRIOR_SHARE, Detection
 from knowledge.language.scripts import filter_by_script, most_expected, script_of
 
 _SEED = 20_011
@@ -31,6 +31,7 @@ class FencedLangdetect:
         text: str,
         *,
         prior: Mapping[str, float] | None = None,
+        prior_share: float = PRIOR_SHARE,
         candidates: Sequence[str] | None = None,
     ) -> Detection:
         """Return the language of `text`; see `Detector`."""
@@ -43,9 +44,10 @@ class FencedLangdetect:
         if len(possible) == 1:
             return Detection(possible[0], 1.0)
         expected = most_expected(prior, possible)
-        if prior and expected in prior and len(words.split()) <= _FEW_WORDS:
+        leans = prior_share > _LEANING and len(words.split()) <= _FEW_WORDS
+        if prior and expected in prior and leans:
             return Detection(expected, _LEANING)
-        return self._ask(words, possible, prior or {})
+        return self._ask(words, possible, _scale(prior or {}, prior_share))
 
     def _ask(self, words: str, possible: Sequence[str], prior: Mapping[str, float]) -> Detection:
         from langdetect.lang_detect_exception import LangDetectException
@@ -79,3 +81,10 @@ class FencedLangdetect:
         factory.seed = _SEED
         factory.load_profile(PROFILES_DIRECTORY)
         return factory
+
+
+def _scale(prior: Mapping[str, float], share: float) -> dict[str, float]:
+    """Return the weights of a prior, which sum up to the odds that the text is in one of them."""
+    total = sum(prior.values())
+    odds = min(share / (1 - share), 1.0) if total > 0 else 0.0
+    return {name: odds * weight / total for name, weight in prior.items()}

@@ -3,6 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+PRIOR_SHARE = 0.97
+"""The probability that a text is in a language of its conversation."""
+
 
 class Detection(NamedTuple):
     """A language, ISO 639-1, and how sure the detector is, 0 to 1.
@@ -22,11 +25,13 @@ class Detector(Protocol):
         text: str,
         *,
         prior: Mapping[str, float] | None = None,
+        prior_share: float = PRIOR_SHARE,
         candidates: Sequence[str] | None = None,
     ) -> Detection:
         """Return the language of `text`.
 
         `prior` weighs languages by what is known beforehand (the conversation, a preference): any
-        positive numbers. `candidates` limits the answer to these languages, ISO 639-1.
+        positive numbers. `prior_share` is the probability, below 1, that the text is in one of the
+        languages of the prior. `candidates` limits the answer to these languages, ISO 639-1.
         """
         ...

@@ -70,3 +70,54 @@ async def test_a_text_without_words_and_context_is_in_the_default_language(text:
 
     assert found.language == "uk"
     assert found.confidence < 0.2
+
+
+async def detect_at_desk(text: str, documents: dict[str, float], **others: object) -> str:
+    async def read() -> dict[str, float]:
+        return documents
+
+    agent = LangAgent(detector=DETECTOR, read_languages=read)
+    outcome = await agent.work(Reads.model_validate({"text": text, **others}))
+    assert isinstance(outcome, Wrote)
+    return outcome.writes.language
+
+
+@pytest.mark.parametrize(
+    "text", ["SEPA", "validation", "pytest async client example", "path param vs query param"]
+)
+async def test_a_short_query_is_in_the_language_of_the_documents(text: str) -> None:
+    assert await detect_at_desk(text, {"en": 40.0, "fr": 1.0}) == "en"
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("Wie lösche ich es?", "de"),
+        ("contraseña olvidada", "es"),
+        ("mot de passe oublié", "fr"),
+        ("¿Cómo empiezo?", "es"),
+        ("як почати", "uk"),
+    ],
+)
+async def test_a_short_question_in_another_language_keeps_it(text: str, language: str) -> None:
+    assert await detect_at_desk(text, {"en": 40.0}) == language
+
+
+async def test_documents_in_german_make_a_bare_name_german() -> None:
+    assert await detect_at_desk("SEPA", {"de": 3.0}) == "de"
+
+
+async def test_a_long_question_does_not_ask_for_the_languages_of_the_documents() -> None:
+    async def read() -> dict[str, float]:
+        raise AssertionError("a long question needs no documents")
+
+    agent = LangAgent(detector=DETECTOR, read_languages=read)
+
+    outcome = await agent.work(Reads(text="Wie lege ich einen neuen Benutzer an?"))
+
+    assert isinstance(outcome, Wrote)
+    assert outcome.writes.language == "de"
+
+
+async def test_the_conversation_decides_before_the_documents() -> None:
+    assert await detect_at_desk("SEPA", {"en": 40.0}, history=GERMAN) == "de"

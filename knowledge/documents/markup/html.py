@@ -4,13 +4,14 @@ The tree is walked with an explicit stack, so that nesting of any depth is read.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from knowledge.documents.anchors import Anchors
 from knowledge.documents.decoding import clean_text, decode
 from knowledge.documents.errors import WrongFormatError
+from knowledge.documents.markup.confluence import find_exported_page
 from knowledge.documents.markup.html_blocks import BlockWriter
 from knowledge.documents.page import Block, Page
 from knowledge.documents.visibility.hidden_elements import remove_hidden
@@ -39,11 +40,11 @@ def read(data: bytes, source: str) -> Page:
     _refuse_depth(text)
     tree = LexborHTMLParser(text)
     hidden_words = remove_hidden(tree)
-    blocks = tuple(_blocks(tree))
-    headings = [block for block in blocks if block.level == 1]
+    exported = find_exported_page(tree)
+    blocks = tuple(_blocks(tree, exported[1] if exported is not None else None))
     return Page(
         source=source,
-        title=headings[0].text if headings else _line(tree, "title"),
+        title=exported[0] if exported is not None else _find_title(tree, blocks),
         blocks=blocks,
         description=_attribute(tree, "meta[name=description]", "content"),
         keywords=_keywords(tree),
@@ -51,6 +52,11 @@ def read(data: bytes, source: str) -> Page:
         url=_attribute(tree, "link[rel=canonical]", "href") or None,
         warnings=(*warnings, *note_on_hidden(hidden_words)),
     )
+
+
+def _find_title(tree: LexborHTMLParser, blocks: Sequence[Block]) -> str:
+    headings = [block for block in blocks if block.level == 1]
+    return headings[0].text if headings else _line(tree, "title")
 
 
 def note_on_hidden(words: int) -> tuple[str, ...]:
@@ -78,11 +84,11 @@ def _refuse_depth(text: str) -> None:
                 raise WrongFormatError(f"expected elements at most {_DEEPEST} deep, found more")
 
 
-def _blocks(tree: LexborHTMLParser) -> Iterator[Block]:
+def _blocks(tree: LexborHTMLParser, main: LexborNode | None = None) -> Iterator[Block]:
     for selector in _DROPPED.split():
         for node in tree.css(selector):
             node.decompose()
-    root = _main(tree)
+    root = _main(tree) if main is None else main
     if root is not None:
         yield from _walk(root)
 

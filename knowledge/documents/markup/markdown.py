@@ -191,8 +191,13 @@ def _name_language(info: str) -> str:
 
 
 def _title_note(found: re.Match[str]) -> str:
-    """Return the title of a note or tab, else its kind: a box without a title is headed by it."""
-    return found[2] or found[1].capitalize()
+    """Return the title of a note or tab, else its kind: a box without a title is headed by it.
+
+    A title whose text follows in the same paragraph ends with a sign, so that it is no part of it.
+    """
+    title = found[2] or found[1].capitalize()
+    has_text = bool(found.string[found.end() :].strip())
+    return f"{title}:" if title and has_text and title[-1].isalnum() else title
 
 
 def _code(info: str, content: str) -> Block:

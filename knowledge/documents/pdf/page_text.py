@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 _GAP_OF_CELLS = 1.2
 """How many times its size may lie between two words of one segment."""
+_GAP_WITHOUT_SPACE = 0.9
+"""The same where no space is drawn between them: cells are drawn one by one."""
 _GAP_OF_WORDS = 0.2
 _BASELINE = 0.45
 _HYPHEN = 2
@@ -77,18 +79,20 @@ def _take_segments(text_page: "PdfTextPage") -> Iterator[Segment]:
     box = raw.FS_RECTF()
     typefaces: dict[int | None, _Typeface] = {}
     current: Segment | None = None
-    has_space = False
+    has_space = has_drawn_space = False
     for index in range(min(text_page.count_chars(), _MOST_CHARACTERS)):
         code = raw.FPDFText_GetUnicode(text_page, index)
         if (code <= 32 and code != _HYPHEN) or code == 0xA0:
             has_space = True
+            has_drawn_space |= raw.FPDFText_IsGenerated(text_page, index) == 0
             continue
         if not raw.FPDFText_GetCharOrigin(text_page, index, x, y):
             continue
         raw.FPDFText_GetLooseCharBox(text_page, index, box)
         typeface = _find_typeface(raw, text_page, index, typefaces)
         shown = "-" if code == _HYPHEN else _show(code)
-        if current is not None and _continues(current, x.value, y.value, typeface):
+        widest = _GAP_OF_CELLS if has_drawn_space else _GAP_WITHOUT_SPACE
+        if current is not None and _continues(current, x.value, y.value, typeface, widest):
             gap = x.value - current.right
             if has_space or gap > _GAP_OF_WORDS * current.size:
                 current.text += " "
@@ -104,16 +108,18 @@ def _take_segments(text_page: "PdfTextPage") -> Iterator[Segment]:
                 shown, x.value, box.right, y.value, typeface.size, typeface.is_bold,
                 typeface.is_code,
             )  # fmt: skip
-        has_space = False
+        has_space = has_drawn_space = False
     if current is not None:
         yield current
 
 
-def _continues(current: Segment, left: float, base: float, typeface: _Typeface) -> bool:
+def _continues(
+    current: Segment, left: float, base: float, typeface: _Typeface, widest: float
+) -> bool:
     size = max(current.size, typeface.size)
     if abs(base - current.base) > _BASELINE * size:
         return False
-    return -size < left - current.right < _GAP_OF_CELLS * size
+    return -size < left - current.right < widest * size
 
 
 def _show(code: int) -> str:

@@ -11,7 +11,14 @@ from knowledge.language.port import Detection
 class AlwaysGerman:
     """Takes everything for German, whatever is known beforehand."""
 
-    def detect(self, text: str, *, prior: object = None, candidates: object = None) -> Detection:
+    def detect(
+        self,
+        text: str,
+        *,
+        prior: object = None,
+        prior_share: float = 0.0,
+        candidates: object = None,
+    ) -> Detection:
         return Detection("de", 0.9)
 
 

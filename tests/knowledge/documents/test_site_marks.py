@@ -32,3 +32,14 @@ def test_marks_in_code_stay() -> None:
 
     assert blocks[0].text == "```\n:::tip\n[TOC]\n[^1]: x\n```"
     assert blocks[1].text == "Use `{ .a }` and `:material-x:` and `[^1]`."
+
+
+def test_the_title_of_a_note_is_no_part_of_its_first_sentence() -> None:
+    text = '!!! warning "Extensions"\n    The server needs one.\n\n!!! danger\n    It cannot be undone.\n'
+
+    page = markdown.read(text.encode(), "a.md")
+
+    assert [block.text for block in page.blocks] == [
+        "Extensions: The server needs one.",
+        "Danger: It cannot be undone.",
+    ]

@@ -167,3 +167,10 @@ async def test_a_large_document_is_kept_whole(index: Index) -> None:
     [stored] = await index.load(["large"])
 
     assert [chunk.ordinal for chunk in stored.chunks] == list(range(1200))
+
+
+async def test_the_index_counts_its_documents_by_language(index: Index) -> None:
+    await put(index, document("a", "text"), document("b", "text"))
+    await put(index, document("c", "text", language="de"))
+
+    assert await index.languages() == {"en": 2, "de": 1}
