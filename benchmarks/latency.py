@@ -2,17 +2,23 @@
 
 `python -m benchmarks.latency` starts a desk of one process on the example documents, and a model
 server on this machine whose calls take 1 s to the first token and then 60 tokens a second. It asks
-the questions of each setting over HTTP and prints medians. `--sentences` is the length of the
-answers. A token is four characters.
+the questions of each setting over HTTP, with and without drafts (`RELEASE`), and prints a table of
+medians. `--sentences` is the length of the answers. A token is four characters.
+
+The first text is that of a draft, or of the approved answer. `models` is the part of the time
+during which at least one call was open; the rest is Refdesk's own, and depends on the machine.
 """
 
 import argparse
 import asyncio
+import os
 import re
 import statistics
 import tempfile
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
 
@@ -23,6 +29,7 @@ from benchmarks.resuming_client import ResumedAnswer, ResumingClient
 
 SENTENCES = 2
 MODEL = "m@openai"
+RELEASES = ("checked", "approved")
 _PORT = re.compile(r":(\d{1,5})(?=;|/|\s|$)")
 
 FIRST = (
@@ -76,12 +83,23 @@ SETTINGS = (
 
 @dataclass(frozen=True, slots=True)
 class Waited:
-    """What one question took, in seconds, and the calls that were made for it."""
+    """What one question took, in seconds after `began`, and the calls that were made for it."""
 
+    began: float
     first_text: float
     complete: float
     outcome: str
+    retracted: int
     calls: tuple[TimedCall, ...]
+
+    def count_model_seconds(self, until: float) -> float:
+        """Return for how many of the first `until` seconds at least one call was open."""
+        total, covered = 0.0, self.began
+        for call in sorted(self.calls, key=lambda call: call.began):
+            start, end = max(call.began, covered), min(call.ended, self.began + until)
+            if end > start:
+                total, covered = total + end - start, end
+        return total
 
     @property
     def calls_in_sequence(self) -> int:
@@ -97,31 +115,55 @@ class Waited:
         """The tokens of all prompts; embeddings have none."""
         return sum(call.prompt_tokens for call in self.calls if call.task != EMBEDDINGS)
 
+    @property
+    def own_prompt_tokens(self) -> int:
+        """The tokens of all prompts without the text of the documents."""
+        return self.prompt_tokens - sum(call.context_tokens for call in self.calls)
+
+
+COLUMNS: Mapping[str, Callable[[Waited], float]] = {
+    "first text (s)": lambda one: one.first_text,
+    "of it models": lambda one: one.count_model_seconds(one.first_text),
+    "complete (s)": lambda one: one.complete,
+    "of it models ": lambda one: one.count_model_seconds(one.complete),
+    "calls in sequence": lambda one: one.calls_in_sequence,
+    "calls": lambda one: len(one.calls),
+    "prompt tokens": lambda one: one.own_prompt_tokens,
+    "and with the documents": lambda one: one.prompt_tokens,
+}
+
+_SECONDS = frozenset([*COLUMNS][:4])
+
 
 def main() -> int:
     """Measure, and print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.latency", description=__doc__)
     parser.add_argument("--sentences", type=int, default=SENTENCES, help="of an answer")
     parser.add_argument("--only", default="", help="the settings whose name contains this")
+    parser.add_argument("--release", nargs="*", default=RELEASES, choices=RELEASES)
     parser.add_argument(
         "--set", nargs="*", default=[], metavar="NAME=VALUE", help="settings of the desk"
     )
     chosen = parser.parse_args()
     more = dict(one.split("=", 1) for one in chosen.set)
-    asyncio.run(_measure_all(chosen.sentences, chosen.only, more))
+    asyncio.run(_measure_all(chosen.sentences, chosen.only, chosen.release, more))
     return 0
 
 
-async def _measure_all(sentences: int, only: str, more: Mapping[str, str]) -> None:
-    print(f"answers of {sentences} sentences; calls of 1 s and 60 tokens a second; medians")
+async def _measure_all(
+    sentences: int, only: str, releases: Sequence[str], more: Mapping[str, str]
+) -> None:
     print(
-        f"{'setting':<46}{'first text':>11}{'complete':>10}{'in sequence':>13}{'calls':>7}"
-        f"{'prompt tokens':>15}  tasks"
+        f"{datetime.now(UTC).date()}, {os.cpu_count()} processor cores; answers of {sentences} "
+        "sentences; calls of 1 s and 60 tokens a second; medians\n"
     )
+    names = ("setting", "release", *(name.strip() for name in COLUMNS), "usual calls (s)")
+    print(f"| {' | '.join(names)} |\n|{'---|' * len(names)}")
     for setting in SETTINGS:
-        if only in setting.name:
-            waited = await _measure(setting, sentences, more)
-            print(_row(setting.name, waited), flush=True)
+        for release in releases:
+            if only in setting.name:
+                waited = await _measure(setting, sentences, {**more, "RELEASE": release})
+                print(_format_row(setting.name, release, waited), flush=True)
 
 
 async def _measure(setting: Setting, sentences: int, more: Mapping[str, str]) -> list[Waited]:
@@ -159,34 +201,40 @@ async def _ask(client: ResumingClient, server: LatencyServer, earlier: str, text
     if earlier:
         await client.ask(conversation, uuid4().hex, earlier)
     server.calls.clear()
+    began = time.perf_counter()
     told = await client.ask(conversation, uuid4().hex, text)
-    return Waited(told.first_text_seconds, told.seconds, _outcome(told), tuple(server.calls))
+    return Waited(
+        began=began,
+        first_text=told.first_text_seconds,
+        complete=told.seconds,
+        outcome=_outcome(told),
+        retracted=told.retracted,
+        calls=tuple(server.calls),
+    )
 
 
 def _outcome(told: ResumedAnswer) -> str:
     return str(told.done[-1].get("outcome")) if told.done else "; ".join(told.errors)
 
 
-def _row(name: str, waited: Sequence[Waited]) -> str:
+def _format_row(name: str, release: str, waited: Sequence[Waited]) -> str:
     answered = [one for one in waited if one.outcome == "answered"]
     if not answered:
-        return f"{name:<46} no answer: {', '.join(sorted({one.outcome for one in waited}))}"
-    longest = max(one.calls_in_sequence for one in answered)
-    usual = statistics.median(one.calls_in_sequence for one in answered)
-    typical = sorted(answered, key=lambda one: one.complete)[len(answered) // 2]
-    row = (
-        f"{name:<46}{statistics.median(one.first_text for one in answered):>9.2f} s"
-        f"{statistics.median(one.complete for one in answered):>8.2f} s"
-        f"{f'{usual:g} (at most {longest})':>16}"
-        f"{statistics.median(len(one.calls) for one in answered):>4g}"
-        f"{statistics.median(one.prompt_tokens for one in answered):>15g}  "
-        + " ".join(
-            f"{call.task} {call.ended - call.began:.1f}"
-            for call in sorted(typical.calls, key=lambda call: call.began)
-        )
+        outcomes = ", ".join(sorted({one.outcome for one in waited}))
+        return f"| {name} | {release} | no answer: {outcomes} |"
+    cells = [
+        f"{statistics.median(map(read, answered)):{'.2f' if column in _SECONDS else 'g'}}"
+        for column, read in COLUMNS.items()
+    ]
+    usual = sorted(answered, key=lambda one: one.complete)[len(answered) // 2]
+    calls = " ".join(
+        f"{call.task} {call.ended - call.began:.1f}"
+        for call in sorted(usual.calls, key=lambda call: call.began)
     )
-    lost = len(waited) - len(answered)
-    return row + (f"  ({lost} of {len(waited)} not answered)" if lost else "")
+    lost, retracted = len(waited) - len(answered), sum(one.retracted for one in answered)
+    notes = [f"{lost} of {len(waited)} not answered"] if lost else []
+    notes += [f"{retracted} sentences retracted"] if retracted else []
+    return f"| {' | '.join((name, release, *cells, '; '.join((calls, *notes))))} |"
 
 
 if __name__ == "__main__":

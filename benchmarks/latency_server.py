@@ -26,19 +26,24 @@ _SOURCE = re.compile(r"^Source (\d{1,4}):$", re.MULTILINE)
 _CLAIM = re.compile(r"^Claim (\d{1,4})\b", re.MULTILINE)
 _SENTENCE = re.compile(r"^([A-Z][^.|#`\n]{20,300}\.)(?=\s|$)", re.MULTILINE)
 _WORD = re.compile(r"\w+")
-_PLACE = "place of the source"
+_CONTEXT = "source"
+"""The name of the data blocks that hold text of the documents."""
 
 Fields = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class TimedCall:
-    """One call as the server saw it; times are those of `time.perf_counter`."""
+    """One call as the server saw it; times are those of `time.perf_counter`.
+
+    `context_tokens` is the part of the prompt that is text of the documents.
+    """
 
     task: str
     began: float
     ended: float
     prompt_tokens: int
+    context_tokens: int
     answer_tokens: int
 
 
@@ -84,14 +89,16 @@ class LatencyServer:
         data = [{"index": n, "embedding": _embed(text)} for n, text in enumerate(texts)]
         tokens = sum(map(count_tokens, texts))
         usage = {"prompt_tokens": tokens, "total_tokens": tokens}
-        self.calls.append(TimedCall(EMBEDDINGS, began, time.perf_counter(), tokens, 0))
+        self.calls.append(TimedCall(EMBEDDINGS, began, time.perf_counter(), tokens, 0, 0))
         await _send(writer, {"object": "list", "data": data, "model": "m", "usage": usage})
 
     async def _complete(self, body: Fields, writer: asyncio.StreamWriter) -> None:
         began = time.perf_counter()
-        task = body["response_format"]["json_schema"]["name"]
+        form = body["response_format"]["json_schema"]
+        task = form["name"]
         prompt = "\n".join(message["content"] for message in body["messages"])
-        said = json.dumps(self._say(task, body["messages"][-1]["content"]), ensure_ascii=False)
+        user = body["messages"][-1]["content"]
+        said = json.dumps(_complete_fields(self._say(task, user), form["schema"]))
         tokens = count_tokens(said)
         usage = {
             "prompt_tokens": count_tokens(prompt),
@@ -109,7 +116,8 @@ class LatencyServer:
                 writer, {**_HEAD, "object": "chat.completion", "choices": [choice], "usage": usage}
             )
         ended = time.perf_counter()
-        self.calls.append(TimedCall(task, began, ended, usage["prompt_tokens"], tokens))
+        context = sum(count_tokens(text) for name, text in _BLOCK.findall(user) if name == _CONTEXT)
+        self.calls.append(TimedCall(task, began, ended, usage["prompt_tokens"], context, tokens))
 
     def _say(self, task: str, user: str) -> Fields:
         rules: dict[str, Callable[[str], Fields]] = {
@@ -189,6 +197,15 @@ async def run_server(server: LatencyServer) -> AsyncIterator[LatencyServer]:
         yield server
     finally:
         listening.close()
+
+
+def _complete_fields(said: Fields, schema: Fields) -> Fields:
+    """Return every field of the schema in its order, as a vendor's strict schema requires it."""
+    empty: Fields = {"string": "", "array": []}
+    return {
+        name: said.get(name, empty.get(form.get("type", "")))
+        for name, form in schema["properties"].items()
+    }
 
 
 def _decide_scope(_user: str) -> Fields:

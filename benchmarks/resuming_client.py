@@ -14,7 +14,10 @@ CUT = (ConnectionError, asyncio.IncompleteReadError, OSError)
 
 @dataclass
 class ResumedAnswer:
-    """What one message brought: seconds until the first event, text and the last, each `done`."""
+    """What one message brought: seconds until the first event, text and the last, each `done`.
+
+    The first text is that of a draft, if drafts are sent. `retracted` counts sentences.
+    """
 
     message_id: str
     first_seconds: float = 0.0
@@ -25,6 +28,7 @@ class ResumedAnswer:
     last_id: str = ""
     stages: list[str] = field(default_factory=list)
     text: str = ""
+    retracted: int = 0
     done: list[dict[str, Any]] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
 
@@ -133,6 +137,10 @@ def _hear(told: ResumedAnswer, fields: Mapping[str, str], seconds: float) -> Non
             told.waited = True
         case "stage":
             told.stages.append(data["stage"])
+        case "draft":
+            told.first_text_seconds = told.first_text_seconds or seconds
+        case "retracted":
+            told.retracted += len(data["sentences"])
         case "text":
             told.text += data["text"]
             told.first_text_seconds = told.first_text_seconds or seconds
