@@ -18,7 +18,9 @@ from llm.answer_checks.claims import CheckedAnswer, CheckedClaim, collect_claims
 
 CERTAIN_CHARACTERS = 40
 """The language of a shorter text is uncertain."""
-_OPEN_CITATION = re.compile(r"(?<!\s)\s*+[\[\u3010\uff3b][^\[\]\u3010\u3011\uff3b\uff3d\n]{0,40}+\Z")
+_OPEN_CITATION = re.compile(
+    r"(?<!\s)\s*+[\[\u3010\uff3b][^\[\]\u3010\u3011\uff3b\uff3d\n]{0,40}+\Z"
+)
 
 LanguageOf = Callable[[str], str | None]
 """Returns the language of a text, ISO 639-1, or None when it cannot be determined."""

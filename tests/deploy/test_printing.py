@@ -91,7 +91,7 @@ def test_no_control_sequence_reaches_a_terminal(capsys: pytest.CaptureFixture[st
 
 
 def test_a_nearest_page_is_listed_once_with_its_place() -> None:
-    pages = [
+    pages: list[JsonValue] = [
         {"label": "Billing", "value": "Billing", "kind": "source", "path": "billing.md"},
         {"label": "Prices", "value": "Prices", "kind": "source", "url": "https://a.test/prices"},
     ]

@@ -35,7 +35,8 @@ def test_marks_in_code_stay() -> None:
 
 
 def test_the_title_of_a_note_is_no_part_of_its_first_sentence() -> None:
-    text = '!!! warning "Extensions"\n    The server needs one.\n\n!!! danger\n    It cannot be undone.\n'
+    warning = '!!! warning "Extensions"\n    The server needs one.\n'
+    text = f"{warning}\n!!! danger\n    It cannot be undone.\n"
 
     page = markdown.read(text.encode(), "a.md")
 
