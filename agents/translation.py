@@ -13,7 +13,7 @@ from envelope.role import Role
 from envelope.understanding import Understanding
 from knowledge.language.certainty import ENGLISH, is_certainly_english
 from knowledge.language.port import Detector
-from knowledge.language.protecting import PlaceLost, Protected, protect
+from knowledge.language.protecting import PlaceholderLost, Protected, protect
 from llm.errors import ModelError
 from llm.offline.essence_rules import stands_alone
 from llm.offline.replies import plain_reply
@@ -206,7 +206,7 @@ def _restore(text: str, protected: Protected, found: Output) -> Writes:
     try:
         text_eng = protected.restore(found.text_eng)
         corrections = tuple(protected.restore_some(note) for note in found.corrections)
-    except PlaceLost as lost:
+    except PlaceholderLost as lost:
         return _as_it_came(text, str(lost))
     if not text_eng.strip():
         return _as_it_came(text, "the model gave no text")
@@ -232,7 +232,7 @@ def _take_combined(reads: Reads, protected: Protected, found: understand.Output)
     """Return the results of a combined call; raise `UnusableTranslationError` without a text."""
     try:
         text_eng = protected.restore(found.text_eng) if found.text_eng.strip() else reads.text
-    except PlaceLost as lost:
+    except PlaceholderLost as lost:
         raise UnusableTranslationError(str(lost)) from lost
     if not found.text_eng.strip() and reads.language != ENGLISH:
         raise UnusableTranslationError(

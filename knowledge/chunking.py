@@ -1,7 +1,7 @@
 """Cuts a page into chunks of about 75 words that overlap by about 20.
 
 A chunk never crosses a heading. Code fences stay whole up to `LARGEST_CODE` words; a longer one is
-cut between lines, and each part is a fence of its own. A table stays whole up to `LARGEST_TABLE`
+split between lines, and each part is a separate fence. A table stays whole up to `LARGEST_TABLE`
 words; a longer one is cut between rows, and each part repeats the header. Text is cut between
 sentences; a sentence longer than a chunk between words; a word longer than a chunk between
 characters.

@@ -31,11 +31,11 @@ Matrix = npt.NDArray[np.float32]
 DEFAULT = "all-MiniLM-L6-v2"
 THREADS = 2
 BATCH = 8
-# Chunks have about 150 tokens with their place; a long code block is known by its beginning.
+# A chunk with its headings has about 150 tokens; a long code block is embedded by its beginning.
 MOST_TOKENS = 256
 
-# Without this, `onnxruntime` writes an id of the machine into the home folder and sends telemetry
-# to its vendor; it looks when it is imported, and only whoever sets it to 0 wants that.
+# Otherwise `onnxruntime` writes an id of the machine into the home folder and sends telemetry to
+# its vendor. It reads the variable at import; 0 allows telemetry.
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 _FOLDER = Path(__file__).parent / "models" / "all-MiniLM-L6-v2-int8"
@@ -75,7 +75,7 @@ class LocalEmbedder:
         encode = self._load_once()
         try:
             vectors: list[list[float]] = encode(texts).tolist()
-        except Exception as error:  # the runtime raises kinds of its own
+        except Exception as error:  # the runtime has its own exception classes
             reason = f"{self.name!r} could not embed {len(texts)} texts: {error}"
             raise EmbeddingFailed(reason) from error
         return vectors

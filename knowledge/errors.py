@@ -1,10 +1,10 @@
 """The errors of knowledge.
 
 KnowledgeError                  the root
-|-- IndexUnavailable            the index cannot be reached or opened: wait, or look at its place
-|   `-- IndexOwned              another process owns the embedded index: ask that one, or share
+|-- IndexUnavailable            the index cannot be reached or opened: wait, or check its location
+|   `-- IndexOwned              another process owns the embedded index: use a Qdrant server
 |-- IndexMismatch               the index was written with another embedding model or format
-`-- EmbeddingFailed             texts could not be turned into vectors: search by keywords
+`-- EmbeddingFailed             texts could not be embedded: search by keywords
 """
 
 
@@ -12,7 +12,7 @@ class KnowledgeError(Exception):
     """The root of all errors of this package."""
 
 
-class IndexUnavailable(KnowledgeError):  # noqa: N818 - says what is so
+class IndexUnavailable(KnowledgeError):  # noqa: N818 - names a state
     """The index cannot be reached or opened."""
 
 
@@ -25,4 +25,4 @@ class IndexMismatch(KnowledgeError):  # noqa: N818 - as above
 
 
 class EmbeddingFailed(KnowledgeError):  # noqa: N818 - as above
-    """Texts could not be turned into vectors."""
+    """Texts could not be embedded."""

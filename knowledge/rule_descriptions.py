@@ -1,7 +1,7 @@
 """Describes a page by rules: description, summary, key points and keywords.
 
-Everything is taken from the page itself, in its own words and language. What the page or somebody
-else has said already (`Prepared`, front matter) is kept, and only gaps are filled.
+Everything is extracted from the page, in its words and language. Existing descriptions (`Prepared`,
+front matter) are kept; only missing ones are added.
 """
 
 import re
@@ -42,7 +42,7 @@ _WORD = re.compile(r"[^\W\d_][\w-]{3,39}")
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What is said about a page."""
+    """The description, summary, key points and keywords of a page."""
 
     description: str = ""
     summary: str = ""
@@ -51,7 +51,7 @@ class Description:
 
 
 class RuleDescriber:
-    """Describes pages by the rules of this module; needs nobody."""
+    """Describes pages by the rules of this module, without a model."""
 
     name = f"rules-{VERSION}"
 
@@ -60,25 +60,25 @@ class RuleDescriber:
 
 
 def describe(page: Page) -> Description:
-    """Return the description by rules, with what the page said already kept."""
+    """Return the description by rules; existing parts of the page are kept."""
     made = Description(_lead(page), _summary(page), _keypoints(page), keywords(page))
     return complete_description(page, made)
 
 
 def complete_description(page: Page, made: Description) -> Description:
-    """Return what was made with everything the page said already put in its place."""
-    said = page.prepared if page.prepared is not None else Prepared()
+    """Return `made` with the existing descriptions of the page instead of generated ones."""
+    prepared = page.prepared if page.prepared is not None else Prepared()
     return replace(
         made,
         description=page.description or made.description,
-        summary=said.summary or made.summary,
-        keypoints=said.keypoints or made.keypoints,
-        keywords=page.keywords if page.keywords and said.chunks else made.keywords,
+        summary=prepared.summary or made.summary,
+        keypoints=prepared.keypoints or made.keypoints,
+        keywords=page.keywords if page.keywords and prepared.chunks else made.keywords,
     )
 
 
 def definitions(text: str) -> tuple[str, ...]:
-    """Return the terms a text defines: quoted, and followed by `means` or its like."""
+    """Return the terms that a text defines: quoted, and followed by `means` or a synonym."""
     return tuple(_once(_definitions((text,))))
 
 

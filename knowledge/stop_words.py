@@ -1,4 +1,4 @@
-"""The commonest words of four letters or more of our languages: they tell nothing of a page."""
+"""The commonest words of four letters or more per language; they do not describe a page."""
 
 _BY_LANGUAGE = {
     "en": "about above after also because been before being below between both could does doing "

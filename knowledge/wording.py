@@ -1,7 +1,7 @@
-"""Describes how a question is worded: what it points at, and what it names.
+"""Computes features of a question's wording: its pronouns, definite nouns and names.
 
-These features need no index. They tell a question that leaves open what is meant ("How old is the
-building?" as a first question) from one that says it ("How old is the Eiffel Tower?").
+These features need no index. They separate a question without a clear subject ("How old is the
+building?" as a first question) from one that names it ("How old is the Eiffel Tower?").
 """
 
 import math
@@ -51,7 +51,7 @@ def wording(request: SearchRequest) -> dict[str, float]:
     """
     raw = _WORD.findall(request.text_eng or request.text or request.question)
     earlier = (*request.related, request.previous_answer)
-    said = {_stem(word) for text in earlier for word in _WORD.findall(text)}
+    mentioned = {_stem(word) for text in earlier for word in _WORD.findall(text)}
     definite = _nouns_after(raw, _THE | _THESE)
     names = sum(_is_name(word) for word in raw[1:])
     pointing = sum(word.lower() in _IT for word in raw)
@@ -60,7 +60,7 @@ def wording(request: SearchRequest) -> dict[str, float]:
         "words": math.log1p(len(raw)),
         "definite": float(min(len(definite), 2)),
         "these": float(min(len(_nouns_after(raw, _THESE)), 2)),
-        "unmentioned": float(min(sum(_stem(noun) not in said for noun in definite), 2)),
+        "unmentioned": float(min(sum(_stem(noun) not in mentioned for noun in definite), 2)),
         "pointing": float(min(pointing, 2)),
         "pointing_at_nothing": float(pointing > 0 and not request.related),
         "names": float(min(names, 3)),
@@ -69,7 +69,7 @@ def wording(request: SearchRequest) -> dict[str, float]:
 
 
 def _nouns_after(raw: list[str], determiners: frozenset[str]) -> list[str]:
-    """Return the words right after a determiner that are no little words."""
+    """Return the words directly after a determiner that are not function words."""
     return [
         after
         for word, after in pairwise(raw)

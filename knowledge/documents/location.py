@@ -22,7 +22,7 @@ _PROSE = frozenset({".md", ".mdx", ".markdown", ".rst", ".html", ".htm", ".txt"}
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Where a page stands; `language` is a tag such as `de` or `pt-br`, or None."""
+    """The location of a page; `language` is a tag such as `de` or `pt-br`, or None."""
 
     name: str
     folders: tuple[str, ...]
@@ -69,8 +69,8 @@ def locate(
 def language_folders(paths: Iterable[PurePosixPath]) -> frozenset[PurePosixPath]:
     """Return the folders that hold the pages of one language.
 
-    A folder named by a language code is one of them; a code that is a usual word or abbreviation
-    needs a witness: another such folder beside it, or a page that exists outside it too.
+    A folder named by a language code is one of them. A code that is also a common word or
+    abbreviation counts only if the parent has another such folder, or a page exists outside, too.
     """
     known = frozenset(paths)
     inside: dict[PurePosixPath, list[PurePosixPath]] = {}
@@ -78,12 +78,12 @@ def language_folders(paths: Iterable[PurePosixPath]) -> frozenset[PurePosixPath]
         for folder in path.parents:
             if language_tag(folder.name):
                 inside.setdefault(folder, []).append(path)
-    beside = Counter(folder.parent for folder in inside)
+    per_parent = Counter(folder.parent for folder in inside)
     return frozenset(
         folder
         for folder, paths in inside.items()
         if _code(folder.name) not in _DOUBTFUL
-        or beside[folder.parent] > 1
+        or per_parent[folder.parent] > 1
         or any(folder.parent / path.relative_to(folder) in known for path in paths)
     )
 

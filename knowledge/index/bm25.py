@@ -15,13 +15,13 @@ from knowledge.index.terms import terms
 
 K = 1.2
 B = 0.75
-# The engine wants an average that is known beforehand. A chunk with its headings has about 60.
+# The engine needs the average in advance. A chunk with its headings has about 60.
 CHUNK_LENGTH = 60.0
 SUMMARY_LENGTH = 120.0
 
 
 class Bm25:
-    """Turns texts into the weights of their terms; texts of about `average_length` terms."""
+    """Computes the weights of the terms of texts, which have about `average_length` terms."""
 
     def __init__(self, average_length: float) -> None:
         self._model = qdrant_edge.Bm25(
@@ -56,7 +56,7 @@ def merge(one: SparseText, other: SparseText) -> SparseText:
 
 
 class TermNumbers:
-    """Tells the number of a term as the sparse vectors have it; remembers what it was asked."""
+    """Maps terms to their numbers in the sparse vectors, with a cache."""
 
     _MOST = 1 << 17
 

@@ -1,9 +1,9 @@
-"""Cuts text into the terms that keywords are compared by.
+"""Splits text into the terms of the keyword search.
 
-A word becomes its stem (Snowball, by the text's language) without accents. An identifier gives its
-parts beside itself: `num_cpus` also `num` and `cpus`, `RayCluster` also `ray` and `cluster`.
-Writing without spaces, and Korean, becomes pairs of neighbouring characters. Function words are
-left out, unless there is nothing else.
+A word becomes its stem (Snowball, by the text's language) without accents. An identifier yields
+itself and its parts: `num_cpus` also `num` and `cpus`, `RayCluster` also `ray` and `cluster`.
+Scripts without spaces, and Korean, yield pairs of adjacent characters. Function words are omitted
+unless the text has no others.
 """
 
 import re
@@ -16,7 +16,7 @@ from py_rust_stemmers import SnowballStemmer
 
 from knowledge.stop_words import STOP_WORDS
 
-# Part of what makes a content hash: another analysis makes another index.
+# A part of the content hash: another analysis requires another index.
 VERSION = "1"
 
 _UNSPACED = (

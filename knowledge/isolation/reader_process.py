@@ -203,8 +203,8 @@ class _Child:
         except (EOFError, TimeoutError) as error:
             self.kill()
             self._complaints.seek(0)
-            said = self._complaints.read()[-500:].decode("utf-8", "replace").strip()
-            last = said.rpartition("\n")[2]
+            written = self._complaints.read()[-500:].decode("utf-8", "replace").strip()
+            last = written.rpartition("\n")[2]
             raise KnowledgeError(f"the process that reads documents did not start: {last}") from (
                 error
             )

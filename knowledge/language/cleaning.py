@@ -1,10 +1,10 @@
-"""Tells the words of a text from what is in no language: code, addresses, paths, identifiers."""
+"""Separates the words of a text from code, addresses, paths and identifiers."""
 
 import re
 from collections.abc import Iterator
 
 LONGEST = 2_000
-"""Characters that are looked at to tell a language; more would not change a decision."""
+"""The number of characters for detecting a language; more would not change the result."""
 
 _SPANS = re.compile(
     r"""
@@ -40,7 +40,7 @@ _CODE = re.compile(
     re.VERBOSE,
 )
 _SHORTHAND = re.compile(r"[A-Z][A-Z0-9+./-]+|[Oo]k|[Oo]kay")
-"""Said in every language."""
+"""Words that are common to all languages."""
 
 
 def natural(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Detects languages by script, letters, n-grams and what is known beforehand."""
+"""Detects languages by script, letters, n-grams and prior probabilities."""
 
 import math
 import re
@@ -24,13 +24,13 @@ _USUAL = {
     "en": 1.4, "ru": 1.2, "ar": 0.7, "hi": 0.7, "de": 0.5, "es": 0.5, "fr": 0.5,
     "pt": 0.5, "uk": 0.5,
 }  # fmt: skip
-"""How much likelier than the others a language is where nothing else is known (logarithms)."""
+"""The logarithm of a language's prior probability, relative to the others."""
 _RARE = frozenset(
     {"af", "be", "ca", "et", "hr", "kk", "lt", "lv", "mk", "mn", "mr", "ne", "sl", "sr", "sw"}
 )
 _RARE_WEIGHT = -1.5
 _SHARPNESS = 2.0
-"""N-gram scores, divided by the root of the text's bytes, count so much: calibrated confidence."""
+"""The factor of n-gram scores per root of the text's bytes that calibrates the confidence."""
 _MISSING_LETTER = 1.0
 _SMALL_WORD = 2.0
 _ENOUGH_SMALL_WORDS = 3
@@ -41,10 +41,10 @@ _APART = re.compile(r"[^\w']+")
 
 
 class ScriptAndNgramDetector:
-    """Decide by the script where it tells, and by the n-gram model among the rest.
+    """Decides by the script if it is unambiguous, else by the n-gram model.
 
-    The model is loaded with the first text that needs it, from the folder `kept_in` where one is
-    given. Instances keep nothing between texts.
+    The model is loaded for the first text that needs it, from the folder `kept_in` if given.
+    Instances have no state between texts.
     """
 
     def __init__(

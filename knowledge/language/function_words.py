@@ -1,6 +1,6 @@
-"""Counts the small words of each language: people use them in every sentence.
+"""Counts the function words of each language, which occur in every sentence.
 
-The lists stand in `function_words.toml`; they are read once.
+The lists are in `function_words.toml`; they are read once.
 """
 
 import tomllib
@@ -15,7 +15,7 @@ for _language, _words in _LISTS.items():
 
 
 def function_words(words: Iterable[str]) -> dict[str, int]:
-    """Return how many different of `words`, in lower case, are small words of each language."""
+    """Return how many distinct of `words`, in lower case, are function words of each language."""
     counts: dict[str, int] = {}
     for word in set(words):
         for language in _LANGUAGES_OF.get(word, ()):

@@ -1,4 +1,4 @@
-"""Detects languages with `langdetect`, fenced: seeded, limited to candidates, told the prior."""
+"""Detects languages with `langdetect`: seeded, limited to candidates, weighted by the prior."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -17,9 +17,9 @@ _UNLIKELY = 0.05
 
 
 class FencedLangdetect:
-    """Ask `langdetect` among the languages that the script allows.
+    """Applies `langdetect` to the languages that the script allows.
 
-    Unfenced it answers differently from run to run, and wrongly on most texts of one to three
+    Without these limits its results vary between runs, and are wrong for most texts of one to three
     words. Its profiles are loaded with the first text.
     """
 

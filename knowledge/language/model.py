@@ -1,9 +1,9 @@
-"""Loads the n-gram model of `py3langid`, cut to the languages that are asked for.
+"""Loads the n-gram model of `py3langid`, reduced to the requested languages.
 
-As it comes the model is packed and holds 140 languages; most of its memory is theirs, and to
-unpack it takes half a second. It is cut while it is unpacked, so that it is never whole in memory,
-and mapped from files: what is never looked at is not loaded. The files may be kept for the next
-process.
+The distributed model is compressed and has 140 languages, which need most of its memory;
+decompression takes half a second. The model is reduced during decompression, so that it is never
+completely in memory, and mapped from files, so that only accessed pages are loaded. The files can
+be kept for the next process.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ _ROWS_AT_ONCE = 4_096
 _BYTES_AT_ONCE = 1 << 18
 _AS_THEY_ARE = ("nextmove", "nextmove_row", "out_feat")
 _MAPPED = ("ptc", *_AS_THEY_ARE)
-_LOOKS = 4
+_CALLS_PER_RELEASE = 4
 
 
 class NGrams(Protocol):
@@ -39,21 +39,20 @@ class NGrams(Protocol):
 
 
 def load(languages: Sequence[str], kept_in: Path | None = None) -> NGrams:
-    """Return the model for `languages`, those that it does not know left out.
+    """Return the model for `languages`, without those that it does not know.
 
-    With a folder the unpacked model is kept there; it is unpacked again where what is found there
-    cannot be read.
+    With a folder the unpacked model is kept there, and unpacked again if its files are unreadable.
     """
     if kept_in is None:
         with tempfile.TemporaryDirectory(prefix="refdesk-") as passing:
             _unpack(languages, Path(passing))
             return _open(Path(passing))
-    place = kept_in / _name(languages)
+    folder = kept_in / _name(languages)
     try:
-        return _open(place)
+        return _open(folder)
     except (OSError, ValueError, EOFError):
-        _keep(languages, place)
-        return _open(place)
+        _keep(languages, folder)
+        return _open(folder)
 
 
 def _name(languages: Sequence[str]) -> str:
@@ -61,29 +60,29 @@ def _name(languages: Sequence[str]) -> str:
     return hashlib.blake2b(made_of.encode(), digest_size=8).hexdigest()
 
 
-def _keep(languages: Sequence[str], place: Path) -> None:
-    """Unpack beside `place` and move file by file; what two processes move there is the same."""
-    place.parent.mkdir(parents=True, exist_ok=True)
-    passing = Path(tempfile.mkdtemp(prefix="unpacking-", dir=place.parent))
+def _keep(languages: Sequence[str], folder: Path) -> None:
+    """Unpack into a sibling of `folder` and move each file; other processes move equal files."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    passing = Path(tempfile.mkdtemp(prefix="unpacking-", dir=folder.parent))
     try:
         _unpack(languages, passing)
-        place.mkdir(exist_ok=True)
+        folder.mkdir(exist_ok=True)
         for file in passing.iterdir():
-            file.replace(place / file.name)
+            file.replace(folder / file.name)
     finally:
         shutil.rmtree(passing, ignore_errors=True)
 
 
-def _open(place: Path) -> NGrams:
+def _open(folder: Path) -> NGrams:
     import numpy as np
     from py3langid.langid import LanguageIdentifier
 
-    maps, arrays = zip(*(_map_file(place / f"{name}.npy") for name in _MAPPED), strict=True)
+    maps, arrays = zip(*(_map_file(folder / f"{name}.npy") for name in _MAPPED), strict=True)
     ptc, nextmove, nextmove_row, out_feat = arrays
     identifier = LanguageIdentifier(
         ptc,
-        np.load(place / "pc.npy"),
-        json.loads((place / "languages.json").read_text("utf-8")),
+        np.load(folder / "pc.npy"),
+        json.loads((folder / "languages.json").read_text("utf-8")),
         memoryview(nextmove),
         memoryview(out_feat),
         tk_row=memoryview(nextmove_row),
@@ -102,28 +101,28 @@ def _map_file(file: Path) -> "tuple[mmap.mmap, NDArray[Any]]":
 
 
 class _Lean:
-    """A model that gives back, now and then, the memory of what it looked at.
+    """A model that regularly releases the memory pages that it has read.
 
-    Texts look at a few pages each, but at other ones: in the end nearly all would be resident. The
-    system keeps them at hand; to look again costs microseconds.
+    Each text reads a few different pages; over time nearly all would be resident. The pages remain
+    in the system's cache, so that reading them again takes microseconds.
     """
 
     def __init__(self, model: NGrams, maps: Sequence[mmap.mmap]) -> None:
         self._model = model
         self._maps = maps
-        self._looked = 0
+        self._calls = 0
 
     def rank(self, text: str) -> list[tuple[str, float]]:
         """Return every language of the model with its score, best first."""
         ranked = self._model.rank(text)
-        self._looked += 1
-        if self._looked % _LOOKS == 0 and hasattr(mmap, "MADV_DONTNEED"):
+        self._calls += 1
+        if self._calls % _CALLS_PER_RELEASE == 0 and hasattr(mmap, "MADV_DONTNEED"):
             for pages in self._maps:
                 pages.madvise(mmap.MADV_DONTNEED)
         return ranked
 
 
-def _unpack(languages: Sequence[str], place: Path) -> None:
+def _unpack(languages: Sequence[str], folder: Path) -> None:
     from py3langid.langid import MODEL_DIR, MODEL_FILE
 
     with tempfile.TemporaryFile() as unpacked:
@@ -131,21 +130,21 @@ def _unpack(languages: Sequence[str], place: Path) -> None:
             shutil.copyfileobj(packed, unpacked, length=_BYTES_AT_ONCE)
         unpacked.seek(0)
         with ZipFile(unpacked) as arrays:
-            _cut(arrays, languages, place)
+            _cut(arrays, languages, folder)
 
 
-def _cut(arrays: ZipFile, languages: Sequence[str], place: Path) -> None:
+def _cut(arrays: ZipFile, languages: Sequence[str], folder: Path) -> None:
     import numpy as np
 
     names = [str(name) for name in _array(arrays, "classes")]
     columns = [column for column, name in enumerate(names) if name in languages]
-    np.save(place / "ptc.npy", _columns(arrays, "ptc", columns))
-    np.save(place / "pc.npy", _array(arrays, "pc")[columns])
+    np.save(folder / "ptc.npy", _columns(arrays, "ptc", columns))
+    np.save(folder / "pc.npy", _array(arrays, "pc")[columns])
     for name in _AS_THEY_ARE:
-        with arrays.open(f"{name}.npy") as member, (place / f"{name}.npy").open("wb") as file:
+        with arrays.open(f"{name}.npy") as member, (folder / f"{name}.npy").open("wb") as file:
             shutil.copyfileobj(member, file, length=_BYTES_AT_ONCE)
-    told = json.dumps([names[column] for column in columns])
-    (place / "languages.json").write_text(told, "utf-8")
+    kept_names = json.dumps([names[column] for column in columns])
+    (folder / "languages.json").write_text(kept_names, "utf-8")
 
 
 def _array(arrays: ZipFile, name: str) -> "NDArray[Any]":

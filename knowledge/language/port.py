@@ -1,4 +1,4 @@
-"""Names what a language detector gives, whichever is behind it."""
+"""The port of language detectors."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
@@ -8,9 +8,9 @@ PRIOR_SHARE = 0.97
 
 
 class Detection(NamedTuple):
-    """A language, ISO 639-1, and how sure the detector is, 0 to 1.
+    """A language, ISO 639-1, and the confidence in it, 0 to 1.
 
-    Confidence 0 says that the text tells nothing: `language` is then the likeliest of the prior.
+    Confidence 0 means that the text has no evidence; `language` is then the likeliest of the prior.
     """
 
     language: str
@@ -18,7 +18,7 @@ class Detection(NamedTuple):
 
 
 class Detector(Protocol):
-    """Tells the language of a text. The same arguments always give the same detection."""
+    """Detects the language of a text; the same arguments always give the same detection."""
 
     def detect(
         self,
@@ -30,8 +30,8 @@ class Detector(Protocol):
     ) -> Detection:
         """Return the language of `text`.
 
-        `prior` weighs languages by what is known beforehand (the conversation, a preference): any
-        positive numbers. `prior_share` is the probability, below 1, that the text is in one of the
-        languages of the prior. `candidates` limits the answer to these languages, ISO 639-1.
+        `prior` has weights of languages (of the conversation, of a preference): any positive
+        numbers. `prior_share` is the probability, below 1, that the text is in one of the languages
+        of the prior. `candidates` limits the answer to these languages, ISO 639-1.
         """
         ...

@@ -1,4 +1,4 @@
-"""Takes out of a text what a model must not touch, and puts it back, byte for byte."""
+"""Protects parts of a text from changes by a model, and restores them byte for byte."""
 
 import re
 from collections.abc import Sequence
@@ -8,49 +8,49 @@ from knowledge.language.cleaning import code_spans
 
 _OPEN, _CLOSE = "⟦", "⟧"
 _MARKS = re.compile(r"[⟦⟧]|[\[【]\s*\d+\s*[\]】]")
-_PLACE = re.compile(r"[⟦【\[]{1,2}\s*(\d+)\s*[⟧】\]]{1,2}")
-_EXACT_PLACE = re.compile(r"⟦(\d+)⟧")
+_PLACEHOLDER = re.compile(r"[⟦【\[]{1,2}\s*(\d+)\s*[⟧】\]]{1,2}")
+_EXACT_PLACEHOLDER = re.compile(r"⟦(\d+)⟧")
 
 
-class PlaceLost(ValueError):  # noqa: N818 - says what is so
-    """What came back does not have every protected part in its place."""
+class PlaceholderLost(ValueError):  # noqa: N818 - names a state
+    """The changed text lacks a placeholder, or has one that does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class Protected:
-    """A text whose protected parts are places `⟦1⟧`, `⟦2⟧`, ... and these parts, in order."""
+    """A text with placeholders `⟦1⟧`, `⟦2⟧`, ..., and the protected parts, in order."""
 
     text: str
     parts: tuple[str, ...]
 
     def restore(self, changed: str) -> str:
-        """Return `changed` with the parts in their places.
+        """Return `changed` with the parts instead of their placeholders.
 
-        Places whose brackets were altered are recognised. Raises `PlaceLost` when a part is
-        missing, or a place stands there that never was.
+        Placeholders with altered brackets are recognised. Raises `PlaceholderLost` if one is
+        missing or unknown.
         """
-        exact = {int(number) for number in _EXACT_PLACE.findall(changed)}
+        exact = {int(number) for number in _EXACT_PLACEHOLDER.findall(changed)}
         expected = range(1, len(self.parts) + 1)
         if exact.difference(expected):
-            raise PlaceLost(f"expected {len(self.parts)} protected parts, found {max(exact)}")
-        pattern = _EXACT_PLACE if exact.issuperset(expected) else _PLACE
+            raise PlaceholderLost(f"expected {len(self.parts)} protected parts, found {max(exact)}")
+        pattern = _EXACT_PLACEHOLDER if exact.issuperset(expected) else _PLACEHOLDER
         found = {int(number) for number in pattern.findall(changed)}
         for number in expected:
             if number not in found:
-                raise PlaceLost(f"the protected part {self.parts[number - 1]!r} is missing")
+                raise PlaceholderLost(f"the protected part {self.parts[number - 1]!r} is missing")
         return pattern.sub(self._part, changed)
 
     def restore_some(self, note: str) -> str:
         """Return a remark about the text with the parts that it mentions."""
-        return _EXACT_PLACE.sub(self._part, note)
+        return _EXACT_PLACEHOLDER.sub(self._part, note)
 
-    def _part(self, place: "re.Match[str]") -> str:
-        number = int(place.group(1))
-        return self.parts[number - 1] if 0 < number <= len(self.parts) else place.group()
+    def _part(self, found: "re.Match[str]") -> str:
+        number = int(found.group(1))
+        return self.parts[number - 1] if 0 < number <= len(self.parts) else found.group()
 
 
 def protect(text: str, names: Sequence[str] = ()) -> Protected:
-    """Return `text` with code, addresses, paths, identifiers and `names` taken out."""
+    """Return `text` with placeholders for code, addresses, paths, identifiers and `names`."""
     spans = _merge([*code_spans(text), *_find_names(text, names), *_own_marks(text)])
     kept: list[str] = []
     parts: list[str] = []

@@ -1,4 +1,4 @@
-"""Reads what the writing alone tells: the script, and letters that few languages have."""
+"""Narrows down languages by the script and by letters that few languages have."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -76,21 +76,21 @@ LATIN = (
 CANDIDATES = tuple(
     dict.fromkeys((*LATIN, *(name for names in LANGUAGES_OF_SCRIPT.values() for name in names)))
 )
-"""The languages that can be told, ISO 639-1; Norwegian in both its forms is `no`."""
+"""The languages that can be detected, ISO 639-1; both forms of Norwegian are `no`."""
 
 FOREIGN_SHARE = 0.09
-"""From this share of a text's letters on, a script other than Latin decides: the Latin words in it
+"""The least share of letters at which another script than Latin decides; Latin words in such a text
 are terms."""
 
 _WEIGHT = {"han": 3.0, "kana": 2.0, "hangul": 2.5}
-"""One such character stands for about as much text as this many letters."""
+"""The number of letters to which one character of the script corresponds."""
 
 _JAPANESE_HAN = frozenset(
     "込働畑峠枠匂図実対発応検単変戻択処拡価仮売読続関経済覧駅黒伝転両亜悪囲営沢浜巻毎歩児剣剤労勲"
     "駆県顕権広鉱雑桟賛歯釈従渋獣縦粛焼奨浄畳譲嬢髄瀬戦銭繊荘捜挿巣騒増蔵臓帯滞滝団弾遅鋳聴鎮逓鉄"
     "稲闘徳届脳覇拝廃髪抜払仏辺穂豊満黙訳薬揺様謡頼竜塁歴録悩弐円気"
 )
-"""Forms of characters that Japanese has and Chinese, simplified or traditional, has not."""
+"""Forms of characters that exist in Japanese but not in simplified or traditional Chinese."""
 
 _SPECIAL = {
     "ru": "ыэёъщ",
@@ -135,10 +135,10 @@ _SPECIAL = {
     "sw": "",
     "af": "êëéèôû",
 }
-"""Letters beyond the plain ones of its script that each language is written with."""
+"""The letters of each language beyond the basic ones of its script."""
 
-_TELLING = frozenset("".join(_SPECIAL.values()))
-_NOT_VI = _TELLING.difference("àáâãèéêìíòóôõùúýăđ")
+_SPECIAL_LETTERS = frozenset("".join(_SPECIAL.values()))
+_NOT_VI = _SPECIAL_LETTERS.difference("àáâãèéêìíòóôõùúýăđ")
 
 
 @lru_cache(maxsize=4_096)
@@ -151,7 +151,7 @@ def _script(letter: str) -> str | None:
 
 
 def script_of(text: str) -> str | None:
-    """Return the script that decides about `text`; None when there is no letter of a known one."""
+    """Return the deciding script of `text`, or None without a letter of a known script."""
     counts: Counter[str] = Counter()
     for letter in text:
         script = _script(letter) if letter.isalpha() or not letter.isascii() else None
@@ -167,12 +167,12 @@ def script_of(text: str) -> str | None:
 
 
 def in_script(text: str, script: str) -> str:
-    """Return `text` with the words of the Latin script left out."""
+    """Return the words of `text` that have a letter of `script`."""
     return " ".join(word for word in text.split() if any(_script(c) == script for c in word))
 
 
 def filter_by_script(script: str, text: str, allowed: Sequence[str]) -> tuple[str, ...]:
-    """Return which of the `allowed` languages `text` can be in: all, when none has its script."""
+    """Return the possible ones of the `allowed` languages; all if none has the script."""
     if script == "han" and "ja" in allowed and not _JAPANESE_HAN.isdisjoint(text):
         return ("ja",)
     names = LATIN if script == "latin" else LANGUAGES_OF_SCRIPT[script]
@@ -180,16 +180,16 @@ def filter_by_script(script: str, text: str, allowed: Sequence[str]) -> tuple[st
 
 
 def missing_letters(text: str) -> dict[str, int]:
-    """Return for each language how many different letters of `text` it is not written with."""
-    telling = _TELLING.intersection(text.lower())
+    """Return for each language the number of distinct letters of `text` that it lacks."""
+    special = _SPECIAL_LETTERS.intersection(text.lower())
     return {
-        language: len(telling.difference(own)) if language != "vi" else len(telling & _NOT_VI)
+        language: len(special.difference(own)) if language != "vi" else len(special & _NOT_VI)
         for language, own in _SPECIAL.items()
     }
 
 
 def most_expected(prior: Mapping[str, float] | None, allowed: Sequence[str]) -> str:
-    """Return the language that is expected most where the text tells nothing."""
+    """Return the likeliest language for a text without evidence."""
     expected = {name: weight for name, weight in (prior or {}).items() if name in allowed}
     if expected:
         return max(expected, key=expected.__getitem__)

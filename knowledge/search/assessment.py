@@ -1,4 +1,4 @@
-"""What the features of a search say about the question; whoever fits them replaces the default."""
+"""Probabilities about a question from the features of its search; a calibration replaces them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 class Assessment:
     """Probabilities, 0 to 1.
 
-    `answerability`: the documents hold an answer. `coverage`: the question is about what they
-    cover. `ambiguity`: it leaves open what is meant.
+    `answerability`: the documents contain an answer. `coverage`: the question is about their
+    subjects. `ambiguity`: the question has several meanings.
     """
 
     answerability: float
@@ -21,7 +21,7 @@ Assess = Callable[[Mapping[str, float]], Assessment]
 
 
 def assess_uncalibrated(features: Mapping[str, float]) -> Assessment:
-    """Return a first guess from the best cosine, the known words and the spread over pages."""
+    """Return an estimate from the best cosine, the known words and the spread over pages."""
     nearness = (features.get("dense1", 0.0) - 0.2) / 0.5
     likely = 0.5 * nearness + 0.5 * features.get("best", 0.0)
     spread = features.get("entropy", 0.0)

@@ -12,7 +12,7 @@ from knowledge.search.spelling import Vocabulary
 
 
 class Corpus:
-    """The documents of an index as they are now."""
+    """The present documents of an index."""
 
     def __init__(self, index: Index) -> None:
         self.numbers = TermNumbers()
@@ -61,5 +61,5 @@ class Corpus:
 
 
 def is_known(mirror: Mirror, number: int) -> bool:
-    """Say whether a term stands in any chunk."""
+    """Return whether any chunk contains a term."""
     return len(mirror.keywords.rows_of(np.uint32(number))) > 0

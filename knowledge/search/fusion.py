@@ -54,7 +54,7 @@ def pages(
     language: str | None = None,
     without: Collection[int] = (),
 ) -> list[RankedPage]:
-    """Return the pages of the best chunks, best first; shown in `language` where there is one."""
+    """Return the pages of the best chunks, best first, in `language` if it exists."""
     by_document: dict[int, list[RankedChunk]] = {}
     best = _best(total, _CANDIDATES + len(without))
     columns = (best.tolist(), total[best].tolist(), mirror.document_of[best].tolist())
@@ -74,12 +74,12 @@ def pages(
 def hits(ranked: Sequence[RankedPage], limit: int, *, of_page: int = _HITS) -> list[RankedChunk]:
     """Return the best chunks of the best pages, best first; at most `of_page` of one page.
 
-    The first chunk of a page has the page's score, a later one as much less as it is weaker: so
-    pages stand in their own order, and a strong second chunk comes before a weak page.
+    The first chunk of a page has the score of the page, a later one a proportionally lower score.
+    Pages therefore keep their order, and a strong second chunk precedes a weak page.
     """
     kept = [page for page in ranked[:limit] if page.chunks[0].score > 0]
     if not kept:
-        # A library of one chunk has nothing to stand out from.
+        # The only chunk of an index has no others to compare its score with.
         return [RankedChunk(page.chunks[0].chunk, 0.0) for page in ranked[:1]]
     found = [
         RankedChunk(chunk.chunk, page.score * max(chunk.score, 0.0) / page.chunks[0].score)

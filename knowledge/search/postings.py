@@ -22,7 +22,7 @@ class Packed:
 
 
 def pack(texts: Sequence[SparseText]) -> Packed:
-    """Put the texts of a document's rows together."""
+    """Join the texts of a document's rows."""
     lengths = [len(text.terms) for text in texts]
     return Packed(
         len(texts),
@@ -33,7 +33,7 @@ def pack(texts: Sequence[SparseText]) -> Packed:
 
 
 class Postings:
-    """For each term the rows it stands in, and its weight there."""
+    """The rows that contain each term, with its weights."""
 
     def __init__(self, parts: Sequence[Packed]) -> None:
         self.count = sum(part.count for part in parts)
@@ -52,7 +52,7 @@ class Postings:
         self._unknown_idf = float(np.log1p((self.count + 0.5) / 0.5))
 
     def scores(self, terms: Terms, weights: Floats) -> Floats:
-        """Return the score of every row for weighted terms; a term stands there once."""
+        """Return the score of every row for weighted terms without duplicates."""
         total = np.zeros(self.count, dtype=np.float32)
         for term, weight in zip(terms, weights, strict=True):
             at = self._at(term)
@@ -62,12 +62,12 @@ class Postings:
         return total
 
     def rows_of(self, term: np.uint32) -> Rows:
-        """Return the rows a term stands in."""
+        """Return the rows that contain a term."""
         at = self._at(term)
         return self._rows[:0] if at is None else self._rows[self._starts[at] : self._ends[at]]
 
-    def stands_between(self, term: np.uint32, start: int, end: int) -> bool:
-        """Say whether a term stands in any row from `start` to before `end`."""
+    def occurs_between(self, term: np.uint32, start: int, end: int) -> bool:
+        """Return whether any row from `start` to before `end` contains a term."""
         rows = self.rows_of(term)
         at = int(np.searchsorted(rows, start))
         return at < len(rows) and int(rows[at]) < end

@@ -1,4 +1,4 @@
-"""What is looked for: weighted terms and one vector, from the question and its conversation."""
+"""Weighted terms and a vector to search for, from the question and its conversation."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from knowledge.port import SearchRequest
 from knowledge.search.weights import Weights
 
 ENGLISH = "en"
-# More of an earlier turn or answer than this says nothing new and costs time.
+# Longer parts of an earlier turn or answer add nothing and cost time.
 _CHARACTERS = 4000
 _ANSWER_CHARACTERS = 600
 _RELATED = 2
@@ -22,8 +22,8 @@ _RELATED = 2
 class Query:
     """The terms with their weights; `phrases` are the question in each of its wordings.
 
-    `vector` is what is looked for: `alone`, the question's own, drawn a little to `earlier`, that
-    of the turns it leans on, and to the last answer's.
+    `vector` is the vector of the search: that of the question, `alone`, moved slightly towards
+    `earlier`, that of the turns it refers to, and towards that of the last answer.
     """
 
     terms: Terms
@@ -38,7 +38,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Wordings:
-    """The question as it stands in each language it is known in, and what it leans on."""
+    """The question in each known language, and the turns that it refers to."""
 
     question: tuple[tuple[str, str], ...]
     related: tuple[str, ...]
@@ -54,7 +54,7 @@ class Wordings:
 
 
 def wordings(request: SearchRequest) -> Wordings:
-    """Return the question and its translation, each once, with the language to cut it by."""
+    """Return the question and its translation, each once, with the language of its analysis."""
     language = request.language or ENGLISH
     question = request.question[:_CHARACTERS]
     known = [(question, language)]

@@ -1,4 +1,4 @@
-"""Corrects words that the documents do not know by those they do: one letter off."""
+"""Corrects words that no document contains by words of the documents with one other letter."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from knowledge.index.terms import surface_words
 
 _SHORTEST = 5
-# Seen in one document only, a word may be a slip itself.
+# A word of a single document may be a misspelling itself.
 _LEAST_DOCUMENTS = 2
 _ASCII = "abcdefghijklmnopqrstuvwxyz"
 
 
 class Vocabulary:
-    """The words of all documents, with the number of documents each stands in."""
+    """The words of all documents, with the number of documents that contain each."""
 
     def __init__(self) -> None:
         self._documents: Counter[str] = Counter()

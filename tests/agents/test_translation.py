@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from agents.translation import Reads, TranslationAgent, Writes
 from envelope.outcome import Wrote
-from knowledge.language.protecting import PlaceLost, protect
+from knowledge.language.protecting import PlaceholderLost, protect
 from llm.offline.model import OfflineModel
 from llm.port import Model
 from llm.scripted import ScriptedModel
@@ -119,5 +119,5 @@ def test_protecting_and_restoring_gives_every_text_back(text: str) -> None:
 
 
 def test_a_missing_part_is_named() -> None:
-    with pytest.raises(PlaceLost, match="'/etc/hosts' is missing"):
+    with pytest.raises(PlaceholderLost, match="'/etc/hosts' is missing"):
         protect("read /etc/hosts now").restore("read now")

@@ -1,1 +1,1 @@
-"""Tells which parts of a page's HTML a reader does not see."""
+"""Finds the parts of a page's HTML that a reader does not see."""

@@ -1,4 +1,4 @@
-"""Follows what a reader sees from an element to what it holds: shown, tiny, or without contrast."""
+"""Computes how the text in an element looks to a reader: visible, tiny, or without contrast."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -27,7 +27,7 @@ _NEVER_SHOWN = (
     "annotation annotation-xml noembed noframes"
 )
 NEVER_SHOWN = frozenset(_NEVER_SHOWN.split())
-"""Elements whose text no browser shows as a part of the page."""
+"""Elements whose text browsers do not show as a part of the page."""
 
 _HIDING = (
     "hidden invisible d-none sr-only visually-hidden screen-reader-text is-hidden display-none "
@@ -39,7 +39,7 @@ _SHOWING_CLASSES = ("block", "flex", "grid", "inline", "inline-block", "inline-f
 
 @dataclass(frozen=True, slots=True)
 class Appearance:
-    """How the text inside an element looks."""
+    """The appearance of the text inside an element."""
 
     colour: Colour = BLACK
     background: Colour = WHITE
@@ -48,7 +48,7 @@ class Appearance:
 
     @property
     def shows_text(self) -> bool:
-        """Whether text that stands here can be seen."""
+        """Whether the text can be seen."""
         return not (
             self.is_invisible
             or self.is_tiny
@@ -65,10 +65,10 @@ def appearance_inside(
     *,
     has_stylesheets: bool = False,
 ) -> Appearance | None:
-    """Return how text looks inside an element; None where nothing in it can be seen.
+    """Return the appearance of text in an element, or None if the element is hidden.
 
-    `ruled` are the declarations of the page's own style sheet that apply to it.
-    `has_stylesheets`: others exist, so that a class may bring a background that nobody knows.
+    `ruled` are the declarations of the page's style elements that apply to it. With
+    `has_stylesheets` there are external style sheets: a class may then set an unknown background.
     """
     if tag in NEVER_SHOWN or "hidden" in attributes or attributes.get("aria-hidden") == "true":
         return None
@@ -77,12 +77,12 @@ def appearance_inside(
     classes = (attributes.get("class") or attributes.get("classname") or "").split()
     if _classes_hide(classes):
         return None
-    said = {**_presentation(tag, attributes), **ruled, **_inline(attributes)}
-    if not said and not (classes and has_stylesheets):
+    styles = {**_presentation(tag, attributes), **ruled, **_inline(attributes)}
+    if not styles and not (classes and has_stylesheets):
         return outer
-    if hides_subtree(said):
+    if hides_subtree(styles):
         return None
-    return _apply_declarations(outer, said, unknown=bool(classes) and has_stylesheets)
+    return _apply_declarations(outer, styles, unknown=bool(classes) and has_stylesheets)
 
 
 def _classes_hide(classes: list[str]) -> bool:
@@ -110,33 +110,33 @@ def _presentation(tag: str, attributes: Attributes) -> dict[str, str]:
     return found
 
 
-def _apply_declarations(outer: Appearance, said: Declarations, *, unknown: bool) -> Appearance:
+def _apply_declarations(outer: Appearance, styles: Declarations, *, unknown: bool) -> Appearance:
     inner = replace(
         outer,
-        colour=_colour(outer.colour, said),
-        background=_background(outer.background, said, unknown=unknown),
+        colour=_colour(outer.colour, styles),
+        background=_background(outer.background, styles, unknown=unknown),
     )
-    tiny = font_is_tiny(said)
+    tiny = font_is_tiny(styles)
     if tiny is not None:
         inner = replace(inner, is_tiny=tiny)
-    if said.get("visibility") in ("hidden", "collapse"):
+    if styles.get("visibility") in ("hidden", "collapse"):
         inner = replace(inner, is_invisible=True)
-    elif said.get("visibility") in ("visible", "initial"):
+    elif styles.get("visibility") in ("visible", "initial"):
         inner = replace(inner, is_invisible=False)
     return inner
 
 
-def _colour(outer: Colour, said: Declarations) -> Colour:
-    stated = said.get("-webkit-text-fill-color") or said.get("color")
+def _colour(outer: Colour, styles: Declarations) -> Colour:
+    stated = styles.get("-webkit-text-fill-color") or styles.get("color")
     if not stated or stated in ("inherit", "currentcolor", "unset"):
         return outer
     return BLACK if stated == "initial" else parse_colour(stated)
 
 
-def _background(outer: Colour, said: Declarations, *, unknown: bool) -> Colour:
+def _background(outer: Colour, styles: Declarations, *, unknown: bool) -> Colour:
     inner = UNKNOWN if unknown and outer == WHITE else outer
     for name in ("background", "background-image", "background-color"):
-        if name in said and said[name] != "none":
-            stated = parse_background(said[name])
+        if name in styles and styles[name] != "none":
+            stated = parse_background(styles[name])
             inner = inner if stated == TRANSPARENT else stated
     return inner

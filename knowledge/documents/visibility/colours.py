@@ -1,14 +1,14 @@
-"""Reads colours as style sheets write them, so far as is needed to compare two of them."""
+"""Parses colours of style sheets as far as comparing two of them requires."""
 
 import colorsys
 import re
 
 Colour = tuple[int, int, int] | str
-"""Red, green and blue; or the text of a colour that is not known here, equal to itself alone."""
+"""Red, green and blue, or the text of an unknown colour, which is equal only to itself."""
 
 TRANSPARENT = "transparent"
 UNKNOWN = "unknown"
-"""Of a background: a picture, a gradient, or what another file says."""
+"""The background is a picture, a gradient, or defined in another file."""
 BLACK: Colour = (0, 0, 0)
 WHITE: Colour = (255, 255, 255)
 
@@ -50,7 +50,7 @@ def parse_colour(text: str) -> Colour:
 
 
 def parse_background(text: str) -> Colour:
-    """Return the colour of a `background`; `UNKNOWN` where it is a picture or a gradient."""
+    """Return the colour of a `background`, or `UNKNOWN` for a picture or a gradient."""
     if _PICTURE.search(text):
         return UNKNOWN
     tokens = _TOKEN.findall(text[:400])
@@ -62,7 +62,7 @@ def parse_background(text: str) -> Colour:
 
 
 def are_alike(first: Colour, second: Colour) -> bool:
-    """Return whether text of one colour cannot be told from a background of the other."""
+    """Return whether text of one colour is invisible on a background of the other."""
     if isinstance(first, str) or isinstance(second, str):
         return first == second and first not in (UNKNOWN, TRANSPARENT)
     return all(abs(a - b) <= _LEAST_DIFFERENCE for a, b in zip(first, second, strict=True))

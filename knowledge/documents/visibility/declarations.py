@@ -1,10 +1,10 @@
-"""Reads the declarations of a style, and tells whether they hide what they apply to."""
+"""Parses the declarations of a style and decides whether they hide an element."""
 
 import re
 from collections.abc import Mapping
 
 LONGEST_STYLE = 10_000
-"""Characters of one style that are looked at."""
+"""The number of characters of one style that are read."""
 
 Declarations = Mapping[str, str]
 
@@ -45,21 +45,21 @@ def parse_declarations(style: str) -> dict[str, str]:
     return found
 
 
-def hides_subtree(said: Declarations) -> bool:
-    """Return whether nothing inside can be seen, whatever is said there."""
+def hides_subtree(styles: Declarations) -> bool:
+    """Return whether the whole content is hidden, regardless of the styles of its parts."""
     return (
-        said.get("display") == "none"
-        or said.get("content-visibility") == "hidden"
-        or _is_faint(said)
-        or _is_clipped(said)
-        or _is_far_away(said)
-        or _is_collapsed(said)
+        styles.get("display") == "none"
+        or styles.get("content-visibility") == "hidden"
+        or _is_faint(styles)
+        or _is_clipped(styles)
+        or _is_far_away(styles)
+        or _is_collapsed(styles)
     )
 
 
-def font_is_tiny(said: Declarations) -> bool | None:
-    """Return whether letters are too small to be seen; None where nothing is said of their size."""
-    size = said.get("font-size") or _size_of_font(said.get("font", ""))
+def font_is_tiny(styles: Declarations) -> bool | None:
+    """Return whether letters are too small to be seen, or None without a font size."""
+    size = styles.get("font-size") or _size_of_font(styles.get("font", ""))
     pixels = _pixels(size) if size else None
     return None if pixels is None else pixels <= _TINY
 
@@ -69,40 +69,42 @@ def _size_of_font(font: str) -> str:
     return found[0] if found else ""
 
 
-def _is_faint(said: Declarations) -> bool:
-    opacity = said.get("opacity", "1")
+def _is_faint(styles: Declarations) -> bool:
+    opacity = styles.get("opacity", "1")
     found = _LENGTH.match(opacity)
     value = float(found[1]) / (100 if found[2] == "%" else 1) if found else 1.0
-    return value < _LEAST_OPACITY or _NO_OPACITY.search(said.get("filter", "")) is not None
+    return value < _LEAST_OPACITY or _NO_OPACITY.search(styles.get("filter", "")) is not None
 
 
-def _is_clipped(said: Declarations) -> bool:
-    clip = said.get("clip-path", "") or said.get("-webkit-clip-path", "")
-    if _NO_CLIP.search(clip) or _NO_RECTANGLE.search(said.get("clip", "")):
+def _is_clipped(styles: Declarations) -> bool:
+    clip = styles.get("clip-path", "") or styles.get("-webkit-clip-path", "")
+    if _NO_CLIP.search(clip) or _NO_RECTANGLE.search(styles.get("clip", "")):
         return True
-    transform = said.get("transform", "")
+    transform = styles.get("transform", "")
     return (
         _NO_SCALE.search(transform) is not None
-        or said.get("scale", "1") == "0"
-        or _first_pixels(said.get("zoom", "1")) == 0
+        or styles.get("scale", "1") == "0"
+        or _first_pixels(styles.get("zoom", "1")) == 0
     )
 
 
-def _is_far_away(said: Declarations) -> bool:
-    placed = said.get("position", "static") not in ("static", "relative") or "float" in said
+def _is_far_away(styles: Declarations) -> bool:
+    placed = styles.get("position", "static") not in ("static", "relative") or "float" in styles
     for name in _SHIFTS:
-        pixels = _first_pixels(said.get(name, ""))
-        moved = placed or name.startswith(("margin", "text")) or said.get("position") == "relative"
+        pixels = _first_pixels(styles.get(name, ""))
+        moved = (
+            placed or name.startswith(("margin", "text")) or styles.get("position") == "relative"
+        )
         if moved and pixels is not None and pixels <= _FAR:
             return True
-    shift = _TRANSLATED.search(said.get("transform", ""))
+    shift = _TRANSLATED.search(styles.get("transform", ""))
     return shift is not None and (_first_pixels(shift[1]) or 0) <= _FAR
 
 
-def _is_collapsed(said: Declarations) -> bool:
-    if not any(said.get(name, "").startswith(("hidden", "clip")) for name in _OVERFLOWS):
+def _is_collapsed(styles: Declarations) -> bool:
+    if not any(styles.get(name, "").startswith(("hidden", "clip")) for name in _OVERFLOWS):
         return False
-    sizes = (_first_pixels(said[name]) for name in _SIZES if name in said)
+    sizes = (_first_pixels(styles[name]) for name in _SIZES if name in styles)
     return any(size is not None and 0 <= size <= _TINY for size in sizes)
 
 

@@ -1,4 +1,4 @@
-"""Takes out of a tree what a reader of the page does not see."""
+"""Removes from a tree the elements that a reader of the page does not see."""
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
@@ -11,9 +11,9 @@ _UNREAD = frozenset({"script", "style", "svg", "canvas"})
 
 
 def remove_hidden(tree: LexborHTMLParser) -> int:
-    """Take out hidden elements and texts; return how many words nobody could see.
+    """Remove hidden elements and texts; return the number of removed words.
 
-    Panels of tabs that wait for a click stay, where the page shows a tab for each.
+    Hidden panels of tabs are kept if the page shows a tab for each of them.
     """
     removal = _Removal(tree)
     root = tree.root
@@ -24,7 +24,7 @@ def remove_hidden(tree: LexborHTMLParser) -> int:
 
 
 class _Removal:
-    """Walks a tree with a stack of its own, so that nesting of any depth is looked at."""
+    """Walks a tree with an explicit stack, which allows nesting of any depth."""
 
     def __init__(self, tree: LexborHTMLParser) -> None:
         self.words = 0
@@ -98,7 +98,7 @@ def _apply_stylesheets(tree: LexborHTMLParser) -> dict[int, dict[str, str]]:
 
 
 def _has_tab(panel: LexborNode) -> bool:
-    """Return whether the page shows at least as many tabs close by as there are panels."""
+    """Return whether the page shows a tab near the panel for each of its panels."""
     around = panel.parent
     for _ in range(_TABS_AROUND):
         if around is None:

@@ -1,8 +1,8 @@
-"""Follows the HTML that stands in Markdown, and leaves out what it hides.
+"""Tracks the HTML elements in Markdown, and removes the text that they hide.
 
-An element may begin in one block and end in another: what lies between, Markdown included, is
-hidden with it. The state is that of a browser, so far as is practical: elements end with their end
-tags, with the list item or the quotation they stand in, and those of a line with their paragraph.
+An element may begin in one block and end in another; it also hides the Markdown in between. The
+state follows browsers as far as practical: an element ends with its end tag or with the list item
+or quotation that contains it, an inline element also with its paragraph.
 """
 
 import html
@@ -46,7 +46,7 @@ _ENDED_BY: Mapping[str, frozenset[str]] = {
 
 
 class RawMarkup:
-    """Knows which elements are open; `hidden_words` counts what was left out."""
+    """The open elements; `hidden_words` is the number of removed words."""
 
     def __init__(self, markdown: str) -> None:
         self.hidden_words = 0
@@ -56,17 +56,17 @@ class RawMarkup:
 
     @property
     def hides(self) -> bool:
-        """Whether text that stands here cannot be seen."""
+        """Whether text at this position is hidden."""
         inside = self._open[-1][1]
         return inside is None or not inside.shows_text
 
     def enter(self) -> None:
-        """Begin a part, such as a list item, that ends every element opened in it."""
+        """Begin a part, such as a list item, whose end closes every element opened in it."""
         self._open.append(("", self._open[-1][1]))
         self._counts.append(Counter())
 
     def leave(self) -> None:
-        """End such a part."""
+        """End a part and close its elements."""
         while self._open.pop()[0]:
             pass
         self._counts.pop()
@@ -76,28 +76,28 @@ class RawMarkup:
         self._end_top(_ENDED_BY["p"])
 
     def end_line(self) -> None:
-        """End a paragraph of Markdown, and what cannot reach beyond it."""
+        """End a paragraph of Markdown and its inline elements."""
         self._end_top(_OF_A_LINE)
 
     def hide(self, text: str) -> str:
-        """Return a block that is no markup, such as code, or nothing where it is hidden."""
+        """Return a block without markup, such as code, or an empty text if it is hidden."""
         if not self.hides:
             return text
         self.hidden_words += len(text.split())
         return ""
 
     def visible_inline(self, text: str) -> str:
-        """Return a line of Markdown without its tags and without what they hide."""
+        """Return a line of Markdown without its tags and without hidden text."""
         if "<" not in text:
             return self.hide(text)
         return _Scan(self, text, is_inline=True).run()
 
     def visible_block(self, markup: str) -> str:
-        """Return a block of HTML without what is hidden in it; tags stay."""
+        """Return a block of HTML with its tags, without hidden text."""
         return _Scan(self, markup, is_inline=False).run()
 
     def start(self, tag: str, attributes: Mapping[str, str | None]) -> None:
-        """Note the beginning of an element."""
+        """Record the beginning of an element."""
         self._end_top(_ENDED_BY.get(tag, frozenset()))
         if tag in _VOID:
             return
@@ -111,7 +111,7 @@ class RawMarkup:
         self._counts[-1][tag] += 1
 
     def end(self, tag: str) -> None:
-        """Note the end of an element; one that is not open ends nothing."""
+        """Record the end of an element; the end of one that is not open is ignored."""
         if not self._counts[-1][tag]:
             return
         found = ""
@@ -124,14 +124,14 @@ class RawMarkup:
             self._counts[-1][self._open.pop()[0]] -= 1
 
     def _apply_rules(self, tag: str, attributes: Mapping[str, str | None]) -> dict[str, str]:
-        said: dict[str, str] = {}
+        styles: dict[str, str] = {}
         if self._rules:
             names = {f".{name}" for name in (attributes.get("class") or "").split()}
             names.add(f"#{attributes.get('id')}")
             for element, needed, rule in self._rules:
                 if element in ("", tag) and needed <= names:
-                    said.update(rule.declarations)
-        return said
+                    styles.update(rule.declarations)
+        return styles
 
 
 class _Scan:
@@ -162,7 +162,7 @@ class _Scan:
         return "".join(self._kept)
 
     def _literal_end(self, start: int, mark: str) -> int:
-        """Return where an escape, a run of backticks or the code that it begins ends."""
+        """Return the end of an escape, of a run of backticks, or of the code that it begins."""
         if mark == "\\":
             return min(start + 2, len(self._text))
         run = _BACKTICKS.match(self._text, start)
@@ -180,7 +180,7 @@ class _Scan:
         text = self._text
         if text.startswith("<!--", start):
             end = start + 5 if text.startswith("<!-->", start) else self._find("-->", start + 4)
-            # A comment that does not end is text in a line, and hides all in a block of HTML.
+            # An unclosed comment is text within a line, but hides the rest of a block of HTML.
             self._skip(end if end is not None else None if self._is_inline else len(text), start)
         elif text.startswith(("<!", "<?"), start):
             self._skip(self._find(">", start), start)
@@ -216,7 +216,7 @@ class _Scan:
         self._position = end
 
     def _find(self, mark: str, start: int) -> int | None:
-        """Return the place after a mark; what is missing once is not searched for again."""
+        """Return the position after a mark, or None; a missing mark is searched only once."""
         if mark in self._missing:
             return None
         found = self._text.find(mark, start)
@@ -235,7 +235,7 @@ def _attributes(text: str) -> dict[str, str | None]:
 
 
 def _page_rules(markdown: str) -> list[tuple[str, frozenset[str], Rule]]:
-    """Return the rules for single elements of the style sheets that stand in a page."""
+    """Return the rules for single elements in the style elements of a page."""
     css: list[str] = []
     start = 0
     while (opening := _STYLE_START.search(markdown, start)) is not None:

@@ -1,7 +1,7 @@
-"""Reads the rules of a page's own style sheets, so far as they hide or show something.
+"""Reads the rules of a page's style elements that may hide or show something.
 
-What other files say is not known. Of conditions (`@media`) those count that hold on the screen of a
-desktop computer.
+External style sheets are not read. Conditions (`@media`) are evaluated for the screen of a desktop
+computer.
 """
 
 import re
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from knowledge.documents.visibility.declarations import parse_declarations
 
 MOST_RULES = 500
-"""Rules of a page that are applied, and characters of its style sheets below."""
+"""The number of rules of a page that are applied."""
 _MOST_CHARACTERS = 1_000_000
 
 _NAMES = (
@@ -35,7 +35,7 @@ _ELEMENT = re.compile(r"(?:^|[\s>+~])[a-zA-Z]")
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One selector and what it says; of two rules the one of higher `rank` holds."""
+    """One selector with its declarations; the rule of the highest `rank` applies."""
 
     selector: str
     declarations: dict[str, str]
@@ -43,11 +43,11 @@ class Rule:
 
 
 def parse_rules(css: str) -> list[Rule]:
-    """Return the rules that may hide or show something, as far as there are `MOST_RULES`."""
+    """Return the rules that may hide or show something, at most `MOST_RULES`."""
     found: list[Rule] = []
     for selectors, body in _blocks(_COMMENT.sub("", css[:_MOST_CHARACTERS])):
-        said = parse_declarations(body)
-        kept = {name: value for name, value in said.items() if name in _PROPERTIES}
+        styles = parse_declarations(body)
+        kept = {name: value for name, value in styles.items() if name in _PROPERTIES}
         for selector in selectors.split(",") if kept else ():
             if (rule := _rule(selector.strip(), kept, len(found))) is not None:
                 found.append(rule)
@@ -56,10 +56,10 @@ def parse_rules(css: str) -> list[Rule]:
     return found
 
 
-def _rule(selector: str, said: dict[str, str], order: int) -> Rule | None:
-    """Return the rule; what comes with a click or a pointer shows, and never hides."""
+def _rule(selector: str, styles: dict[str, str], order: int) -> Rule | None:
+    """Return the rule; one for a click or a pointer counts only if it shows something."""
     is_dynamic = _WHEN.search(selector) is not None
-    if not selector or "::" in selector or (is_dynamic and not _shows(said)):
+    if not selector or "::" in selector or (is_dynamic and not _shows(styles)):
         return None
     rank = (
         int(is_dynamic),
@@ -68,21 +68,21 @@ def _rule(selector: str, said: dict[str, str], order: int) -> Rule | None:
         len(_ELEMENT.findall(selector)),
         order,
     )
-    return Rule(_WHEN.sub("", selector) or "*", said, rank)
+    return Rule(_WHEN.sub("", selector) or "*", styles, rank)
 
 
-def _shows(said: dict[str, str]) -> bool:
+def _shows(styles: dict[str, str]) -> bool:
     return (
-        said.get("display", "none") != "none"
-        or said.get("visibility") == "visible"
-        or said.get("opacity", "0") not in ("0", "0%", ".0")
-        or said.get("max-height", "0") not in ("0", "0px")
-        or said.get("height", "0") not in ("0", "0px")
+        styles.get("display", "none") != "none"
+        or styles.get("visibility") == "visible"
+        or styles.get("opacity", "0") not in ("0", "0%", ".0")
+        or styles.get("max-height", "0") not in ("0", "0px")
+        or styles.get("height", "0") not in ("0", "0px")
     )
 
 
 def _blocks(css: str) -> Iterator[tuple[str, str]]:
-    """Return selectors and bodies of the rules whose conditions hold."""
+    """Yield selectors and bodies of the rules whose conditions are true."""
     conditions: list[bool] = []
     selector: str | None = None
     pieces = _BRACE.split(css)

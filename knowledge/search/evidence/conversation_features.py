@@ -1,11 +1,11 @@
-"""What the conversation does to a search in numbers: with the earlier turns, and without them.
+"""Features of a search with and without the earlier turns of its conversation.
 
-All are finite; those that need vectors are 0 without them.
+All features are finite; those that need vectors are 0 without them.
 
 alone1, alone10  best cosine of the question without its conversation; the mean of the ten best
 gain             best cosine with the conversation, less `alone1`
-likeness         cosine of the question and the turns it leans on
-shared           share of the question's terms, by IDF, that stand in those turns
+likeness         cosine of the question and the turns that it refers to
+shared           share of the question's terms, by IDF, that occur in those turns
 page_gap         best page's cosine less the second's; page_gap5: less the fifth's
 spread           entropy of the twenty best cosines, sharpened: 0 (one chunk) to 3 (all alike)
 turns            log(1 + number of the user's turns before)

@@ -1,8 +1,8 @@
-"""What a search looks like in numbers, for whoever judges whether it can be answered.
+"""Features of a search, for estimating whether the question can be answered.
 
-Terms weigh by their IDF. All features are finite; those that need vectors are 0 without them.
+Terms are weighted by IDF. All features are finite; those that need vectors are 0 without them.
 
-known       share of the question's terms that the documents hold at all
+known       share of the question's terms that the documents contain at all
 best        highest share of them in one of the ten best chunks by keywords
 best_page   highest share of them in one of the three best pages
 title       share of them in the headings and crumbs of the ten best chunks by keywords
@@ -107,12 +107,12 @@ def _on_page(mirror: Mirror, own: Terms, shares: Floats, page: RankedPage) -> fl
     """Return the share of the question that stands anywhere on a page."""
     start = int(mirror.chunk_starts[page.document])
     end = start + len(mirror.entries[page.document].points)
-    inside = [mirror.keywords.stands_between(term, start, end) for term in own]
+    inside = [mirror.keywords.occurs_between(term, start, end) for term in own]
     return float(shares[inside].sum())
 
 
 def _compute_coverage(mirror: Mirror, own: Terms, shares: Floats, chunks: Chunks) -> Floats:
-    """Return for each chunk the share of the question that stands in it."""
+    """Return for each chunk the share of the question that it contains."""
     covered = np.zeros(len(mirror), dtype=np.float32)
     for term, share in zip(own, shares, strict=True):
         covered[mirror.keywords.rows_of(term)] += share
