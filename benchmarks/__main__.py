@@ -1,8 +1,9 @@
-"""Measures Refdesk beside others, side by side in one run, and prints the tables.
+"""Compares Refdesk with other systems in the same run, and prints the tables.
 
-`python -m benchmarks` takes a minute or less: questions a second and one question alone, with one
-process. `--quick` measures everything in short, `--full` everything, with both payloads, and
-several times with one process and 4 kB. `--write` writes `docs/measurements/benchmarks.md`.
+`python -m benchmarks` takes at most a minute: it measures the throughput and the latency of single
+questions, with one process. `--quick` makes a short run of all measurements. `--full` makes all
+measurements with both payloads, and repeats those with one process and 4 kB. `--write` writes
+`docs/measurements/benchmarks.md`.
 """
 
 import argparse
@@ -38,12 +39,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.set_defaults(mode="speed")
-    for mode, told in (
-        ("quick", "everything, in 90 seconds"),
-        ("full", "all, in 16 minutes"),
+    for mode, description in (
+        ("quick", "all measurements, in 90 seconds"),
+        ("full", "all measurements with both payloads, in 16 minutes"),
     ):
-        parser.add_argument(f"--{mode}", dest="mode", action="store_const", const=mode, help=told)
-    parser.add_argument("--only", metavar="NAMES", help="of these systems, with commas between")
+        parser.add_argument(
+            f"--{mode}", dest="mode", action="store_const", const=mode, help=description
+        )
+    parser.add_argument("--only", metavar="NAMES", help="only these systems, separated by commas")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     parser.add_argument("--write", action="store_true", help="write the page and its plots")
     return parser

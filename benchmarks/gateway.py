@@ -1,14 +1,14 @@
-"""Measures the HTTP door: a crowd of conversations, a door killed among them, what it adds.
+"""Measures the HTTP gateway: concurrent conversations, a killed gateway, and added latency.
 
-`python -m benchmarks.gateway` starts a Redis, one worker process with offline agents on the example
-documents, and one gateway process, each of its own, and prints
+`python -m benchmarks.gateway` starts a separate Redis, one worker process with offline agents on
+the example documents, and one gateway process, and prints
 
-- of 200 conversations at once, each of some messages: errors, lost and doubled outcomes, and when
-  the first event and the outcome came;
-- the same, with the gateway killed (SIGKILL) and started again in the middle of it;
-- what the gateway adds: a command over HTTP beside the same command over the broker, in turns.
+- for 200 concurrent conversations of several messages each: errors, lost and duplicate outcomes,
+  and the times to the first event and to the outcome;
+- the same, with the gateway killed (SIGKILL) and restarted during the run;
+- the latency that the gateway adds: a command over HTTP and over the broker, in alternation.
 
-Lost and doubled are counted twice: by the clients, and in the journals.
+Lost and duplicate outcomes are counted by the clients and in the journals.
 """
 
 import argparse
@@ -51,8 +51,12 @@ def main() -> int:
     """Measure, and print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gateway", description=__doc__)
     parser.add_argument("--conversations", type=int, default=CONVERSATIONS)
-    parser.add_argument("--messages", type=int, default=MESSAGES, help="of each conversation")
-    parser.add_argument("--turns", type=int, default=TURNS, help="of the latency")
+    parser.add_argument(
+        "--messages", type=int, default=MESSAGES, help="the number of messages of each conversation"
+    )
+    parser.add_argument(
+        "--turns", type=int, default=TURNS, help="the number of latency measurements"
+    )
     chosen = parser.parse_args()
     with private_redis() as url, tempfile.TemporaryDirectory() as folder:
         bench = Bench(url, Path(folder))

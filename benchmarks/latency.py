@@ -1,4 +1,4 @@
-"""Measures how long people wait for an answer, and for what: calls in sequence, calls, tokens.
+"""Measures the time to an answer, and its causes: sequential calls, all calls, and tokens.
 
 `python -m benchmarks.latency` starts a desk of one process on the example documents, and a model
 server on this machine whose calls take 1 s to the first token and then 60 tokens a second. It asks
@@ -138,8 +138,12 @@ _SECONDS = frozenset([*COLUMNS][:4])
 def main() -> int:
     """Measure, and print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.latency", description=__doc__)
-    parser.add_argument("--sentences", type=int, default=SENTENCES, help="of an answer")
-    parser.add_argument("--only", default="", help="the settings whose name contains this")
+    parser.add_argument(
+        "--sentences", type=int, default=SENTENCES, help="the number of sentences of an answer"
+    )
+    parser.add_argument(
+        "--only", default="", help="only the settings whose name contains this text"
+    )
     parser.add_argument("--release", nargs="*", default=RELEASES, choices=RELEASES)
     parser.add_argument(
         "--set", nargs="*", default=[], metavar="NAME=VALUE", help="settings of the desk"

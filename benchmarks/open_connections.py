@@ -247,7 +247,7 @@ def main() -> int:
     parser.add_argument("--buffered", type=int, default=600)
     parser.add_argument("--unread", type=int, default=0)
     parser.add_argument("--visitors", type=int, default=40)
-    parser.add_argument("--seconds", type=float, default=120.0, help="end after so long")
+    parser.add_argument("--seconds", type=float, default=120.0, help="the longest duration")
     chosen = parser.parse_args()
     raise_own_limit(chosen.half_open + chosen.buffered + chosen.unread + chosen.visitors)
     with tempfile.TemporaryDirectory() as folder, serve(Path(folder)) as server:

@@ -48,8 +48,8 @@ class Source(BaseModel, frozen=True, extra="ignore"):
     )
     link: str | None = Field(
         None,
-        description="opens it at its heading: at the page's address, else in the documentation, "
-        "else at this desk, where a link is good for a day; none: it can only be named",
+        description="opens the page at its heading: at its address, else in the documentation, "
+        "else at this desk, where the link is valid for one day; null if there is no link",
     )
 
     @property

@@ -68,7 +68,7 @@ class Key(BaseModel, frozen=True, extra="forbid"):
     @model_validator(mode="after")
     def _public_keys_have_origins(self) -> "Key":
         if self.kind == "public" and not self.origins:
-            raise ValueError("a public key needs the origins it may be used from")
+            raise ValueError("a public key needs the origins of its websites")
         if self.kind == "public" and Scope.METRICS in self.scopes:
             raise ValueError("a public key must not open metrics")
         if self.kind == "secret" and (self.origins or self.visitor_questions_per_day):

@@ -13,24 +13,34 @@ def main(words: list[str]) -> int:
     """Run, print table and JSON, and return 1 when a goal was missed."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.endurance")
     runs = parser.add_subparsers(dest="run", required=True)
-    over = runs.add_parser("overload", help="three times the capacity")
+    over = runs.add_parser("overload", help="a load of three times the capacity")
     over.add_argument("--minutes", type=float, default=10.0)
     over.add_argument("--ease-minutes", type=float, default=2.0)
     over.add_argument("--seed", type=int, default=1)
-    over.add_argument("--slower", type=float, default=1.0, help="times longer handlers wait")
-    many = runs.add_parser("bounded", help="very many questions, and workers that come and go")
+    over.add_argument(
+        "--slower", type=float, default=1.0, help="the factor by which handlers are slower"
+    )
+    many = runs.add_parser(
+        "bounded", help="the memory of Redis over many questions, with workers that start and stop"
+    )
     many.add_argument("--questions", type=int, default=1_000_000)
     many.add_argument("--restarts", type=int, default=1_000)
     roll = runs.add_parser("rolling", help="a rolling restart of all workers at half load")
     roll.add_argument("--seconds", type=float, default=20.0)
     roll.add_argument("--rounds", type=int, default=3)
     roll.add_argument("--seed", type=int, default=1)
-    kill = runs.add_parser("poison", help="now and then what kills whoever works on it")
+    kill = runs.add_parser(
+        "poison", help="occasional messages that kill the worker that processes them"
+    )
     kill.add_argument("--seconds", type=float, default=120.0)
     kill.add_argument("--every", type=float, default=30.0)
     kill.add_argument("--seed", type=int, default=1)
     for run in runs.choices.values():
-        run.add_argument("--write", action="store_true", help="into docs/measurements/endurance.md")
+        run.add_argument(
+            "--write",
+            action="store_true",
+            help="write the results to docs/measurements/endurance.md",
+        )
     wanted = parser.parse_args(words)
     told = asyncio.run(_run(wanted))
     print(told.text())

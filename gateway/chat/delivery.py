@@ -143,7 +143,7 @@ class ReplyDelivery:
         post: Mapping[str, str] = json.loads(known.get("post", "{}"))
         if not post:
             await self._forget(result)
-            raise PermanentError("the place of this outcome is no longer stored")
+            raise PermanentError("the destination of this outcome is no longer stored")
         is_merged = bool(result.reply.get("merged_into"))
         is_withdrawn = "withdrawn" in known and result.outcome == Outcome.SUPERSEDED
         if not (is_withdrawn or is_merged or "shown" in known):

@@ -82,7 +82,9 @@ class Pacer:
                     seconds=error.seconds,
                 )
                 if soon and error.seconds > rate.soon_seconds:
-                    raise CallSkippedError(f"{name} is to wait {error.seconds:g} s") from error
+                    raise CallSkippedError(
+                        f"{name} would have to wait {error.seconds:g} s"
+                    ) from error
             raise
 
     async def _came(self, name: str, rate: Rate, *, soon: bool) -> bool:
@@ -99,7 +101,7 @@ class Pacer:
         )
         if seconds is None:
             if soon:
-                raise CallSkippedError(f"{name} would come too late to be worth it")
+                raise CallSkippedError(f"{name} would be executed too late")
             raise RetryableError(f"{name} is called too often", LATE_SECONDS, by_platform=True)
         await asyncio.sleep(seconds)
         return time.monotonic() - asked - seconds < rate.every_seconds * rate.at_once

@@ -63,9 +63,7 @@ NO_HOST = Refusal(400, "malformed_request", "expected exactly one header Host")
 BAD_FRAMING = Refusal(
     400, "malformed_request", "expected a body without long chunk extensions and trailers"
 )
-TOO_MANY_AT_ONCE = Refusal(
-    400, "too_many_pipelined_requests", "expected fewer requests without an answer"
-)
+TOO_MANY_AT_ONCE = Refusal(400, "too_many_pipelined_requests", "expected fewer unanswered requests")
 HEAD_TOO_SLOW = Refusal(408, "timeout", "the headers came too slowly")
 URL_TOO_LONG = Refusal(414, "url_too_long", f"expected an address of at most {URL_BYTES:,} bytes")
 HEAD_TOO_LARGE = Refusal(

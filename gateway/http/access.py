@@ -32,7 +32,7 @@ BAD_KEY = "invalid_api_key"
 FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
 """Headers that proxies add: a caller behind a proxy is on another machine."""
 NO_KEY = "expected a key in the header 'Authorization: Bearer KEY'"
-MAKE_ONE = "make one with: refdesk keys create"
+MAKE_ONE = "create one with: refdesk keys create"
 LONGEST_ORIGIN = 300
 WARN_SECONDS = 3600.0
 """The least time between two warnings about an untrusted proxy."""
@@ -74,7 +74,7 @@ class Principal:
         """Raise `ForbiddenError` without this scope."""
         if scope not in self.scopes:
             raise ForbiddenError(
-                f"this key may not {scope.value}: it has {', '.join(sorted(self.scopes))}",
+                f"this key lacks the scope {scope.value}; it has {', '.join(sorted(self.scopes))}",
                 code="missing_scope",
             )
 
@@ -144,11 +144,16 @@ class Guard:
         self._hosts.check(request)
         if not key_id:
             if self._open_tenant is None or await self._keys.any():
-                raise UnauthorizedError("made while no key was needed", code=BAD_KEY)
+                raise UnauthorizedError(
+                    "this link was created when no key was required; a key is required now",
+                    code=BAD_KEY,
+                )
             return _local(request, self._open_tenant)
         key = await self._keys.get(key_id)
         if key is None or not key.is_good(now=time.time()):
-            raise UnauthorizedError("made for a key that is not good any more", code=BAD_KEY)
+            raise UnauthorizedError(
+                "this link was created for a key that is no longer valid", code=BAD_KEY
+            )
         return _holder(request, key, self._visitors.of(_address(request)))
 
     async def admit(self, caller: Principal, *, entered: bool = False) -> None:
@@ -204,7 +209,7 @@ class Guard:
         own = shortage.demand.of == "key"
         whose, seconds = WHOSE[shortage.demand.of], math.ceil(shortage.seconds)
         raise LimitedError(
-            f"{whose} {what} a {shortage.period}{'' if own else ' that it may have'}: "
+            f"{whose} {what} a {shortage.period}{'' if own else ' that are allowed'}: "
             f"try again in {seconds} seconds",
             code="rate_limit_exceeded" if own else "visitor_limit_exceeded",
             retry_after_seconds=shortage.seconds,
@@ -231,9 +236,8 @@ class Guard:
         if origin not in key.origins:
             _refuse(await self._failures.count(visitor, credential))
             raise ForbiddenError(
-                "this public key may not be used from here: its websites are named when it is "
-                "made, see: refdesk keys list; make another with: refdesk keys create --public "
-                "--origin WEBSITE",
+                "this public key is not valid for this website; to see its websites: refdesk keys "
+                "list; to create another key: refdesk keys create --public --origin WEBSITE",
                 code="origin_not_allowed",
             )
         request.state.allowed_origin = origin
@@ -265,7 +269,8 @@ def _local(request: Request, tenant: str) -> Principal:
     forwarded = any(name in request.headers for name in FORWARDED)
     if LOCAL_HOST.fullmatch(host) is None or foreign or forwarded:
         raise ForbiddenError(
-            f"without keys the desk answers its own machine alone; {MAKE_ONE}", code="not_local"
+            f"without keys the desk answers only requests from its own machine; {MAKE_ONE}",
+            code="not_local",
         )
     return Principal(
         tenant,
@@ -289,7 +294,7 @@ def _holder(request: Request, key: Key, visitor: Visitor) -> Principal:
 
 def _unknown_key() -> UnauthorizedError:
     return UnauthorizedError(
-        "this key is not known, or not good any more; see: refdesk keys list", code=BAD_KEY
+        "this key is unknown or no longer valid; see: refdesk keys list", code=BAD_KEY
     )
 
 
@@ -298,8 +303,7 @@ def _refuse(shortage: Shortage | None) -> None:
     if shortage is not None:
         seconds = math.ceil(shortage.seconds)
         raise LimitedError(
-            "too many keys or tokens from your address were not good: "
-            f"try again in {seconds} seconds",
+            f"too many invalid keys or tokens from your address: try again in {seconds} seconds",
             code="too_many_failures",
             retry_after_seconds=shortage.seconds,
         )

@@ -79,7 +79,7 @@ def add_error_handlers(app: FastAPI, *, unavailable: Sequence[type[Exception]] =
 def away() -> UnavailableError:
     """Return the error for an unreachable desk."""
     return UnavailableError(
-        "the desk cannot be reached just now: try again",
+        "the desk is temporarily unavailable: try again",
         code="unavailable",
         retry_after_seconds=AWAY_SECONDS,
     )

@@ -31,7 +31,7 @@ class SlackSignature:
             )
         if abs(self._clock() - int(at)) > FRESH_SECONDS:
             raise WebhookRefusedError(
-                401, "signature_expired", "expected a request that Slack signed just now"
+                401, "signature_expired", "expected a request with a recent signature of Slack"
             )
 
     def check(self, headers: Mapping[str, str], body: bytes) -> None:

@@ -141,7 +141,7 @@ async def translate_errors(*, already: frozenset[str] = ALREADY) -> AsyncIterato
     except SlackApiError as error:
         raise _translate_error(error, already) from error
     except (aiohttp.ClientError, TimeoutError, asyncio.IncompleteReadError) as error:
-        raise RetryableError(f"Slack does not answer: {type(error).__name__}", 0.25) from error
+        raise RetryableError(f"no answer from Slack: {type(error).__name__}", 0.25) from error
 
 
 def _translate_error(error: SlackApiError, already: frozenset[str]) -> Exception:
@@ -149,11 +149,11 @@ def _translate_error(error: SlackApiError, already: frozenset[str]) -> Exception
     code = _code(error)
     if response.status_code == 429 or code in {"ratelimited", "rate_limited"}:
         seconds = float(response.headers.get("Retry-After", 1))
-        return RetryableError(f"Slack is asked too often: {code}", seconds, by_platform=True)
+        return RetryableError(f"too many requests to Slack: {code}", seconds, by_platform=True)
     if code in already:
         return NoOpError(code)
     if response.status_code >= 500 or code in LATER | LOCKED_OUT:
-        return RetryableError(f"Slack does not answer: {code}", 0.25)
+        return RetryableError(f"no answer from Slack: {code}", 0.25)
     if code in BLOCKS_REFUSED:
         return BlocksError(f"Slack refuses the blocks: {code}")
     return (PostNotFoundError if code in GONE else PermanentError)(f"Slack refuses it: {code}")

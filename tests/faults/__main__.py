@@ -2,8 +2,8 @@
 
 Writes the result to `docs/measurements/faults.md`.
 
-Every finished round stands in the progress file at once: a run that is broken off has told what is
-true so far, and goes on where it stopped when it is started again with the same arguments.
+Each finished round is written to the progress file immediately. After an interruption the file has
+the results so far, and a run with the same arguments continues there.
 """
 
 import argparse
@@ -24,13 +24,13 @@ from tests.faults.report_page import write_page
 from tests.faults.rounds import Report, Round, hold_round
 
 POWER_CUT_EVERY = 2
-"""Every second outage takes the last second of the file with it."""
+"""Every second outage also loses the last second of the file."""
 QUESTIONS_AROUND_AN_OUTAGE = 120
 OUTAGE_DEADLINE_SECONDS = 6.0
 
 
 def main() -> int:
-    """Run until every goal is reached; 1 when a promise was broken."""
+    """Run until every goal is reached; return 1 if a guarantee was violated."""
     goals, progress = _read_arguments()
     asyncio.run(_run(goals, progress))
     return 1 if progress.findings else 0
@@ -121,8 +121,12 @@ def _read_arguments() -> tuple[Goals, Progress]:
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
     seed = int(os.environ.get("REFDESK_FAULT_SEED", "1"))
     parser.add_argument("--seed", type=int, default=seed)
-    parser.add_argument("--scale", type=float, default=1.0, help="a part of the whole, as 0.02")
-    parser.add_argument("--rounds", type=int, default=25, help="rounds of kills and pauses")
+    parser.add_argument(
+        "--scale", type=float, default=1.0, help="the fraction of the full suite, such as 0.02"
+    )
+    parser.add_argument(
+        "--rounds", type=int, default=25, help="the number of rounds of kills and pauses"
+    )
     parser.add_argument("--workers", type=int, default=8)
     parser.add_argument("--progress", type=Path, default=ROOT / ".faults" / "progress.jsonl")
     parser.add_argument("--page", type=Path, default=ROOT / "docs" / "measurements" / "faults.md")

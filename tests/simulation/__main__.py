@@ -40,12 +40,19 @@ def main() -> int:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
-    parser.add_argument("--interleavings", type=int, default=1_000_000, help="to be made for real")
+    parser.add_argument(
+        "--interleavings",
+        type=int,
+        default=1_000_000,
+        help="the number of interleavings to execute",
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--graphs", action="store_true", help="visit the small scenarios whole too")
     parser.add_argument(
-        "--write", type=Path, nargs="?", const=PAGE, help="write the counts to this page"
+        "--graphs", action="store_true", help="also explore the small scenarios completely"
+    )
+    parser.add_argument(
+        "--write", type=Path, nargs="?", const=PAGE, help="write the results to this page"
     )
     return parser.parse_args()
 

@@ -25,7 +25,7 @@ def check_json(scope: Scope, body: bytes) -> None:
     except (ValueError, RecursionError) as error:
         # The message does not repeat the body, and neither does Python's chained error.
         raise InvalidRequestError(
-            "expected a body in JSON: UTF-8, numbers of a usual size, few levels, each name once",
+            "expected a JSON body: UTF-8, numbers of a usual size, few levels, unique names",
             code="invalid_json",
         ) from error
 
@@ -34,8 +34,8 @@ def _check_names(pairs: Sequence[tuple[str, object]]) -> None:
     """Raise for repeated names; returns nothing, because the parsed value is not used."""
     names = [name for name, _ in pairs]
     if len(set(names)) != len(names):
-        raise ValueError("a name comes twice")
+        raise ValueError("a duplicate name")
 
 
 def _refuse_constant(_name: str) -> NoReturn:
-    raise ValueError("a number that JSON does not have")
+    raise ValueError("a number that is not valid in JSON")

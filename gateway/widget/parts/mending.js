@@ -1,6 +1,6 @@
-// Tells in the console what keeps a page from its desk, and which command mends it.
+// Shows in the console why a page cannot use its desk, and the command that fixes it.
 
-/** Return the words for who runs the desk, or nothing where it is no fault of theirs. */
+/** Return the message for the operator of the desk, or undefined if the cause is another one. */
 export function mending(code, { key, url, assistant }) {
   const { origin } = location;
   const id = key.split("_").slice(0, 3).join("_");
@@ -9,9 +9,9 @@ export function mending(code, { key, url, assistant }) {
   return {
     origin_not_allowed: `this page's origin ${origin} is not among the websites of the key ${id}. ${anew}; see refdesk keys list`,
     invalid_api_key: key
-      ? `the key ${id} is not known, or was revoked or has expired; see refdesk keys list. ${anew}`
+      ? `the key ${id} is unknown, was revoked, or has expired; see refdesk keys list. ${anew}`
       : `the desk needs a key. ${anew}`,
-    not_local: `without keys the desk answers its own machine alone. ${anew}`,
+    not_local: `without keys the desk answers only requests from its own machine. ${anew}`,
     missing_scope: `the key ${id} lacks a scope. ${anew}`,
     unknown_assistant: `the key ${id} has no assistant ${assistant}. Fix: ${make} --assistant ${assistant}`,
     policy: `the page's Content-Security-Policy stops it. Fix: add ${url} to connect-src`,

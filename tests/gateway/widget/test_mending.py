@@ -58,7 +58,7 @@ async def test_a_website_with_a_key_that_is_not_good_is_told_so(
 
     (told,) = await is_shut(visitor, shown)
 
-    assert "was revoked or has expired" in told
+    assert "was revoked, or has expired" in told
     assert MADE in told
 
 
@@ -70,7 +70,7 @@ async def test_a_website_before_a_desk_without_keys_is_told_how_to_make_one(
 
     (told,) = await is_shut(visitor, shown)
 
-    assert "without keys the desk answers its own machine alone" in told
+    assert "without keys the desk answers only requests from its own machine" in told
     assert MADE in told
 
 
@@ -174,6 +174,6 @@ async def test_who_has_asked_too_much_is_in_line_and_has_lost_no_connection(
     await visitor.context.route("**/messages", limit_once)
     await shown.asks("How do I add a rule?")
 
-    await shown.part(".progress", has_text="yours is in line").wait_for()
+    await shown.part(".progress", has_text="yours is waiting").wait_for()
     assert await shown.part(".notice").first.is_hidden()
     assert await shown.has_answers(1) == ["Open Routing [1]."]
