@@ -47,7 +47,7 @@ class Shortage:
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
+class VisitorSession:
     """The digest of a visitor's token for a conversation, and whether the conversation is empty."""
 
     digest: str
@@ -136,19 +136,19 @@ class Conversations(Protocol):
         """Return the conversation id of the question's assistant for this digest, or None."""
         ...
 
-    async def open_visit(self, question: Question, digest: str) -> None:
+    async def open_session(self, question: Question, digest: str) -> None:
         """Store the digest of the token with which a visitor opened the conversation."""
         ...
 
-    async def visit(self, question: Question) -> Visit | None:
+    async def session(self, question: Question) -> VisitorSession | None:
         """Return the visitor of the conversation; this extends its lifetime unless it is empty."""
         ...
 
-    async def use_visit(self, question: Question, digest: str) -> None:
+    async def use_session(self, question: Question, digest: str) -> None:
         """Mark a conversation as no longer empty, so that it lives as long as others."""
         ...
 
-    async def end_visit(self, question: Question) -> None:
+    async def end_session(self, question: Question) -> None:
         """Delete the conversation's token."""
         ...
 

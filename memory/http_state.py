@@ -165,35 +165,35 @@ class RedisSessionStore:
         self._ttl_of = ttl_of if ttl_of is not None else lambda _question: ttl_seconds
         self._empty_seconds = empty_seconds
 
-    async def open_visit(self, question: Question, digest: str) -> None:
+    async def open_session(self, question: Question, digest: str) -> None:
         """Store the digest of a session's token; it expires after `empty_seconds` if unused."""
-        key, kept = self._visit(question), f"{NEW}{digest}"
+        key, kept = self._session_key(question), f"{NEW}{digest}"
         await await_answer(
             self._client.set(
                 key, kept, ex=min(self._empty_seconds, self._ttl_of(question)), nx=True
             )
         )
 
-    async def visit(self, question: Question) -> tuple[str, bool] | None:
+    async def session(self, question: Question) -> tuple[str, bool] | None:
         """Return the digest of a session's token, and whether the session is still empty.
 
         Extends the lifetime of a session that is not empty.
         """
-        key = self._visit(question)
+        key = self._session_key(question)
         found = await await_answer(self._client.eval(_VISIT, 1, key, NEW, self._ttl_of(question)))
         if found is None:
             return None
         digest = found.decode()
         return digest.removeprefix(NEW), digest.startswith(NEW)
 
-    async def use_visit(self, question: Question, digest: str) -> None:
+    async def use_session(self, question: Question, digest: str) -> None:
         """Mark a session as used: its token now lives as long as the conversation."""
-        key = self._visit(question)
+        key = self._session_key(question)
         await await_answer(self._client.set(key, digest, ex=self._ttl_of(question), xx=True))
 
-    async def end_visit(self, question: Question) -> None:
+    async def end_session(self, question: Question) -> None:
         """Delete the token of a session."""
-        await await_answer(self._client.delete(self._visit(question)))
+        await await_answer(self._client.delete(self._session_key(question)))
 
     async def put_feedback(self, question: Question, written: str) -> None:
         """Store the feedback on one message."""
@@ -238,5 +238,5 @@ class RedisSessionStore:
         await await_answer(self._client.delete(threads))
         return len(digests)
 
-    def _visit(self, question: Question) -> str:
+    def _session_key(self, question: Question) -> str:
         return conversation_keys(question, self._shards).visit

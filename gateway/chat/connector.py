@@ -21,11 +21,11 @@ from gateway.chat.ports import (
     Channel,
     ChannelTexts,
     ChatPolicy,
+    FeedbackStore,
     Incoming,
     PushBroker,
     PushMemory,
     Tally,
-    Thumbs,
 )
 from gateway.chat.typing_indicator import TypingIndicator
 from gateway.desk import Desk
@@ -47,9 +47,9 @@ class ChatChannel:
         desk: Desk,
         broker: PushBroker,
         memory: PushMemory,
-        thumbs: Thumbs,
+        feedback: FeedbackStore,
         texts: ChannelTexts,
-        manners: ChatPolicy,
+        policy: ChatPolicy,
         secret: str,
         people: People,
         unavailable: tuple[type[Exception], ...] = (),
@@ -57,23 +57,23 @@ class ChatChannel:
         self.channel = channel
         self.memory = memory
         self.texts = texts
-        self.manners = manners
+        self.policy = policy
         self.tally = Tally()
         self.refusals = Tally()
         self.buttons = Buttons(memory, secret=secret)
         self._desk = desk
-        self._thumbs = thumbs
+        self._feedback = feedback
         self.unavailable: tuple[type[Exception], ...] = (PushError, BrokerError, *unavailable)
         self._tasks: asyncio.TaskGroup | None = None
         self._beside: set[asyncio.Task[None]] = set()
-        signs = TypingIndicator(memory, channel, deadline_seconds=manners.deadline_seconds)
+        signs = TypingIndicator(memory, channel, deadline_seconds=policy.deadline_seconds)
         self._delivery = ReplyDelivery(
             broker.result_list(channel.name, f"{channel.name}-{uuid4().hex[:12]}"),
             memory,
             channel,
             self.buttons,
             texts,
-            manners=manners,
+            policy=policy,
             signs=signs,
             forgetting=PostEraser(desk, memory),
             tally=self.tally,
@@ -83,7 +83,7 @@ class ChatChannel:
             memory,
             channel,
             texts,
-            manners,
+            policy,
             signs=signs,
             losses=Losses(desk, memory, self._delivery.show),
             spawn=self.spawn,
@@ -94,7 +94,7 @@ class ChatChannel:
             memory,
             people=people,
             declining=self.declining,
-            default_language=manners.default_language,
+            default_language=policy.default_language,
         )
 
     def name_question(self, conversation_id: str, message_id: str) -> Question:
@@ -133,7 +133,7 @@ class ChatChannel:
     ) -> None:
         """Submit the message of a pressed button, or store the rating that it means."""
         if choice.thumb:
-            await self._thumbs.give_feedback(choice.question, Feedback(rating=choice.thumb))
+            await self._feedback.give_feedback(choice.question, Feedback(rating=choice.thumb))
             return
         asked = self.name_question(
             choice.question.conversation_id, f"{choice.question.message_id}.{choice.number}"

@@ -46,7 +46,7 @@ class ReplyDelivery:
         buttons: Buttons,
         texts: ChannelTexts,
         *,
-        manners: ChatPolicy,
+        policy: ChatPolicy,
         signs: TypingIndicator,
         forgetting: PostEraser,
         tally: Tally,
@@ -56,7 +56,7 @@ class ReplyDelivery:
         self._channel = channel
         self._buttons = buttons
         self._texts = texts
-        self._manners = manners
+        self._policy = policy
         self._signs = signs
         self._forgetting = forgetting
         self._tally = tally
@@ -187,8 +187,8 @@ class ReplyDelivery:
     async def _make_shown(
         self, result: Result, known: Mapping[str, str], post: Mapping[str, str]
     ) -> Shown:
-        language = known.get("language", self._manners.default_language)
-        opens = opens_in(self._manners.documentation)
+        language = known.get("language", self._policy.default_language)
+        opens = opens_in(self._policy.documentation)
         answer = answer_of(result.reply, words=self._texts.text, language=language, opens=opens)
         fixed = known.get("fixed", "")
         if not fixed and _has_own_language(answer):
@@ -197,7 +197,7 @@ class ReplyDelivery:
         if fixed == "language":
             buttons = await self._buttons.of_languages(result.question, self._texts)
         else:
-            thumbs = self._manners.thumbs and not fixed
+            thumbs = self._policy.thumbs and not fixed
             buttons = await self._buttons.of(result.question, answer, thumbs=thumbs)
         return Shown(result.question, answer, post, language, fixed, buttons)
 

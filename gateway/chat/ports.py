@@ -101,7 +101,7 @@ class ChannelTexts(Protocol):
     def text(self, key: str, language: str, **values: str) -> str: ...
 
 
-class Thumbs(Protocol):
+class FeedbackStore(Protocol):
     """Stores the ratings of answers."""
 
     async def give_feedback(self, question: Question, feedback: Feedback) -> None: ...

@@ -20,7 +20,7 @@ from gateway.desk import Desk
 from gateway.http.access import Guard, Principal
 from gateway.http.errors import ForbiddenError, InvalidRequestError, unknown
 from gateway.http.links import SourceLinks
-from gateway.port import Conversations, Visit
+from gateway.port import Conversations, VisitorSession
 
 ID = r"^[A-Za-z0-9][A-Za-z0-9._:~-]{0,127}$"
 """A conversation or message id that a client chooses; those of other channels have a slash.
@@ -151,7 +151,7 @@ class ConversationAccess:
     desk: Desk
     conversation_id: str
     shows: Shows
-    visit: Visit | None = None
+    session: VisitorSession | None = None
     """The session of a visitor with a valid token."""
 
     def question(self, message_id: str = "-") -> Question:
@@ -212,7 +212,7 @@ def require_conversation(channel: HttpChannel, scope: Scope) -> RequireConversat
         place = channel.enter(caller, assistant, conversation_id)
         structlog.contextvars.bind_contextvars(conversation_id=conversation_id)
         if caller.public:
-            place = await _check_visit(channel, place, token)
+            place = await _check_session(channel, place, token)
         await check_no_chat(channel, place.question())
         await channel.guard.admit(caller, entered=True)
         return place
@@ -227,20 +227,20 @@ async def check_no_chat(channel: HttpChannel, question: Question) -> None:
         raise unknown("conversation")
 
 
-async def open_visit(channel: HttpChannel, place: ConversationAccess) -> str:
+async def open_session(channel: HttpChannel, place: ConversationAccess) -> str:
     """Open the session of a visitor, and return the token of the new conversation."""
     token = secrets.token_urlsafe(32)
-    await channel.conversations.open_visit(place.question(), digest_of(token))
+    await channel.conversations.open_session(place.question(), digest_of(token))
     return token
 
 
-async def use_visit(channel: HttpChannel, place: ConversationAccess) -> None:
+async def use_session(channel: HttpChannel, place: ConversationAccess) -> None:
     """Extend the lifetime of a conversation after its first question."""
-    if place.visit is not None and place.visit.is_empty:
-        await channel.conversations.use_visit(place.question(), place.visit.digest)
+    if place.session is not None and place.session.is_empty:
+        await channel.conversations.use_session(place.question(), place.session.digest)
 
 
-async def _check_visit(
+async def _check_session(
     channel: HttpChannel, place: ConversationAccess, token: str | None
 ) -> ConversationAccess:
     """Admit the visitor who opened the conversation; for others it does not exist."""
@@ -252,9 +252,9 @@ async def _check_visit(
         )
     credential = digest_of("\x1f".join((*place.question().conversation, token)))
     channel.guard.check_token(place.caller, credential)
-    known = await channel.conversations.visit(place.question())
+    known = await channel.conversations.session(place.question())
     good = known is not None and hmac.compare_digest(digest_of(token), known.digest)
     await channel.guard.judge_token(place.caller, credential, good=good)
     if known is None or not good:
         raise unknown("conversation")
-    return replace(place, visit=known)
+    return replace(place, session=known)

@@ -153,7 +153,7 @@ class SlackEvents:
     async def _decline(self, inbound: InboundMessage) -> None:
         """Decline in a direct message; in a channel, ignore people who are not allowed."""
         language = await self._locales.of(inbound.user) if inbound.direct else None
-        spoken = self._chat.manners.default_language if language is None else language
+        spoken = self._chat.policy.default_language if language is None else language
         post = inbound.incoming.post if inbound.direct else None
         await self._chat.declining.decline("not_allowed", inbound.user, post, spoken)
 
@@ -177,7 +177,7 @@ class SlackEvents:
         self, post: Mapping[str, str], user: str, key: str, language: str | None
     ) -> None:
         """Post a text that only the person who pressed the button can see."""
-        spoken = self._chat.manners.default_language if language is None else language
+        spoken = self._chat.policy.default_language if language is None else language
         text = self._chat.texts.text(key, spoken)
         channel, thread = post["channel"], post.get("thread")
         await retry(

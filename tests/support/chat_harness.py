@@ -32,7 +32,7 @@ async def push_door_of(
     harness: WorkerHarness,
     channel: Channel,
     *,
-    manners: ChatPolicy = AT_ONCE,
+    policy: ChatPolicy = AT_ONCE,
     deadline_seconds: float = 20.0,
     broker: Any = None,
     memory: Any = None,
@@ -56,9 +56,9 @@ async def push_door_of(
         desk=desk,
         broker=broker,
         memory=memory_of(harness, channel.name) if memory is None else memory,
-        thumbs=StoredConversations(harness.client, shards=1, ttl_seconds=600),
+        feedback=StoredConversations(harness.client, shards=1, ttl_seconds=600),
         texts=TEXTS,
-        manners=manners,
+        policy=policy,
         secret="of the test",  # noqa: S106 - of this test
         people=People(
             StoredRates(harness.client),

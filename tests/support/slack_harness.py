@@ -141,7 +141,7 @@ async def slack_desk(
     harness: WorkerHarness,
     api: SlackApi,
     *,
-    manners: ChatPolicy = AT_ONCE,
+    policy: ChatPolicy = AT_ONCE,
     audience: SlackAudience | None = None,
     **options: Any,
 ) -> AsyncIterator[SlackHarness]:
@@ -154,7 +154,7 @@ async def slack_desk(
     channel = SlackChannel(calls, TEXTS)
     try:
         async with (
-            push_door_of(harness, channel, manners=manners, **options) as door,
+            push_door_of(harness, channel, policy=policy, **options) as door,
             httpx.AsyncClient() as caller,
         ):
             app = make_app(

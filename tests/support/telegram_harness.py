@@ -113,7 +113,7 @@ async def telegram_desk(
     harness: WorkerHarness,
     api: BotApi,
     *,
-    manners: ChatPolicy = AT_ONCE,
+    policy: ChatPolicy = AT_ONCE,
     audience: TelegramAudience | None = None,
     **options: Any,
 ) -> AsyncIterator[TelegramHarness]:
@@ -125,7 +125,7 @@ async def telegram_desk(
     try:
         async with (
             connect_bot(calls.bot) as me,
-            push_door_of(harness, channel, manners=manners, **options) as door,
+            push_door_of(harness, channel, policy=policy, **options) as door,
             hearing(calls, me, door, TEXTS, how=Webhook(url, SECRET), audience=audience) as app,
             httpx.AsyncClient(timeout=30.0) as client,
         ):

@@ -62,9 +62,9 @@ async def run_chat_channel(
                 question_seconds=max(1, int(result_seconds)),
                 conversation_seconds=keep_seconds,
             ),
-            thumbs=StoredConversations(client, shards=settings.shards, ttl_seconds=keep_seconds),
+            feedback=StoredConversations(client, shards=settings.shards, ttl_seconds=keep_seconds),
             texts=texts,
-            manners=ChatPolicy(
+            policy=ChatPolicy(
                 burst_seconds=settings.burst_seconds,
                 supersedes=settings.newer_message == "supersedes",
                 default_language=settings.default_language,

@@ -26,7 +26,7 @@ from gateway.http.links import SourceLinks
 from gateway.http.metrics import PrometheusHttpMeter
 from gateway.http.routes.documents import reader_router
 from gateway.limits.visitors import VisitorLimits, Visitors
-from gateway.port import Demand, Feedback, Shortage, Visit
+from gateway.port import Demand, Feedback, Shortage, VisitorSession
 from gateway.widget.routes import widget_router
 from knowledge.errors import KnowledgeError
 from memory.chat_state import RedisPushMemory
@@ -146,18 +146,18 @@ class StoredConversations:
     async def thread(self, question: Question, digest: str) -> str | None:
         return await self._sessions.thread(question, digest)
 
-    async def open_visit(self, question: Question, digest: str) -> None:
-        await self._sessions.open_visit(question, digest)
+    async def open_session(self, question: Question, digest: str) -> None:
+        await self._sessions.open_session(question, digest)
 
-    async def visit(self, question: Question) -> Visit | None:
-        found = await self._sessions.visit(question)
-        return None if found is None else Visit(*found)
+    async def session(self, question: Question) -> VisitorSession | None:
+        found = await self._sessions.session(question)
+        return None if found is None else VisitorSession(*found)
 
-    async def use_visit(self, question: Question, digest: str) -> None:
-        await self._sessions.use_visit(question, digest)
+    async def use_session(self, question: Question, digest: str) -> None:
+        await self._sessions.use_session(question, digest)
 
-    async def end_visit(self, question: Question) -> None:
-        await self._sessions.end_visit(question)
+    async def end_session(self, question: Question) -> None:
+        await self._sessions.end_session(question)
 
     def memory_keys(self, question: Question) -> Sequence[str]:
         return conversation_keys(question, self._shards).all

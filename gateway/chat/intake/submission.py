@@ -26,7 +26,7 @@ class MessageSubmitter:
         memory: PushMemory,
         channel: Channel,
         texts: ChannelTexts,
-        manners: ChatPolicy,
+        policy: ChatPolicy,
         *,
         signs: TypingIndicator,
         losses: Losses,
@@ -36,7 +36,7 @@ class MessageSubmitter:
         self._memory = memory
         self._channel = channel
         self._texts = texts
-        self._manners = manners
+        self._policy = policy
         self._signs = signs
         self._losses = losses
         self._spawn = spawn
@@ -83,7 +83,7 @@ class MessageSubmitter:
             command=incoming.command,
             arguments=incoming.arguments,
             language=language,
-            not_before_seconds=0.0 if alone else self._manners.burst_seconds,
+            not_before_seconds=0.0 if alone else self._policy.burst_seconds,
         )
 
     async def _show_accepted(self, incoming: Incoming, language: str, accepted: Accepted) -> None:
@@ -91,7 +91,7 @@ class MessageSubmitter:
             await self._mark_closed(incoming)
             return
         text = "push_working"
-        if accepted.waiting and self._manners.supersedes and incoming.command is None:
+        if accepted.waiting and self._policy.supersedes and incoming.command is None:
             await self._supersede(incoming)
         elif accepted.waiting:
             text = "push_waiting"

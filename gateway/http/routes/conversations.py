@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 from gateway.api_keys import Scope
 from gateway.http.access import Principal
-from gateway.http.context import AssistantName, HttpChannel, identify_caller, open_visit
+from gateway.http.context import AssistantName, HttpChannel, identify_caller, open_session
 
 
 class Opened(BaseModel):
@@ -37,7 +37,7 @@ def opening_router(channel: HttpChannel) -> APIRouter:
         key this is the only way, and the conversation gets a separate token."""
         place = channel.enter(caller, assistant, f"c-{uuid4().hex}")
         await channel.guard.admit_opening(caller)
-        token = await open_visit(channel, place) if caller.public else None
+        token = await open_session(channel, place) if caller.public else None
         response.headers["Location"] = f"/v1/conversations/{place.conversation_id}"
         return Opened(
             conversation_id=place.conversation_id,

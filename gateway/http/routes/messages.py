@@ -24,7 +24,7 @@ from gateway.http.context import (
     MessageId,
     may_follow,
     require_conversation,
-    use_visit,
+    use_session,
 )
 from gateway.http.errors import InvalidRequestError, unknown
 from gateway.http.language import choose_language
@@ -144,7 +144,7 @@ class Messages:
             place.caller,
             place.desk,
             message,
-            on_accepted=partial(use_visit, self._channel, place),
+            on_accepted=partial(use_session, self._channel, place),
         )
         answer = place.shows(reply, message.language)
         self._channel.meter.count_outcome(answer.outcome.value)
@@ -189,7 +189,7 @@ class Messages:
         self, place: ConversationAccess, question: Question, message: Message
     ) -> Response:
         admission = await self._sender.start_stream(place.caller, place.desk, message)
-        await use_visit(self._channel, place)
+        await use_session(self._channel, place)
         stream = self._events(place, question, EventCursor(), message.language, admission)
         return stream.response(message_id=question.message_id)
 

@@ -120,7 +120,7 @@ class Reading:
         """Erase the conversation, and with it the visitor's access to it."""
         question = place.question()
         await erase(self._channel.eraser, self._channel.conversations, question)
-        await self._channel.conversations.end_visit(question)
+        await self._channel.conversations.end_session(question)
 
     async def _rate(self, place: ConversationAccess, message_id: str, given: NewFeedback) -> None:
         question = place.question(message_id)

@@ -62,10 +62,10 @@ class BurstDriver:
 
 @asynccontextmanager
 async def driver(
-    harness: WorkerHarness, manners: ChatPolicy = SHORT, **options: Any
+    harness: WorkerHarness, policy: ChatPolicy = SHORT, **options: Any
 ) -> AsyncIterator[BurstDriver]:
     fake_channel = FakeChannel()
-    async with push_door_of(harness, fake_channel, manners=manners, **options) as door:
+    async with push_door_of(harness, fake_channel, policy=policy, **options) as door:
         yield BurstDriver(harness, door, fake_channel)
 
 
@@ -252,11 +252,11 @@ async def test_two_edits_at_once_through_two_doors_are_one_question(
 
 
 @pytest.mark.parametrize("pause", range(0, 60, 6))
-@pytest.mark.parametrize("manners", [SHORT, EACH])
+@pytest.mark.parametrize("policy", [SHORT, EACH])
 async def test_a_message_that_is_edited_while_it_is_taken_in_is_asked_once(
-    harness: WorkerHarness, pause: int, manners: ChatPolicy
+    harness: WorkerHarness, pause: int, policy: ChatPolicy
 ) -> None:
-    async with driver(harness, manners) as at:
+    async with driver(harness, policy) as at:
 
         async def later() -> None:
             await yield_to_tasks(pause)

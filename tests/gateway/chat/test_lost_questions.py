@@ -18,7 +18,7 @@ async def test_a_question_that_redis_lost_ends_with_an_apology_in_its_placeholde
     harness: WorkerHarness,
 ) -> None:
     fake_channel = FakeChannel()
-    async with push_door_of(harness, fake_channel, manners=AT_ONCE) as door:
+    async with push_door_of(harness, fake_channel, policy=AT_ONCE) as door:
         await door.intake.accept(make_incoming(door.name_question("c", "1"), "How?", 1.0))
         await wait_until(lambda: len(fake_channel.posts) == 1)
 
@@ -31,7 +31,7 @@ async def test_a_question_that_is_answered_gets_nothing_but_its_answer(
     harness: WorkerHarness,
 ) -> None:
     fake_channel = FakeChannel()
-    async with push_door_of(harness, fake_channel, manners=AT_ONCE) as door, harness.open():
+    async with push_door_of(harness, fake_channel, policy=AT_ONCE) as door, harness.open():
         await door.intake.accept(make_incoming(door.name_question("c", "1"), "How?", 1.0))
         await wait_until(lambda: ANSWER in fake_channel.posts.values())
         await wait_until_acknowledged(harness, "wall")

@@ -34,7 +34,7 @@ async def test_a_forgotten_conversation_leaves_no_word_at_a_push_door(
     harness: WorkerHarness,
 ) -> None:
     fake_channel = FakeChannel()
-    async with push_door_of(harness, fake_channel, manners=AT_ONCE) as door, harness.open():
+    async with push_door_of(harness, fake_channel, policy=AT_ONCE) as door, harness.open():
         asked = door.name_question("c", "1")
         other = door.name_question("other", "1")
         await door.intake.accept(make_incoming(asked, "of my illness", 1.0))
@@ -58,7 +58,7 @@ async def test_a_forgotten_conversation_leaves_no_word_at_a_push_door(
 
 async def test_a_history_that_is_cleared_takes_the_words_along(harness: WorkerHarness) -> None:
     fake_channel = FakeChannel()
-    async with push_door_of(harness, fake_channel, manners=AT_ONCE) as door, harness.open():
+    async with push_door_of(harness, fake_channel, policy=AT_ONCE) as door, harness.open():
         await door.intake.accept(make_incoming(door.name_question("c", "1"), "of my illness", 1.0))
         await wait_until_acknowledged(harness, "wall")
 
@@ -73,7 +73,7 @@ async def test_a_history_that_is_cleared_takes_the_words_along(harness: WorkerHa
 
 async def test_what_is_told_again_after_a_clear_brings_no_word_back(harness: WorkerHarness) -> None:
     fake_channel = FakeChannel()
-    async with push_door_of(harness, fake_channel, manners=AT_ONCE) as door, harness.open():
+    async with push_door_of(harness, fake_channel, policy=AT_ONCE) as door, harness.open():
         told = [
             make_incoming(door.name_question("c", "1"), "of my illness", 1.0),
             make_incoming(door.name_question("c", "1:2"), "of my illness now", 2.0, edits="1"),
@@ -98,8 +98,8 @@ async def test_what_is_told_again_after_a_clear_brings_no_word_back(harness: Wor
 
 async def test_what_waits_behind_a_clear_keeps_its_words(harness: WorkerHarness) -> None:
     fake_channel = FakeChannel()
-    manners = ChatPolicy(burst_seconds=0.5, supersedes=False)
-    async with push_door_of(harness, fake_channel, manners=manners) as door:
+    policy = ChatPolicy(burst_seconds=0.5, supersedes=False)
+    async with push_door_of(harness, fake_channel, policy=policy) as door:
         harness.script.next(Role.COMMAND, {"forget": "history"})
         clear = make_incoming(door.name_question("c", "1"), "/clear", 1.0, command="clear_history")
         await door.intake.accept(clear)
@@ -127,13 +127,13 @@ async def test_a_reply_that_a_dead_door_held_ends_with_the_conversation(
 ) -> None:
     fake_channel = FakeChannel()
     superseded = TEXTS.text("superseded", "en")
-    async with push_door_of(harness, fake_channel, manners=AT_ONCE) as door:
+    async with push_door_of(harness, fake_channel, policy=AT_ONCE) as door:
         await door.intake.accept(make_incoming(door.name_question("c", "1"), "How?", 1.0))
         await wait_until(lambda: fake_channel.posts)
     async with harness.open():
         dead = harness.broker.result_list("wall", "dead")
         assert await dead.take(slots=1, block_seconds=5.0)
-        async with push_door_of(harness, fake_channel, manners=AT_ONCE) as door:
+        async with push_door_of(harness, fake_channel, policy=AT_ONCE) as door:
             harness.script.next(Role.COMMAND, {"forget": "all"})
             clear = make_incoming(
                 door.name_question("c", "2"), "/clear_all", 2.0, command="clear_all"
@@ -149,7 +149,7 @@ async def test_a_question_that_another_door_forgets_ends_in_its_placeholder(
     harness: WorkerHarness,
 ) -> None:
     fake_channel = FakeChannel()
-    async with push_door_of(harness, fake_channel, manners=AT_ONCE) as door:
+    async with push_door_of(harness, fake_channel, policy=AT_ONCE) as door:
         question = door.name_question("c", "1")
         await door.intake.accept(make_incoming(question, "How?", 1.0))
         await wait_until(lambda: fake_channel.posts)
@@ -163,7 +163,7 @@ async def test_a_question_that_another_door_forgets_ends_in_its_placeholder(
 
 async def test_http_forgets_what_push_doors_keep_of_a_conversation(harness: WorkerHarness) -> None:
     fake_channel = FakeChannel(name="slack")
-    async with push_door_of(harness, fake_channel, manners=AT_ONCE) as door:
+    async with push_door_of(harness, fake_channel, policy=AT_ONCE) as door:
         question = door.name_question("c", "1")
         await door.intake.accept(make_incoming(question, "of my illness", 1.0))
         assert await words_kept(harness, "illness")

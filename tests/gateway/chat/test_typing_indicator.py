@@ -20,8 +20,8 @@ async def test_a_sign_that_was_left_to_an_edit_goes_when_that_is_not_accepted(
     broker = harness.make_broker(quota=0)
     broker.producer = full = Holding(broker.producer, "submit")
     async with (
-        push_door_of(harness, fake_channel, manners=EACH) as door,
-        push_door_of(harness, fake_channel, manners=EACH, broker=broker) as other,
+        push_door_of(harness, fake_channel, policy=EACH) as door,
+        push_door_of(harness, fake_channel, policy=EACH, broker=broker) as other,
         asyncio.TaskGroup() as tasks,
     ):
         await door.intake.accept(make_incoming(door.name_question("c", "1"), "one", 1.0))
@@ -41,7 +41,7 @@ async def test_a_sign_goes_also_when_its_own_event_comes_again_meanwhile(
     harness: WorkerHarness,
 ) -> None:
     fake_channel = FakeChannel()
-    async with push_door_of(harness, fake_channel, manners=EACH) as door:
+    async with push_door_of(harness, fake_channel, policy=EACH) as door:
         message = make_incoming(door.name_question("c", "1"), "one", 1.0)
         await door.memory.note(message.question, post=json.dumps(message.post))
         await door.memory.open(message.question, message.order)

@@ -181,7 +181,7 @@ async def test_a_very_long_answer_keeps_every_limit_and_loses_nothing(desk: Slac
 async def test_a_burst_in_a_direct_message_is_one_question(
     harness: WorkerHarness, api: SlackApi
 ) -> None:
-    async with slack_desk(harness, api, manners=ChatPolicy(burst_seconds=0.5)) as desk:
+    async with slack_desk(harness, api, policy=ChatPolicy(burst_seconds=0.5)) as desk:
         for text in ("I have", "a question", "about routing"):
             await desk.say(text, channel="D1", channel_type="im")
         async with harness.open():
@@ -197,8 +197,8 @@ async def test_a_newer_message_supersedes_or_waits_and_says_so(
     harness: WorkerHarness, api: SlackApi, supersedes: bool, answers: int
 ) -> None:
     api.locale = "de-DE"
-    manners = ChatPolicy(burst_seconds=0.0, supersedes=supersedes)
-    async with slack_desk(harness, api, manners=manners) as desk:
+    policy = ChatPolicy(burst_seconds=0.0, supersedes=supersedes)
+    async with slack_desk(harness, api, policy=policy) as desk:
         await desk.say("First?", channel="D1", channel_type="im")
         await wait_until(lambda: len(api.posts) == 1)
         await desk.say("Second?", channel="D1", channel_type="im")

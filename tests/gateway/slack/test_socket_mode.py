@@ -18,10 +18,10 @@ async def test_socket_mode_takes_events_and_acknowledges_them(
              "text": f"<@{BOT}> How?", "channel_type": "channel"}  # fmt: skip
     body = {"type": "event_callback", "team_id": TEAM, "event": event, "event_id": "Ev1",
             "authorizations": [{"team_id": TEAM, "user_id": BOT, "is_bot": True}]}  # fmt: skip
-    manners = ChatPolicy(burst_seconds=0.0)
+    policy = ChatPolicy(burst_seconds=0.0)
     calls = calls_of(harness, api)
     channel = SlackChannel(calls, TEXTS)
-    async with harness.open(), push_door_of(harness, channel, manners=manners) as door:
+    async with harness.open(), push_door_of(harness, channel, policy=policy) as door:
         app = make_app(client, SlackEvents(calls, me, door), signing_secret="")
         async with socket_mode(app, APP_TOKEN):
             await wait_until(lambda: api.sockets)

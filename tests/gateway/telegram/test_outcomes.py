@@ -278,8 +278,8 @@ async def test_no_link_of_an_answer_becomes_a_preview(desk: TelegramHarness) -> 
 async def test_a_newer_message_to_the_bot_supersedes_or_waits_and_says_so(
     harness: WorkerHarness, api: BotApi, supersedes: bool, answers: int
 ) -> None:
-    manners = ChatPolicy(burst_seconds=0.0, supersedes=supersedes)
-    async with telegram_desk(harness, api, manners=manners) as desk:
+    policy = ChatPolicy(burst_seconds=0.0, supersedes=supersedes)
+    async with telegram_desk(harness, api, policy=policy) as desk:
         await desk.send(desk.message("First?", **FROM_EVE))
         await wait_until(lambda: len(api.chats) == 1)
         await desk.send(desk.message("Second?", **FROM_EVE))

@@ -175,7 +175,7 @@ async def test_an_edited_question_is_asked_again(harness: WorkerHarness, api: Bo
 
 
 async def test_a_burst_is_one_question(harness: WorkerHarness, api: BotApi) -> None:
-    async with telegram_desk(harness, api, manners=ChatPolicy(burst_seconds=0.5)) as desk:
+    async with telegram_desk(harness, api, policy=ChatPolicy(burst_seconds=0.5)) as desk:
         for text in ("I have", "a question"):
             await desk.say(text)
         async with harness.open():
@@ -199,7 +199,7 @@ async def test_long_polling_confirms_an_update_after_it_was_taken_in(
     async with (
         harness.open(),
         connect_bot(calls.bot) as me,
-        push_door_of(harness, channel_of(calls, api), manners=AT_ONCE) as door,
+        push_door_of(harness, channel_of(calls, api), policy=AT_ONCE) as door,
         hearing(
             calls, me, door, TEXTS, how=RedisDuty(harness.client, "telegram", "polling", "one")
         ),
