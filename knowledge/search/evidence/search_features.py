@@ -1,6 +1,7 @@
 """What a search looks like in numbers, for whoever judges whether it can be answered.
 
-Terms weigh by their IDF. All features are finite; those that need vectors are 0 without them.
+Terms weigh by their IDF. All features are finite; those that need vectors are missing without
+them.
 
 known       share of the question's terms that the documents hold at all
 best        highest share of them in one of the ten best chunks by keywords
@@ -159,10 +160,9 @@ def _entropy(values: Sequence[float]) -> float:
 def _dense(
     mirror: Mirror, own: Terms, shares: Floats, scores: Scores, by_keywords: Chunks
 ) -> dict[str, float]:
-    names = ("dense1", "dense10", "dense50", "densemean", "sz", "dcov", "agree", "over")
     cosine = scores.cosine
     if cosine is None:
-        return dict.fromkeys(names, 0.0)
+        return {}
     best = _top(cosine, 50)
     ten = best[:10]
     documents = mirror.document_of
@@ -177,6 +177,7 @@ def _dense(
         len(np.intersect1d(ten, by_keywords)) / 10,
         float(len(shared) > 0),
     )
+    names = ("dense1", "dense10", "dense50", "densemean", "sz", "dcov", "agree", "over")
     return dict(zip(names, values, strict=True))
 
 
