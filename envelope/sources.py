@@ -45,7 +45,7 @@ class SearchStats(BaseModel, frozen=True, extra="forbid"):
     average_score: float
     answerability: float = Field(ge=0, le=1)
     milliseconds: float = Field(ge=0)
-    fallbacks: tuple[str, ...] = Field(default=(), description="levels that failed")
+    fallbacks: tuple[str, ...] = Field(default=(), description="levels that failed, `calibration`")
 
 
 class SourceReference(BaseModel, frozen=True, extra="forbid"):

@@ -13,56 +13,144 @@ separate the collections (their size, the length of their questions) were left o
   chunk, and not by chance: there likeness alone refuses short questions and codes ("error 4029").
   In large collections words of any question stand together somewhere, and likeness decides.
 
+Cosines mean something else in every embedding model: those of one that is not in `CALIBRATED` say
+nothing here, and neither do those that a failed model never gave. Then weights decide that were
+fitted without them, on words and places alone.
+
 The modules of `knowledge.search.evidence` and `knowledge.wording`
 define the features. One that is missing counts as 0.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
-from knowledge.search.assessment import Assessment
+from knowledge.embedding import DEFAULT
 
-# feature: (towards "answer", towards "ask"), against "refuse"
-_BIAS = (-7.766, -5.681)
-_ASKED: dict[str, tuple[float, float]] = {
-    "dense1": (10.971, -2.053),
-    "alone1": (2.840, 4.112),
-    "alone10": (-2.329, 4.736),
-    "definite": (-0.359, 0.987),
-    "pointing_at_nothing": (-0.505, 1.573),
-    "unmentioned": (0.232, 0.839),
-    "bm": (2.271, 2.135),
-    "dcov": (1.445, 2.225),
-    "first": (0.983, -1.927),
-    "agree": (0.792, -0.408),
-}
-_COVERAGE_BIAS = -12.251
-_COVERED: dict[str, float] = {
-    "dense1": 9.877,
-    "dense10": 8.603,
-    "match": 3.187,
-    "bmabs": 1.997,
-    "gap": 2.138,
-    "kz": -0.183,
-    "agree": 2.390,
-    "best_page": 0.637,
-}
-COVERED_BY_WORDS = 0.6
-ANSWERED_BY_WORDS = 0.35
+
+@dataclass(frozen=True, slots=True)
+class Assessment:
+    """Probabilities, 0 to 1.
+
+    `answerability`: the documents hold an answer. `coverage`: the question is about what they
+    cover. `ambiguity`: it leaves open what is meant.
+    """
+
+    answerability: float
+    coverage: float
+    ambiguity: float
+
+
+Assess = Callable[[Mapping[str, float]], Assessment]
+
+CALIBRATED = frozenset({DEFAULT})
+"""The embedding models, by the name of their embedder, on whose cosines the weights were fitted."""
+UNCALIBRATED_NOTE = (
+    "it is not calibrated: how alike texts are for it decides nothing about what the documents "
+    "cover or answer; words alone decide, less well"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AssessmentWeights:
+    """Two logistic models; `asked` has pairs, towards "answer" and "ask", against "refuse"."""
+
+    asked_bias: tuple[float, float]
+    asked: Mapping[str, tuple[float, float]]
+    covered_bias: float
+    covered: Mapping[str, float]
+
+
+BY_COSINES = AssessmentWeights(
+    asked_bias=(-7.766, -5.681),
+    asked={
+        "dense1": (10.971, -2.053),
+        "alone1": (2.840, 4.112),
+        "alone10": (-2.329, 4.736),
+        "definite": (-0.359, 0.987),
+        "pointing_at_nothing": (-0.505, 1.573),
+        "unmentioned": (0.232, 0.839),
+        "bm": (2.271, 2.135),
+        "dcov": (1.445, 2.225),
+        "first": (0.983, -1.927),
+        "agree": (0.792, -0.408),
+    },
+    covered_bias=-12.251,
+    covered={
+        "dense1": 9.877,
+        "dense10": 8.603,
+        "match": 3.187,
+        "bmabs": 1.997,
+        "gap": 2.138,
+        "kz": -0.183,
+        "agree": 2.390,
+        "best_page": 0.637,
+    },
+)
+BY_WORDS = AssessmentWeights(
+    asked_bias=(-7.759, -5.165),
+    asked={
+        "bm": (2.515, 0.454),
+        "bmabs": (1.751, 0.744),
+        "best": (2.241, 1.950),
+        "known": (1.405, 1.802),
+        "definite": (-0.316, 0.729),
+        "pointing_at_nothing": (-0.668, 2.034),
+        "unmentioned": (-0.133, 0.601),
+        "first": (0.517, -1.765),
+    },
+    covered_bias=-7.919,
+    covered={
+        "bmabs": 2.090,
+        "bm": 7.826,
+        "match": 3.161,
+        "best_page": 0.879,
+        "best": -1.493,
+        "known": -0.473,
+        "kz": -0.167,
+        "gen": -0.440,
+        "n": 1.824,
+        "unk": -0.576,
+        "subject_known": -0.136,
+        "subject_best": 1.071,
+        "surprise": 0.115,
+    },
+)
+COVEREDBY_WORDS = 0.6
+ANSWEREDBY_WORDS = 0.35
 _FEW_CHUNKS = 300
 _HARDLY_ANY = 20
 _ENOUGH_WORDS = 0.35
 
 
+def is_calibrated(embedding: str) -> bool:
+    """Return whether the cosines of an embedding model can be judged."""
+    return embedding in CALIBRATED
+
+
+def find_assess(embedding: str) -> Assess:
+    """Return what may judge the searches of an embedding model: its cosines, or words alone."""
+    return assess if is_calibrated(embedding) else assess_by_words
+
+
 def assess(features: Mapping[str, float]) -> Assessment:
     """Return the probabilities; a search that found nothing has no features and is refused."""
+    return _assess(features, BY_COSINES if "dense1" in features else BY_WORDS)
+
+
+def assess_by_words(features: Mapping[str, float]) -> Assessment:
+    """Return the probabilities as `assess` does, whatever the cosines are."""
+    return _assess(features, BY_WORDS)
+
+
+def _assess(features: Mapping[str, float], weights: AssessmentWeights) -> Assessment:
     if not features:
         return Assessment(0.0, 0.0, 0.0)
-    answer, ask = _answer_or_ask(features)
-    coverage = _coverage(features)
+    answer, ask = _answer_or_ask(features, weights)
+    coverage = _coverage(features, weights)
     if _stands_together(features):
-        coverage = max(coverage, COVERED_BY_WORDS)
-        answer = max(answer, ANSWERED_BY_WORDS)
+        coverage = max(coverage, COVEREDBY_WORDS)
+        answer = max(answer, ANSWEREDBY_WORDS)
     return Assessment(answerability=answer, coverage=coverage, ambiguity=ask)
 
 
@@ -74,20 +162,18 @@ def _stands_together(features: Mapping[str, float]) -> bool:
     return not by_chance and features.get("subject_best", 0.0) >= _ENOUGH_WORDS
 
 
-def _answer_or_ask(features: Mapping[str, float]) -> tuple[float, float]:
-    answer = _BIAS[0] + _sum([(features.get(name, 0.0), pair[0]) for name, pair in _ASKED.items()])
-    ask = _BIAS[1] + _sum([(features.get(name, 0.0), pair[1]) for name, pair in _ASKED.items()])
+def _answer_or_ask(
+    features: Mapping[str, float], weights: AssessmentWeights
+) -> tuple[float, float]:
+    pairs = [(features.get(name, 0.0), pair) for name, pair in weights.asked.items()]
+    answer = weights.asked_bias[0] + sum([value * pair[0] for value, pair in pairs])
+    ask = weights.asked_bias[1] + sum([value * pair[1] for value, pair in pairs])
     highest = max(answer, ask, 0.0)
     shares = [math.exp(value - highest) for value in (answer, ask, 0.0)]
     return shares[0] / sum(shares), shares[1] / sum(shares)
 
 
-def _coverage(features: Mapping[str, float]) -> float:
-    value = _COVERAGE_BIAS + _sum(
-        [(features.get(name, 0.0), weight) for name, weight in _COVERED.items()]
-    )
+def _coverage(features: Mapping[str, float], weights: AssessmentWeights) -> float:
+    terms = [features.get(name, 0.0) * weight for name, weight in weights.covered.items()]
+    value = weights.covered_bias + sum(terms)
     return 1 / (1 + math.exp(-max(min(value, 50.0), -50.0)))
-
-
-def _sum(terms: Iterable[tuple[float, float]]) -> float:
-    return sum([value * weight for value, weight in terms])

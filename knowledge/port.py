@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 Quality = Literal["excellent", "good", "poor"]
+CALIBRATION = "calibration"
+"""The fallback of a search whose embedding model nobody calibrated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,8 @@ class Findings:
     `context` has what a reader needs to answer: see `knowledge.search.context.composer`.
     `answerability`, `coverage` and `ambiguity` are calibrated probabilities, 0 to 1: that the
     documents contain an answer, that they cover the topic of the question, and that the question is
-    ambiguous. `fallbacks` names levels that failed; the search ran without them.
+    ambiguous. `fallbacks` names levels that failed, the search ran without them;
+    and `CALIBRATION` when the likeness of texts could not be judged.
     `documents` is the number of documents in the index, `languages` their languages; None and empty
     if they were not counted.
     """

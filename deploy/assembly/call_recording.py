@@ -10,6 +10,7 @@ from pydantic import JsonValue
 from broker.values import Fields, JournalEntry, Settlement
 from envelope.encoding import escape_surrogates
 from envelope.envelope import Envelope
+from knowledge.port import CALIBRATION
 from llm.call_log import record_calls
 from llm.call_scope import call_scope
 from llm.port import ModelCall
@@ -91,11 +92,15 @@ def fallbacks_of(writes: Fields) -> list[str]:
     """Return the slugs of the fallbacks in the writes of a hop: levels, links, drafts, wording."""
     stats = writes.get("search_stats")
     levels = stats.get("fallbacks") if isinstance(stats, dict) else None
-    reasons = [f"{level}_level_missing" for level in levels] if isinstance(levels, list) else []
+    reasons = [_name_missing(str(one)) for one in levels] if isinstance(levels, list) else []
     reasons += ["links_removed"] if writes.get("removed_links") else []
     reasons += ["asked_again"] if writes.get("asked_again") else []
     reasons += ["not_streamed"] if writes.get("draft_fallback") else []
     return [*reasons, "fixed_text"] if writes.get("clarification_fallback") else reasons
+
+
+def _name_missing(fallback: str) -> str:
+    return "calibration_missing" if fallback == CALIBRATION else f"{fallback}_level_missing"
 
 
 def encode_model_call(call: ModelCall) -> JournalEntry:

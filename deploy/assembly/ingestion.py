@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -17,6 +18,7 @@ from envelope.envelope import Envelope
 from envelope.outcome import Outcome
 from envelope.question import Question, qualify_conversation
 from envelope.role import Role
+from knowledge.answerability import UNCALIBRATED_NOTE, is_calibrated
 from knowledge.errors import KnowledgeError
 from knowledge.ingestion_report import IngestionResult, PlainReport, Report
 
@@ -42,8 +44,12 @@ async def ingest_here(
     from knowledge.ingestion import ingest
     from knowledge.isolation.reader_process import ReaderProcess
 
+    notes: tuple[tuple[str, str], ...] = ()
+    if not is_calibrated(knowledge.embedder.name):
+        notes = ((f"EMBEDDING_MODEL={knowledge.embedder.name}", UNCALIBRATED_NOTE),)
+        report.record_warning(*notes[0])
     with ReaderProcess(reading_limits(settings)) as reader:
-        return await ingest(
+        result = await ingest(
             paths,
             knowledge.index,
             knowledge.embedder,
@@ -53,6 +59,7 @@ async def ingest_here(
             language_of=language_of(settings, make_detector(settings)),
             default_language=settings.default_language,
         )
+    return replace(result, warned=(*notes, *result.warned))
 
 
 def reading_limits(settings: Settings) -> "ReadingLimits":

@@ -10,6 +10,7 @@ import structlog
 
 from config.settings import Settings
 from deploy.assembly.data_folder import protect_data_folder
+from knowledge.answerability import is_calibrated
 from knowledge.embedding import Embedder, LocalEmbedder, local_embedder
 from knowledge.errors import EmbeddingFailed
 from knowledge.index.port import Index
@@ -56,8 +57,7 @@ class Knowledge:
 
 def load_libraries(settings: Settings) -> None:
     """Import the libraries for opening the index and embedding the first question."""
-    names = ["knowledge.answerability"]
-    names += ["knowledge.index.embedded"] if settings.qdrant_url is None else []
+    names = ["knowledge.index.embedded"] if settings.qdrant_url is None else []
     if isinstance(make_embedder(settings), LocalEmbedder):
         names += ["onnxruntime", "tokenizers"]
     for name in names:
@@ -71,6 +71,8 @@ async def open_knowledge(settings: Settings, *, alone: bool = False) -> AsyncIte
     Raises `IndexOwned` when another process owns one.
     """
     embedder = make_embedder(settings)
+    if not is_calibrated(embedder.name):
+        log.warning("embedding_model_not_calibrated", embedding=embedder.name)
     async with AsyncExitStack() as stack:
         first, *further = settings.of_assistants()
         others = {
@@ -99,11 +101,7 @@ def make_embedder(settings: Settings) -> Embedder:
 
 def make_searcher(settings: Settings, index: Index, embedder: Embedder) -> LevelSearcher:
     """Return the search over an index."""
-    from knowledge.answerability import assess
-
-    return LevelSearcher(
-        index, embedder, threshold=settings.search_confidence_threshold, assess=assess
-    )
+    return LevelSearcher(index, embedder, threshold=settings.search_confidence_threshold)
 
 
 async def open_index(settings: Settings, embedder: Embedder) -> Index:

@@ -29,7 +29,7 @@ _LABELS = {
     "UNDERSPECIFIED": "ask",
     "UNANSWERABLE": "refuse",
 }
-_DECIDED = {Outcome.ANSWERED: "answer", Outcome.CLARIFICATION: "ask", Outcome.REFUSED: "refuse"}
+DECIDED = {Outcome.ANSWERED: "answer", Outcome.CLARIFICATION: "ask", Outcome.REFUSED: "refuse"}
 
 
 async def evaluate(
@@ -57,7 +57,7 @@ def compute_scores(pairs: Sequence[Pair]) -> Figures:
     """Return macro-F1, accuracy and what became of each label; a failure is no decision."""
     f1 = {name: _f1(pairs, name) for name in DECISIONS}
     return {
-        "macro_f1": round(sum(f1.values()) / len(f1), 4),
+        "macro_f1": round(compute_macro_f1(pairs), 4),
         "accuracy": round(sum(label == made for label, made in pairs) / len(pairs), 4),
         "f1": {name: round(value, 4) for name, value in f1.items()},
         "confusion": {
@@ -68,6 +68,11 @@ def compute_scores(pairs: Sequence[Pair]) -> Figures:
             for label in DECISIONS
         },
     }
+
+
+def compute_macro_f1(pairs: Sequence[Pair]) -> float:
+    """Return the mean F1 of the three decisions for pairs of label and decision."""
+    return sum(_f1(pairs, name) for name in DECISIONS) / len(DECISIONS)
 
 
 def _f1(pairs: Sequence[Pair], name: str) -> float:
@@ -82,7 +87,7 @@ async def _find_decision(walk: EvaluationDesk, task: Mapping[str, Any]) -> tuple
     finish, envelope = await walk.ask(task["query"], history)
     reason = str(finish.reply.get("clarification_reason") or "")
     stage = str(envelope.payload.get("stage") or "")
-    return _DECIDED.get(finish.outcome, "failed"), f"{finish.outcome}: {reason or stage}"
+    return DECIDED.get(finish.outcome, "failed"), f"{finish.outcome}: {reason or stage}"
 
 
 def _turn(turn: Mapping[str, str]) -> Turn:

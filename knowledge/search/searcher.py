@@ -9,11 +9,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from knowledge.answerability import Assess, Assessment, find_assess, is_calibrated
 from knowledge.embedding import Embedder
 from knowledge.errors import EmbeddingFailed
 from knowledge.index.port import Index, Passage
 from knowledge.index.terms import terms
 from knowledge.port import (
+    CALIBRATION,
     CandidatePlace,
     ContextSection,
     Findings,
@@ -22,7 +24,6 @@ from knowledge.port import (
     SearchRequest,
 )
 from knowledge.search import fusion, levels
-from knowledge.search.assessment import Assess, Assessment, assess_uncalibrated
 from knowledge.search.context import composer
 from knowledge.search.corpus import Corpus, is_known
 from knowledge.search.evidence.conversation_features import conversation
@@ -53,7 +54,8 @@ class LevelSearcher:
     """See `knowledge.port.Searcher`.
 
     `threshold` is the answerability below which a search is poor; halfway from there to 1 it is
-    excellent. `assess` turns the features of a search into probabilities.
+    excellent. `assess` turns the features of a search into probabilities; by default, as far as the
+    embedding model is calibrated.
     """
 
     def __init__(
@@ -62,13 +64,14 @@ class LevelSearcher:
         embedder: Embedder,
         *,
         threshold: float = 0.3,
-        assess: Assess = assess_uncalibrated,
+        assess: Assess | None = None,
         weights: Weights | None = None,
     ) -> None:
         self._index = index
         self._embedder = embedder
         self._threshold = threshold
-        self._assess = assess
+        self._assess = find_assess(embedder.name) if assess is None else assess
+        self._missing = () if is_calibrated(embedder.name) else (CALIBRATION,)
         self._weights = Weights() if weights is None else weights
         self._corpus = Corpus(index)
 
@@ -110,7 +113,7 @@ class LevelSearcher:
             ambiguity=assessment.ambiguity,
             places=tuple(_places(mirror, found.pages[:_PLACES], passages)),
             corrected=correction,
-            fallbacks=(levels.SEMANTIC,) if failed else (),
+            fallbacks=(levels.SEMANTIC,) if failed else self._missing,
             documents=len(mirror.entries),
             languages=mirror.languages,
             features=found.features,

@@ -72,6 +72,7 @@ def test_an_unknown_cost_stays_unknown() -> None:
     ("writes", "told"),
     [
         ({"search_stats": {"fallbacks": ["semantic"]}}, ["semantic_level_missing"]),
+        ({"search_stats": {"fallbacks": ["calibration"]}}, ["calibration_missing"]),
         ({"clarification_fallback": "the model failed"}, ["fixed_text"]),
         ({"search_stats": {"fallbacks": []}, "response": "x"}, []),
     ],

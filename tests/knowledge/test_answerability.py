@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from knowledge.answerability import assess
+from knowledge.answerability import assess, assess_by_words, find_assess
 from knowledge.port import SearchRequest
 from knowledge.wording import wording
 
@@ -122,3 +122,35 @@ def test_words_that_stand_together_by_chance_cover_nothing() -> None:
 
     assert assess(by_chance).coverage < 0.3
     assert assess(in_many).coverage < 0.3
+
+
+def test_only_the_shipped_embedding_model_is_judged_by_its_cosines() -> None:
+    assert find_assess("all-MiniLM-L6-v2") is assess
+    assert find_assess("another@fastembed") is assess_by_words
+
+
+@pytest.mark.parametrize("found", [FOUND, NOT_FOUND])
+def test_without_calibration_no_cosine_changes_a_decision(found: dict[str, float]) -> None:
+    cosines = ("dense1", "dense10", "alone1", "alone10", "dcov", "agree")
+    near = assess_by_words(found | dict.fromkeys(cosines, 0.99))
+    far = assess_by_words(found | dict.fromkeys(cosines, -0.99))
+
+    assert near == far
+    assert near != assess(found | dict.fromkeys(cosines, 0.99))
+
+
+def test_a_question_that_could_not_be_embedded_is_judged_by_its_words() -> None:
+    words = {name: value for name, value in FOUND.items() if not name.startswith("dense")}
+
+    assert assess(words) == assess_by_words(FOUND)
+
+
+def test_words_alone_tell_what_is_covered_from_what_is_not() -> None:
+    words = {"match": 1.0, "best_page": 1.0, "subject_best": 1.0, "known": 1.0, "first": 1.0}
+    covered = assess_by_words({**FOUND, **words})
+
+    assert covered.coverage > 0.5
+    assert covered.answerability > 1 / 3
+    missing = assess_by_words({**NOT_FOUND, "gen": 3.0, "unk": 1.0, "surprise": -6.0})
+    assert missing.coverage < 0.5
+    assert missing.answerability < 1 / 3

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from broker.transport.cluster import ClusterClient
 from broker.values import RoleStatus
-from config.settings import load_settings
+from config.settings import Settings, load_settings
 from deploy.assembly.runtime import ROLES, Runtime, connect_runtime
 from deploy.cli.printing import WIDTH, print_line, say_json
 from memory.presence import LivingWorker, RedisPresence
@@ -20,11 +20,15 @@ INDENT = "    "
 
 @dataclass(frozen=True, slots=True)
 class DeskStatus:
-    """The output of the command: the Redis server, the roles, and the live worker processes."""
+    """The output of the command: the Redis server, the roles, and the live worker processes.
+
+    `notes` say what keeps the desk from answering as well as it could.
+    """
 
     server: str
     roles: Sequence[RoleStatus]
     workers: Sequence[LivingWorker]
+    notes: Sequence[str] = ()
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,9 +41,11 @@ def run(chosen: argparse.Namespace) -> int:
     status = asyncio.run(_status())
     if chosen.json:
         fields = asdict(status)
-        say_json({name: fields[name] for name in ("roles", "workers")})
+        say_json({name: fields[name] for name in ("roles", "workers", "notes")})
         return 0
     print_line(status.server)
+    for note in status.notes:
+        print_line(f"note: {note}")
     print_line(
         f"{'role':<14}{'depth':>8}{'in flight':>11}{'oldest':>10}{'dead':>6}{'consumers':>11}"
     )
@@ -82,7 +88,8 @@ def _moment(seconds: float) -> str:
 
 
 async def _status() -> DeskStatus:
-    async with connect_runtime(load_settings()) as runtime:
+    settings = load_settings()
+    async with connect_runtime(settings) as runtime:
         server = await _describe_server(runtime)
         roles = await runtime.broker.admin.read_status(ROLES)
         client = runtime.endpoint.client()
@@ -90,7 +97,18 @@ async def _status() -> DeskStatus:
             workers = await RedisPresence(client).living()
         finally:
             await client.aclose()
-        return DeskStatus(server, list(roles), workers)
+        return DeskStatus(server, list(roles), workers, list(find_notes(settings)))
+
+
+def find_notes(settings: Settings) -> Iterator[str]:
+    """Yield what the operator should know about the settings."""
+    # Imports the search, which most commands never need.
+    from deploy.assembly.knowledge import make_embedder
+    from knowledge.answerability import UNCALIBRATED_NOTE, is_calibrated
+
+    embedding = make_embedder(settings).name
+    if not is_calibrated(embedding):
+        yield f"EMBEDDING_MODEL={embedding}: {UNCALIBRATED_NOTE}"
 
 
 async def _describe_server(runtime: Runtime) -> str:

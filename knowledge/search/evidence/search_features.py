@@ -1,6 +1,6 @@
 """Features of a search, for estimating whether the question can be answered.
 
-Terms are weighted by IDF. All features are finite; those that need vectors are 0 without them.
+Terms are weighted by IDF. All features are finite; those that need vectors are missing without them.
 
 known       share of the question's terms that the documents contain at all
 best        highest share of them in one of the ten best chunks by keywords
@@ -159,10 +159,9 @@ def _entropy(values: Sequence[float]) -> float:
 def _dense(
     mirror: Mirror, own: Terms, shares: Floats, scores: Scores, by_keywords: Chunks
 ) -> dict[str, float]:
-    names = ("dense1", "dense10", "dense50", "densemean", "sz", "dcov", "agree", "over")
     cosine = scores.cosine
     if cosine is None:
-        return dict.fromkeys(names, 0.0)
+        return {}
     best = _top(cosine, 50)
     ten = best[:10]
     documents = mirror.document_of
@@ -177,6 +176,7 @@ def _dense(
         len(np.intersect1d(ten, by_keywords)) / 10,
         float(len(shared) > 0),
     )
+    names = ("dense1", "dense10", "dense50", "densemean", "sz", "dcov", "agree", "over")
     return dict(zip(names, values, strict=True))
 
 

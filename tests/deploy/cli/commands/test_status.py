@@ -1,7 +1,8 @@
 """The section of `refdesk status` that shows who lives."""
 
+from config.settings import load_settings
 from deploy.assembly.runtime import INGESTION, ROLES
-from deploy.cli.operations.status import NOBODY, worker_lines
+from deploy.cli.operations.status import NOBODY, find_notes, worker_lines
 from deploy.cli.printing import WIDTH
 from memory.presence import LivingWorker
 from tests.support.command_line import Run
@@ -18,6 +19,14 @@ def test_where_nobody_lives_it_says_what_starts_a_worker(run: Run) -> None:
     assert "refdesk up" in NOBODY
     assert "refdesk worker --role" in NOBODY
     assert run("status", "--json").json["workers"] == []
+
+
+def test_an_embedding_model_without_calibration_is_said() -> None:
+    other = "BAAI/bge-small-en-v1.5@fastembed"
+
+    assert list(find_notes(load_settings())) == []
+    (note,) = find_notes(load_settings().model_copy(update={"embedding_model": other}))
+    assert note.startswith(f"EMBEDDING_MODEL={other}: it is not calibrated")
 
 
 def test_a_worker_has_its_host_pid_times_and_roles() -> None:

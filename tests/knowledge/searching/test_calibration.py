@@ -1,0 +1,74 @@
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from knowledge.answerability import Assessment, assess
+from knowledge.index.embedded import open_embedded
+from knowledge.index.qdrant import Identity
+from knowledge.port import CALIBRATION, Findings, SearchRequest
+from knowledge.search.searcher import LevelSearcher
+from tests.knowledge.searching.conftest import DIMENSIONS, WordEmbedder, document
+
+LIBRARY = (
+    document("priority", "Urgent messages overtake others in the queue."),
+    document("limits", "An account may send ten messages a minute."),
+)
+QUESTIONS = ("Which messages overtake others?", "Recipe for lasagne with spinach")
+
+
+class ScaledEmbedder(WordEmbedder):
+    """Embeds as `WordEmbedder`, with a common part that lifts every cosine by `lift`."""
+
+    def __init__(self, lift: float) -> None:
+        super().__init__()
+        self.dimensions = DIMENSIONS + 1
+        self._lift = lift
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        vectors = await super().embed(texts)
+        own = (1 - self._lift) ** 0.5
+        return [[*(own * value for value in vector), self._lift**0.5] for vector in vectors]
+
+
+async def search_with(folder: Path, lift: float, question: str) -> tuple[Findings, Assessment]:
+    """Return the findings, and the assessment if the cosines were taken for the shipped model's."""
+    embedder = ScaledEmbedder(lift)
+    index = await open_embedded(folder, Identity("tenant", "desk", embedder.name, DIMENSIONS + 1))
+    try:
+        for made in LIBRARY:
+            texts = [chunk.text for chunk in made.chunks]
+            await index.put(made, await embedder.embed(texts), "root")
+        findings = await LevelSearcher(index, embedder).search(SearchRequest(question=question))
+        return findings, assess(findings.features)
+    finally:
+        await index.close()
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+async def test_the_scale_of_an_unknown_embedding_model_decides_nothing(
+    tmp_path: Path, question: str
+) -> None:
+    low, low_by_cosines = await search_with(tmp_path / "low", 0.0, question)
+    high, high_by_cosines = await search_with(tmp_path / "high", 0.9, question)
+
+    assert high.features["dense1"] > low.features["dense1"]
+    assert high_by_cosines.answerability > low_by_cosines.answerability
+    assert high.quality == low.quality
+    assert high.coverage == pytest.approx(low.coverage, abs=1e-6)
+    assert high.answerability == pytest.approx(low.answerability, abs=1e-6)
+    assert high.ambiguity == pytest.approx(low.ambiguity, abs=1e-6)
+
+
+async def test_each_search_with_an_unknown_embedding_model_says_so(tmp_path: Path) -> None:
+    findings, _ = await search_with(tmp_path, 0.0, QUESTIONS[0])
+
+    assert findings.fallbacks == (CALIBRATION,)
+
+
+async def test_words_tell_what_is_covered_with_an_unknown_embedding_model(tmp_path: Path) -> None:
+    inside, _ = await search_with(tmp_path / "inside", 0.9, QUESTIONS[0])
+    outside, _ = await search_with(tmp_path / "outside", 0.9, QUESTIONS[1])
+
+    assert inside.coverage >= 0.5 > outside.coverage
+    assert outside.quality == "poor"
