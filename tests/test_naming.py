@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+from deploy.chat_channels import CHAT_CHANNELS
 from tests.test_house import PACKAGES, ROOT, list_tracked
 
 PARTICIPLES = frozenset(
@@ -27,6 +28,9 @@ MODULE_TESTS = tomllib.loads((ROOT / "tests" / "module_tests.toml").read_text("u
 TESTED_BY: dict[str, list[str]] = MODULE_TESTS["tested_by"]
 MOST_TESTED_BY_A_FOLDER = 104
 """Modules that no test module imports: the tests of their folder reach them through others."""
+CHANNELS = frozenset(channel.name for channel in CHAT_CHANNELS)
+CHANNEL_COMMANDS = frozenset(f"deploy/cli/commands/{channel}.py" for channel in CHANNELS)
+"""They only connect the parts of a channel, as the tests of the channel do."""
 SHARED_FILE_NAMES = frozenset({"__init__.py", "errors.py", "metrics.py", "port.py", "ports.py"})
 MOST_SIBLINGS = 14
 CROWDED: dict[str, int] = {}
@@ -114,13 +118,21 @@ def test_a_class_name_stands_for_one_class() -> None:
 
 
 def test_a_file_name_is_used_at_most_twice() -> None:
-    counted = Counter(path.name for path in product_files())
+    """The chat channels count once: the same name is the same part of each of them."""
+    of_channels = {path.name for path in product_files() if is_of_a_channel(path)}
+    counted = Counter(path.name for path in product_files() if not is_of_a_channel(path))
+    counted.update(of_channels)
 
     assert {
         name: number
         for name, number in counted.items()
         if number > 2 and name not in SHARED_FILE_NAMES
     } == {}
+
+
+def is_of_a_channel(path: Path) -> bool:
+    """Whether a file belongs to the package of one chat channel."""
+    return path.parent.parent == ROOT / "gateway" and path.parent.name in CHANNELS
 
 
 def test_no_component_is_named_by_a_metaphor() -> None:
@@ -157,7 +169,7 @@ def test_the_test_of_a_module_is_found_by_its_name_or_in_the_list() -> None:
     }
     every = {str(path.relative_to(ROOT)) for path in product_modules()}
     listed = [module for modules in TESTED_BY.values() for module in modules]
-    listed += MODULE_TESTS["definitions"]
+    listed += [*MODULE_TESTS["definitions"], *CHANNEL_COMMANDS]
 
     assert every - named - set(listed) == set(), "add a test of that name, or a line to the list"
     assert set(listed) & named == set(), "their tests have their names: take them off the list"

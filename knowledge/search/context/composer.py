@@ -65,13 +65,18 @@ class _ChosenPart:
 
 @dataclass(slots=True)
 class _Selection:
-    """The parts chosen so far and the number of their tokens."""
+    """The parts chosen so far, their chunks and sections, and the number of their tokens."""
 
     parts: list[_ChosenPart] = field(default_factory=list)
+    chunks: set[int] = field(default_factory=set)
+    sections: set[int] = field(default_factory=set)
     tokens: int = 0
 
-    def holds(self, chunk: int) -> bool:
-        return any(part.first <= chunk <= part.last for part in self.parts)
+    def add(self, part: _ChosenPart, section: int) -> None:
+        """Add a part, which lies in one section."""
+        self.parts.append(part)
+        self.chunks.update(range(part.first, part.last + 1))
+        self.sections.add(section)
 
     def clip(self, run: _SectionRun, chunk: int) -> _SectionRun:
         """Return the run between the chosen parts on either side of a chunk."""
@@ -145,7 +150,7 @@ def _around(mirror: Mirror, ranked: Sequence[RankedChunk], excluded: set[int]) -
 
 
 def _is_in(mirror: Mirror, near: int, chunk: int) -> bool:
-    return 0 <= near < len(mirror) and mirror.section_of[near] == mirror.section_of[chunk]
+    return 0 <= near < len(mirror.points) and mirror.section_of[near] == mirror.section_of[chunk]
 
 
 class _Composer:
@@ -167,7 +172,8 @@ class _Composer:
         for rank, candidate in enumerate(ranked):
             if candidate.chunk not in self._passages:
                 continue
-            is_further = rank >= self._hits and self._is_begun(selection, candidate.chunk)
+            is_begun = self._mirror.section_of[candidate.chunk] in selection.sections
+            is_further = rank >= self._hits and is_begun
             if is_further or self._lists_pages(candidate.chunk):
                 later.append((rank, candidate))
             elif not self._take(selection, rank, candidate):
@@ -226,7 +232,7 @@ class _Composer:
         room = self._tokens - selection.tokens - count_tokens(self._name_place(chunk)) - 1
         if room < LEAST_TOKENS:
             return False
-        if selection.holds(chunk):
+        if chunk in selection.chunks:
             return True
         is_whole = len(selection.parts) < WHOLE_SECTIONS
         size = self._tokens // WHOLE_SHARE if is_whole else PASSAGE_TOKENS
@@ -235,14 +241,9 @@ class _Composer:
             return True
         run = selection.clip(self._run(chunk), chunk)
         part = self._grow(run, chunk, candidate.score, min(size, room), room)
-        selection.parts.append(part)
+        selection.add(part, self._mirror.section_of[chunk])
         selection.tokens = self._tokens - room + self._count(part)
         return True
-
-    def _is_begun(self, selection: _Selection, chunk: int) -> bool:
-        """Return whether a part of a chunk's section is chosen already."""
-        section = self._mirror.section_of[chunk]
-        return any(self._mirror.section_of[part.first] == section for part in selection.parts)
 
     def _run(self, chunk: int) -> _SectionRun:
         """Return the chunks around a chunk that were read and have its heading and anchor."""

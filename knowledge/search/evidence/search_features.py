@@ -1,6 +1,7 @@
 """Features of a search, for estimating whether the question can be answered.
 
-Terms are weighted by IDF. All features are finite; those that need vectors are missing without them.
+Terms are weighted by IDF. All features are finite; those that need vectors are missing without
+them.
 
 known       share of the question's terms that the documents contain at all
 best        highest share of them in one of the ten best chunks by keywords
