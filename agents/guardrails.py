@@ -65,6 +65,9 @@ class GuardrailsSettings(Protocol):
     @property
     def skip_certain_calls(self) -> bool: ...
 
+    @property
+    def has_scope_of_documents(self) -> bool: ...
+
 
 class GuardrailsAgent(Agent[Reads, Writes]):
     """Accepts questions about the subject of the documents and declines attacks on the desk.
@@ -73,7 +76,8 @@ class GuardrailsAgent(Agent[Reads, Writes]):
     be inspected for attacks in time is judged like any other, and the analysis notes it.
 
     With `skips_certain`, a question that the documents almost certainly cover is within scope
-    without a model call, unless the strictness is high.
+    without a model call, unless the strictness is high. It requires that the documents define the
+    scope: coverage does not show whether a question is within a narrower one.
 
     The verdict of a combined call is given without the documents. It counts if the coverage agrees
     with it; otherwise a call with the findings decides, and `asked_again` states the reason.
@@ -110,7 +114,9 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             domain_name=parts.settings.domain_name,
             domain_scope=parts.settings.domain_scope,
             strictness=parts.settings.guardrails_strictness,
-            skips_certain=parts.settings.skip_certain_calls,
+            skips_certain=(
+                parts.settings.skip_certain_calls and parts.settings.has_scope_of_documents
+            ),
         )
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:

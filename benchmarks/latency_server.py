@@ -168,17 +168,25 @@ class LatencyServer:
         }
 
     def _respond(self, user: str) -> Fields:
-        """Quote the first whole sentences of the sources, each with its number."""
+        """Quote the first whole sentences of the sources, each with its number.
+
+        Answers in German have fixed sentences: a draft in the wrong language is not shown.
+        """
+        if _read_block(user, "language") == "German":
+            return _answer_with(" ".join(f"{said} [1]" for said in _GERMAN[: self.sentences]))
         parts = _SOURCE.split(user)[1:]
         quoted: dict[str, None] = {}
         for number, part in zip(parts[::2], parts[1::2], strict=True):
             for sentence in _SENTENCE.findall(_read_block(part, "source")):
                 quoted.setdefault(f"{sentence} [{number}]", None)
-        answer = " ".join([*quoted][: self.sentences])
-        status = "answered" if answer else "insufficient_context"
-        return {"status": status, "answer": answer, "confidence": 0.9, "missing": ""}
+        return _answer_with(" ".join([*quoted][: self.sentences]))
 
 
+_GERMAN = (
+    "Die Einstellungen dafür stehen in der Konsole unter dem passenden Menü.",
+    "Danach gilt die Änderung sofort für alle neuen Nachrichten im Konto.",
+    "Wer sie nicht sieht, braucht eine Rolle mit mehr Rechten im Konto.",
+)
 _FEW = 4
 _HEAD = {"id": "c", "created": 0, "model": "m"}
 
@@ -208,6 +216,11 @@ def _complete_fields(said: Fields, schema: Fields) -> Fields:
     }
 
 
+def _answer_with(answer: str) -> Fields:
+    status = "answered" if answer else "insufficient_context"
+    return {"status": status, "answer": answer, "confidence": 0.9, "missing": ""}
+
+
 def _decide_scope(_user: str) -> Fields:
     return {
         "verdict": "within",
@@ -222,7 +235,6 @@ def _judge(user: str) -> Fields:
         for number in dict.fromkeys(_CLAIM.findall(user))
     ]
     return {
-        "analysis": "Every claim is supported.",
         "verdicts": verdicts,
         "missing": [],
         "completeness": 1.0,

@@ -8,6 +8,8 @@ from pydantic import BaseModel, Field, field_validator
 
 from config.http_settings import WEB_ADDRESS
 
+ANY_SCOPE = "product documentation and user guides"
+"""The default of `DOMAIN_SCOPE`: it describes any documents, and limits none."""
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
 
@@ -18,6 +20,7 @@ class AssistantSettings(BaseModel, frozen=True, extra="forbid"):
     tenant: str = Field("", pattern=f"^$|{NAME}")
     domain_name: str
     domain_scope: str
+    documents_define_scope: bool | None = None
     glossary: tuple[str, ...] = Field((), max_length=100)
     prompts_folder: Path | None = None
     documentation_url: str | None = None
@@ -37,8 +40,14 @@ class DomainSettings(BaseModel):
         "Documentation Assistant", description="name of the assistant in its answers"
     )
     domain_scope: str = Field(
-        "product documentation and user guides",
+        ANY_SCOPE,
         description="topics that the assistant answers questions about",
+    )
+    documents_define_scope: bool | None = Field(
+        None,
+        description="whether the scope is what the documents cover, so that a question that they "
+        "cover for certain needs no model's verdict (`SKIP_CERTAIN_CALLS`); unset: only if "
+        "`DOMAIN_SCOPE` is empty or its default",
     )
     domain_tone: str = Field(
         "",
@@ -74,8 +83,8 @@ class DomainSettings(BaseModel):
         (),
         description="further assistants of these processes, each with separate documents: a JSON "
         "list of `assistant`, `domain_name`, `domain_scope` and, if it differs, `tenant`; also its "
-        "own `domain_tone`, `domain_formatting`, `glossary`, `prompts_folder` and "
-        "`documentation_url`",
+        "own `documents_define_scope`, `domain_tone`, `domain_formatting`, `glossary`, "
+        "`prompts_folder` and `documentation_url`",
     )
     documentation_url: str | None = Field(
         None,
@@ -83,6 +92,13 @@ class DomainSettings(BaseModel):
         "this address or by a template, `https://docs.acme.com/{page}#{anchor}` (`{path}`: the "
         "file's path, `{page}`: without its suffix); unset: in the document reader",
     )
+
+    @property
+    def has_scope_of_documents(self) -> bool:
+        """Whether every topic of the documents is within the scope: `DOCUMENTS_DEFINE_SCOPE`."""
+        if self.documents_define_scope is not None:
+            return self.documents_define_scope
+        return self.domain_scope.strip() in ("", ANY_SCOPE)
 
     @field_validator("documentation_url", "prompts_folder", mode="before")
     @classmethod

@@ -133,6 +133,8 @@ async def make_worker_specs(
     Without `drafts` no part of an answer is shown before the whole answer is approved.
     """
     _check_prompts(settings)
+    if knowledge is not None:
+        knowledge.share_vectors(settings, client)
 
     def find_models(own: Settings) -> Callable[[str], Model]:
         return _models(own, client, stack) if models is None else models

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -16,6 +17,9 @@ from knowledge.errors import EmbeddingFailed
 from knowledge.index.port import Index
 from knowledge.search.question_vectors import QuestionVectors
 from knowledge.search.searcher import LevelSearcher
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
 
 log = structlog.get_logger("knowledge")
 
@@ -37,6 +41,13 @@ class Knowledge:
     async def has_documents(self) -> bool:
         """Return whether the index contains documents."""
         return (await self.index.info()).documents > 0
+
+    def share_vectors(self, settings: Settings, client: "Redis") -> None:
+        """Let other processes use the vectors of questions that a vendor has embedded here."""
+        if isinstance(self.embedder, QuestionVectors):
+            from deploy.assembly.models import share_vectors
+
+            share_vectors(self.embedder, settings, client)
 
     @asynccontextmanager
     async def warming(self) -> AsyncIterator[None]:

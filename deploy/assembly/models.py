@@ -8,18 +8,23 @@ from broker.keys import record_of
 from config.settings import Settings
 from deploy.assembly.assistant_prompts import load_overriding_prompts
 from knowledge.errors import EmbeddingFailed
+from knowledge.search.question_vectors import QuestionVectors
+from llm.call_scope import current_scope
 from llm.errors import ModelError
 from llm.offline.model import RULES
 from llm.port import Model, VectorModel
 from llm.prompts import Prompts
 from llm.registry import AnswerStores, Registry, providers_of
-from llm.stored_calls.stored_model import SharedCache
+from llm.stored_calls.stored_model import CallKey, CallStore, SharedCache
 from llm.vendors.catalogue import vendors_by_name
 from memory.model_calls import RedisCacheStore, RedisCallStore
 from memory.rate_limits import RedisLimiter
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
+
+EMBEDDING = "embedding"
+"""The place of vectors among the paid calls of a question."""
 
 
 def make_registry(
@@ -75,6 +80,37 @@ def make_stored_models(
         return registry.model(settings.model_of(task), stores, last_resort=last_resort)
 
     return model
+
+
+class RunningVectors:
+    """The vectors of the running question, stored with its paid model calls, which end with it."""
+
+    def __init__(self, calls: CallStore) -> None:
+        self._calls = calls
+
+    async def get(self, key: str) -> bytes | None:
+        """Return the stored vector of a text of this question, or None."""
+        called = _name_embedding(key)
+        return None if called is None else await self._calls.get(called)
+
+    async def put(self, key: str, vector: bytes) -> None:
+        """Store the vector of a text; without a running question nothing is stored."""
+        called = _name_embedding(key)
+        if called is not None:
+            await self._calls.put(called, vector)
+
+
+def _name_embedding(key: str) -> CallKey | None:
+    """Return the name of an embedding, which is the same in every stage and attempt."""
+    scope = current_scope()
+    return None if scope is None else CallKey(scope.question, EMBEDDING, 0, key)
+
+
+def share_vectors(embedder: QuestionVectors, settings: Settings, client: "Redis") -> None:
+    """Let the processes that work on a question share the vectors that a vendor made for it."""
+    shards = settings.shards
+    calls = RedisCallStore(client, shards=shards, record_of=record_of(shards))
+    embedder.share_through(RunningVectors(calls))
 
 
 class VendorEmbedding:

@@ -1,8 +1,12 @@
 """Keeps the vectors of a question for its next search, so that a vendor embeds it once."""
 
+import asyncio
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
+from typing import Protocol
+
+import numpy as np
 
 from knowledge.embedding import Embedder
 
@@ -11,13 +15,28 @@ MOST_TEXTS = 4
 MOST_KEPT = 512
 KEPT_SECONDS = 60.0
 
+Vector = Sequence[float]
+
+
+class VectorStore(Protocol):
+    """Keeps the vectors of the running question for other processes, and forgets them at its end.
+
+    A key is a hash of the embedding model and the text. Outside of a question nothing is stored.
+    """
+
+    async def get(self, key: str) -> bytes | None: ...
+
+    async def put(self, key: str, vector: bytes) -> None: ...
+
 
 class QuestionVectors:
-    """An embedder that embeds the texts of a question once for two searches in this process.
+    """An embedder that embeds the texts of a question once for all of its searches.
 
     Guardrails and search look the same question up. The first call keeps the vectors under a hash
     of their text, the second one takes them; what nobody takes is dropped after `KEPT_SECONDS`, or
-    when there are more than `MOST_KEPT`. A search in another process embeds the question again.
+    when there are more than `MOST_KEPT`. With a store, a search in another process or of a
+    redelivered envelope takes them from there; a process that ends before it has stored them costs
+    another embedding.
     """
 
     def __init__(self, embedder: Embedder, *, clock: Callable[[], float] = monotonic) -> None:
@@ -25,15 +44,21 @@ class QuestionVectors:
         self.dimensions = embedder.dimensions
         self._embedder = embedder
         self._clock = clock
-        self._kept: dict[bytes, tuple[float, Sequence[float]]] = {}
+        self._store: VectorStore | None = None
+        self._kept: dict[str, tuple[float, Vector]] = {}
 
-    async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
-        """Return a vector for each text."""
+    def share_through(self, store: VectorStore) -> None:
+        """Share the vectors with other processes through this store."""
+        self._store = store
+
+    async def embed(self, texts: Sequence[str]) -> Sequence[Vector]:
+        """Return a vector for each text; raises what the store raises."""
         if len(texts) > MOST_TEXTS:
             return await self._embedder.embed(texts)
         self._drop_old()
-        keys = [hashlib.blake2b(text.encode("utf-8", "replace")).digest() for text in texts]
+        keys = [self._hash(text) for text in texts]
         found = {key: self._kept.pop(key)[1] for key in dict.fromkeys(keys) if key in self._kept}
+        found |= await self._read_shared([key for key in dict.fromkeys(keys) if key not in found])
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
         if missing:
             vectors = await self._embedder.embed([*missing.values()])
@@ -41,7 +66,28 @@ class QuestionVectors:
             expires = self._clock() + KEPT_SECONDS
             self._kept.update({key: (expires, vector) for key, vector in made.items()})
             found |= made
+            await self._share(made)
         return [found[key] for key in keys]
+
+    def _hash(self, text: str) -> str:
+        named = f"{self.name}/{self.dimensions}\n{text}"
+        return hashlib.blake2b(named.encode("utf-8", "replace"), digest_size=32).hexdigest()
+
+    async def _read_shared(self, keys: Sequence[str]) -> dict[str, Vector]:
+        if self._store is None:
+            return {}
+        frames = await asyncio.gather(*map(self._store.get, keys))
+        vectors = {
+            key: np.frombuffer(frame, dtype=np.float32)
+            for key, frame in zip(keys, frames, strict=True)
+            if frame is not None
+        }
+        return {key: vector.tolist() for key, vector in vectors.items()}
+
+    async def _share(self, made: Mapping[str, Vector]) -> None:
+        if self._store is not None:
+            frames = {key: np.asarray(one, dtype=np.float32).tobytes() for key, one in made.items()}
+            await asyncio.gather(*(self._store.put(key, frame) for key, frame in frames.items()))
 
     def _drop_old(self) -> None:
         now = self._clock()

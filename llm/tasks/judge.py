@@ -45,19 +45,24 @@ class ClaimVerdict(BaseModel, frozen=True):
     """Whether one claim is supported by what it cites; the reason comes before the verdict."""
 
     number: int
-    reason: str = Field(default="", description="in a few words, before the verdict")
+    reason: str = Field(default="", description="in at most ten words, before the verdict")
     support: float = Field(ge=0, le=1)
     supported: bool
 
 
 class Output(BaseModel, frozen=True):
-    """A verdict for each claim, and the decision."""
+    """A verdict for each claim, and the decision.
 
-    analysis: str = ""
+    Models write the fields in this order: reasons come before what follows from them.
+    """
+
     verdicts: tuple[ClaimVerdict, ...]
     missing: tuple[str, ...] = Field(default=(), description="what was asked and is not answered")
     completeness: float = Field(ge=0, le=1, description="how far the answer meets the question")
     language_matches: bool = Field(description="the answer is in the user's language")
+    analysis: str = Field(
+        default="", description="for whoever writes the next answer; empty when it is approved"
+    )
     decision: Literal["approve", "research", "regenerate", "clarify"]
 
 

@@ -23,6 +23,7 @@ BEGINNINGS = {
     "You guard the scope": "scope",
     "You answer at a reference desk": "respond",
     "You check an answer": "judge",
+    "You word what a reference desk": "clarify",
 }
 
 
@@ -120,6 +121,42 @@ async def test_a_strict_desk_asks_for_the_scope_of_every_question(
 
     assert reply["outcome"] == "answered"
     assert tasks(server) == ["scope", "respond", "judge"]
+
+
+async def test_a_scope_narrower_than_the_documents_is_judged_by_the_model(
+    open_app: OpenApp, server: ModelServer
+) -> None:
+    outside = says(verdict="outside", confidence=0.95, analysis="routing is not billing")
+    server.will_send(outside)
+
+    narrow = {"domain_scope": "billing only", "documents_define_scope": None}
+    async with open_app(**settings_for(server, **narrow)) as harness:
+        driver = harness.driver()
+        reply = await driver.say(ENGLISH)
+        [guarded] = await driver.read_writes(reply, "guardrails")
+
+    assert reply["outcome"] == "refused"
+    assert (guarded["within_scope"], guarded["decided_by"]) == (False, "own_call")
+    assert tasks(server)[:1] == ["scope"]
+    assert "respond" not in tasks(server)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"domain_scope": "", "documents_define_scope": None},
+        {"domain_scope": "running an SMS platform", "documents_define_scope": True},
+    ],
+)
+async def test_what_the_documents_certainly_cover_needs_no_verdict_where_they_define_the_scope(
+    open_app: OpenApp, server: ModelServer, settings: dict[str, object]
+) -> None:
+    server.will_send(WRITTEN, JUDGED)
+
+    async with open_app(**settings_for(server, **settings)) as harness:
+        await harness.driver().say(ENGLISH)
+
+    assert tasks(server)[:2] == ["respond", "judge"]
 
 
 async def test_a_question_in_another_language_is_answered_in_three_calls(

@@ -17,6 +17,19 @@ class Counting:
         return [[float(len(text))] for text in texts]
 
 
+class Stored:
+    """A store of one question."""
+
+    def __init__(self) -> None:
+        self.frames: dict[str, bytes] = {}
+
+    async def get(self, key: str) -> bytes | None:
+        return self.frames.get(key)
+
+    async def put(self, key: str, vector: bytes) -> None:
+        self.frames[key] = vector
+
+
 async def test_a_question_is_embedded_once_for_two_searches_and_anew_for_a_third() -> None:
     embedder = Counting()
     vectors = QuestionVectors(embedder)
@@ -47,12 +60,41 @@ async def test_vectors_that_nobody_takes_are_dropped() -> None:
     assert embedder.asked == [["one"], ["one"]]
 
 
+async def test_another_process_takes_the_vectors_of_a_question_from_the_store() -> None:
+    store = Stored()
+    here, there = Counting(), Counting()
+    vectors, others = QuestionVectors(here), QuestionVectors(there)
+    vectors.share_through(store)
+    others.share_through(store)
+    await vectors.embed(["one"])
+
+    assert await others.embed(["one", "three"]) == [[3.0], [5.0]]
+    assert (here.asked, there.asked) == ([["one"]], [["three"]])
+
+
+async def test_vectors_of_another_model_are_not_taken() -> None:
+    store = Stored()
+    here, there = Counting(), Counting()
+    there.name = "another"
+    vectors, others = QuestionVectors(here), QuestionVectors(there)
+    vectors.share_through(store)
+    others.share_through(store)
+    await vectors.embed(["one"])
+
+    await others.embed(["one"])
+
+    assert there.asked == [["one"]]
+
+
 async def test_what_ingestion_embeds_is_not_kept() -> None:
     embedder = Counting()
     vectors = QuestionVectors(embedder)
     texts = [str(number) for number in range(MOST_TEXTS + 1)]
 
+    store = Stored()
+    vectors.share_through(store)
     await vectors.embed(texts)
+    assert store.frames == {}
     await vectors.embed(texts[:1])
 
     assert embedder.asked == [texts, texts[:1]]
