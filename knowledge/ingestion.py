@@ -28,13 +28,14 @@ from knowledge.documents.location import Location
 from knowledge.documents.page import BlockKind, Page
 from knowledge.documents.snippets import read_with_snippets
 from knowledge.documents.survey import survey
+from knowledge.index.page_kind import recognise_kind
 from knowledge.ingestion_ledger import Ledger
 from knowledge.ingestion_report import IngestionResult, Report
 from knowledge.isolation.limits import ReadingLimits
 from knowledge.isolation.preparation import Preparation
 from knowledge.rule_descriptions import Description
 
-READING_VERSION = "4"
+READING_VERSION = "5"
 CHUNKS_PER_BATCH = 256
 MOST_FAILURES = 100
 """The most unreadable lines of one file that are reported; further ones are only counted."""
@@ -252,6 +253,7 @@ class _Ingestion:
             identity=identity,
             language=language,
             content_hash=content_hash,
+            kind=recognise_kind(page, item.data),
         )
         await self._add(document, root)
 

@@ -127,6 +127,7 @@ def read_document(point: Point, chunks: Sequence[Point]) -> StoredDocument | Non
         summary=point.sparse.get(SUMMARY, _EMPTY),
         labels=point.sparse.get(LABELS, _EMPTY),
         chunks=tuple(_read_chunk(chunk) for chunk in present),
+        kind=payload.get("kind_of_page", ""),
     )
 
 
@@ -218,6 +219,7 @@ def _document_payload(document: Document, version: str, root: str) -> dict[str, 
         "keypoints": list(document.keypoints),
         "keywords": list(document.keywords),
         "words": " ".join(sorted(words)),
+        "kind_of_page": document.kind,
         **_place(document),
     }
 

@@ -60,7 +60,7 @@ class StoredDocument:
     """One version of a document in the form that a search needs.
 
     `summary` is the text of its summary and key points, `labels` what its stated metadata
-    adds to its text; `words` are the words of the document in lower case.
+    adds to its text; `words` are the words of the document in lower case; `kind` is a `PageKind`.
     """
 
     document_id: str
@@ -74,6 +74,7 @@ class StoredDocument:
     summary: SparseText
     labels: SparseText
     chunks: tuple[StoredChunk, ...]
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True)
