@@ -23,7 +23,7 @@ _LEAST_HEADINGS = 3
 _LEAST_ITEMS = 5
 _MOST_SOURCE = 400_000
 _MOST_OTHER_SHARE = 0.3
-"""The share of an index's words that may stand outside of its links' items."""
+"""The share of an index's words that may be outside of its links' items."""
 
 _ASKS_FOR_CHANGES = re.compile(
     r"\b(?:versions?|chang(?:es|ed|elog)|releases?d?|new in|what\W?s new|deprecated|history|"
@@ -75,7 +75,7 @@ def _is_changelog(page: Page) -> bool:
 
 
 def _is_index(page: Page, source: bytes) -> bool:
-    """Return whether most words of a page stand in items that begin with a link."""
+    """Return whether most words of a page are in items that begin with a link."""
     items = [block for block in page.blocks if block.kind is BlockKind.ITEM]
     if len(items) < _LEAST_ITEMS:
         return False

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from knowledge.document import Chunk, Document
+from knowledge.index.listing import ListedDocument
 
 Floats = npt.NDArray[np.float32]
 Terms = npt.NDArray[np.uint32]
@@ -115,6 +116,10 @@ class Index(Protocol):
 
     async def versions(self) -> Mapping[str, str]:
         """Return a value that identifies the version of each document, by document id."""
+        ...
+
+    async def list_documents(self) -> Sequence[ListedDocument]:
+        """Return all documents, without their texts."""
         ...
 
     async def languages(self) -> Mapping[str, int]:
