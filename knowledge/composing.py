@@ -22,6 +22,7 @@ def compose(
     identity: str,
     language: str,
     content_hash: str,
+    kind: str = "",
 ) -> Document:
     """Return the document; raise `NoTextError` when the page has no passage to be found by."""
     if not passages:
@@ -39,6 +40,7 @@ def compose(
         keywords=tuple(clean_text(word) for word in description.keywords),
         stated_keywords=tuple(clean_text(word) for word in page.keywords),
         stated_text=clean_text(_join_stated_text(page)),
+        kind=kind,
         chunks=chunking.name_chunks(passages, identity),
         language=language,
         url=_web_address(page.url),

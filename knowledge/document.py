@@ -34,6 +34,7 @@ class Document(BaseModel, frozen=True, extra="forbid"):
     stated_text: str = Field(
         default="", description="description, summary and key points that the source states"
     )
+    kind: str = Field(default="", description="changelog, index, or empty for other pages")
     chunks: tuple[Chunk, ...]
     language: str = "en"
     url: str | None = None

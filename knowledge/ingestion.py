@@ -27,14 +27,17 @@ from knowledge.documents.formats import Item
 from knowledge.documents.location import Location
 from knowledge.documents.page import BlockKind, Page
 from knowledge.documents.snippets import read_with_snippets
-from knowledge.documents.survey import survey
+from knowledge.documents.survey import Survey
+from knowledge.index.listing import ListedDocument
+from knowledge.index.overlap import find_owned, survey_part
+from knowledge.index.page_kind import recognise_kind
 from knowledge.ingestion_ledger import Ledger
 from knowledge.ingestion_report import IngestionResult, Report
 from knowledge.isolation.limits import ReadingLimits
 from knowledge.isolation.preparation import Preparation
 from knowledge.rule_descriptions import Description
 
-READING_VERSION = "4"
+READING_VERSION = "5"
 CHUNKS_PER_BATCH = 256
 MOST_FAILURES = 100
 """The most unreadable lines of one file that are reported; further ones are only counted."""
@@ -45,8 +48,6 @@ _SAMPLE_CHARACTERS = 2000
 class WritableIndex(Protocol):
     """The part of an index that ingestion uses; `knowledge.index.port` documents the methods."""
 
-    async def hashes(self, root: str) -> dict[str, str]: ...
-
     async def put(
         self, document: Document, vectors: Sequence[Sequence[float]], root: str
     ) -> None: ...
@@ -54,6 +55,8 @@ class WritableIndex(Protocol):
     async def remove(self, document_ids: Sequence[str]) -> None: ...
 
     async def versions(self) -> Mapping[str, str]: ...
+
+    async def list_documents(self) -> Sequence[ListedDocument]: ...
 
 
 class NamedEmbedder(Protocol):
@@ -141,14 +144,16 @@ class _Ingestion:
         self._waiting: list[Document] = []
 
     async def bring(self, path: Path) -> None:
+        listed = await self._index.list_documents()
         try:
-            found = await asyncio.to_thread(survey, path, self._reader.title, self._language_of)
+            found = await asyncio.to_thread(self._survey, path, listed)
         except OSError as error:
             reason = f"expected a file or a folder, found none: {error.strerror}"
             self._ledger.fail(str(path), reason)
             return
         root, locations = found.root, found.locations
-        self._ledger.open(root, await self._index.hashes(root), len(found.walk.files))
+        known = find_owned(listed, found)
+        self._ledger.open(root, known, len(found.walk.files))
         self._note(found.walk)
         for file in found.walk.files:
             await self._file(file, locations[file.path], root)
@@ -158,6 +163,10 @@ class _Ingestion:
         if gone:
             await self._index.remove(gone)
         self._ledger.close(gone)
+
+    def _survey(self, path: Path, listed: Sequence[ListedDocument]) -> Survey:
+        """Return the files at a path; a part of an ingested folder is surveyed as its part."""
+        return survey_part(path, listed, self._reader.title, self._language_of)
 
     def _note(self, found: FolderListing) -> None:
         for place, reason in found.skipped:
@@ -252,6 +261,7 @@ class _Ingestion:
             identity=identity,
             language=language,
             content_hash=content_hash,
+            kind=recognise_kind(page, item.data),
         )
         await self._add(document, root)
 

@@ -11,6 +11,7 @@ from uuid import uuid4
 from broker.ports import Broker
 from broker.values import Delivery, Fields, Finish, Settlement, Submission
 from config.settings import Settings
+from deploy.assembly.indexed_documents import DOCUMENTS, act_on_documents
 from deploy.assembly.knowledge import Knowledge
 from deploy.assembly.languages import language_of, make_detector
 from deploy.errors import CommandError
@@ -87,28 +88,39 @@ async def ingest_by_owner(
     broker: Broker, settings: Settings, paths: Sequence[Path], report: Report
 ) -> IngestionResult:
     """Have the process that owns the index ingest, and wait for it; raises `CommandError`."""
+    payload: Fields = {"paths": [str(path.resolve()) for path in paths]}
+    result = _result(await ask_owner(broker, settings, payload))
+    for source, reason in result.warned:
+        report.record_warning(source, reason)
+    for source, reason in result.skipped:
+        report.record_skip(source, reason)
+    return result
+
+
+async def ask_owner(broker: Broker, settings: Settings, payload: Fields) -> Fields:
+    """Have the process that owns the index do what `payload` says; raises `CommandError`."""
     question = Question(
         tenant=settings.tenant,
         assistant=settings.assistant,
         conversation_id=qualify_conversation(CHANNEL, f"{CONVERSATION}-{uuid4().hex[:12]}"),
         message_id=uuid4().hex[:12],
     )
-    await broker.producer.submit(_submission(question, paths))
+    await broker.producer.submit(_submission(question, payload))
     began = time.monotonic()
     while time.monotonic() - began < LONGEST_SECONDS:
         entries = await broker.replies.read_journal(question, block_seconds=BLOCK_SECONDS)
         if any(entry.kind == "finished" for entry in entries):
-            result = _result(await broker.replies.read_reply(question) or {})
-            for source, reason in result.warned:
-                report.record_warning(source, reason)
-            for source, reason in result.skipped:
-                report.record_skip(source, reason)
-            return result
-    raise CommandError("the process that owns the index did not finish reading in six hours")
+            reply = await broker.replies.read_reply(question) or {}
+            if reply.get("outcome") != "answered":
+                raise CommandError(
+                    f"the process that owns the index could not do it: {reply.get('error')}"
+                )
+            return reply
+    raise CommandError("the process that owns the index did not finish in six hours")
 
 
 class IngestionHandler:
-    """Ingests for another process; only the command submits to this role."""
+    """Ingests, lists and removes documents for another process; only commands submit to it."""
 
     role = Role.INGESTION
 
@@ -120,24 +132,29 @@ class IngestionHandler:
         self._one_at_a_time = asyncio.Lock()
 
     async def handle(self, delivery: Delivery, envelope: Envelope) -> Settlement:
-        """Ingest the paths in the payload."""
-        named = envelope.payload.get("paths")
-        paths = [Path(str(path)) for path in named] if isinstance(named, list) else []
+        """Do what the payload says: ingest its paths, or list or remove documents."""
         question = delivery.question
         knowledge = self._knowledge.of(question.tenant, question.assistant, own=self._own)
         if knowledge is None:
             error = f"it serves no assistant {question.assistant!r} of {question.tenant!r}"
             return Finish(Outcome.FAILED, {"outcome": "failed", "error": error})
-        quiet = PlainReport(lambda _line: None)
         try:
             async with self._one_at_a_time:
-                result = await ingest_here(self._settings, knowledge, paths, quiet)
+                fields = await self._act(knowledge, envelope.payload)
         except KnowledgeError as error:
             return Finish(Outcome.FAILED, {"outcome": "failed", "error": str(error)})
-        return Finish(Outcome.ANSWERED, {"outcome": "answered", **_fields(result)})
+        return Finish(Outcome.ANSWERED, {"outcome": "answered", **fields})
+
+    async def _act(self, knowledge: Knowledge, payload: Fields) -> Fields:
+        if DOCUMENTS in payload:
+            return await act_on_documents(knowledge.index, payload)
+        named = payload.get("paths")
+        paths = [Path(str(path)) for path in named] if isinstance(named, list) else []
+        quiet = PlainReport(lambda _line: None)
+        return _fields(await ingest_here(self._settings, knowledge, paths, quiet))
 
 
-def _submission(question: Question, paths: Sequence[Path]) -> Submission:
+def _submission(question: Question, payload: Fields) -> Submission:
     now = time.time()
     envelope = Envelope(
         tenant=question.tenant,
@@ -149,14 +166,14 @@ def _submission(question: Question, paths: Sequence[Path]) -> Submission:
         update_ts=now,
         deadline_ts=now + LONGEST_SECONDS,
         target_role=Role.INGESTION.value,
-        payload={"paths": [str(path.resolve()) for path in paths]},
+        payload=dict(payload),
     )
     return Submission(
         question=question,
         frame=envelope.encode(),
         role=Role.INGESTION.value,
         deadline_seconds=LONGEST_SECONDS,
-        last_resort={"outcome": "failed", "error": "reading did not finish in time"},
+        last_resort={"outcome": "failed", "error": "it did not finish in time"},
     )
 
 
@@ -178,9 +195,6 @@ def _fields(result: IngestionResult) -> Fields:
 
 
 def _result(reply: Fields) -> IngestionResult:
-    if reply.get("outcome") != "answered":
-        raise CommandError(f"the process that owns the index could not read: {reply.get('error')}")
-
     def count(name: str) -> int:
         return int(str(reply.get(name, 0)))
 

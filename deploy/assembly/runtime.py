@@ -145,11 +145,15 @@ async def run_desk(settings: Settings, *, empty: bool = False) -> AsyncIterator[
             knowledge = await stack.enter_async_context(open_knowledge(settings))
         except IndexOwned:
             # The process that owns the index runs the roles, and gets the question.
-            await stack.enter_async_context(_ready_to_take_over(runtime, ROLES))
+            await stack.enter_async_context(ready_to_take_over(runtime, ROLES))
             yield runtime
             return
         if not empty and not await knowledge.has_documents():
-            raise CommandError("there are no documents yet; read some with: refdesk ingest PATH...")
+            place = settings.qdrant_url or settings.refdesk_data.resolve()
+            raise CommandError(
+                f"there are no documents in {place} yet (REFDESK_DATA or QDRANT_URL chooses the "
+                "place); read some with: refdesk ingest PATH..."
+            )
         await stack.enter_async_context(knowledge.warming())
         await stack.enter_async_context(run_workers(runtime, ROLES, knowledge))
         yield replace(runtime, knowledge=knowledge)
@@ -211,12 +215,12 @@ async def run_ingestion(
         async with open_knowledge(settings, alone=True) as knowledge:
             return await ingest_here(settings, knowledge, paths, report)
     except IndexOwned:
-        async with connect_runtime(settings) as runtime, _ready_to_take_over(runtime, ()):
+        async with connect_runtime(settings) as runtime, ready_to_take_over(runtime, ()):
             return await ingest_by_owner(runtime.broker, settings, paths, report)
 
 
 @asynccontextmanager
-async def _ready_to_take_over(runtime: Runtime, roles: Sequence[str]) -> AsyncIterator[None]:
+async def ready_to_take_over(runtime: Runtime, roles: Sequence[str]) -> AsyncIterator[None]:
     """Run `roles` from the moment when the owner of the index exits."""
     async with run_maintenance(runtime), asyncio.TaskGroup() as tasks:
         standing = tasks.create_task(_take_over_when_owner_exits(runtime, roles))

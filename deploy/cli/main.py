@@ -15,6 +15,7 @@ VERBS: dict[str, str] = {
     "ask": "answer one question and print the sources",
     "chat": "start a conversation in the terminal",
     "ingest": "read documents into the index",
+    "documents": "list, show or remove the documents of the index",
     "up": "run all roles in one worker process",
     "serve": "serve the HTTP API, the chat completions API and the widget",
     **{spec.name: spec.purpose for spec in CHAT_CHANNELS},
@@ -26,7 +27,7 @@ VERBS: dict[str, str] = {
     "dead": "list, show, retry or drop dead letters",
     "evaluate": "measure Refdesk on a folder of evaluation data",
 }
-OPERATIONS = frozenset({"keys", "trace", "status", "forget", "dead"})
+OPERATIONS = frozenset({"documents", "keys", "trace", "status", "forget", "dead"})
 """The verbs for operators."""
 EXIT_ERROR = 1
 EXIT_USAGE = 2
@@ -37,7 +38,7 @@ exit status:
   0  success; ask: answered
   1  an error, described in one line
   2  wrong arguments
-  3  ask: clarification; forget: nothing was found
+  3  ask: clarification; forget, documents: nothing was found
   4  ask: refused
   5  ask: failed or superseded
   6  ingest: some files could not be read

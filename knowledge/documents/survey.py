@@ -30,11 +30,15 @@ ReadTitle = Callable[[Item, PurePosixPath, Location], str]
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """A path as found; `root` names it in an index."""
+    """A path as found; `root` names it in an index.
+
+    `part` is the absolute path to which the files are limited; None: all of the root.
+    """
 
     root: str
     walk: FolderListing
     locations: Mapping[PurePosixPath, Location]
+    part: str | None = None
 
 
 def survey(path: Path, read_title: ReadTitle, language_of: LanguageOf) -> Survey:
@@ -88,6 +92,7 @@ def _is_in_language(
     if tag is None:
         return False
     votes: list[bool] = []
+    short: list[str] = []
     has_texts = False
     for file in files:
         if len(votes) == _VOTES:
@@ -97,6 +102,10 @@ def _is_in_language(
             sample = _read_sample(file)
             if len(sample) >= _SHORTEST_SAMPLE:
                 votes.append(language_of(sample) == tag.partition("-")[0])
+            elif sample:
+                short.append(sample)
+    if short and not votes:
+        return language_of("\n".join(short)) == tag.partition("-")[0]
     return sum(votes) * 2 > len(votes) or (has_texts and not votes)
 
 

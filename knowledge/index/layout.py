@@ -16,6 +16,7 @@ import numpy as np
 
 from knowledge.document import Chunk, Document
 from knowledge.index.bm25 import CHUNK_LENGTH, SUMMARY_LENGTH, Bm25, merge
+from knowledge.index.listing import ListedDocument
 from knowledge.index.port import Floats, Passage, SparseText, StoredChunk, StoredDocument
 from knowledge.index.terms import surface_words, terms
 from knowledge.rule_descriptions import definitions
@@ -26,6 +27,10 @@ KEYWORDS = "keywords"
 SUMMARY = "summary"
 LABELS = "labels"
 SPARSE = (KEYWORDS, SUMMARY, LABELS)
+LISTED = (
+    "document", "title", "source", "root", "language", "chunks", "hash", "kind_of_page", "url",
+)  # fmt: skip
+"""The fields of a document's point that a list needs."""
 
 _NAMESPACE = uuid.UUID("3f0c2d52-6a0e-5d0b-9d57-0d6f1b0f6c11")
 _SLUG = re.compile(r"[^a-z0-9]+")
@@ -127,6 +132,23 @@ def read_document(point: Point, chunks: Sequence[Point]) -> StoredDocument | Non
         summary=point.sparse.get(SUMMARY, _EMPTY),
         labels=point.sparse.get(LABELS, _EMPTY),
         chunks=tuple(_read_chunk(chunk) for chunk in present),
+        kind=payload.get("kind_of_page", ""),
+    )
+
+
+def list_document(point: Point) -> ListedDocument:
+    """Return the document of a point for a list; the point has the fields `LISTED`."""
+    payload = point.payload
+    return ListedDocument(
+        id=payload["document"],
+        title=payload["title"],
+        source=payload["source"],
+        root=payload["root"],
+        language=payload["language"],
+        chunks=payload["chunks"],
+        content_hash=payload["hash"],
+        kind=payload.get("kind_of_page", ""),
+        url=payload.get("url"),
     )
 
 
@@ -218,6 +240,7 @@ def _document_payload(document: Document, version: str, root: str) -> dict[str, 
         "keypoints": list(document.keypoints),
         "keywords": list(document.keywords),
         "words": " ".join(sorted(words)),
+        "kind_of_page": document.kind,
         **_place(document),
     }
 

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from knowledge.document import Chunk, Document
+from knowledge.index.listing import ListedDocument
 
 Floats = npt.NDArray[np.float32]
 Terms = npt.NDArray[np.uint32]
@@ -60,7 +61,7 @@ class StoredDocument:
     """One version of a document in the form that a search needs.
 
     `summary` is the text of its summary and key points, `labels` what its stated metadata
-    adds to its text; `words` are the words of the document in lower case.
+    adds to its text; `words` are the words of the document in lower case; `kind` is a `PageKind`.
     """
 
     document_id: str
@@ -74,6 +75,7 @@ class StoredDocument:
     summary: SparseText
     labels: SparseText
     chunks: tuple[StoredChunk, ...]
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +116,10 @@ class Index(Protocol):
 
     async def versions(self) -> Mapping[str, str]:
         """Return a value that identifies the version of each document, by document id."""
+        ...
+
+    async def list_documents(self) -> Sequence[ListedDocument]:
+        """Return all documents, without their texts."""
         ...
 
     async def languages(self) -> Mapping[str, int]:

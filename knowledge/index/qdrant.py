@@ -11,6 +11,7 @@ from knowledge.errors import IndexMismatch
 from knowledge.index import layout
 from knowledge.index.engine import Engine
 from knowledge.index.layout import Layout, Point
+from knowledge.index.listing import ListedDocument
 from knowledge.index.port import IndexInfo, Passage, StoredDocument
 
 _DOCUMENTS_AT_ONCE = 256
@@ -82,6 +83,9 @@ class QdrantIndex:
     async def versions(self) -> Mapping[str, str]:
         found = await self._documents(["document", "version"])
         return {point.payload["document"]: point.payload["version"] for point in found}
+
+    async def list_documents(self) -> Sequence[ListedDocument]:
+        return [layout.list_document(point) for point in await self._documents(layout.LISTED)]
 
     async def languages(self) -> Mapping[str, int]:
         found = await self._documents(["language"])

@@ -13,6 +13,8 @@ import numpy.typing as npt
 from knowledge.index.port import Floats
 from knowledge.search.levels import NAMES, Scores
 from knowledge.search.mirror import Mirror
+from knowledge.search.query import Query
+from knowledge.search.weights import Weights
 
 # Chunks further down change nothing on the first pages.
 _CANDIDATES = 400
@@ -44,6 +46,16 @@ def fuse(scores: Scores) -> Floats:
     """Return the sum of all levels for each chunk."""
     total: Floats = np.sum(list(scores.levels.values()), axis=0, dtype=np.float32)
     return total
+
+
+def weigh_kinds(mirror: Mirror, total: Floats, query: Query, weights: Weights) -> Floats:
+    """Return the scores with those of changelogs and indexes reduced, unless these are wanted."""
+    weighed = total
+    for kind, has_kind in mirror.kinds.items():
+        if kind not in query.wanted:
+            reduced = weighed * np.float32(weights.listing_pages)
+            weighed = np.where(has_kind & (weighed > 0), reduced, weighed)
+    return weighed
 
 
 def pages(

@@ -40,6 +40,7 @@ class MirrorEntry:
     named: tuple[Rows, Rows]
     summary: Packed
     labels: Packed
+    kind: str = ""
 
 
 def entry(document: StoredDocument, numbers: TermNumbers) -> MirrorEntry:
@@ -65,6 +66,7 @@ def entry(document: StoredDocument, numbers: TermNumbers) -> MirrorEntry:
         named=_pairs([chunks for _, chunks in names]),
         summary=pack([document.summary]),
         labels=pack([document.labels]),
+        kind=document.kind,
     )
 
 
@@ -103,6 +105,10 @@ class Mirror:
         self.name_weight = self._name_weights()
         self.named_name, self.named_chunk = self._pair_names()
         self.centre_length = self._centre_lengths()
+        self.kinds = {
+            kind: np.repeat(np.array([entry.kind == kind for entry in entries], dtype=bool), chunks)
+            for kind in sorted({entry.kind for entry in entries} - {""})
+        }
         self._titles: frozenset[str] | None = None
 
     def __len__(self) -> int:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from knowledge.index.bm25 import TermNumbers
+from knowledge.index.page_kind import find_wanted_kinds
 from knowledge.index.port import Floats, Terms
 from knowledge.index.terms import terms
 from knowledge.port import SearchRequest
@@ -22,6 +23,8 @@ _RELATED = 2
 class Query:
     """The terms with their weights; `phrases` are the question in each of its wordings.
 
+    `wanted` are the kinds of pages that the question asks for.
+
     `vector` is the vector of the search: that of the question, `alone`, moved slightly towards
     `earlier`, that of the turns it refers to, and towards that of the last answer.
     """
@@ -31,6 +34,7 @@ class Query:
     phrases: tuple[Terms, ...]
     own: Terms
     is_english: bool = True
+    wanted: frozenset[str] = frozenset()
     vector: Floats | None = None
     alone: Floats | None = None
     earlier: Floats | None = None
@@ -87,6 +91,7 @@ def make_query(wordings: Wordings, numbers: TermNumbers, weights: Weights) -> Qu
         phrases=tuple(np.unique(phrase) for phrase in phrases if len(phrase)),
         own=own,
         is_english=wordings.language == ENGLISH,
+        wanted=find_wanted_kinds(text for text, _ in wordings.question),
     )
 
 

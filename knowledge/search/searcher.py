@@ -167,7 +167,7 @@ class LevelSearcher:
         scores = levels.score(mirror, query, self._weights)
         ranked = fusion.pages(
             mirror,
-            fusion.fuse(scores),
+            fusion.weigh_kinds(mirror, fusion.fuse(scores), query, self._weights),
             best_chunks=self._weights.best_chunks,
             language=asked.language,
             without=mirror.chunks_named(request.exclude),

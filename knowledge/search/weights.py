@@ -14,7 +14,8 @@ class Weights:
     `hierarchical` is the bonus of a section whose heading is the question. `summary_lead`,
     `summary_text` and `summary_centre` make up the summary level: the section's first chunk, the
     summary with the key points, and the middle of the page's chunks. `related_*` and `previous_*`
-    weigh earlier turns and the last answer against the question itself. `best_chunks` are the
+    weigh earlier turns and the last answer against the question itself. `listing_pages` is the
+    factor of changelogs and indexes that the question does not ask for. `best_chunks` are the
     factors of the chunks of a page that make its score.
     """
 
@@ -30,4 +31,5 @@ class Weights:
     related_vector: float = 0.3
     previous_terms: float = 0.05
     previous_vector: float = 0.2
+    listing_pages: float = 0.8
     best_chunks: tuple[float, ...] = (1.0,)

@@ -25,11 +25,13 @@ QUESTIONS = (
     ("one that is out of scope", "What will the weather be like tomorrow?"),
 )
 NEXT = """\
-What next?
+What next? The demo has separate documents and data, in {data}:
+  export REFDESK_DATA={data}     to go on with the demo
   .venv/bin/refdesk chat                      talk to it; it remembers the conversation
   .venv/bin/refdesk ask "What does error 4029 mean?"
-  .venv/bin/refdesk ingest YOUR-DOCUMENTS     your own documents; set DOMAIN_NAME too
   .venv/bin/refdesk trace MESSAGE             everything that happened to a question
+Without that variable, {own} holds your own documents:
+  .venv/bin/refdesk ingest YOUR-DOCUMENTS     set DOMAIN_NAME too
   GEN_MODEL=gpt-5-mini@openai OPENAI_API_KEY=... .venv/bin/refdesk chat"""
 BY_RULES = "The offline rules wrote these answers: no model, no key, no network."
 RULE = "-" * WIDTH
@@ -48,8 +50,16 @@ def run(_chosen: argparse.Namespace) -> int:
 
 
 def demo_settings() -> Settings:
-    """Return the user's settings, with a domain that fits the example documents."""
+    """Return the user's settings, with a domain that fits the example documents.
+
+    The demo has a separate data folder, `demo` in `REFDESK_DATA`, and a separate assistant on
+    a Qdrant server: its documents never mix with the user's.
+    """
     settings = load_settings()
+    separate: dict[str, object] = {"refdesk_data": settings.refdesk_data / DEMO}
+    if settings.qdrant_url is not None:
+        separate["assistant"] = DEMO
+    settings = settings.model_copy(update=separate)
     if "domain_name" in settings.model_fields_set:
         return settings
     return settings.model_copy(
@@ -61,6 +71,8 @@ def demo_settings() -> Settings:
     )
 
 
+DEMO = "demo"
+"""The name of the data folder and of the assistant of the demo."""
 DOMAIN_NAME = "SMS platform documentation"
 
 
@@ -76,7 +88,8 @@ async def _demo(settings: Settings) -> None:
         entries = [entry async for entry in desk.follow(asked[0])]
         for line in trace_lines(asked[0], entries):
             print_line(line)
-    print_line(f"\n{RULE}\n{NEXT}")
+    data = settings.refdesk_data
+    print_line(f"\n{RULE}\n{NEXT.format(data=data, own=data.parent)}")
     if settings.gen_model == "offline":
         print_line(BY_RULES)
 

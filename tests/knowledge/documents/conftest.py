@@ -5,6 +5,7 @@ import pytest
 
 from knowledge.chunking import text_to_embed
 from knowledge.document import Document
+from knowledge.index.listing import ListedDocument
 from knowledge.ingestion import ingest
 from knowledge.ingestion_report import IngestionResult, PlainReport
 from knowledge.isolation.reader_process import ReaderProcess
@@ -20,12 +21,19 @@ class MemoryIndex:
         self.puts: list[str] = []
         self.before_put: Callable[[], None] = lambda: None
 
-    async def hashes(self, root: str) -> dict[str, str]:
-        return {
-            identity: document.content_hash
+    async def list_documents(self) -> list[ListedDocument]:
+        return [
+            ListedDocument(
+                id=identity,
+                title=document.title,
+                source=document.source,
+                root=self.roots[identity],
+                language=document.language,
+                chunks=len(document.chunks),
+                content_hash=document.content_hash,
+            )
             for identity, document in self.documents.items()
-            if self.roots[identity] == root
-        }
+        ]
 
     async def put(self, document: Document, vectors: Sequence[Sequence[float]], root: str) -> None:
         self.before_put()

@@ -1,0 +1,96 @@
+"""Lists the documents of the index, shows some, or removes them."""
+
+import argparse
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from broker.values import Fields
+from config.settings import Settings, load_settings
+from deploy.assembly.indexed_documents import DOCUMENTS, FOLDER, PATTERNS, act_on_documents
+from deploy.assembly.runtime import connect_runtime, ready_to_take_over
+from deploy.cli.printing import print_line, say_json
+from deploy.errors import CommandError
+from knowledge.errors import IndexOwned
+
+ACTIONS = ("list", "show", "remove")
+EXIT_NOTHING_FOUND = 3
+_SHOWN = ("id", "title", "file", "root", "url", "language", "kind", "chunks")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `refdesk documents`."""
+    parser.add_argument(
+        "action",
+        choices=ACTIONS,
+        help="list documents, one in a line; show all that is known of some; remove some from the "
+        "index (their files stay)",
+    )
+    parser.add_argument(
+        "patterns",
+        nargs="*",
+        metavar="PATTERN",
+        help="the id of a document, a file or folder, which need not exist any more, or a pattern "
+        "of these with * (quote it)",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.epilog = f"exit status: 0 success, {EXIT_NOTHING_FOUND} no document was found, 1 error"
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Run `refdesk documents`."""
+    if chosen.action != "list" and not chosen.patterns:
+        raise CommandError(
+            f"documents {chosen.action} needs an id, a file, a folder or a pattern; "
+            "see: refdesk documents list"
+        )
+    settings = load_settings()
+    action = "remove" if chosen.action == "remove" else "list"
+    result = asyncio.run(_act(settings, action, chosen.patterns))
+    listed = result.get("documents")
+    documents = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    if chosen.json:
+        say_json({"documents": documents, "total": result.get("total", 0)})
+    else:
+        for line in _lines(chosen.action, documents, result, settings, chosen.patterns):
+            print_line(line)
+    return 0 if documents or not chosen.patterns else EXIT_NOTHING_FOUND
+
+
+async def _act(settings: Settings, action: str, patterns: Sequence[str]) -> Fields:
+    """List or remove documents: in this process, or by the process that owns the index."""
+    from deploy.assembly.ingestion import ask_owner
+    from deploy.assembly.knowledge import open_knowledge
+
+    # A relative path is one of this command's folder, not of the process that owns the index.
+    request: Fields = {DOCUMENTS: action, PATTERNS: list(patterns), FOLDER: str(Path.cwd())}
+    try:
+        async with open_knowledge(settings, alone=True) as knowledge:
+            return await act_on_documents(knowledge.index, request)
+    except IndexOwned:
+        async with connect_runtime(settings) as runtime, ready_to_take_over(runtime, ()):
+            return await ask_owner(runtime.broker, settings, request)
+
+
+def _lines(
+    action: str,
+    documents: Sequence[Mapping[str, object]],
+    result: Fields,
+    settings: Settings,
+    patterns: Sequence[str],
+) -> list[str]:
+    place = settings.qdrant_url or settings.refdesk_data.resolve()
+    if not documents:
+        about = f" that {' or '.join(map(repr, patterns))} names" if patterns else ""
+        return [f"there are no documents{about} in {place}"]
+    if action == "show":
+        return [line for document in documents for line in _describe(document)]
+    verb = "removed " if action == "remove" else ""
+    lines = [f"{verb}{one['id']}  {one['title']}  ({one['language']})" for one in documents]
+    left = int(str(result.get("total", 0))) - len(documents)
+    lines += [f"and {left} more"] if left > 0 else []
+    return [*lines, f"{verb}{result.get('total')} documents in {place}"]
+
+
+def _describe(document: Mapping[str, object]) -> list[str]:
+    return [f"{name}: {document[name]}" for name in _SHOWN if document.get(name)] + [""]

@@ -1,0 +1,67 @@
+"""Lists the documents of an index, and selects some by id, file or pattern."""
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class ListedDocument:
+    """A document as the index has it; `root` is the ingested path, `source` the file below it."""
+
+    id: str
+    title: str
+    source: str
+    root: str
+    language: str
+    chunks: int
+    content_hash: str = ""
+    kind: str = ""
+    url: str | None = None
+
+    @property
+    def file(self) -> str:
+        """The absolute path of the file that the document was read from."""
+        root = Path(self.root)
+        is_file = root.name == self.source and not root.is_dir()
+        return self.root if is_file else str(root / self.source)
+
+
+def select_documents(
+    documents: Iterable[ListedDocument], patterns: Sequence[str], *, folder: str = ""
+) -> list[ListedDocument]:
+    """Return the documents that a pattern names, by id; all of them without patterns.
+
+    A pattern is an id, a file as it was ingested, a path of a file or folder (which need not exist
+    any more), or one of these with `*`, `?` and `[...]`. Relative paths start at `folder`.
+    """
+    known = sorted(documents, key=lambda document: document.id)
+    if not patterns:
+        return known
+    paths = {pattern: os.path.realpath(Path(folder) / pattern) for pattern in patterns}
+    return [
+        document
+        for document in known
+        if any(_is_named(document, pattern, path) for pattern, path in paths.items())
+    ]
+
+
+def find_enclosing_root(documents: Iterable[ListedDocument], path: str) -> str | None:
+    """Return the outermost ingested folder that contains a path; None when there is none."""
+    roots = {document.root for document in documents}
+    enclosing = [root for root in roots if root != path and is_below(path, root)]
+    return min(enclosing, key=len, default=None)
+
+
+def is_below(path: str, folder: str) -> bool:
+    """Return whether an absolute path is a folder or lies below it."""
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def _is_named(document: ListedDocument, pattern: str, path: str) -> bool:
+    names = (document.id, document.source, document.file)
+    return is_below(document.file, path) or any(
+        name == pattern or fnmatchcase(name, pattern) or fnmatchcase(name, path) for name in names
+    )

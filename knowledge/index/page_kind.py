@@ -1,0 +1,104 @@
+"""Recognises changelogs and indexes: pages that name many subjects and explain none.
+
+They match most questions a little, so a search weighs them less unless the question asks for them.
+"""
+
+import re
+from collections.abc import Iterable
+from enum import StrEnum
+
+from knowledge.documents.page import Block, BlockKind, Page
+
+_NAMES = re.compile(
+    r"change ?-?log|changes|release ?-?notes?|releases?|what\W?s new|news|history|versions?",
+    re.IGNORECASE,
+)
+_VERSION = re.compile(
+    r"\W{0,3}(?:(?:version|release|v)\W{0,2})?(?:\d{1,4}\.\d{1,4}|\d{4}-\d{2}|unreleased)",
+    re.IGNORECASE,
+)
+_MARKDOWN_LINK = re.compile(r"\[([^\[\]\n]{1,200})\]\(")
+_HTML_LINK = re.compile(r"<a\b[^<>]{0,500}>([^<>]{1,200})</a>", re.IGNORECASE)
+_LEAST_HEADINGS = 3
+_LEAST_ITEMS = 5
+_MOST_SOURCE = 400_000
+_MOST_OTHER_SHARE = 0.3
+"""The share of an index's words that may be outside of its links' items."""
+
+_ASKS_FOR_CHANGES = re.compile(
+    r"\b(?:versions?|chang(?:es|ed|elog)|releases?d?|new in|what\W?s new|deprecated|history|"
+    r"since when|introduced|removed in|added in|v?\d{1,4}\.\d{1,4})\b",
+    re.IGNORECASE,
+)
+_ASKS_FOR_LISTS = re.compile(
+    r"\b(?:overview|index|contents|list|lists|pages|documentation|topics|chapters)\b", re.IGNORECASE
+)
+
+
+class PageKind(StrEnum):
+    """What a page is; `CONTENT` explains its subject."""
+
+    CONTENT = ""
+    CHANGELOG = "changelog"
+    INDEX = "index"
+
+
+def recognise_kind(page: Page, source: bytes) -> PageKind:
+    """Return the kind of a page; `source` is the file that it was read from."""
+    if _is_changelog(page):
+        return PageKind.CHANGELOG
+    return PageKind.INDEX if _is_index(page, source) else PageKind.CONTENT
+
+
+def find_wanted_kinds(texts: Iterable[str]) -> frozenset[PageKind]:
+    """Return the kinds of pages that a question, in any of its wordings, asks for."""
+    wanted = {PageKind.CONTENT}
+    for text in texts:
+        if _ASKS_FOR_CHANGES.search(text):
+            wanted.add(PageKind.CHANGELOG)
+        if _ASKS_FOR_LISTS.search(text):
+            wanted.add(PageKind.INDEX)
+    return frozenset(wanted)
+
+
+def _is_changelog(page: Page) -> bool:
+    """Return whether most headings are versions, or some of a page that is named like one."""
+    headings = [
+        block.text
+        for block in page.blocks
+        if block.kind is BlockKind.HEADING and block.text != page.title
+    ]
+    versions = sum(_VERSION.match(heading) is not None for heading in headings)
+    if _NAMES.fullmatch(page.title.strip()):
+        return versions > 0
+    return versions >= _LEAST_HEADINGS and versions * 2 > len(headings)
+
+
+def _is_index(page: Page, source: bytes) -> bool:
+    """Return whether most words of a page are in items that begin with a link."""
+    items = [block for block in page.blocks if block.kind is BlockKind.ITEM]
+    if len(items) < _LEAST_ITEMS:
+        return False
+    text = source[:_MOST_SOURCE].decode("utf-8", "replace")
+    links = {
+        _normalise(found[1])
+        for pattern in (_MARKDOWN_LINK, _HTML_LINK)
+        for found in pattern.finditer(text)
+    }
+    linked = [block for block in items if _begins_with_link(block, links)]
+    words = sum(_count_words(block) for block in page.blocks if block.kind is not BlockKind.HEADING)
+    others = words - sum(map(_count_words, linked))
+    return len(linked) >= _LEAST_ITEMS and others <= _MOST_OTHER_SHARE * words
+
+
+def _begins_with_link(item: Block, links: set[str]) -> bool:
+    words = _normalise(item.text).split()
+    return any(" ".join(words[:end]) in links for end in range(1, min(len(words), 12) + 1))
+
+
+def _normalise(text: str) -> str:
+    return " ".join(word.strip("*_`:.,-") for word in text.split() if word.strip("*_`:.,-"))
+
+
+def _count_words(block: Block) -> int:
+    return len(block.text.split())
