@@ -56,6 +56,7 @@ class Reads(BaseModel, frozen=True):
     assumption: str = ""
     answer_style: AnswerStyle = ""
     within_scope: bool = False
+    shows_drafts: bool = False
 
 
 class Writes(BaseModel, frozen=True):
@@ -108,8 +109,9 @@ def _read_clock() -> datetime:
 class ResponseAgent(Agent[Reads, Writes]):
     """Writes the answer; every claim that is sent has a source.
 
-    While the model writes, each finished sentence is checked without a model. If the guardrails
-    have accepted the question, the sentences that pass are published as a draft of the answer.
+    While the model writes, each finished sentence is checked without a model. If the channel shows
+    drafts and the guardrails have accepted the question, the sentences that pass are published as a
+    draft of the answer.
 
     The model is called once. A claim without a citation gets the number of the source that supports
     it, or is removed; an answer without any supported claim is an error of the model. Links lead
@@ -190,7 +192,7 @@ class ResponseAgent(Agent[Reads, Writes]):
         listener = TextListener(TASK.name)
         find_source = cache(Attribution(inputs.sources).find)
         keep = partial(_keep_supported, reads=reads, inputs=inputs, find_source=find_source)
-        if self._drafts is None or not reads.within_scope:
+        if self._find_publisher(reads) is None:
             given = await ask()
         else:
             given = await ask_and_follow(
@@ -199,6 +201,9 @@ class ResponseAgent(Agent[Reads, Writes]):
         # In a thread: a very long answer must not block the event loop.
         kept = await asyncio.to_thread(keep, given.output.answer)
         return _WrittenAnswer(given, kept, listener.attempts, listener.came_whole)
+
+    def _find_publisher(self, reads: Reads) -> DraftPublisher | None:
+        return self._drafts if reads.within_scope and reads.shows_drafts else None
 
     async def _publish(
         self, reads: Reads, keep: Callable[[str], _CitedText], finished: str, writing: int
@@ -211,12 +216,13 @@ class ResponseAgent(Agent[Reads, Writes]):
     async def _publish_answer(
         self, reads: Reads, writing: int, make_answer: Callable[[], _OutgoingAnswer]
     ) -> None:
-        if self._drafts is None or not reads.within_scope:
+        publisher = self._find_publisher(reads)
+        if publisher is None:
             return
         draft = await asyncio.to_thread(self._check_draft, reads, make_answer)
         if draft is None:
             return
-        await self._drafts.publish(
+        await publisher.publish(
             AnswerDraft(
                 text=draft.text,
                 language=reads.language,

@@ -42,8 +42,8 @@ class AnswerSettings(BaseModel):
         None,
         description="when people see an answer: `checked`: each sentence as soon as it passed the "
         "checks without a model; what the judge rejects later is visibly taken back. `approved`: "
-        "after the judge's approval. Unset: `checked`, but `approved` for chat completions, which "
-        "cannot take anything back",
+        "after the judge's approval. Unset: `checked`, also in Slack and Telegram, but `approved` "
+        "for chat completions, which cannot take anything back",
     )
     max_process_count: int = Field(
         60, ge=10, description="maximum number of hops (runs of agents) of a question"

@@ -70,6 +70,7 @@ CATALOGUE: tuple[Attribute, ...] = (
               (Role.LANG, Role.TRANSLATION, Role.ESSENCE, Role.SEARCH, Role.CLARIFICATION, Role.RESPONSE, Role.MANAGER)),
     Attribute("client_keeps_history", bool, "whether the client stores the conversation; Refdesk then stores only its clarification, for a day",
               NOBODY, MANAGER),
+    Attribute("shows_drafts", bool, "whether the channel shows sentences before the answer is approved", NOBODY, (Role.RESPONSE,)),
     Attribute("history_summary", str, "a summary of the turns before `history`", MANAGER, (Role.TRANSLATION, Role.ESSENCE)),
     Attribute("history_kept", int, "number of stored turns of the conversation", MANAGER, MANAGER),
     Attribute("preferences", Preferences, "the user's language, chosen or detected", MANAGER,

@@ -47,6 +47,7 @@ class Message:
     - `request_id`, `key_id`: recorded in the journal; `key_id` is the key that sent the message,
       empty without a key, None for a channel without keys
     - `not_before_seconds`: messages that arrive within this time join the one that waits
+    - `shows_drafts`: whether the channel shows sentences before the answer is approved
     - `history`, `pause`: set by clients that keep the conversation; None: the desk's memory
     """
 
@@ -59,6 +60,7 @@ class Message:
     request_id: str = ""
     key_id: str | None = None
     not_before_seconds: float = 0.0
+    shows_drafts: bool = False
     history: tuple[Turn, ...] | None = None
     pause: Pause | None = None
 
@@ -381,6 +383,8 @@ def _payload(message: Message) -> dict[str, JsonValue]:
     if message.command is not None:
         payload["command"] = message.command
         payload["arguments"] = [escape_surrogates(argument) for argument in message.arguments]
+    if message.shows_drafts:
+        payload["shows_drafts"] = True
     if message.history is not None:
         payload["client_keeps_history"] = True
         payload["history"] = [

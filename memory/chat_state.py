@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 POST = "post"
 TOKEN = "token"  # noqa: S105 - a part of a key's name
+DRAFT = "draft"
+STOPPED = "drafts_stopped"
 CLAIM_SECONDS = 86_400
 """Longer than any platform repeats the delivery of an event."""
 
@@ -85,6 +87,34 @@ class RedisPushMemory:
             self._client.zrange(self._of(question, "open"), 0, -1, withscores=True)
         )
         return {name.decode(): float(order) for name, order in found}
+
+    async def begin_draft(self, question: Question, *, seconds: float) -> bool:
+        """Record that a draft is being shown, for at most `seconds`; False after `stop_drafts`.
+
+        This process records first and looks then, and so does `stop_drafts`: one of the two sees
+        the other. Both keys are in one slot of a cluster, so that no command overtakes another.
+        """
+        key = self._of(question, DRAFT, question.message_id)
+        pipeline = self._client.pipeline(transaction=False)
+        pipeline.set(key, "1", px=int(seconds * 1000))
+        pipeline.hexists(self._posts(question), STOPPED)
+        *_, is_stopped = await await_answer(pipeline.execute())
+        if is_stopped:
+            await self.end_draft(question)
+        return not is_stopped
+
+    async def end_draft(self, question: Question) -> None:
+        """Record that the draft was shown, or was not accepted."""
+        await await_answer(self._client.delete(self._of(question, DRAFT, question.message_id)))
+
+    async def stop_drafts(self, question: Question) -> float:
+        """Permit no further draft; return the seconds until the one that is being shown ends."""
+        pipeline = self._client.pipeline(transaction=False)
+        pipeline.hset(self._posts(question), STOPPED, "1")
+        pipeline.expire(self._posts(question), self._question_seconds)
+        pipeline.pttl(self._of(question, DRAFT, question.message_id))
+        *_, left = await await_answer(pipeline.execute())
+        return max(0.0, int(left) / 1000)
 
     async def put_token(self, token: str, written: str, question: Question) -> None:
         """Store the meaning of a button below the answer to this message."""

@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 
 from broker.embedded.endpoint import Endpoint
+from broker.redis_broker import RedisBroker
 from config.settings import Settings
 from deploy.assembly.agent_factory import make_worker_specs
 from deploy.logging_setup import configure_logging, secrets_of
@@ -49,5 +50,9 @@ async def make_handler(
             knowledge = await stack.enter_async_context(open_knowledge(settings))
         client = endpoint.client()
         stack.push_async_callback(client.aclose)
-        specs = await make_worker_specs(settings, (role,), client, knowledge, stack, meter=None)
+        # Drafts are written for the delivery that the parent holds; nothing else is sent from here.
+        drafts = RedisBroker(client, shards=settings.shards).drafts
+        specs = await make_worker_specs(
+            settings, (role,), client, knowledge, stack, meter=None, drafts=drafts
+        )
         yield specs[0].handler

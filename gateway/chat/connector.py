@@ -11,6 +11,7 @@ from broker.errors import BrokerError
 from envelope.question import Question
 from gateway.chat.buttons import Buttons, Choice
 from gateway.chat.delivery import ReplyDelivery
+from gateway.chat.draft_posts import DraftPosts
 from gateway.chat.errors import PushError
 from gateway.chat.intake.declining import Declining
 from gateway.chat.intake.inbound import Intake
@@ -86,6 +87,7 @@ class ChatChannel:
             policy,
             signs=signs,
             losses=Losses(desk, memory, self._delivery.show),
+            drafts=DraftPosts(desk, memory, channel, texts, policy),
             spawn=self.spawn,
         )
         self.declining = Declining(memory, channel, texts, tally=self.refusals, spawn=self.spawn)

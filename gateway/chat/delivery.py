@@ -31,6 +31,8 @@ BLOCK_SECONDS = 1.0
 AWAY_SECONDS = 0.5
 MOST_DELIVERIES = 20
 """After this many failed deliveries an outcome is given up, unless the platform asked to wait."""
+DRAFT_LOOK_SECONDS = 0.05
+"""How often it is checked whether the edit of a draft has ended."""
 ELLIPSIS = "…"
 """The text of the further posts of a long answer before they get their part."""
 
@@ -177,12 +179,22 @@ class ReplyDelivery:
     async def _post(
         self, result: Result, known: Mapping[str, str], post: Mapping[str, str]
     ) -> None:
+        await self._stop_drafts(result)
         shown = await self._make_shown(result, known, post)
         # In a thread: a very long answer must not block the event loop.
         parts = await asyncio.to_thread(self._channel.parts, shown)
         ids = [await self._id(result, known, post, number) for number in range(len(parts))]
         for number, (id_, part) in enumerate(zip(ids, parts, strict=True)):
             await self._edit(result, post, number, id_, part)
+
+    async def _stop_drafts(self, result: Result) -> None:
+        """Wait until no draft can replace the outcome any more."""
+        if self._policy.draft_seconds is None:
+            return
+        seconds = await self._memory.stop_drafts(result.question)
+        while seconds > 0:
+            await asyncio.sleep(min(seconds, DRAFT_LOOK_SECONDS))
+            seconds = await self._memory.stop_drafts(result.question)
 
     async def _make_shown(
         self, result: Result, known: Mapping[str, str], post: Mapping[str, str]

@@ -49,6 +49,24 @@ class PushMemory(Protocol):
         """Return the open message ids of the question's conversation with their order."""
         ...
 
+    async def begin_draft(self, question: Question, *, seconds: float) -> bool:
+        """Record that a draft is being shown, for at most `seconds`.
+
+        Returns False, and records nothing, once `stop_drafts` was called.
+        """
+        ...
+
+    async def end_draft(self, question: Question) -> None:
+        """Record that the draft was shown, or was not accepted."""
+        ...
+
+    async def stop_drafts(self, question: Question) -> float:
+        """Permit no further draft; return the seconds until the one that is being shown ends.
+
+        0: no draft is being shown.
+        """
+        ...
+
     async def put_token(self, token: str, written: str, question: Question) -> None:
         """Store the meaning of a button under the answer to this question."""
         ...
@@ -182,8 +200,13 @@ class Channel(Protocol):
         """
         ...
 
-    async def edit(self, post: Mapping[str, str], id_: str, part: Fields) -> None:
-        """Replace the content of a post; raises `PostNotFoundError` if it does not exist."""
+    async def edit(
+        self, post: Mapping[str, str], id_: str, part: Fields, *, is_draft: bool = False
+    ) -> None:
+        """Replace the content of a post; raises `PostNotFoundError` if it does not exist.
+
+        A draft never waits, and leaves turns to outcomes: it raises `CallSkippedError` instead.
+        """
         ...
 
     async def remove(self, post: Mapping[str, str], id_: str) -> None:
@@ -200,6 +223,8 @@ class ChatPolicy:
     default_language: str = "en"
     thumbs: bool = True
     deadline_seconds: float = 120.0
+    draft_seconds: float | None = None
+    """The shortest time between two edits of a post that show a draft; None: none are shown."""
     documentation: str = ""
     """The address of sources without a page address; see `gateway.source_urls`."""
 

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from gateway.chat.errors import CallSkippedError, RetryableError
@@ -59,17 +59,22 @@ class Pacer:
         self._rates = rates
 
     @asynccontextmanager
-    async def turn(self, call: str, place: str = "", *, soon: bool = False) -> AsyncIterator[None]:
+    async def turn(
+        self, call: str, place: str = "", *, soon: bool = False, leaves: int = 0
+    ) -> AsyncIterator[None]:
         """Wait for a turn and enter the context then; a platform's request to wait delays all
         calls.
 
-        Raises `CallSkippedError` for an optional call (`soon`) whose turn comes too late, and
-        `RetryableError` for any other.
+        `leaves`: the call is made only if that many further calls need not wait after it. Raises
+        `CallSkippedError` for an optional call (`soon`, or one that `leaves` turns) whose turn
+        comes too late, and `RetryableError` for any other.
         """
         rate = self._rates[call]
+        if leaves:
+            soon, rate = True, replace(rate, soon_seconds=0.0)
         name = f"{call}:{place}" if rate.each_place else call
         for _ in range(MISSED):
-            if await self._came(name, rate, soon=soon):
+            if await self._came(name, rate, soon=soon, leaves=leaves):
                 break
         try:
             yield
@@ -87,7 +92,7 @@ class Pacer:
                     ) from error
             raise
 
-    async def _came(self, name: str, rate: Rate, *, soon: bool) -> bool:
+    async def _came(self, name: str, rate: Rate, *, soon: bool, leaves: int) -> bool:
         """Wait for a turn; return False if the process woke so late that later turns came too.
 
         Those turns would all be used together: each call asks for another one instead.
@@ -96,7 +101,7 @@ class Pacer:
         seconds = await self._turns.turn(
             name,
             every_seconds=rate.every_seconds,
-            at_once=rate.at_once,
+            at_once=max(1, rate.at_once - leaves),
             patience_seconds=rate.soon_seconds if soon else LATE_SECONDS,
         )
         if seconds is None:

@@ -43,13 +43,16 @@ class SlackChannel:
     async def placeholder(self, post: Mapping[str, str], text: str, *, soon: bool = False) -> str:
         return await self._calls.post(post["channel"], post.get("thread"), text, soon=soon)
 
-    async def edit(self, post: Mapping[str, str], id_: str, part: Fields) -> None:
+    async def edit(
+        self, post: Mapping[str, str], id_: str, part: Fields, *, is_draft: bool = False
+    ) -> None:
         blocks: Any = part["blocks"]
+        channel, text = post["channel"], str(part["text"])
         try:
-            await self._calls.update(post["channel"], id_, str(part["text"]), blocks)
+            await self._calls.update(channel, id_, text, blocks, is_draft=is_draft)
         except BlocksError as error:
             log.warning("blocks_rejected", channel=self.name, error=str(error))
-            await self._calls.update(post["channel"], id_, _plain(blocks), [])
+            await self._calls.update(channel, id_, _plain(blocks), [], is_draft=is_draft)
 
     async def remove(self, post: Mapping[str, str], id_: str) -> None:
         await self._calls.delete(post["channel"], id_)

@@ -44,6 +44,9 @@ RATES = {
 minute 100 calls of a method of tier 4 (ephemeral messages, users), 50 of tier 3 (edits, deletions),
 20 of tier 2 (removing reactions). Reactions are added no faster than they can be removed."""
 
+DRAFT_LEAVES = 5
+"""Edits that a draft leaves to outcomes: half of those that need not wait."""
+
 
 SCOPES = {
     "chat.postMessage": "chat:write",
@@ -94,9 +97,11 @@ class SlackCalls:
             raise PushError(f"expected the `ts` of what was posted, found {ts!r}")
         return ts
 
-    async def update(self, channel: str, ts: str, text: str, blocks: Any) -> None:
+    async def update(
+        self, channel: str, ts: str, text: str, blocks: Any, *, is_draft: bool = False
+    ) -> None:
         """Replace a message; raises `BlocksError` if Slack rejects the blocks."""
-        async with self._turn("chat.update"):
+        async with self._turn("chat.update", leaves=DRAFT_LEAVES if is_draft else 0):
             await self._client.chat_update(
                 channel=channel, ts=ts, text=text, blocks=blocks, parse=PLAIN
             )
@@ -127,9 +132,11 @@ class SlackCalls:
         channel: str = "",
         *,
         soon: bool = False,
+        leaves: int = 0,
         already: frozenset[str] = ALREADY,
     ) -> AsyncIterator[None]:
-        async with self._pacer.turn(method, channel, soon=soon), translate_errors(already=already):
+        turn = self._pacer.turn(method, channel, soon=soon, leaves=leaves)
+        async with turn, translate_errors(already=already):
             yield
 
 

@@ -47,6 +47,8 @@ RATES = {
 per minute in a group, where edits and deletions count as messages; 30 calls per second in total.
 One typing action serves all questions of its chat, so it is sent only every four seconds. A
 placeholder does not wait for a turn in a chat, because the outcome may need that turn."""
+DRAFT_LEAVES = {"private": 1, "group": 2, "all": 2}
+"""Turns that a draft leaves to outcomes: a group gets a draft only if it had no message lately."""
 ALREADY = (
     "not modified",
     "message to delete not found",
@@ -96,7 +98,14 @@ class TelegramCalls:
             return await self._in(chat, send, soon=soon)
 
     async def edit(
-        self, chat: str, id_: str, text: str, entities: Sequence[MessageEntity], rows: Rows
+        self,
+        chat: str,
+        id_: str,
+        text: str,
+        entities: Sequence[MessageEntity],
+        rows: Rows,
+        *,
+        is_draft: bool = False,
     ) -> None:
         """Replace a message; raises `FormError` if Telegram rejects entities or buttons."""
         markup = InlineKeyboardMarkup.de_json({"inline_keyboard": rows}) if rows else None
@@ -107,7 +116,7 @@ class TelegramCalls:
                 reply_markup=markup, link_preview_options=NO_PREVIEW,
             )  # fmt: skip
 
-        await self._in(chat, edit)
+        await self._in(chat, edit, is_draft=is_draft)
 
     async def without_buttons(self, chat: str, id_: str) -> None:
         """Remove the buttons of a message."""
@@ -136,26 +145,32 @@ class TelegramCalls:
         call: Callable[[str], Awaitable[T]],
         *,
         soon: bool = False,
+        is_draft: bool = False,
         unless: Sequence[str] = (),
     ) -> T:
         """Call a method for a chat, or for the supergroup that has replaced the chat."""
         try:
-            async with self._turn(_kind(chat), chat, soon=soon), translate_errors(unless=unless):
+            turn = self._turn(_kind(chat), chat, soon=soon, is_draft=is_draft)
+            async with turn, translate_errors(unless=unless):
                 return await call(chat)
         except ChatMigrated as moved:
             chat = str(moved.new_chat_id)
-        async with self._turn("group", chat, soon=soon), translate_errors(unless=unless):
+        turn = self._turn("group", chat, soon=soon, is_draft=is_draft)
+        async with turn, translate_errors(unless=unless):
             return await call(chat)
 
     @asynccontextmanager
-    async def _turn(self, name: str, place: str, *, soon: bool) -> AsyncIterator[None]:
+    async def _turn(
+        self, name: str, place: str, *, soon: bool, is_draft: bool = False
+    ) -> AsyncIterator[None]:
         """Wait for a turn of the chat, which may take minutes, then for a turn of the bot.
 
         A rate limit that Telegram reports blocks only its chat. If it applies to the whole bot, the
         other chats get a report as well.
         """
-        async with self._pacer.turn(name, place, soon=soon):
-            async with self._pacer.turn("all", soon=soon):
+        leaves = DRAFT_LEAVES if is_draft else {}
+        async with self._pacer.turn(name, place, soon=soon, leaves=leaves.get(name, 0)):
+            async with self._pacer.turn("all", soon=soon, leaves=leaves.get("all", 0)):
                 pass
             yield
 

@@ -51,15 +51,18 @@ class TelegramChannel:
         thread, reply_to = _number(post, "thread"), _number(post, "reply_to")
         return await self._calls.send(post["chat"], thread, text, reply_to=reply_to, soon=soon)
 
-    async def edit(self, post: Mapping[str, str], id_: str, part: Fields) -> None:
+    async def edit(
+        self, post: Mapping[str, str], id_: str, part: Fields, *, is_draft: bool = False
+    ) -> None:
         rows: Any = part.get("keyboard", ())
         entities = MessageEntity.de_list(part["entities"])  # type: ignore[arg-type] # JSON
-        text = str(part["text"])
+        chat, text = post["chat"], str(part["text"])
         try:
-            await self._calls.edit(post["chat"], id_, text, entities, rows)
+            await self._calls.edit(chat, id_, text, entities, rows, is_draft=is_draft)
         except FormError as error:
             log.warning("formatting_rejected", channel=self.name, error=str(error))
-            await self._calls.edit(post["chat"], id_, text, (), _without_links(rows))
+            plain = _without_links(rows)
+            await self._calls.edit(chat, id_, text, (), plain, is_draft=is_draft)
 
     async def remove(self, post: Mapping[str, str], id_: str) -> None:
         await self._calls.delete(post["chat"], id_)

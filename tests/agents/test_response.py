@@ -7,6 +7,7 @@ from agents.response import Reads, ResponseAgent, Writes
 from citations.feedback import complaints
 from config.texts import load_texts
 from envelope.conversation import ClarificationReason, Turn
+from envelope.draft import AnswerDraft
 from envelope.outcome import Wrote
 from envelope.sources import SourceReference
 from llm.errors import ModelUnavailable
@@ -73,6 +74,38 @@ async def respond(model: Model, what: Reads) -> Writes:
     outcome = await ResponseAgent(model=model, texts=Frame()).work(what)
     assert isinstance(outcome, Wrote)
     return outcome.writes
+
+
+class RecordedDrafts:
+    """A publisher that keeps what it was given."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    async def publish(self, draft: AnswerDraft) -> None:
+        self.texts.append(draft.text)
+
+
+@pytest.mark.parametrize(
+    ("within_scope", "shows_drafts", "published"),
+    [
+        (True, True, ["A rule may have up to 8 conditions. [1]"]),
+        (False, True, []),
+        (True, False, []),
+    ],
+)
+async def test_drafts_are_published_for_a_question_within_scope_and_a_channel_that_shows_them(
+    within_scope: bool, shows_drafts: bool, published: list[str]
+) -> None:
+    drafts = RecordedDrafts()
+    model = ScriptedModel([make_output("A rule may have up to 8 conditions. [1]")])
+    agent = ResponseAgent(model=model, texts=Frame(), drafts=drafts)
+    changes = {"within_scope": within_scope, "shows_drafts": shows_drafts}
+
+    outcome = await agent.work(reads().model_copy(update=changes))
+
+    assert isinstance(outcome, Wrote)
+    assert drafts.texts == published
 
 
 async def test_sources_are_renumbered_and_lead_to_the_chunks_that_were_cited() -> None:

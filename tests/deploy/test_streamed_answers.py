@@ -49,9 +49,11 @@ def make_stream(answer: str, *, gate: tuple[str, asyncio.Event] | None = None) -
 class StreamedQuestion:
     """A question that is being answered, and the events of its drafts so far."""
 
-    def __init__(self, harness: AppHarness) -> None:
+    def __init__(
+        self, harness: AppHarness, text: str = QUESTION, *, shows_drafts: bool = True
+    ) -> None:
         driver = harness.driver()
-        self.message = driver.message(QUESTION)
+        self.message = replace(driver.message(text), shows_drafts=shows_drafts)
         self.entries: list[JournalEntry] = []
         self.events: list[Event] = []
         self._harness = harness
@@ -161,6 +163,53 @@ async def test_an_answer_that_is_written_again_begins_its_draft_anew(
     assert len(set(names)) == 2
     assert asked.retracted[0] == [SECOND]
     assert asked.drafts[-1] == text
+
+
+async def test_a_draft_in_another_language_than_the_users_is_not_shown(
+    open_app: OpenApp, server: ModelServer
+) -> None:
+    german = "Öffnen Sie Routing > Rules und wählen Sie dort New rule, um eine Regel anzulegen."
+    server.will_send(
+        make_stream(f"{german} [1] {german} [1]"),
+        make_judgement(True, True),
+        make_stream(f"{FIRST} [1] {SECOND} [1]"),
+        make_judgement(True, True),
+    )
+
+    async with open_app(**asks_the_server(server)) as harness:
+        asked = StreamedQuestion(harness)
+        text = await asked.follow()
+
+    # The judge has it written again, in the language of the user.
+    assert len(server.received) == 4
+    assert not any("Routing > Rules und" in draft for draft in asked.drafts)
+    assert asked.drafts[-1] == text == f"{FIRST} [1] {SECOND} [1]"
+    assert asked.retracted == []
+
+
+async def test_a_question_outside_of_the_scope_has_no_draft(
+    open_app: OpenApp, server: ModelServer
+) -> None:
+    async with open_app(**asks_the_server(server)) as harness:
+        asked = StreamedQuestion(harness, "Who won the football world cup in 1998?")
+        await asked.follow()
+
+    assert asked.entries[-1].fields["outcome"] == "refused"
+    assert asked.events == []
+    assert server.received == []
+
+
+async def test_a_channel_that_shows_no_drafts_costs_none(
+    open_app: OpenApp, server: ModelServer
+) -> None:
+    server.will_send(make_stream(f"{FIRST} [1] {SECOND} [1]"), make_judgement(True, True))
+
+    async with open_app(**asks_the_server(server)) as harness:
+        asked = StreamedQuestion(harness, shows_drafts=False)
+        await asked.follow()
+
+    assert "draft" not in [entry.kind for entry in asked.entries]
+    assert "stream" not in server.received[0].body
 
 
 async def test_approved_release_shows_nothing_before_the_judge(

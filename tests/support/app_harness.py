@@ -102,7 +102,7 @@ class ConversationDriver:
     _numbers: "count[int]" = field(default_factory=lambda: count(1))
 
     def message(self, text: str, name: str = "") -> Message:
-        """A message as the terminal would send it."""
+        """A message as the terminal would send it, where it shows no drafts."""
         command, arguments = parse_command(text, COMMANDS)
         named = name or f"{self.conversation_id}-{next(self._numbers)}"
         return Message(text, self.conversation_id, named, command, arguments)

@@ -25,6 +25,7 @@ PLACEHOLDERS = {WORKING, ELLIPSIS}
 ANSWER = "Open Routing [1]."
 NO_LIMITS = PersonLimits(None, None)
 AT_ONCE = ChatPolicy(burst_seconds=0.0)
+WITH_DRAFTS = ChatPolicy(burst_seconds=0.0, draft_seconds=0.01)
 
 
 @asynccontextmanager

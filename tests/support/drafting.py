@@ -23,14 +23,25 @@ SECOND = "Rules are tried by priority. [1]"
 
 @dataclass
 class DraftedAnswer:
-    """An answer of two sentences; `first` and `whole` let the agent go on behind each draft."""
+    """An answer of two sentences; `first` and `whole` let the agent go on behind each draft.
+
+    `went_on` is set when both drafts were published.
+    """
 
     harness: WorkerHarness
     first: asyncio.Event = field(default_factory=asyncio.Event)
     whole: asyncio.Event = field(default_factory=asyncio.Event)
+    went_on: asyncio.Event = field(default_factory=asyncio.Event)
+    sentences: tuple[str, str] = (FIRST, SECOND)
 
-    def script(self, approved: str = f"{FIRST} {SECOND}") -> None:
-        """Let the next answer be drafted, and the judge leave `approved` of it."""
+    @property
+    def text(self) -> str:
+        """Both sentences."""
+        return " ".join(self.sentences)
+
+    def script(self, approved: str | None = None) -> None:
+        """Let the next answer be drafted, and the judge leave `approved` of it; None: all."""
+        approved = self.text if approved is None else approved
         self.harness.script.next(Role.RESPONSE, lambda _reads: self._write())
         self.harness.script.next(Role.QUALITY, self._judge(approved))
 
@@ -39,6 +50,22 @@ class DraftedAnswer:
         again = {"quality_score": 0.1, "quality_decision": "regenerate", "quality_analysis": "no"}
         self.harness.script.next(Role.RESPONSE, lambda _reads: self._write())
         self.harness.script.next(Role.QUALITY, again)
+
+    def script_many(self, count: int) -> None:
+        """Let the next answer be drafted in `count` sentences, as fast as Redis takes them."""
+        self.harness.script.next(Role.RESPONSE, lambda _reads: self._write_many(count))
+        self.harness.script.next(Role.QUALITY, self._judge(self.text))
+
+    async def _write_many(self, count: int) -> dict[str, Any]:
+        drafts = RunDrafts(self.harness.broker.drafts, lambda _role, _reason: None)
+        await drafts.publish(make_draft(self.sentences[0]))
+        await self.first.wait()
+        for number in range(1, count):
+            text = " ".join(f"Step {step} is next. [1]" for step in range(number))
+            await drafts.publish(make_draft(text))
+        self.went_on.set()
+        await self.whole.wait()
+        return {"response": self.text, "sources_used": [SOURCE.model_dump()]}
 
     def _judge(self, approved: str) -> dict[str, Any]:
         return {
@@ -49,11 +76,12 @@ class DraftedAnswer:
 
     async def _write(self) -> dict[str, Any]:
         drafts = RunDrafts(self.harness.broker.drafts, lambda _role, _reason: None)
-        await drafts.publish(make_draft(FIRST))
+        await drafts.publish(make_draft(self.sentences[0]))
         await self.first.wait()
-        await drafts.publish(make_draft(f"{FIRST} {SECOND}"))
+        await drafts.publish(make_draft(self.text))
+        self.went_on.set()
         await self.whole.wait()
-        return {"response": f"{FIRST} {SECOND}", "sources_used": [SOURCE.model_dump()]}
+        return {"response": self.text, "sources_used": [SOURCE.model_dump()]}
 
 
 def make_draft(text: str, *, attempt: int = 0) -> AnswerDraft:

@@ -12,7 +12,10 @@ from gateway.chat.ports import Incoming, Shown
 
 @dataclass
 class FakeChannel:
-    """A `gateway.chat.ports.Channel`; `refusals` are raised in order, one by each call."""
+    """A `gateway.chat.ports.Channel`; `refusals` are raised in order, one by each call.
+
+    `versions` are the texts of all edits; the edit of a draft waits for `draft_gate`.
+    """
 
     name: str = "wall"
     sign_seconds: float | None = None
@@ -22,6 +25,9 @@ class FakeChannel:
     refusals: dict[str, list[Exception]] = field(default_factory=dict)
     calls: list[str] = field(default_factory=list)
     signed: asyncio.Event = field(default_factory=asyncio.Event)
+    versions: list[str] = field(default_factory=list)
+    drafted: asyncio.Event = field(default_factory=asyncio.Event)
+    draft_gate: asyncio.Event | None = None
 
     async def working(self, question: Question, post: Mapping[str, str]) -> None:
         self._call("working")
@@ -40,8 +46,14 @@ class FakeChannel:
         self.posts[id_], self.places[id_] = text, post
         return id_
 
-    async def edit(self, post: Mapping[str, str], id_: str, part: Fields) -> None:
-        self._call("edit")
+    async def edit(
+        self, post: Mapping[str, str], id_: str, part: Fields, *, is_draft: bool = False
+    ) -> None:
+        self._call("draft" if is_draft else "edit")
+        if is_draft and self.draft_gate is not None:
+            self.drafted.set()
+            await self.draft_gate.wait()
+        self.versions.append(str(part["text"]))
         if id_ not in self.posts:
             raise PostNotFoundError("it is no more")
         self.posts[id_] = str(part["text"])

@@ -53,6 +53,7 @@ class Reads(BaseModel):
     preferences: Preferences = Preferences()
     attempt: int = 0
     quality_analysis: str = ""
+    shows_drafts: bool = False
     clarification_reason: str | None = None
 
 

@@ -18,6 +18,9 @@ from memory.leader_lock import RedisDuty
 from memory.turn_pacing import RedisTurns
 from worker.process import consumer_name
 
+DRAFT_SECONDS = 1.0
+"""Slack and Telegram permit about one message per second in a chat, edits included."""
+
 
 @asynccontextmanager
 async def turns_of(runtime: Runtime, channel: str) -> AsyncIterator[RedisTurns]:
@@ -69,6 +72,7 @@ async def run_chat_channel(
                 supersedes=settings.newer_message == "supersedes",
                 default_language=settings.default_language,
                 deadline_seconds=settings.deadline_seconds,
+                draft_seconds=None if settings.release == "approved" else DRAFT_SECONDS,
                 documentation=settings.documentation_url or "",
             ),
             secret=secret,

@@ -37,6 +37,7 @@ def run(chosen: argparse.Namespace) -> int:
         text=text,
         conversation_id=chosen.conversation or f"ask-{uuid4().hex[:12]}",
         message_id=chosen.message or uuid4().hex[:12],
+        shows_drafts=not chosen.json and sys.stdout.isatty(),
     )
     return asyncio.run(_ask(message, as_json=chosen.json))
 

@@ -61,7 +61,14 @@ async def _chat(conversation_id: str) -> None:
         while (line := await _next_line()) is not None:
             text = _resolve_choice(line, options)
             command, arguments = parse_command(text, COMMANDS)
-            message = Message(text, conversation_id, uuid4().hex[:12], command, arguments)
+            message = Message(
+                text,
+                conversation_id,
+                uuid4().hex[:12],
+                command,
+                arguments,
+                shows_drafts=sys.stdout.isatty(),
+            )
             reply = await _ask_desk(desk, message)
             options = [str(choice.get("value")) for choice in choices(reply)]
             _show(reply, asked_back=bool(options))

@@ -135,7 +135,15 @@ def _last_resort(question: Question, language: str) -> Fields:
     }
 
 
-_SUBMITTED = ("text", "command", "arguments", "history", "open_pause", "client_keeps_history")
+_SUBMITTED = (
+    "text",
+    "command",
+    "arguments",
+    "history",
+    "open_pause",
+    "client_keeps_history",
+    "shows_drafts",
+)
 """Payload attributes from the channel, and from the manager's first hop."""
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Coroutine
 
 from broker.values import Accepted, Duplicate
 from envelope.question import Question
+from gateway.chat.draft_posts import DraftPosts
 from gateway.chat.errors import PermanentError
 from gateway.chat.intake.coalescing import BURST, digest
 from gateway.chat.intake.lost_questions import Losses
@@ -30,6 +31,7 @@ class MessageSubmitter:
         *,
         signs: TypingIndicator,
         losses: Losses,
+        drafts: DraftPosts,
         spawn: Spawn,
     ) -> None:
         self._desk = desk
@@ -39,6 +41,7 @@ class MessageSubmitter:
         self._policy = policy
         self._signs = signs
         self._losses = losses
+        self._drafts = drafts
         self._spawn = spawn
 
     async def open(self, incoming: Incoming, language: str, burst: str) -> None:
@@ -83,6 +86,7 @@ class MessageSubmitter:
             command=incoming.command,
             arguments=incoming.arguments,
             language=language,
+            shows_drafts=incoming.command is None and self._policy.draft_seconds is not None,
             not_before_seconds=0.0 if alone else self._policy.burst_seconds,
         )
 
@@ -107,6 +111,8 @@ class MessageSubmitter:
         """Show the typing sign and a placeholder; the outcome does not depend on them."""
         posted = await self._signs.begin(incoming.question, incoming.post, text)
         self._spawn(self._losses.watch(incoming, language, posted))
+        if posted is not None and incoming.command is None:
+            self._spawn(self._drafts.follow(incoming, language, posted))
         await self._signs.keep(incoming.question, incoming.post)
 
     async def _mark_closed(self, incoming: Incoming) -> None:

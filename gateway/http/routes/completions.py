@@ -154,6 +154,7 @@ class Completions:
             key_id=key_id,
             history=history.turns if own else None,
             pause=await self._pause(desk, history, key_id) if own else None,
+            shows_drafts=bool(wanted.stream) and self._channel.release == CHECKED,
         )
         question = desk.question(message)
         await check_no_chat(self._channel, question)

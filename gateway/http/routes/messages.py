@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+from dataclasses import replace
 from functools import partial
 from typing import Annotated
 from uuid import uuid4
@@ -135,10 +136,13 @@ class Messages:
         sent: NewMessage,
         idempotency_key: str | None,
     ) -> Response:
+        is_streamed = EVENT_STREAM in request.headers.get("accept", "")
         message = _message(place, request, sent, idempotency_key)
+        if is_streamed and self._channel.release != APPROVED:
+            message = replace(message, shows_drafts=True)
         question = place.desk.question(message)
         await self._sender.admit(place.caller, question)
-        if EVENT_STREAM in request.headers.get("accept", ""):
+        if is_streamed:
             return await self._stream(place, question, message)
         reply = await self._sender.ask(
             place.caller,

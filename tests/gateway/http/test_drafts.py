@@ -6,6 +6,7 @@ import openai
 import pytest
 
 from gateway.http.context import Release
+from tests.gateway.erasing.canary import make_canary
 from tests.support.drafting import FIRST, SECOND, DraftedAnswer
 from tests.support.http_server import (
     HttpServerFixture,
@@ -130,6 +131,69 @@ async def test_approved_release_sends_no_draft(harness: WorkerHarness) -> None:
 
     assert drafts_of(seen) == []
     assert seen[-1].data["text"] == WHOLE
+
+
+async def test_a_visitor_sees_drafts_of_the_own_conversation_alone(
+    http_server: HttpServerFixture,
+) -> None:
+    token = await http_server.public()
+    one, other = await http_server.visitor(token), await http_server.visitor(token)
+    first, second = DraftedAnswer(http_server.harness), DraftedAnswer(http_server.harness)
+    first.script()
+    path = f"{one.path}/messages"
+    async with one.client.stream("POST", path, json=BODY, headers=STREAM) as answer:
+        seen = [event async for event in until_drafted(answer)]
+        foreign = await other.client.get(f"{path}/m1/events")
+        second.script()
+        second.first.set()
+        second.whole.set()
+        own = await events(other.client, "POST", f"{other.path}/messages", json=BODY)
+        first.first.set()
+        first.whole.set()
+
+    assert drafts_of(seen) == [FIRST]
+    assert foreign.status_code in {403, 404}
+    assert "Routing" not in foreign.text
+    ids = {event.data["conversation_id"] for event in own if event.name == "done"}
+    assert ids == {other.conversation_id}
+    assert not {event.id for event in own if event.name == "draft"} & {event.id for event in seen}
+
+
+async def until_drafted(answer: Any) -> Any:
+    """Yield the events of a stream up to its first draft."""
+    async for event in read_events(answer):
+        yield event
+        if event.name == "draft":
+            return
+
+
+async def test_nothing_is_left_of_a_draft_whose_conversation_is_forgotten(
+    http_server: HttpServerFixture,
+) -> None:
+    harness, word = http_server.harness, make_canary()
+    drafted = DraftedAnswer(harness, sentences=(f"Open {word}. [1]", f"Close {word}. [1]"))
+    drafted.script()
+    client = http_server.client()
+    async with client.stream("POST", MESSAGES, json=BODY, headers=STREAM) as answer:
+        seen = [event async for event in until_drafted(answer)]
+        before = await find_keys(harness, word)
+        forgotten = await client.delete("/v1/conversations/c1")
+        after = await find_keys(harness, word)
+        drafted.first.set()
+        await drafted.went_on.wait()
+        later = await find_keys(harness, word)
+        drafted.whole.set()
+
+    assert drafts_of(seen) == [f"Open {word}. [1]"]
+    assert before
+    assert forgotten.status_code == 204
+    assert (after, later) == ([], [])
+
+
+async def find_keys(harness: WorkerHarness, word: str) -> list[str]:
+    """Return the keys of Redis whose content holds a word."""
+    dumps = {key: await harness.client.dump(key) for key in await harness.client.keys("*")}
+    return [key.decode() for key, dump in dumps.items() if word.encode() in (dump or b"")]
 
 
 async def complete(harness: WorkerHarness, release: Release | None, approved: str) -> list[Any]:

@@ -13,6 +13,7 @@ from broker.transport.connect import connect
 from gateway.slack.app import SlackEvents, make_app
 from gateway.slack.events import SlackIdentity
 from gateway.slack.transport import make_client, socket_mode
+from tests.support.chat_harness import WITH_DRAFTS
 from tests.support.fake_slack import APP_TOKEN, BOT, TEAM, TOKEN, SlackApi
 from tests.support.slack_harness import calls_of, slack_desk
 from tests.support.worker_harness import WorkerHarness
@@ -45,7 +46,7 @@ async def serve(redis_url: str, api_url: str, hearing: str) -> None:
     harness = WorkerHarness(lambda: connect(redis_url), played=False)
     async with AsyncExitStack() as stack:
         desk = await stack.enter_async_context(
-            slack_desk(harness, SlackApi(api_url), lease_seconds=LEASE_SECONDS)
+            slack_desk(harness, SlackApi(api_url), lease_seconds=LEASE_SECONDS, policy=WITH_DRAFTS)
         )
         if hearing == "socket":
             client = make_client(TOKEN, url=api_url)

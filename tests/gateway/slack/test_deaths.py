@@ -9,7 +9,8 @@ import pytest
 from broker.transport.connect import connect
 from envelope.role import Role
 from tests.gateway.slack.server_process import serve_slack
-from tests.support.chat_harness import ANSWER, WORKING, wait_until_acknowledged
+from tests.support.chat_harness import ANSWER, TEXTS, WORKING, wait_until_acknowledged
+from tests.support.drafting import DraftedAnswer
 from tests.support.fake_slack import BOT, TEAM, SlackApi
 from tests.support.slack_harness import People
 from tests.support.waiting import wait_until
@@ -81,6 +82,36 @@ async def test_a_door_killed_while_it_speaks_to_slack_leaves_one_outcome(
     left = [shown for shown in api.shown() if ANSWER not in shown]
     # The window that docs/channels.md tells of: Slack took a placeholder whose id nobody kept.
     assert left == ([WORKING] if method == PLACING else [])
+
+
+async def test_the_outcome_replaces_the_draft_that_a_killed_door_left(
+    redis_url: str, lasting: WorkerHarness, api: SlackApi
+) -> None:
+    api.gates[EDITING] = asyncio.Event()
+    drafted = DraftedAnswer(lasting)
+    drafted.script()
+    async with lasting.open(), httpx.AsyncClient() as client:
+        people = People(api, "", client)
+        event = people.message(f"<@{BOT}> How?")
+        async with serve_slack(redis_url, api.url) as (first, people.url):
+            assert await send_event(people, event) == 200
+            await wait_until(lambda: api.called(EDITING))
+            first.kill()
+            await first.wait()
+        api.gates.pop(EDITING).set()
+        drafted.first.set()
+        drafted.whole.set()
+
+        async with serve_slack(redis_url, api.url) as (_, people.url):
+            assert await send_event(people, event, X_Slack_Retry_Num="1") == 200
+            await wait_until(lambda: any("priority" in shown for shown in api.shown()))
+            await wait_until_acknowledged(lasting, "slack")
+
+    (said,) = api.posts.values()
+    notice = TEXTS.text("push_draft", "en")
+    assert [notice in version for version in said.versions] == [False, True]
+    assert notice not in said.shown
+    assert len(lasting.script.seen[Role.RESPONSE]) == 1
 
 
 async def test_what_a_killed_socket_did_not_acknowledge_is_answered_once_over_another(

@@ -9,6 +9,7 @@ from pathlib import Path
 import structlog
 
 from broker.transport.connect import connect
+from tests.support.chat_harness import WITH_DRAFTS
 from tests.support.fake_telegram import BotApi
 from tests.support.telegram_harness import telegram_desk
 from tests.support.worker_harness import WorkerHarness
@@ -38,7 +39,9 @@ async def serve_telegram(
 async def serve(redis_url: str, api_url: str) -> None:
     """Stand open until killed."""
     harness = WorkerHarness(lambda: connect(redis_url), played=False)
-    async with telegram_desk(harness, BotApi(api_url), lease_seconds=LEASE_SECONDS) as desk:
+    async with telegram_desk(
+        harness, BotApi(api_url), lease_seconds=LEASE_SECONDS, policy=WITH_DRAFTS
+    ) as desk:
         sys.stdout.write(f"{desk.url}\n")
         sys.stdout.flush()
         await asyncio.Event().wait()
