@@ -72,6 +72,9 @@ class GuardrailsSettings(Protocol):
 class GuardrailsAgent(Agent[Reads, Writes]):
     """Accepts questions about the subject of the documents and declines attacks on the desk.
 
+    A question with the signs of an attack is always judged by a separate call, whose inputs name
+    the signs: a model weighs them, and the offline rules refuse. The analysis names them.
+
     Without a verdict no question is accepted: the user is asked instead. A question that could not
     be inspected for attacks in time is judged like any other, and the analysis notes it.
 
@@ -121,16 +124,12 @@ class GuardrailsAgent(Agent[Reads, Writes]):
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         inspection = await inspect_within(self._inspection_seconds, reads.text, reads.text_eng)
-        if inspection.kind is not None:
-            return Wrote(
-                self._decline(f"an attempt to change how the desk works ({inspection.kind})")
-            )
-        writes = await self._verdict(reads)
+        writes = await self._verdict(reads, inspection.kinds)
         if not inspection.is_complete:
             writes = writes.model_copy(update=_note_unread_rest(writes, self._inspection_seconds))
         return Wrote(writes)
 
-    async def _verdict(self, reads: Reads) -> Writes:
+    async def _verdict(self, reads: Reads, signs: tuple[str, ...]) -> Writes:
         try:
             findings = await self._searcher.search(_request(reads))
         except KnowledgeError as error:
@@ -140,6 +139,8 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         )
         if reason is ClarificationReason.NO_DOCUMENTS:
             return _refuse(reason, findings, "there are no documents")
+        if signs:
+            return await self._weigh_signs(reads, findings, signs)
         if self._skips_certain and reason is None and findings.coverage >= CERTAIN_COVERAGE:
             return self._apply_verdict(_judge_covered(findings))
         part = reads.understanding
@@ -151,18 +152,35 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             return _note_decision(self._apply_verdict(found), "combined_call")
         return _note_decision(await self._ask_model(reads, findings, reason), "own_call", why)
 
+    async def _weigh_signs(
+        self, reads: Reads, findings: Findings, signs: tuple[str, ...]
+    ) -> Writes:
+        """Return the verdict of the scope model, whose inputs name the signs of an attack.
+
+        Neither the coverage nor a combined call, which saw no signs, decides about them.
+        """
+        why = f"signs of an attempt to change how the desk works ({', '.join(signs)})"
+        writes = await self._ask_model(reads, findings, None, signs)
+        analysis = f"{writes.guardrails_analysis}; {why}"
+        writes = writes.model_copy(update={"guardrails_analysis": analysis})
+        return _note_decision(writes, "own_call", why if reads.understanding is not None else "")
+
     async def _ask_model(
-        self, reads: Reads, findings: Findings, reason: ClarificationReason | None
+        self,
+        reads: Reads,
+        findings: Findings,
+        reason: ClarificationReason | None,
+        signs: tuple[str, ...] = (),
     ) -> Writes:
         try:
-            given = await self._model.ask(TASK, self._inputs(reads, findings))
+            given = await self._model.ask(TASK, self._inputs(reads, findings, signs))
         except ModelError as error:
             return self._ask_back(f"no verdict could be had: {error}")
         if reason is not None and given.model == OFFLINE and given.output.verdict != "within":
             return _refuse(reason, findings, "rules cannot compare texts in different languages")
         return self._apply_verdict(given.output)
 
-    def _inputs(self, reads: Reads, findings: Findings) -> Inputs:
+    def _inputs(self, reads: Reads, findings: Findings, signs: tuple[str, ...]) -> Inputs:
         return Inputs(
             question=reads.canonical_question,
             text=reads.text,
@@ -173,6 +191,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             coverage=findings.coverage,
             ambiguity=findings.ambiguity,
             nearest=tuple(dict.fromkeys(_place(hit) for hit in findings.hits[:_NEAREST])),
+            signs=signs,
         )
 
     def _apply_verdict(self, found: Output) -> Writes:

@@ -33,7 +33,7 @@ class Assessment:
     """Probabilities, 0 to 1.
 
     `answerability`: the documents hold an answer. `coverage`: the question is about what they
-    cover. `ambiguity`: it leaves open what is meant.
+    cover. `ambiguity`: its meaning is open.
     """
 
     answerability: float

@@ -9,6 +9,8 @@ from envelope.role import Role
 from manager.flow import Counter, Ending, Final, Flow, Row, Stage, StageEvent
 
 Counters = dict[str, int]
+NO_BETTER = "no_better_answer"
+"""The termination reason of a best answer that further work did not improve."""
 Limit = Literal["process_count_limit", "total_time_limit", "deadline"]
 
 
@@ -83,6 +85,9 @@ def decide(
     if limit is not None and isinstance(row.go_to, Role):
         end = End(Ending.BEST, None)
         return Decision(row.name, (end,), counters, facts.reason, termination_reason=limit)
+    if facts.has_best_answer and _refuses_repeated_work(row, counters, facts):
+        end = End(Ending.BEST, Outcome.ANSWERED)
+        return Decision(row.name, (end,), counters, facts.reason, termination_reason=NO_BETTER)
     if row.counts is None:
         return _go(row, row.go_to, counters, facts)
     taken = counters.get(row.counts, 0)
@@ -92,6 +97,13 @@ def decide(
         raised = counters if row.counts is Counter.ROUND else {**counters, row.counts: taken + 1}
         return _go(row, row.go_to, raised, facts)
     return _at_limit(row, counters, facts)
+
+
+def _refuses_repeated_work(row: Row, counters: Counters, facts: Context) -> bool:
+    """Return whether a stage refuses that was to improve an answer of this message."""
+    reason = facts.reason if facts.reason is not None else row.reason
+    repeated = any(counters.get(counter, 0) for counter in (Counter.RESEARCH, Counter.REGENERATE))
+    return repeated and row.go_to is Role.CLARIFICATION and reason in REFUSALS
 
 
 def _limit(limits: Limits, facts: Context) -> Limit | None:

@@ -9,7 +9,7 @@ from envelope.envelope import Envelope
 from envelope.outcome import Outcome
 from manager.act_texts import COURTESIES, act_text, find_act
 from manager.flow import Counter, Ending
-from manager.machine import Decision, End
+from manager.machine import NO_BETTER, Decision, End
 from manager.port import ReplyTexts
 from memory.port import Ended
 
@@ -31,10 +31,19 @@ _REASON_TEXTS = {
 _EARLY_ENDS = {
     **dict.fromkeys(("deadline", "total_time_limit"), "limit_reached"),
     **dict.fromkeys(
-        ("process_count_limit", "research_limit", "regenerate_limit", "round_limit"),
+        (
+            "process_count_limit",
+            "research_limit",
+            "regenerate_limit",
+            "round_limit",
+            NO_BETTER,
+        ),
         "attempts_reached",
     ),
 }
+_LIMITS_OF_REFUSALS = {"round_limit": "rounds_reached", "research_limit": "searches_reached"}
+"""The text before a refusal at a limit, by the reason of the end."""
+_OUT_OF_TIME = frozenset({"deadline", "total_time_limit"})
 _EARLY_END = "fault_reached"
 """The text about an answer that went out before it was approved, by the reason of the end."""
 
@@ -48,14 +57,14 @@ def end_reply(
     if end.ending is Ending.BEST and isinstance(best, dict):
         reply = _best(best, envelope, decision.termination_reason, texts)
     elif end.ending is Ending.BEST:
-        reply = _apology(envelope, texts)
+        reply = _apology(envelope, texts, decision.termination_reason)
     elif end.ending is Ending.ACT:
         text = act_text(payload, texts, _language(payload), domain_name)
         reply = {"outcome": "answered", "text": text}
     elif end.ending is Ending.EXIT:
         reply = {"outcome": "answered", "text": texts.text("exit", _language(payload))}
     else:
-        reply = _own_words(payload, decision, end, texts)
+        reply = _with_limit(_own_words(payload, decision, end, texts), payload, decision, texts)
     return _with_system(reply, envelope, decision.termination_reason)
 
 
@@ -204,11 +213,22 @@ def _best(best: Reply, envelope: Envelope, termination_reason: str, texts: Reply
     return {**best, "outcome": Outcome.ANSWERED.value, "text": text}
 
 
-def _apology(envelope: Envelope, texts: ReplyTexts) -> Reply:
+def _with_limit(
+    reply: Reply, payload: "Mapping[str, JsonValue]", decision: Decision, texts: ReplyTexts
+) -> Reply:
+    """Return a refusal at a limit below the limit that ended the work on the question."""
+    key = _LIMITS_OF_REFUSALS.get(decision.termination_reason)
+    if key is None or reply["outcome"] != Outcome.REFUSED.value:
+        return reply
+    return {**reply, "text": f"{texts.text(key, _language(payload))}\n\n{reply['text']}"}
+
+
+def _apology(envelope: Envelope, texts: ReplyTexts, termination_reason: str = "") -> Reply:
     """Return an apology with the id by which the operator finds the question again."""
     language = _language(envelope.payload)
     reference = texts.text("reference", language, reference=envelope.message_id)
-    text = f"{texts.text('apology', language)}\n\n{reference}"
+    key = "deadline" if termination_reason in _OUT_OF_TIME else "apology"
+    text = f"{texts.text(key, language)}\n\n{reference}"
     return {"outcome": Outcome.FAILED.value, "text": text}
 
 

@@ -6,6 +6,7 @@ from envelope.conversation import ClarificationReason
 from llm.offline.dialogue.acts import earlier_questions, read_act, strip_courtesies
 from llm.offline.dialogue.subjects import (
     add_subject,
+    asks_completely,
     goes_on,
     points_back,
     split_subject,
@@ -41,10 +42,12 @@ def answer(inputs: Inputs) -> Output:
 def stands_alone(inputs: Inputs) -> bool:
     """Return whether the turn certainly needs nothing said before.
 
-    It is the first of its conversation, answers no question of the desk, and points at nothing.
+    It is the first of its conversation, answers no question of the desk, points at nothing and asks
+    one question.
     """
     is_first = not inputs.history and not inputs.history_summary and inputs.open_pause is None
-    return is_first and not points_back(inputs.text_eng or inputs.text)
+    text = inputs.text_eng or inputs.text
+    return is_first and not points_back(text) and len(_QUESTION.findall(text)) <= 1
 
 
 def resume(inputs: Inputs, reply: ClarificationReply) -> Output:
@@ -118,7 +121,9 @@ def _complete(question: str, before: str) -> str:
         given = _find_numbers(question)
         if len(numbers) == 1 and len(given) == 1:
             return before.replace(numbers[0], given[0])
-    elliptic = len(content) <= _ELLIPTIC_WORDS and goes_on(question)
+    elliptic = (
+        len(content) <= _ELLIPTIC_WORDS and goes_on(question) and not asks_completely(question)
+    )
     pointing = len(content) <= _POINTING_WORDS and points_back(question)
     if content and not elliptic and not pointing:
         return question

@@ -18,7 +18,7 @@ LEAST_COVERAGE = 0.1
 
 def answer(inputs: Inputs) -> Output:
     """Return the verdict; only questions about the documents are within scope."""
-    attack = attack_in(inputs.text or inputs.question)
+    attack = ", ".join(inputs.signs) or attack_in(inputs.text or inputs.question)
     if attack is not None:
         return Output(
             verdict="outside",

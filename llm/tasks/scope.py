@@ -26,6 +26,9 @@ class Inputs(BaseModel, frozen=True):
         default=0.0, ge=0, le=1, description="how likely it leaves open what is meant"
     )
     nearest: tuple[str, ...] = Field(default=(), description="places in the documents, best first")
+    signs: tuple[str, ...] = Field(
+        default=(), description="kinds of attack whose wording was found in the turn; a hint"
+    )
 
 
 class Output(BaseModel, frozen=True):

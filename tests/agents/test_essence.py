@@ -5,6 +5,7 @@ from envelope.conversation import ClarificationReason, Pause, Turn
 from envelope.outcome import Wrote
 from llm.offline.essence_rules import answer
 from llm.port import I, ModelAnswer, O, Task, Usage
+from llm.scripted import ScriptedModel
 from llm.tasks.essence import Inputs, Output
 
 
@@ -275,12 +276,32 @@ async def test_a_turn_that_only_goes_on_is_read_with_the_question_it_goes_on_fro
     assert found.context_type == "follow_up"
 
 
-async def test_a_turn_that_goes_on_and_asks_a_question_of_its_own_stays_as_it_is() -> None:
-    turn = "And how do I import rate plans from a file?"
-
+@pytest.mark.parametrize(
+    "turn",
+    [
+        "And how do I import rate plans from a file?",
+        "And how do I delete users?",
+        "und wie lösche ich einen Nutzer?",
+        "а как удалить правило?",
+    ],
+)
+async def test_a_turn_that_goes_on_and_asks_a_question_of_its_own_stays_as_it_is(
+    turn: str,
+) -> None:
     found = await essence(turn, user("What does error 4029 mean?"), desk("An answer [1]."))
 
     assert found.canonical_question == turn
+
+
+async def test_several_questions_in_one_first_turn_are_read_by_a_model() -> None:
+    both = "How do I create a rule? And how do I test it?"
+    model = ScriptedModel([Output(canonical_question=both, context_type="new_topic")])
+    agent = EssenceAgent(model=model, skips_certain=True)
+
+    outcome = await agent.work(Reads(text=both, text_eng=both, translation_confidence=1.0))
+
+    assert isinstance(outcome, Wrote)
+    assert len(model.calls) == 1
 
 
 async def test_a_third_turn_goes_on_from_the_question_and_not_from_how_the_second_went_on() -> None:

@@ -126,6 +126,34 @@ async def test_questions_about_different_topics_are_asked_back_and_each_can_be_c
     assert chosen["question"] == "How do I add a user?"
 
 
+async def test_related_questions_in_one_message_are_both_answered_by_a_model(
+    open_app: OpenApp, server: ModelServer
+) -> None:
+    turn = "How do I create a routing rule? And how many conditions may a rule have?"
+    understood = make_understanding(turn, context_type="new_topic", related_turns=[])
+    verdicts = [
+        {"number": number, "reason": "as it says", "support": 1.0, "supported": True}
+        for number in (1, 2)
+    ]
+    judged = {
+        "analysis": "", "verdicts": verdicts, "missing": [], "completeness": 1.0,
+        "language_matches": True, "decision": "approve",
+    }  # fmt: skip
+    draft = make_draft(f"{FIRST} [1]\n\nA rule may have up to 8 conditions. [1]")
+    server.will_send(understood, draft, VENDOR.answer(json.dumps(judged)))
+    settings = asks_for_essence(server) | {"quality_model": "gpt-4o-mini@openai"}
+
+    async with open_app(**settings) as harness:
+        reply = await harness.driver().say(turn)
+
+    understands, writes, _ = (str(VENDOR.said(one)) for one in server.received)
+    assert turn in understands
+    assert turn in writes
+    assert reply["outcome"] == "answered"
+    assert "New rule" in reply["text"]
+    assert "up to 8 conditions" in reply["text"]
+
+
 async def test_an_options_number_after_leaving_is_no_question(open_app: OpenApp) -> None:
     async with open_app() as harness:
         driver = harness.driver()
@@ -146,11 +174,11 @@ async def test_thanks_leave_an_open_choice_open(open_app: OpenApp) -> None:
 
 
 async def test_a_question_does_not_grow_over_five_turns(open_app: OpenApp) -> None:
-    turns = ("Who can do that?", "And by whom?", "How long is it valid?", "Why?")
+    turns = ("Who can do that?", "And by whom?", "How long is it valid?", "And who else?")
     async with open_app() as harness:
         replies = await talk(harness.driver(), QUESTION, *turns)
 
-    assert replies[-1]["question"] == f"Why? ({QUESTION})"
+    assert replies[-1]["question"] == f"And who else? ({QUESTION})"
 
 
 async def test_a_rephrased_answer_repeats_the_question_whatever_the_model_makes_of_it(
@@ -180,12 +208,12 @@ async def test_a_model_separates_questions_and_the_user_chooses(
 ) -> None:
     both = ["How do I add a user?", "How do I create a webhook?"]
     server.will_send(
-        make_understanding("How do I add a user, and a webhook?", questions=both),
-        make_draft("Open Developers > Webhooks and choose New webhook. [1]"),
+        make_understanding(" ".join(both), questions=both),
+        make_draft("Open Developers > Webhooks and choose New webhook. [1][2][3]"),
     )
 
     async with open_app(**asks_for_essence(server)) as harness:
-        asked, chosen = await talk(harness.driver(), "add a user and create a webhook, how", "2")
+        asked, chosen = await talk(harness.driver(), " ".join(both), "2")
 
     assert options(asked) == both
     assert chosen["question"] == both[1]

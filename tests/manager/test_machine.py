@@ -65,6 +65,30 @@ def test_a_loop_at_its_limit_without_a_scored_answer_ends_with_its_true_reason(
     assert decision.reason is reason
 
 
+@pytest.mark.parametrize(
+    ("stage", "did"),
+    [(Stage.SEARCH, StageEvent.NOTHING), (Stage.RESPONSE, StageEvent.ASKS)],
+)
+@pytest.mark.parametrize("counter", [Counter.RESEARCH, Counter.REGENERATE])
+def test_a_further_attempt_that_finds_nothing_leaves_the_answer_before_it(
+    stage: Stage, did: StageEvent, counter: Counter
+) -> None:
+    facts = Context(has_best_answer=True, reason=Reason.INSUFFICIENT_CONTEXT)
+
+    decision = decide_next(stage, did, {counter: 1}, facts)
+
+    assert decision.actions == (End(Ending.BEST, Outcome.ANSWERED),)
+    assert decision.termination_reason == "no_better_answer"
+
+
+def test_an_answer_of_an_earlier_round_does_not_hide_a_refusal() -> None:
+    facts = Context(has_best_answer=True, reason=Reason.INSUFFICIENT_CONTEXT)
+
+    decision = decide_next(Stage.SEARCH, StageEvent.NOTHING, {Counter.ROUND: 1}, facts)
+
+    assert decision.actions == (Send(Role.CLARIFICATION),)
+
+
 def test_a_fault_of_the_desk_ends_as_failed_and_not_as_refused() -> None:
     facts = Context(reason=Reason.INTERNAL_FAULT)
 

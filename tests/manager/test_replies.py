@@ -5,6 +5,7 @@ from pydantic import JsonValue
 
 from envelope.conversation import ClarificationReason, Preferences
 from envelope.envelope import Envelope
+from envelope.outcome import Outcome
 from manager import replies
 from manager.flow import Ending
 from manager.machine import Decision, End
@@ -157,3 +158,34 @@ def test_what_a_turn_that_goes_on_stood_for_is_remembered(
     asked = envelope(context_type=context, canonical_question=canonical)
 
     assert replies.remember(asked, reply("answered")).turns[0].meant == meant
+
+
+@pytest.mark.parametrize(
+    ("reason", "text"),
+    [
+        ("round_limit", "rounds_reached/de\n\nsorry"),
+        ("research_limit", "searches_reached/de\n\nsorry"),
+        ("", "sorry"),
+    ],
+)
+def test_a_refusal_at_a_limit_tells_which_limit_it_was(reason: str, text: str) -> None:
+    decision = Decision(
+        "row", (), {}, ClarificationReason.INSUFFICIENT_CONTEXT, termination_reason=reason
+    )
+    end = End(Ending.REPLY, Outcome.REFUSED)
+
+    reply = replies.end_reply(envelope(response="sorry", language="de"), decision, end, Words())
+
+    assert reply["text"] == text
+
+
+@pytest.mark.parametrize(
+    ("reason", "key"),
+    [("deadline", "deadline"), ("total_time_limit", "deadline"), ("search_failed", "apology")],
+)
+def test_an_end_without_an_answer_tells_a_lack_of_time_from_a_fault(reason: str, key: str) -> None:
+    decision = Decision("row", (), {}, None, termination_reason=reason)
+
+    reply = replies.end_reply(envelope(language="de"), decision, End(Ending.BEST, None), Words())
+
+    assert reply["text"] == f"{key}/de\n\nreference/de"

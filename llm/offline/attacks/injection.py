@@ -37,15 +37,18 @@ class Sign:
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """The kind of attack that was found, or None, and whether the inspection was complete."""
+    """The kinds of signs that make a text an attack, the strongest first; none: it is no known one.
 
-    kind: str | None = None
+    `is_complete` says that everything was looked through.
+    """
+
+    kinds: tuple[str, ...] = ()
     is_complete: bool = True
 
 
 def attack_in(text: str) -> str | None:
     """Return the kind of attack in `text`, or None, without a time limit."""
-    return inspect(text, deadline=None).kind
+    return next(iter(inspect(text, deadline=None).kinds), None)
 
 
 async def inspect_within(budget_seconds: float, *texts: str) -> Inspection:
@@ -64,7 +67,8 @@ def inspect(*texts: str, deadline: float | None) -> Inspection:
                 if _bears(reading, sign):
                     found.append(sign)
             if _weight(found, len(text)) >= CERTAIN:
-                return Inspection(max(found, key=lambda sign: sign.weight).kind)
+                found.sort(key=lambda sign: sign.weight, reverse=True)
+                return Inspection(tuple(dict.fromkeys(sign.kind for sign in found)))
     return Inspection()
 
 

@@ -6,12 +6,19 @@ two parts, the first and the newest, so that it does not grow with the conversat
 
 import re
 
-from llm.offline.phrases import OPENERS, POINTING, POINTING_SIGNS
+from llm.offline.phrases import (
+    ASKING_WORDS,
+    OPENERS,
+    POINTING,
+    POINTING_SIGNS,
+    QUESTION_WORDS,
+)
 from llm.offline.words import content_words, normalise, words
 
 _SUBJECT = re.compile(r"(?P<own>[^()]{1,2000}?)\s?\((?P<subject>[^()]{1,4000})\)\s{0,9}")
 _BETWEEN = " / "
 _POINTING_WORDS = 2
+_SUBJECT_WORDS = 2
 
 
 def split_subject(question: str) -> tuple[str, str]:
@@ -50,6 +57,20 @@ def subject_of(question: str, *, is_replaced: bool = False) -> str:
 def goes_on(text: str) -> bool:
     """Return whether a turn opens like one that goes on from the turn before: "And ...?"."""
     return normalise(text).startswith(tuple(f"{opener} " for opener in OPENERS))
+
+
+def asks_completely(text: str) -> bool:
+    """Return whether a turn that goes on asks what somebody does with what: "And how do I ...?".
+
+    Its question word is followed by two words that carry a subject, and it points at nothing.
+    """
+    spoken = normalise(text)
+    while goes_on(spoken):
+        opener = max((one for one in OPENERS if spoken.startswith(f"{one} ")), key=len)
+        spoken = spoken.removeprefix(f"{opener} ")
+    asked = [word for word in content_words(spoken) if word not in ASKING_WORDS]
+    is_question = not QUESTION_WORDS.isdisjoint(words(spoken)[:1])
+    return is_question and len(asked) >= _SUBJECT_WORDS and not points_back(spoken)
 
 
 def points_back(text: str) -> bool:

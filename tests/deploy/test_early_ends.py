@@ -1,0 +1,75 @@
+"""A question that ends at a limit tells why, in the language of the user, in every channel."""
+
+import re
+import shutil
+from pathlib import Path
+from subprocess import DEVNULL, PIPE, Popen
+
+import httpx
+import pytest
+
+from deploy.assembly.agent_factory import MODEL_RESERVE_SECONDS
+from tests.deploy.conftest import OpenApp
+from tests.support.app_harness import PATIENCE_SECONDS, command, environment, refdesk
+
+pytestmark = pytest.mark.slow
+VAGUE = "How do I change it?"
+ROUNDS = "Ich habe so oft nachgefragt, wie es sinnvoll ist"
+LIMITS = {
+    "domain_name": "SMS platform documentation",
+    "domain_scope": "setting up and running an SMS messaging platform",
+    "max_clarification_rounds": "0",
+}
+
+
+@pytest.fixture
+def data(library: Path, tmp_path: Path) -> Path:
+    """A data folder of this test alone, with the example documents."""
+    return Path(shutil.copytree(library, tmp_path / "data"))
+
+
+def test_a_limit_is_told_over_http_in_the_language_of_the_user(data: Path, tmp_path: Path) -> None:
+    serving = Popen(
+        command("serve", "--port", "0"),
+        cwd=tmp_path,
+        env=environment(data, **LIMITS),
+        stdin=DEVNULL,
+        stdout=PIPE,
+        stderr=DEVNULL,
+        text=True,
+    )
+    try:
+        assert serving.stdout is not None
+        found = re.search(r"http://\S+:\d+", serving.stdout.readline())
+        assert found is not None
+        with httpx.Client(base_url=found[0], timeout=PATIENCE_SECONDS) as client:
+            path = "/v1/conversations/c1/messages"
+            client.post(path, json={"text": "/set_language de"})
+            reply = client.post(path, json={"text": VAGUE}).json()
+    finally:
+        serving.terminate()
+        serving.communicate(timeout=PATIENCE_SECONDS)
+
+    assert (reply["outcome"], reply["termination_reason"]) == ("refused", "round_limit")
+    assert reply["text"].startswith(ROUNDS)
+
+
+def test_a_limit_is_told_in_a_chat_in_the_language_of_the_user(data: Path) -> None:
+    given = f"/set_language de\n{VAGUE}\n/quit\n".encode()
+
+    chat = refdesk(data, "chat", given=given, **LIMITS)
+
+    assert (chat.returncode, chat.stderr) == (0, "")
+    assert ROUNDS in " ".join(chat.stdout.split())
+
+
+async def test_a_question_without_an_answer_at_its_time_limit_tells_that_it_took_too_long(
+    open_app: OpenApp,
+) -> None:
+    seconds = MODEL_RESERVE_SECONDS + 0.001
+    async with open_app(deadline_seconds=seconds, agent_timeout_seconds=5.0) as harness:
+        reply = await harness.driver().say("Wie konfiguriere ich Regeln für das Routing von SMS?")
+
+    assert (reply["outcome"], reply["termination_reason"]) == ("failed", "total_time_limit")
+    assert reply["text"].startswith("Entschuldigung, das hat zu lange gedauert")
+    assert reply["message_id"] in reply["text"]
