@@ -70,7 +70,7 @@ class RunDrafts:
             return
         run.count += 1
         delivery = run.delivery
-        name = f"{draft.attempt}.{delivery.failures}.{delivery.count}.{draft.writing}"
+        name = f"{draft.attempt}.{delivery.entry_id}.{delivery.count}.{draft.writing}"
         fields = {
             **draft.model_dump(mode="json", exclude={"writing"}),
             "text": escape_surrogates(draft.text),

@@ -44,6 +44,8 @@ class ModelServer:
         self.received: list[Received] = []
         self.responses: deque[Response] = deque()
         self.was_asked = asyncio.Event()
+        self.lists_models = False
+        """Whether a GET, as of a check of the key, is answered apart from the script."""
         self._connections: list[tuple[asyncio.StreamWriter, asyncio.Future[None]]] = []
 
     def will_send(self, *responses: Response) -> None:
@@ -73,6 +75,9 @@ class ModelServer:
         pairs = (line.split(":", 1) for line in lines)
         headers = {name.lower(): value.strip() for name, value in pairs}
         body = await reader.readexactly(int(headers.get("content-length", "0")))
+        if method == "GET" and self.lists_models:
+            await _send(writer, Response(body=b'{"object": "list", "data": []}'))
+            return True
         self.received.append(Received(method, path, headers, json.loads(body or b"{}")))
         self.was_asked.set()
         response = self.responses.popleft() if self.responses else Response(418, b'{"error":{}}')
