@@ -12,8 +12,9 @@ from llm.offline.dialogue.subjects import (
     split_subject,
     subject_of,
 )
+from llm.offline.phrases import OPENERS
 from llm.offline.replies import ClarificationReply, read_reply
-from llm.offline.words import content_words, is_small_talk, stems
+from llm.offline.words import content_words, is_small_talk, normalise, stems
 from llm.tasks.essence import Inputs, Output
 
 _LEANS_ON = 2
@@ -21,6 +22,10 @@ _SHORT_WORDS = 4
 _ELLIPTIC_WORDS = 2
 _POINTING_WORDS = 3
 _MOST_QUESTIONS = 4
+_ELLIPTIC_OPENINGS = frozenset(
+    ["by", "from", "no", "not", "only", "through", "until", "via", "with"]
+)
+"""Openings of what only adds to a question: "with what payment?"."""
 _RUN = re.compile(r"[\w.-]+")
 _NUMBERED = re.compile(r"[\w.-]*\d[\w-]*")
 _QUESTION = re.compile(r"[^?\uff1f\u061f]{1,500}[?\uff1f\u061f]")
@@ -92,7 +97,7 @@ def _in_conversation(inputs: Inputs) -> Output:
 def split_questions(text: str) -> tuple[str, ...]:
     """Return the questions of a text that have nothing to do with each other; none if it has one.
 
-    A question that points at another, or shares a word with it, belongs to it.
+    A question that goes on from another, points at it or shares a word with it belongs to it.
     """
     found = [one.strip() for one in _QUESTION.findall(text)]
     if not 1 < len(found) <= _MOST_QUESTIONS:
@@ -100,11 +105,17 @@ def split_questions(text: str) -> tuple[str, ...]:
     seen: set[str] = set()
     for question in found:
         terms = stems(question)
-        points = points_back(question) and len(content_words(question)) <= _ELLIPTIC_WORDS
-        if not terms or points or not seen.isdisjoint(terms):
+        if not terms or not seen.isdisjoint(terms) or (seen and _belongs_to_another(question)):
             return ()
         seen |= terms
     return tuple(found)
+
+
+def _belongs_to_another(question: str) -> bool:
+    """Return whether a question is no whole one: "How about you?", "With which card?"."""
+    opening = normalise(question).split()[:2]
+    points = points_back(question) and len(content_words(question)) <= _ELLIPTIC_WORDS
+    return points or " ".join(opening) in OPENERS or opening[0] in _ELLIPTIC_OPENINGS
 
 
 def _complete(question: str, before: str) -> str:

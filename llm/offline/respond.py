@@ -24,6 +24,7 @@ from llm.offline.words import content_words
 from llm.tasks.respond import Inputs, Output
 
 _JOINT = re.compile(r"[,?;] (?:and|or|but) (?=how|what|when|who|where|why|which|can|is|are|do)")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 ENOUGH = 0.4
 ENOUGH_FITTING = 0.36
 """The least share of the question that a quotation holds; see `docs/measurements/evaluation.md`."""
@@ -107,10 +108,16 @@ def _quote_safely(found: list[Extract], inputs: Inputs) -> _Quotation | None:
 
 def _quote_parts(found: list[Extract], inputs: Inputs) -> _Quotation | None:
     """Return a quotation for the first part of a double question that the sources answer."""
-    parts = _JOINT.split(inputs.question)
+    parts = [*_JOINT.split(inputs.question), *_find_asking_sentences(inputs.question)]
     asked = (inputs.model_copy(update={"question": part}) for part in parts if len(parts) > 1)
     quotations = (_quote_safely(found, part) for part in asked)
     return next((one for one in quotations if one is not None), None)
+
+
+def _find_asking_sentences(text: str) -> list[str]:
+    """Return the questions of a message that also says other things: "Sorry! How do I ...?"."""
+    sentences = [sentence.strip() for sentence in _SENTENCE_END.split(text) if sentence.strip()]
+    return [one for one in sentences if one.endswith("?")] if len(sentences) > 1 else []
 
 
 def _find_orders(chosen: Sequence[Extract]) -> list[Extract]:
@@ -123,6 +130,7 @@ def _quote(found: Sequence[Extract], inputs: Inputs) -> _Quotation | None:
     relevance = Relevance(inputs.question, inputs.sources, found)
     if relevance.unknown_names() and not _is_foreign(inputs):
         return None
+    found = [e for e in found if not relevance.is_about_another_version(e)]
     compared = find_compared(inputs.question)
     if compared is not None:
         both = _quote_both(found, inputs, relevance, compared)
@@ -130,8 +138,9 @@ def _quote(found: Sequence[Extract], inputs: Inputs) -> _Quotation | None:
             return both
     if relevance.kinds.steps:
         steps = find_steps(found, inputs.sources, relevance)
-        if steps:
-            return _quote_steps(steps, inputs, relevance)
+        quoted = _quote_steps(steps, inputs, relevance) if steps else None
+        if quoted is not None:
+            return quoted
     return _quote_best(found, inputs, relevance)
 
 
@@ -216,12 +225,18 @@ def _find_rivals(
         other
         for other in ranked[:_LOOKED_AT]
         if other.kind is best.kind
-        and _page_of(other, inputs) != page
+        and (_page_of(other, inputs) != page or _is_other_date(other, best, relevance))
         and relevance.share(other) >= _RIVAL_SHARE * relevance.share(best)
         and relevance.fits(other) == relevance.fits(best)
         and numbers_of(other.text) != numbers
         and len(other.terms & own) >= _LIKE * len(other.terms | own)
     ][:1]
+
+
+def _is_other_date(other: Extract, best: Extract, relevance: Relevance) -> bool:
+    """Return whether two sentences, as of one thread, date the same thing."""
+    is_sentence = best.kind is UnitKind.SENTENCE and other is not best
+    return is_sentence and relevance.kinds.time and relevance.fits(other)
 
 
 def _page_of(extract: Extract, inputs: Inputs) -> str:
@@ -327,7 +342,7 @@ def _find_beginning(
     if relevance.kinds.steps:
         place = inputs.sources[found[0].rank].place
         section = [e for e in found if inputs.sources[e.rank].place == place]
-        steps = put_together(section)
+        steps = put_together(section, relevance)
         if steps:
             return steps
     fitting = [extract for extract in first if relevance.fits(extract)]

@@ -16,6 +16,8 @@ from llm.offline.support import terms
 from llm.tasks.respond import PromptSource
 
 _DELIMITERS = re.compile(r"(?=[\s|:]*+-)[\s|:-]++\Z")
+_CELL_END = re.compile(r"(?<!\\)\|")
+_OUTER_BARS = re.compile(r"\A\||(?<!\\)\|\Z")
 _LETTERS = re.compile(r"[^\W\d_]{2}|[\u3040-\u30ff\u3400-\u9fff]")
 _BOX = re.compile(r"\A(\s*[-*+] )\[[ xX]\]\s+")
 _TO_ASSISTANTS = re.compile(
@@ -94,10 +96,15 @@ def _quotable(text: str) -> Iterator[tuple[UnitKind, str, str]]:
 def _rows(unit: Unit) -> Iterator[tuple[UnitKind, str, str]]:
     lines = [only_known(line.strip(), ()) for line in unit.text.split("\n")]
     ruled = len(lines) > 1 and _DELIMITERS.match(lines[1]) is not None
-    columns = max(1, lines[0].strip("|").count("|") + 1)
+    columns = max(1, len(split_cells(lines[0])))
     rule = lines[1] if ruled else "|" + "---|" * columns
     for row in lines[1 + ruled :]:
         yield UnitKind.TABLE, row, f"{lines[0]}\n{rule}"
+
+
+def split_cells(row: str) -> list[str]:
+    """Return the cells of a table row; a bar behind a backslash belongs to its cell."""
+    return [cell.strip() for cell in _CELL_END.split(_OUTER_BARS.sub("", row.strip()))]
 
 
 def _only_names(kind: UnitKind, text: str, places: frozenset[str]) -> bool:

@@ -4,27 +4,48 @@ A term is the stem of a word: "stored" and "stores" become the term of "store". 
 ("sent", "paid") become the term of their verb. Function words are left out.
 """
 
+import re
 from functools import lru_cache
 
 from py_rust_stemmers import SnowballStemmer
 
 from llm.offline.phrases import ASKING_WORDS, FUNCTION_WORDS, IRREGULAR_FORMS, POINTING
 from llm.offline.support import terms
+from llm.offline.words import words
 
 _STEM_LETTERS = 6
+_ONE = "1"
+_TURN_OFF = re.compile(r"\b(?:turn|switch)(?:s|ed|ing|es)? off\b", re.IGNORECASE)
+_TURN_ON = re.compile(r"\b(?:turn|switch)(?:s|ed|ing|es)? on\b", re.IGNORECASE)
+_NAMING_LETTER = re.compile(
+    r"(?<![\w.'\u2019-])(?:[B-HJ-Z]|(?<=\w )A|A(?=\s*(?:\||\Z)))(?![\w'\u2019.-])"
+)
+"""A letter that names a plan, a size or a row. "A" often is an article: it names after a word."""
 _STEMMER = SnowballStemmer("english")
 
 
 def extract_key_terms(text: str) -> frozenset[str]:
-    """Return the terms of `text` that carry its subject."""
-    return frozenset(_reduce(term) for term in terms(text, cut=False) if not is_function_word(term))
+    """Return the terms of `text` that carry its subject, and its capital letters that name."""
+    found = terms(_join_verbs(text), cut=False)
+    letters = _NAMING_LETTER.findall(text)
+    return frozenset((*letters, *(_reduce(term) for term in found if not is_function_word(term))))
 
 
 def extract_asked_terms(question: str) -> frozenset[str]:
     """Return the key terms of `question` without the words that only ask ("cost", "mean")."""
-    words = [word for word in terms(question, cut=False) if not is_function_word(word)]
-    asked = frozenset(_reduce(word) for word in words if word not in ASKING_WORDS)
-    return asked or frozenset(_reduce(word) for word in words)
+    wording = _join_verbs(question)
+    held = [word for word in terms(wording, cut=False) if not is_function_word(word)]
+    if _ONE not in words(question):
+        # Spelled, it is a pronoun or an article: "How do I create one?"
+        held = [word for word in held if word != _ONE] or held
+    asked = frozenset(_reduce(word) for word in held if word not in ASKING_WORDS)
+    letters = _NAMING_LETTER.findall(question)
+    return (asked or frozenset(_reduce(word) for word in held)).union(letters)
+
+
+def _join_verbs(text: str) -> str:
+    """Return `text` with "turn off" as the verb that it means: "disable"."""
+    return _TURN_ON.sub("enable", _TURN_OFF.sub("disable", text))
 
 
 def is_function_word(word: str) -> bool:

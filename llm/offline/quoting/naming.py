@@ -10,6 +10,7 @@ from llm.offline.quoting.key_terms import extract_asked_terms, extract_key_terms
 
 _WORD = re.compile(r"[^\W_][\w'\u2019.-]*[^\W_]|[^\W_]")
 _CODE = re.compile(r"(?=[A-Za-z-]{0,20}\d)[A-Za-z\d.-]+\Z")
+_VERSION_NUMBER = re.compile(r"(?<![\d.])\d{1,5}(?:\.\d{1,5}){2,3}(?![\d.]*\d)")
 _SIDE = r"(?:the |a |an |using |your |my )?([^?.,;]{1,80}?)"
 _COMPARING = (
     re.compile(
@@ -39,6 +40,11 @@ def find_codes(question: str) -> frozenset[str]:
     return frozenset[str]().union(*(extract_key_terms(word) for word in found))
 
 
+def find_versions(text: str) -> frozenset[str]:
+    """Return the version numbers of at least two dots in `text`: "4.1.0"."""
+    return frozenset(_VERSION_NUMBER.findall(text))
+
+
 def find_names(question: str) -> frozenset[str]:
     """Return the terms of words with a capital letter that does not begin the question."""
     words = _WORD.findall(question)
@@ -62,6 +68,22 @@ _HEADS = (
     ),
     re.compile(r"\bhow many ([\w-]{1,30})\b", re.IGNORECASE),
 )
+
+
+_GROUPS = (
+    re.compile(
+        r"\b(?:do|does|did|can|may|must|should|will) (?:the |our |an? )?([\w-]{2,40})"
+        r" (?:have|get|need|pay|receive|earn|take|use|join|apply|work)\b",
+        re.IGNORECASE,
+    ),
+    re.compile(r"\bfor (?:the |our |an? )?([\w-]{2,40})\s?\?\Z", re.IGNORECASE),
+)
+
+
+def find_group(question: str) -> frozenset[str]:
+    """Return the term of those whom a question is about: "How many days do nurses have?"."""
+    found = (pattern.search(question) for pattern in _GROUPS)
+    return frozenset[str]().union(*(extract_key_terms(one[1]) for one in found if one is not None))
 
 
 def find_head(question: str) -> frozenset[str]:

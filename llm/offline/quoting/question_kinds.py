@@ -18,11 +18,20 @@ _STEPS = re.compile(
     re.IGNORECASE,
 )
 _TIME = re.compile(
-    r"\b(?:when|until when|since when|deadline)\b"
+    r"\b(?:until when|since when|deadline)\b"
     r"|\b(?:what|which) (?:time|date|day|year|month|century|decade)\b"
     r"|\bwann\b|\bcu[aá]ndo\b|\bquand\b|\bquando\b|\bкогда\b|\bколи\b|いつ|متى|कब",
     re.IGNORECASE,
 )
+_WHEN = re.compile(r"\bwhen\b", re.IGNORECASE)
+_ASKS_OTHERWISE = re.compile(
+    r"\A(?:and |so |but )?(?:what|how|why|which|who|whom|whose|where)\b", re.IGNORECASE
+)
+"""Behind another question word "when" is a conjunction: "What happens when ...?"."""
+_VERSION = re.compile(
+    r"\b(?:which|what) (?:version|release)\b|\bversion\?\Z|\bwelche[rn]? version\b", re.IGNORECASE
+)
+_HAS_VERSION = re.compile(r"\bv?\d+\.\d|\b(?:version|release) \d", re.IGNORECASE)
 _AMOUNT = re.compile(
     r"\bhow (?:many|much|long|often|fast|big|large|old|far|high|deep|heavy|tall|wide)\b"
     r"|\blimits?\b|\bmaxim"
@@ -54,6 +63,10 @@ _PLACE = re.compile(
 _PERSON = re.compile(
     r"\bwho(?:m|se)?\b|\bwer\b|\bwem\b|\bwen\b|\bqui[eé]n|\bchi\b|\bquem\b|\bкто\b|\bхто\b|誰|谁|कौन"
     r"|\bqui (?!est-ce)",
+    re.IGNORECASE,
+)
+_ROLE_HOLDER = re.compile(
+    r"\A(?:and |so )?who (?:is|are) (?:the|our|my) [\w-]{1,30}(?: [\w-]{1,30})?\s?\?\Z",
     re.IGNORECASE,
 )
 _REASON = re.compile(
@@ -135,6 +148,8 @@ class QuestionKinds:
     person: bool = False
     reason: bool = False
     permission: bool = False
+    version: bool = False
+    role_holder: bool = False
 
     def fits(self, text: str, setting: str = "") -> bool:
         """Return whether `text` holds the kind of thing that is asked for.
@@ -148,6 +163,7 @@ class QuestionKinds:
             or (self.place and _HAS_PLACE.search(text) is not None)
             or (self.person and _HAS_NAME.search(text) is not None)
             or (self.reason and _HAS_REASON.search(text) is not None)
+            or (self.version and _HAS_VERSION.search(text) is not None)
             or (self.permission and _HAS_PERMISSION.search(text) is not None)
         )
 
@@ -156,19 +172,45 @@ class QuestionKinds:
         if self.price:
             has_price = _MONEY.search(f"{text}\n{setting}") is not None
             return not (has_price and _has_number(text)) and "free" not in text
+        if self.version:
+            return _HAS_VERSION.search(text) is None
+        if self.role_holder:
+            return _HAS_NAME.search(text) is None
         if self.time:
             return not _has_time(text)
         return self.amount and not _has_number(text)
 
     @property
+    def depends_on_group(self) -> bool:
+        """Whether the answer for one group of people is none for another."""
+        return self.amount or self.price or self.permission
+
+    @property
+    def may_stand_in_heading(self) -> bool:
+        """Whether a heading often holds the thing asked for: a date or a version."""
+        return self.time or self.version
+
+    @property
     def asks_for_thing(self) -> bool:
         """Whether the kind of the answer is known."""
-        return any((self.amount, self.price, self.time, self.place, self.person, self.reason))
+        return any(
+            (
+                self.amount,
+                self.price,
+                self.time,
+                self.place,
+                self.person,
+                self.reason,
+                self.version,
+            )
+        )
 
 
 def classify_question(question: str) -> QuestionKinds:
     """Return what `question` asks for."""
-    time = _TIME.search(question) is not None
+    time = _TIME.search(question) is not None or (
+        _WHEN.search(question) is not None and _ASKS_OTHERWISE.search(question) is None
+    )
     price = _PRICE.search(question) is not None and _ASKS_PRICE.search(question) is not None
     amount = not time and (_AMOUNT.search(question) is not None)
     reason = _REASON.search(question) is not None
@@ -182,6 +224,8 @@ def classify_question(question: str) -> QuestionKinds:
         person=_PERSON.search(question) is not None,
         reason=reason,
         permission=_PERMISSION.search(question.strip()) is not None,
+        version=_VERSION.search(question) is not None,
+        role_holder=_ROLE_HOLDER.search(question) is not None,
     )
 
 

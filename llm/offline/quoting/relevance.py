@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from citations.claims import UnitKind
-from llm.offline.quoting.extracts import Extract
+from llm.offline.quoting.extracts import Extract, split_cells
 from llm.offline.quoting.key_terms import extract_asked_terms, extract_key_terms
-from llm.offline.quoting.naming import find_codes, find_head, find_names
+from llm.offline.quoting.naming import find_codes, find_group, find_head, find_names, find_versions
 from llm.offline.quoting.question_kinds import QuestionKinds, classify_question
 from llm.offline.support import numbers_of
 from llm.tasks.respond import PromptSource
@@ -44,7 +44,11 @@ class Relevance:
         self.kinds: QuestionKinds = classify_question(question)
         self._head = find_head(question) & self.asked
         self._names = (find_names(question) | find_codes(question)) & self.asked
+        self._group = (
+            find_group(question) & self.asked if self.kinds.depends_on_group else frozenset()
+        )
         self._numbers = numbers_of(question)
+        self._versions = find_versions(question)
         self._sources = sources
         self._whole = extract_key_terms(question)
         self._places = [extract_key_terms(source.place) for source in sources]
@@ -100,7 +104,7 @@ class Relevance:
 
     def unknown_names(self) -> frozenset[str]:
         """Return the names, codes and numbers of the question that no source holds."""
-        return self._names - self._everything
+        return (self._names | self._group) - self._everything
 
     def lacks_names(self, extract: Extract) -> bool:
         """Return whether the question names things of which an extract and its source know few."""
@@ -110,6 +114,14 @@ class Relevance:
             return not self._names <= held
         absent = self._names - held - self._around[rank]
         return bool(absent) and len(absent) > MOST_NAMES_ABSENT * len(self._names)
+
+    def is_about_another_version(self, extract: Extract) -> bool:
+        """Return whether an extract and its place name a version, but none of the question."""
+        if not self._versions:
+            return False
+        wording = f"{self._sources[extract.rank].place}\n{extract.text}"
+        named = find_versions(wording)
+        return bool(named) and named.isdisjoint(self._versions)
 
     def names_of(self, extract: Extract) -> frozenset[str]:
         """Return the asked terms in the extract and its place."""
@@ -121,7 +133,11 @@ class Relevance:
 
     def needs_place(self, extract: Extract) -> bool:
         """Return whether only the place of an extract holds the kind of thing that is asked for."""
-        if extract.kind is UnitKind.TABLE or not self.kinds.time or self.fits(extract):
+        if (
+            extract.kind is UnitKind.TABLE
+            or not self.kinds.may_stand_in_heading
+            or self.fits(extract)
+        ):
             return False
         return self.kinds.fits(self._sources[extract.rank].place)
 
@@ -151,7 +167,7 @@ class Relevance:
     def _bonus_of_row(self, row: Extract) -> float:
         if self.is_entry(row):
             return NAMED_ROW_BONUS if self._names and self._names <= row.terms else ROW_BONUS
-        head = row.head.strip().strip("|").partition("|")[0]
+        head = split_cells(row.head.partition("\n")[0])[0]
         return 0.0 if self._whole.isdisjoint(extract_key_terms(head)) else LIST_BONUS
 
     def is_entry(self, row: Extract) -> bool:
@@ -188,7 +204,7 @@ def _find_entries(found: Sequence[Extract], asked: frozenset[str]) -> frozenset[
     tables: dict[tuple[int, str], list[tuple[int, Extract]]] = {}
     for extract in found:
         if extract.kind is UnitKind.TABLE:
-            cells = extract_key_terms(" ".join(extract.text.strip().strip("|").split("|")[:2]))
+            cells = extract_key_terms(" | ".join(split_cells(extract.text)[:2]))
             held = len(asked & cells)
             tables.setdefault((extract.rank, extract.head), []).append((held, extract))
     entries: set[tuple[int, int]] = set()

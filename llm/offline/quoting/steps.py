@@ -35,17 +35,46 @@ def find_steps(
     if weights[best] < _STEPS_SHARE * max(weights.values()):
         return []
     chosen = [best, *_find_twins(best, listed, weights)]
-    return [_with_lead(put_together(listed[place]), found, sources, relevance) for place in chosen]
+    return [
+        _with_lead(put_together(listed[place], relevance), found, sources, relevance)
+        for place in chosen
+    ]
 
 
-def put_together(parts: Sequence[Extract]) -> list[Extract]:
-    """Return the items of a section in order, else its sentences, with its first code."""
+def put_together(parts: Sequence[Extract], relevance: Relevance) -> list[Extract]:
+    """Return the items of a section in order, else its sentences with its first code.
+
+    Points without numbers are no steps where the code of the section is more about the question.
+    """
     items = [part for part in parts if part.kind is UnitKind.ITEM]
     code = [part for part in parts if part.kind is UnitKind.CODE][:1]
-    if not items:
-        wording = [part for part in parts if part.kind is UnitKind.SENTENCE]
-        return in_order([*without_repeats(wording)[:_SENTENCES], *code])
+    numbered = any(_number_step(item) for item in items)
+    if not items or (code and not numbered and _is_nearer(code[0], items[0], parts, relevance)):
+        return _put_code_together(parts)
     return sorted(without_repeats(items), key=_number_step)[:MOST_STEPS] + code
+
+
+def _is_nearer(
+    one: Extract, other: Extract, parts: Sequence[Extract], relevance: Relevance
+) -> bool:
+    """Return whether the sentence before `one` holds more of the question than that of `other`."""
+    first, second = (_find_before(part, parts) for part in (one, other))
+    if first is None or second is None:
+        return False
+    return relevance.share(first) > relevance.share(second)
+
+
+def _find_before(part: Extract, parts: Sequence[Extract]) -> Extract | None:
+    before = [e for e in parts if e.rank == part.rank and e.order < part.order]
+    sentences = [e for e in before if e.kind is UnitKind.SENTENCE]
+    return max(sentences, key=lambda e: e.order, default=None)
+
+
+def _put_code_together(parts: Sequence[Extract]) -> list[Extract]:
+    """Return the first sentences of a section with its first code."""
+    wording = [part for part in parts if part.kind is UnitKind.SENTENCE]
+    code = [part for part in parts if part.kind is UnitKind.CODE][:1]
+    return in_order([*without_repeats(wording)[:_SENTENCES], *code])
 
 
 def _is_procedure(parts: Sequence[Extract]) -> bool:
