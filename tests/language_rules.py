@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.test_house import PACKAGES, ROOT, list_tracked
+from tests.test_project_rules import PACKAGES, ROOT, list_tracked
 
 ALLOWANCES = Path(__file__).parent / "language_allowances.toml"
 PRIVATE_WORDS = frozenset(

@@ -13,7 +13,7 @@ from envelope.conversation import ClarificationReason
 from envelope.outcome import Outcome
 from envelope.role import Role
 from manager.flow import ASSISTANT, Counter, Stage, StageEvent
-from tests.test_house import PACKAGES, ROOT, events_logged, list_tracked
+from tests.test_project_rules import PACKAGES, ROOT, events_logged, list_tracked
 
 SLUG = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", re.ASCII)
 PRIVATE_WORDS = frozenset(

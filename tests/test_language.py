@@ -8,7 +8,7 @@ from tests.language_rules import (
     read_allowances,
     violations_of,
 )
-from tests.test_house import PACKAGES
+from tests.test_project_rules import PACKAGES
 
 SAMPLE = '''"""Tells what is due, so many at once."""
 

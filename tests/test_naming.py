@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from deploy.chat_channels import CHAT_CHANNELS
-from tests.test_house import PACKAGES, ROOT, list_tracked
+from tests.test_project_rules import PACKAGES, ROOT, list_tracked
 
 PARTICIPLES = frozenset(
     {

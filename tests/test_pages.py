@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from tests.test_house import PACKAGES, ROOT, list_tracked
+from tests.test_project_rules import PACKAGES, ROOT, list_tracked
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 HISTORY = frozenset({"CHANGELOG.md", "upgrading.md"})

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.test_house import ROOT, list_tracked
+from tests.test_project_rules import ROOT, list_tracked
 
 WAITING = "tests/support/waiting.py"
 EXCEPTIONS = {

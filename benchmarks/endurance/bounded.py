@@ -78,14 +78,14 @@ class Progress:
 async def run(wanted: Bounded) -> RunResult:
     """Return what was measured; prints how far it is."""
     with private_redis() as url:
-        crew = WorkerFleet(url, lease_seconds=LEASE_SECONDS, ttl_seconds=wanted.ttl_seconds)
+        fleet = WorkerFleet(url, lease_seconds=LEASE_SECONDS, ttl_seconds=wanted.ttl_seconds)
         client: Any = connect(url)
         await client.mset({AGAIN: 0, READY: 0})
         numbers = itertools.count()
         try:
             warm = Progress()
             await _run_workers(
-                crew,
+                fleet,
                 client,
                 replace(wanted, questions=wanted.warm, restarts=2 * KILL_EVERY),
                 numbers,
@@ -94,7 +94,7 @@ async def run(wanted: Bounded) -> RunResult:
             before = await wait_until_settled(client, wanted.patience_seconds)
             print(f"baseline: {before}", flush=True)
             progress = Progress()
-            await _run_workers(crew, client, wanted, numbers, progress)
+            await _run_workers(fleet, client, wanted, numbers, progress)
             after = await wait_until_settled(client, wanted.patience_seconds)
             print(f"afterwards: {after}", flush=True)
             again = int(await client.get(AGAIN) or 0)
@@ -104,11 +104,11 @@ async def run(wanted: Bounded) -> RunResult:
 
 
 async def _run_workers(
-    crew: WorkerFleet, client: Any, wanted: Bounded, numbers: Iterator[int], progress: Progress
+    fleet: WorkerFleet, client: Any, wanted: Bounded, numbers: Iterator[int], progress: Progress
 ) -> None:
     """Answer so many questions with so many restarts; at the end nobody is connected any more."""
     await client.set(READY, 0)
-    workers, broker = Workers(crew), crew.broker()
+    workers, broker = Workers(fleet), fleet.broker()
     try:
         for _ in range(WORKERS):
             await workers.start()

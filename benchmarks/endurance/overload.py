@@ -54,7 +54,7 @@ class Overload:
 async def run(wanted: Overload) -> RunResult:
     """Return what was measured."""
     with private_redis() as url:
-        crew = WorkerFleet(
+        fleet = WorkerFleet(
             url,
             wanted.waits,
             PLACES,
@@ -62,7 +62,7 @@ async def run(wanted: Overload) -> RunResult:
             ttl_seconds=TTL_SECONDS,
             pace=AdmissionPolicy(at_least=min(TIGHT.values())),
         )
-        workers, broker = Workers(crew), crew.broker()
+        workers, broker = Workers(fleet), fleet.broker()
         await workers.start()
         askers = Askers(broker, seed=wanted.seed)
         try:

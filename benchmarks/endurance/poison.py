@@ -41,10 +41,10 @@ class _Seen:
 async def run(wanted: Poison) -> RunResult:
     """Return what was measured."""
     with private_redis() as url:
-        crew = WorkerFleet(
+        fleet = WorkerFleet(
             url, WAITS, 64, TIGHT, lease_seconds=wanted.lease_seconds, quarantines=True
         )
-        workers, broker = Workers(crew), crew.broker()
+        workers, broker = Workers(fleet), fleet.broker()
         for _ in range(WORKERS):
             await workers.start()
         try:

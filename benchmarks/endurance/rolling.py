@@ -35,9 +35,9 @@ class Rolling:
 async def run(wanted: Rolling) -> RunResult:
     """Return what was measured."""
     with private_redis() as url:
-        crew = WorkerFleet(url, WAITS, 64, TIGHT, lease_seconds=LEASE_SECONDS)
+        fleet = WorkerFleet(url, WAITS, 64, TIGHT, lease_seconds=LEASE_SECONDS)
         client: Any = connect(url)
-        workers, broker = Workers(crew), crew.broker()
+        workers, broker = Workers(fleet), fleet.broker()
         for _ in range(WORKERS):
             await workers.start()
         try:

@@ -63,7 +63,7 @@ class WorkerFleet:
     quarantines: bool = False
 
     def broker(self) -> RedisBroker:
-        """Return a broker as every process of this crew uses it."""
+        """Return a broker as every process of this fleet uses it."""
         return RedisBroker(
             connect(self.url),
             lease_seconds=self.lease_seconds,
@@ -104,70 +104,70 @@ class Watched:
         return await self._handler.handle(delivery, envelope)
 
 
-def process_of(crew: WorkerFleet) -> WorkerProcess:
+def process_of(fleet: WorkerFleet) -> WorkerProcess:
     """Return the workers of one process."""
-    memory = RedisMemory(connect(crew.url), shards=1, ttl_seconds=int(crew.ttl_seconds))
+    memory = RedisMemory(connect(fleet.url), shards=1, ttl_seconds=int(fleet.ttl_seconds))
     manager = Manager(Flow(ASSISTANT), memory, NoTexts(), limits=Limits(), quality_threshold=0.7)
     here = InlineManager(manager, SilentMeter())
     staff = [
-        WorkerSpec(_agent(crew, role, here), crew.tight.get(role.value, crew.places))
+        WorkerSpec(_agent(fleet, role, here), fleet.tight.get(role.value, fleet.places))
         for role in WRITES
     ]
-    if crew.quarantines:
-        make, roles = partial(make_handler, crew), [role.value for role in WRITES]
+    if fleet.quarantines:
+        make, roles = partial(make_handler, fleet), [role.value for role in WRITES]
         quarantine = Quarantine(make, roles, make_poison_notice, preload=[__name__])
         staff = [replace(one, handler=IsolatedHandler(one.handler, quarantine)) for one in staff]
-    staff.insert(0, WorkerSpec(manager, 4 * crew.places))
+    staff.insert(0, WorkerSpec(manager, 4 * fleet.places))
     return WorkerProcess(
-        crew.broker(),
-        [replace(one, handler=Watched(one.handler, crew.url)) for one in staff],
-        renewal=LeaseRenewal(crew.broker, lease_seconds=crew.lease_seconds),
+        fleet.broker(),
+        [replace(one, handler=Watched(one.handler, fleet.url)) for one in staff],
+        renewal=LeaseRenewal(fleet.broker, lease_seconds=fleet.lease_seconds),
         meter=SilentMeter(),
-        grace_seconds=crew.grace_seconds,
+        grace_seconds=fleet.grace_seconds,
     )
 
 
-def _agent(crew: WorkerFleet, role: Role, manager: InlineManager | None = None) -> AgentHandler:
-    agent: Agent[Reads, BaseModel] = WaitingAgent(role, crew.waits.get(role.value, 0.0))
+def _agent(fleet: WorkerFleet, role: Role, manager: InlineManager | None = None) -> AgentHandler:
+    agent: Agent[Reads, BaseModel] = WaitingAgent(role, fleet.waits.get(role.value, 0.0))
     return AgentHandler(agent, limit_seconds=30, manager=manager)
 
 
 @asynccontextmanager
-async def make_handler(crew: WorkerFleet, role: str) -> AsyncIterator[Handler]:
+async def make_handler(fleet: WorkerFleet, role: str) -> AsyncIterator[Handler]:
     """Make the handler of a role for a suspect."""
-    yield _agent(crew, Role(role))
+    yield _agent(fleet, Role(role))
 
 
-async def _work(crew: WorkerFleet) -> None:
+async def _work(fleet: WorkerFleet) -> None:
     collect_rarely()
     stop = asyncio.Event()
-    async with stop_on_signals(stop), process_of(crew).running():
-        await connect(crew.url).incr(READY)
+    async with stop_on_signals(stop), process_of(fleet).running():
+        await connect(fleet.url).incr(READY)
         await stop.wait()
 
 
-def work(crew: WorkerFleet) -> None:
+def work(fleet: WorkerFleet) -> None:
     """Work until SIGTERM."""
     with suppress(KeyboardInterrupt):
-        asyncio.run(_work(crew))
+        asyncio.run(_work(fleet))
 
 
 class Workers:
     """The worker processes that run now."""
 
-    def __init__(self, crew: WorkerFleet) -> None:
-        self._crew = crew
+    def __init__(self, fleet: WorkerFleet) -> None:
+        self._fleet = fleet
         self._context = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(["benchmarks.endurance.worker_fleet"])
-        self._client = connect(crew.url)
+        self._client = connect(fleet.url)
         self._started = 0
         self.running: list[ForkServerProcess] = []
 
     async def start(self) -> ForkServerProcess:
         """Start one more, and return it once it works."""
         # Only who is no daemon may have children of its own.
-        daemon = not self._crew.quarantines
-        process = self._context.Process(target=work, args=(self._crew,), daemon=daemon)
+        daemon = not self._fleet.quarantines
+        process = self._context.Process(target=work, args=(self._fleet,), daemon=daemon)
         self._started += 1
         await asyncio.to_thread(process.start)
         while int(await self._client.get(READY) or 0) < self._started:

@@ -1,4 +1,4 @@
-"""How a house is measured from inside its process: one question alone, then many at once."""
+"""How a system is measured from inside its process: one question alone, then many at once."""
 
 import asyncio
 import time
@@ -49,7 +49,7 @@ class Many:
 
 @dataclass
 class Questions:
-    """Asks questions and hears from the house when each was picked up and ended."""
+    """Asks questions and hears from the system when each was picked up and ended."""
 
     prefix: str
     tasks: asyncio.TaskGroup
@@ -65,7 +65,7 @@ class Questions:
 
     @property
     def watch(self) -> Watch:
-        """What the house is given."""
+        """What the system is given."""
         return Watch(self._hear_started, self._hear_worked, self._hear_finished)
 
     async def alone(self, questions: int, seconds: float) -> Alone:
@@ -125,7 +125,7 @@ class Questions:
 
     async def _ask_one(self, name: str) -> None:
         if self.ask is None:
-            raise RuntimeError("expected an open house")
+            raise RuntimeError("expected an open system")
         await self.ask(name)
 
     def _name(self) -> str:

@@ -27,19 +27,19 @@ MEASUREMENTS: dict[str, Callable[..., Awaitable[Any]]] = {
 }
 
 
-def house_of(module: str) -> SystemProcess:
-    """Return the house of a module of `benchmarks.systems`; raises `ImportError` without it."""
+def find_system(module: str) -> SystemProcess:
+    """Return the system of a module of `benchmarks.systems`; raises `ImportError` without it."""
     found: SystemProcess = importlib.import_module(f"benchmarks.systems.{module}").harness
     return found
 
 
 async def serve(module: str, told: dict[str, Any], figures: IO[str]) -> None:
-    """Open the house and do what is asked for."""
+    """Open the system and do what is asked for."""
     setting = Setting(**{**told, "payload": payloads()[told["payload"]]})
     lines = await _standard_input()
     async with asyncio.TaskGroup() as tasks:
         questions = Questions(f"p{os.getpid()}-", tasks)
-        harness = house_of(module)(setting, questions.watch)
+        harness = find_system(module)(setting, questions.watch)
         questions.ask = await AsyncExitStack().enter_async_context(harness)
         print(json.dumps("ready"), file=figures)
         while line := await lines.readline():

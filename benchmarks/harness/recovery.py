@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
 
-from benchmarks.harness.process import house_of
+from benchmarks.harness.process import find_system
 from benchmarks.harness.server import Server, private_server
 from benchmarks.payload import payloads
 from benchmarks.systems.port import Setting, SystemProcess, Watch
@@ -123,7 +123,7 @@ class Lane:
             asyncio.TaskGroup() as tasks,
         ):
             while name := (await names.readline()).decode().strip():
-                tasks.create_task(ask(name))  # type: ignore[arg-type] # houses ask with coroutines
+                tasks.create_task(ask(name))  # type: ignore[arg-type] # systems ask with coroutines
 
     def _watch(self) -> Watch:
         async def wait_until_held(name: str) -> None:
@@ -154,7 +154,7 @@ def _kill(process: int) -> None:
 
 def main(module: str, lease_seconds: float, seconds: float, lanes: int) -> int:
     """Run the lanes side by side and print what was found."""
-    harness = house_of(module)
+    harness = find_system(module)
     until = time.monotonic() + seconds
     with ExitStack() as stack:
         servers = [stack.enter_context(private_server()) for _ in range(lanes)]

@@ -16,7 +16,7 @@ AT_ONCE = 64
 
 @asynccontextmanager
 async def harness(setting: Setting, watch: Watch) -> AsyncIterator[Ask]:
-    """Open the house."""
+    """Open the system."""
     door = _broker(setting.door_url)
 
     async def ask(name: str) -> None:

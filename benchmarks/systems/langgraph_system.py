@@ -19,7 +19,7 @@ STEPS = 2 * len(ROLES) + 4
 
 @asynccontextmanager
 async def harness(setting: Setting, watch: Watch) -> AsyncIterator[Ask]:
-    """Open the house; several processes share one file."""
+    """Open the system; several processes share one file."""
     file = Path(setting.folder) / "checkpoints.sqlite"
     async with AsyncSqliteSaver.from_conn_string(str(file)) as saver:
         await saver.setup()

@@ -1,4 +1,4 @@
-"""What a measured system is: a house that carries questions through a manager and eight roles."""
+"""What a measured system is: it carries questions through a manager and eight roles."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -13,11 +13,11 @@ Ask = Callable[[str], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a house is told.
+    """What a system is told.
 
     Workers speak with Redis at `worker_url`, the door at `door_url`: a proxy may stand before one.
     `lease_seconds` (0: the system's default) is how long a silent worker keeps what it took;
-    `works` is False for a house that is only a door. `folder` is for files of the system's own.
+    `works` is False for a system that is only a door. `folder` is for files of the system's own.
     """
 
     worker_url: str
@@ -34,7 +34,7 @@ async def never_holds(_name: str) -> None:
 
 @dataclass(slots=True)
 class Watch:
-    """What a house tells: a manager started with a question, a role worked, a question ended.
+    """What a system tells: a manager started with a question, a role worked, a question ended.
 
     The first role waits for `held(name)` before it works, which is how a worker is caught working.
     """
@@ -46,17 +46,17 @@ class Watch:
 
 
 class SystemProcess(Protocol):
-    """Opens a house."""
+    """Opens a system."""
 
     def __call__(self, setting: Setting, watch: Watch) -> AbstractAsyncContextManager[Ask]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """A row of the table: where its house is, what it is made of, and what it promises.
+    """A row of the table: where its system is, what it is made of, and what it promises.
 
-    `module` names the house; `packages` are the distributions whose versions are told. `guarantees`
-    are short and were read in the system's code. `broker` is False for one without Redis, and
+    `module` names the system; `packages` are the distributions whose versions are shown.
+    `guarantees` are short and were read in the system's code. `broker` is False for one without Redis, and
     `recovers` for one that has nothing that takes over a dead worker's work by itself.
     """
 

@@ -18,7 +18,7 @@ AT_ONCE = 256
 
 @asynccontextmanager
 async def harness(setting: Setting, watch: Watch) -> AsyncIterator[Ask]:
-    """Open the house."""
+    """Open the system."""
     logging.getLogger("docket").setLevel(logging.ERROR)
     async with _docket(setting.door_url) as door:
         manage = _tasks(door, setting, watch)

@@ -29,7 +29,7 @@ STREAMS = ("manager", *ROLES)
 
 @asynccontextmanager
 async def harness(setting: Setting, watch: Watch) -> AsyncIterator[Ask]:
-    """Open the house; it connects as Refdesk does."""
+    """Open the system; it connects as Refdesk does."""
     door = connect(setting.door_url)
     encoded = _encode(setting)
 

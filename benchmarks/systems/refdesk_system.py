@@ -61,7 +61,7 @@ class Watched:
 
 @asynccontextmanager
 async def harness(setting: Setting, watch: Watch) -> AsyncIterator[Ask]:
-    """Open the house."""
+    """Open the system."""
     collect_rarely()
     lease_seconds = setting.lease_seconds or LEASE_SECONDS
 

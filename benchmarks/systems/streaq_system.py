@@ -16,7 +16,7 @@ AT_ONCE = 256
 
 @asynccontextmanager
 async def harness(setting: Setting, watch: Watch) -> AsyncIterator[Ask]:
-    """Open the house."""
+    """Open the system."""
     logging.getLogger("streaq").setLevel(logging.ERROR)
     door = _worker(setting, setting.door_url)
     manage = _tasks(door, setting, watch)

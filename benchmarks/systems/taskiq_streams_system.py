@@ -7,15 +7,15 @@ from taskiq import AsyncBroker
 from taskiq_redis_streams import RedisStreamsBroker
 
 from benchmarks.systems.port import Ask, Setting, Watch
-from benchmarks.systems.taskiq_system import AT_ONCE, house_of
+from benchmarks.systems.taskiq_system import AT_ONCE, open_system
 
 INTERVALS_IN_A_LEASE = 6
 """As in its defaults: a minute of life, a heartbeat and a look at the others each 10 seconds."""
 
 
 def harness(setting: Setting, watch: Watch) -> AbstractAsyncContextManager[Ask]:
-    """Open the house."""
-    return house_of(_broker, setting, watch)
+    """Open the system."""
+    return open_system(_broker, setting, watch)
 
 
 def _broker(setting: Setting, url: str) -> AsyncBroker:

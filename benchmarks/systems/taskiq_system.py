@@ -18,8 +18,8 @@ MakeBroker = Callable[[Setting, str], AsyncBroker]
 
 
 def harness(setting: Setting, watch: Watch) -> AbstractAsyncContextManager[Ask]:
-    """Open the house."""
-    return house_of(_broker, setting, watch)
+    """Open the system."""
+    return open_system(_broker, setting, watch)
 
 
 def _broker(setting: Setting, url: str) -> AsyncBroker:
@@ -31,8 +31,8 @@ def _broker(setting: Setting, url: str) -> AsyncBroker:
 
 
 @asynccontextmanager
-async def house_of(make: MakeBroker, setting: Setting, watch: Watch) -> AsyncIterator[Ask]:
-    """Open a house on a broker of taskiq."""
+async def open_system(make: MakeBroker, setting: Setting, watch: Watch) -> AsyncIterator[Ask]:
+    """Open a system on a broker of taskiq."""
     logging.getLogger("taskiq").setLevel(logging.ERROR)
     door = make(setting, setting.door_url)
     manage = _tasks(door, setting, watch)

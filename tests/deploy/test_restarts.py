@@ -46,7 +46,7 @@ CREWS = {
     "together": ((*AFTER, "after-manager-start", *ASKING), [ROLES]),
     "apart": ((*AFTER, *DECIDED, *ASKING), [("manager",), AGENTS]),
 }
-"""Where the processes of a crew stop, and the roles of each process."""
+"""Where the processes of a fleet stop, and the roles of each process."""
 
 
 @pytest.fixture(scope="session")
@@ -81,11 +81,11 @@ async def client(redis_url: str) -> AsyncIterator[Any]:
 
 
 @pytest.mark.timeout(180)
-@pytest.mark.parametrize("crew", CREWS)
+@pytest.mark.parametrize("fleet", CREWS)
 async def test_a_worker_killed_at_any_stage_loses_doubles_and_pays_nothing_twice(
-    crew: str, workers: Any, client: Any, redis_url: str, library: Path
+    fleet: str, workers: Any, client: Any, redis_url: str, library: Path
 ) -> None:
-    names, processes = CREWS[crew]
+    names, processes = CREWS[fleet]
     settings = settings_of(library, redis_url=redis_url)
     async with connect_runtime(settings) as post:
         opened = desk(post, "test")

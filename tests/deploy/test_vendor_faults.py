@@ -41,8 +41,8 @@ async def test_a_vendor_that_always_fails_costs_a_question_two_requests_and_the_
 ) -> None:
     server.will_send(*[VENDOR.failure(status)] * 40)
 
-    async with open_app(**settings_for(server)) as house:
-        reply = await house.driver().say(QUESTION)
+    async with open_app(**settings_for(server)) as app:
+        reply = await app.driver().say(QUESTION)
 
     assert (reply["outcome"], reply["model"]) == ("answered", "offline")
     assert len(server.received) == 2
@@ -53,8 +53,8 @@ async def test_without_a_last_resort_a_failing_vendor_is_told_at_once_and_not_as
 ) -> None:
     server.will_send(*[VENDOR.failure(500)] * 40)
 
-    async with open_app(**settings_for(server, model_last_resort="")) as house:
-        talk = house.driver()
+    async with open_app(**settings_for(server, model_last_resort="")) as app:
+        talk = app.driver()
         reply = await talk.say(QUESTION)
         journal = await talk.journal(reply)
 
@@ -70,8 +70,8 @@ async def test_a_key_that_is_refused_later_is_named_in_the_journal_and_costs_one
 ) -> None:
     server.will_send(*[VENDOR.failure(401)] * 40)
 
-    async with open_app(**settings_for(server)) as house:
-        talk = house.driver()
+    async with open_app(**settings_for(server)) as app:
+        talk = app.driver()
         reply = await talk.say(QUESTION)
         journal = await talk.journal(reply)
 
@@ -88,8 +88,8 @@ async def test_a_vendor_that_hangs_costs_its_own_call_and_not_the_question(
 ) -> None:
     server.will_send(*[Response(ends="never")] * 10)
 
-    async with open_app(**settings_for(server, model_timeout_seconds=0.5)) as house:
-        reply = await house.driver().say(QUESTION)
+    async with open_app(**settings_for(server, model_timeout_seconds=0.5)) as app:
+        reply = await app.driver().say(QUESTION)
 
     assert (reply["outcome"], reply["model"]) == ("answered", "offline")
     assert len(server.received) == 1
@@ -104,9 +104,9 @@ async def test_a_reply_tells_what_the_models_took_for_it(
     names = ("gen_model", "translation_model")
     models = dict(zip(names, ("offline", MODEL), strict=True))
 
-    async with open_app(**settings_for(server, skip_certain_calls=False, **models)) as house:
-        reply = await house.driver().say(QUESTION)
-        again = await house.driver().say(QUESTION)
+    async with open_app(**settings_for(server, skip_certain_calls=False, **models)) as app:
+        reply = await app.driver().say(QUESTION)
+        again = await app.driver().say(QUESTION)
 
     assert len(server.received) == 1
     usage, hit = reply["model_usage"], again["model_usage"]

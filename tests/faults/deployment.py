@@ -210,7 +210,7 @@ class Deployment:
 async def open_deployment(
     folder: Path, *, durable: bool = False, lease_seconds: float = 1.5
 ) -> AsyncIterator[Deployment]:
-    """Open a house without workers, and leave nothing of it running."""
+    """Open an app without workers, and leave nothing of it running."""
     server = await asyncio.to_thread(DurableRedis, folder, durable=durable)
     ledger = Ledger(folder / "ledger")
     staff = WorkerSettings(url=server.url, ledger=str(ledger.path), lease_seconds=lease_seconds)

@@ -62,7 +62,7 @@ class FaultInjector:
         labels: Sequence[str],
         hiring: dict[str, Any] | None = None,
     ) -> None:
-        self._house = harness
+        self._app = harness
         self._random = random.Random(seed)
         self._workers = workers
         self._labels = labels
@@ -89,7 +89,7 @@ class FaultInjector:
 
     async def keep_staffed(self) -> None:
         """Replace whoever died, for ever; cancel this to stop."""
-        workers = self._house.workers
+        workers = self._app.workers
         while True:
             self._staff &= set(workers.alive)
             while len(self._staff) < self._workers:
@@ -138,17 +138,17 @@ class FaultInjector:
 
     async def _kill_somebody(self) -> None:
         victim = await self._somebody()
-        self._house.workers.kill(victim)
-        await self._house.workers.until(lambda: victim in self._house.workers.died)
+        self._app.workers.kill(victim)
+        await self._app.workers.until(lambda: victim in self._app.workers.died)
 
     async def _cut(self) -> None:
         """Let the server end every connection but ours, whatever is on the way."""
         async with self._cutting:
-            await self._house.client.client_kill_filter(_type="normal", skipme=True)
+            await self._app.client.client_kill_filter(_type="normal", skipme=True)
 
     async def _outage(self, *, power_cut: bool) -> None:
         """Kill Redis, and start it again on what its file has."""
-        server, client = self._house.server, self._house.client
+        server, client = self._app.server, self._app.client
         async with self._cutting:
             before = server.written()
             await asyncio.sleep(UNSYNCED_SECONDS)
@@ -160,12 +160,12 @@ class FaultInjector:
 
     async def _stop_somebody(self) -> None:
         victim = await self._somebody()
-        self._house.workers.stop(victim)
+        self._app.workers.stop(victim)
         await self._pause(victim)
 
     async def _somebody(self) -> int:
         """Return one of the staff whom nothing has happened to yet."""
-        workers = self._house.workers
+        workers = self._app.workers
 
         def at_work() -> list[int]:
             return sorted((self._staff & set(workers.alive)) - self.faulty)
@@ -197,7 +197,7 @@ class FaultInjector:
 
         With `leads` it is led there, if it does not come by itself.
         """
-        workers, written = self._house.workers, self._house.ledger.path.stat().st_size
+        workers, written = self._app.workers, self._app.ledger.path.stat().st_size
         async with self._hired_at_once:
             pid = await workers.hire(**{**self._hiring, "plan": plan, **changes})
             self.faulty.add(pid)
@@ -220,7 +220,7 @@ class FaultInjector:
         )
 
     def _has_begun_long_work(self, pid: int, written: int) -> bool:
-        lines = read_notes(self._house.ledger.path, after=written)
+        lines = read_notes(self._app.ledger.path, after=written)
         return any(
             (line.kind, line.pid) == ("started", pid)
             and line["role"] == "search"
@@ -237,11 +237,11 @@ class FaultInjector:
         return False
 
     async def _end(self, pid: int) -> None:
-        self._house.workers.end(pid)
+        self._app.workers.end(pid)
 
     async def _reached(self, pid: int) -> bool:
         """Return whether it died or stopped by its plan; False for one that ended in order."""
-        workers = self._house.workers
+        workers = self._app.workers
         try:
             await workers.until(
                 lambda: pid in workers.died or pid in workers.stopped, seconds=PATIENCE_SECONDS
@@ -252,16 +252,16 @@ class FaultInjector:
 
     async def _pause(self, pid: int) -> None:
         """Wait until its leases are gone, let it go on, and send it home for the next."""
-        lease = self._house.workers.staff.lease_seconds
+        lease = self._app.workers.staff.lease_seconds
         await asyncio.sleep(lease * self._random.uniform(*PAUSES))
-        self._house.workers.go_on(pid)
+        self._app.workers.go_on(pid)
         # Long enough for what it had finished before to be refused.
         await asyncio.sleep(lease / 2)
         await self._sent_home(pid)
 
     async def _sent_home(self, pid: int) -> None:
         """Let it end by itself, also when it passes the place where it is to stop only now."""
-        workers = self._house.workers
+        workers = self._app.workers
         workers.end(pid)
         while pid not in workers.died:
             await workers.until(lambda: pid in workers.died or pid in workers.stopped)

@@ -69,7 +69,7 @@ def _live(asked: WorkerSettings) -> None:
             ctypes.CDLL(None).prctl(PARENT_DEATH_SIGNAL, signal.SIGKILL)
         worker_main.main(asked)
         code = 0
-    except BaseException:  # noqa: BLE001 - nothing of a worker may run on in the nursery
+    except BaseException:  # noqa: BLE001 - nothing of a worker may run on in the tasks
         traceback.print_exc()
     finally:
         os._exit(code)

@@ -1,4 +1,4 @@
-"""Finds the labels that a house passes on good and bad days."""
+"""Finds the labels that an app passes on good and bad days."""
 
 import asyncio
 from collections.abc import Iterable

@@ -47,7 +47,7 @@ class DeskClients:
 
 @asynccontextmanager
 async def doors_of(harness: Deployment, deadline_seconds: float) -> AsyncIterator[DeskClients]:
-    """Open the doors of a house while inside."""
+    """Open the doors of an app while inside."""
     doors = DeskClients(
         harness.door(fronts=True, deadline_seconds=deadline_seconds),
         harness.door(deadline_seconds=deadline_seconds, not_before_seconds=DELAY_SECONDS),

@@ -77,7 +77,7 @@ class Report:
 
 
 async def hold_round(harness: Deployment, size: Round, seed: int, labels: Sequence[str]) -> Report:
-    """Hold one round in an empty house."""
+    """Hold one round in an empty app."""
     began, after = time.monotonic(), harness.ledger.path.stat().st_size
     amount = FaultCounts(
         size.kills, size.pauses, size.cuts, size.outages, size.power_cuts, size.plans

@@ -7,19 +7,19 @@ from tests.simulation.comparison import PROCESSES
 from tests.simulation.expected_state import MANAGER, SEARCH, Rules
 from tests.simulation.scenario import Scenario, ask, question
 
-HOUSE = {"A": SEARCH, "B": SEARCH, "M": MANAGER}
+APP = {"A": SEARCH, "B": SEARCH, "M": MANAGER}
 """Two workers and a manager; the timer and the sweeper are always there."""
 
 ORDERED = Scenario(
     submissions=(ask(question("m1"), seconds=20.0), ask(question("m2"), seconds=20.0)),
-    actors=HOUSE,
+    actors=APP,
     times={"lapse": 2},
 )
 """Two messages of one conversation; leases run out, and so do the deadlines."""
 
 CANCELLED = Scenario(
     submissions=(ask(question("m1"), seconds=45.0, chat="chat"),),
-    actors=HOUSE,
+    actors=APP,
     times={"lapse": 3},
     cancels=((question("m1"), False),),
 )
@@ -27,14 +27,14 @@ CANCELLED = Scenario(
 
 LATE = Scenario(
     submissions=(ask(question("m1"), seconds=40.0, chat="chat"),),
-    actors=HOUSE,
+    actors=APP,
     times={"crash": 1, "lapse": 1, "until_due": 1, "retry": 1},
 )
 """A worker dies or sleeps past its lease, retries, and meets the deadline."""
 
 POISON = Scenario(
     submissions=(ask(question("m1"), seconds=100.0),),
-    actors=HOUSE,
+    actors=APP,
     times={"lapse": 4, "until_due": 1},
     fused=True,
 )
@@ -42,7 +42,7 @@ POISON = Scenario(
 
 LONG = Scenario(
     submissions=(ask(question("m1"), seconds=45.0),),
-    actors=HOUSE,
+    actors=APP,
     times={"crash": 1, "lapse": 2, "give_back": 1},
     cancels=((question("m1"), False),),
     long=True,
@@ -62,7 +62,7 @@ FORGOTTEN = Scenario(
         ask(question("m1"), seconds=40.0, later=5.0, chat="chat"),
         ask(question("m2"), seconds=40.0, later=5.0, chat="chat"),
     ),
-    actors=HOUSE,
+    actors=APP,
     times={"until_due": 1, "lapse": 1},
     cancels=((question("m1"), True), (question("m2"), True)),
 )
@@ -99,7 +99,7 @@ def drawn(seed: str) -> Scenario:
     ]
     scenario = Scenario(
         submissions=tuple(asked),
-        actors={**HOUSE, **({"N": MANAGER} if rng.random() < 0.3 else {})},
+        actors={**APP, **({"N": MANAGER} if rng.random() < 0.3 else {})},
         times={
             **{what: rng.randrange(1, 3) for what in rare if rng.random() < 0.4},
             "die": rng.randrange(2),

@@ -145,7 +145,7 @@ async def open_http_server(
     release: Release | None = None,
     **broker_options: Any,
 ) -> AsyncIterator[HttpServerFixture]:
-    """Open a door while inside; several may stand before one house."""
+    """Open a door while inside; several may stand before one system."""
     keys, stopping, meter = StoredKeys(harness.client), asyncio.Event(), PrometheusHttpMeter()
     broker = harness.make_broker(**broker_options)
     door = HttpChannel(

@@ -21,7 +21,7 @@ from broker.maintenance.orphan_rescuer import MOVES
 from broker.redis_broker import RedisBroker
 from tests.conftest import start_redis
 from tests.faults.timing import scripted_process
-from tests.faults.timing.process_group import ProcessGroup, crew
+from tests.faults.timing.process_group import ProcessGroup, fleet
 from tests.support.waiting import wait_until
 
 SEED = 2026
@@ -47,7 +47,7 @@ async def recovery(url: str) -> None:
     """From `kill -9` on an idle system to the start elsewhere, in leases."""
     chance = random.Random(SEED)
     figures = []
-    async with crew(url, LEASE_SECONDS, "worker", "worker", "worker") as system:
+    async with fleet(url, LEASE_SECONDS, "worker", "worker", "worker") as system:
         for _ in range(KILLS):
             await system.ask("wait")
             started = await system.start()
@@ -64,7 +64,7 @@ async def due(url: str) -> None:
     """From the due time of a delay to the start of its handler."""
     chance = random.Random(SEED)
     figures = []
-    async with crew(url, LEASE_SECONDS, "worker", "worker", "timekeeper") as system:
+    async with fleet(url, LEASE_SECONDS, "worker", "worker", "timekeeper") as system:
         for _ in range(25):
             wanted = [chance.uniform(0.05, 2.0) for _ in range(8)]
             asked = [await system.ask(f"later {seconds}") for seconds in wanted]
@@ -80,7 +80,7 @@ async def due(url: str) -> None:
 async def deadlines(url: str) -> None:
     """From a deadline to the outcome, with the workers stopped and one process alive."""
     figures: list[float] = []
-    async with crew(url, LEASE_SECONDS, "worker", "worker", "timekeeper") as system:
+    async with fleet(url, LEASE_SECONDS, "worker", "worker", "timekeeper") as system:
         stopped = list(system.members)[:2]
         for _ in range(15):
             asked = [await system.ask("wait", deadline_seconds=1.0) for _ in range(10)]
@@ -116,7 +116,7 @@ def _near(figures: Sequence[float]) -> float:
 
 
 async def _latencies(url: str, kind: str) -> list[float]:
-    async with crew(url, LEASE_SECONDS, *["worker"] * 3) as system, asyncio.TaskGroup() as tasks:
+    async with fleet(url, LEASE_SECONDS, *["worker"] * 3) as system, asyncio.TaskGroup() as tasks:
         replacing = tasks.create_task(_replace(system))
         asked, began = [], time.monotonic()
         for number in range(800):

@@ -125,7 +125,7 @@ class ProcessGroup:
 
 
 @asynccontextmanager
-async def crew(url: str, lease_seconds: float, *kinds: str) -> AsyncIterator[ProcessGroup]:
+async def fleet(url: str, lease_seconds: float, *kinds: str) -> AsyncIterator[ProcessGroup]:
     """Have processes of these kinds on an emptied Redis while inside."""
     made = ProcessGroup(url, lease_seconds)
     await made.client.flushall()

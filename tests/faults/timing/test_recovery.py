@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from broker.keys import question_keys
-from tests.faults.timing.process_group import crew
+from tests.faults.timing.process_group import fleet
 from tests.support.broker_harness import LAST_RESORT
 from tests.support.waiting import wait_until
 
@@ -22,7 +22,7 @@ SLACK_SECONDS = 10.0
 async def test_the_work_of_a_killed_process_starts_elsewhere_without_traffic(
     redis_url: str,
 ) -> None:
-    async with crew(redis_url, LEASE_SECONDS, "worker", "worker") as system:
+    async with fleet(redis_url, LEASE_SECONDS, "worker", "worker") as system:
         for _ in range(2):
             asked = await system.ask("wait")
             started = await system.start()
@@ -39,7 +39,7 @@ async def test_the_work_of_a_killed_process_starts_elsewhere_without_traffic(
 async def test_a_process_that_only_keeps_time_gives_back_what_dead_workers_held(
     redis_url: str,
 ) -> None:
-    async with crew(redis_url, LEASE_SECONDS, "timekeeper", "worker") as system:
+    async with fleet(redis_url, LEASE_SECONDS, "timekeeper", "worker") as system:
         asked = await system.ask("wait")
         started = await system.start()
         await system.kill(started["pid"])
@@ -55,7 +55,7 @@ async def test_a_process_that_only_keeps_time_gives_back_what_dead_workers_held(
 
 
 async def test_a_handler_that_blocks_its_process_for_leases_is_started_once(redis_url: str) -> None:
-    async with crew(redis_url, 0.6, "worker", "worker") as system:
+    async with fleet(redis_url, 0.6, "worker", "worker") as system:
         asked = await system.ask("block 4")
         ended = await system.end(asked)
 
@@ -69,7 +69,7 @@ async def test_a_handler_that_blocks_its_process_for_leases_is_started_once(redi
 async def test_a_handler_that_blocks_for_three_hundred_seconds_is_started_once(
     redis_url: str,
 ) -> None:
-    async with crew(redis_url, LEASE_SECONDS, "worker", "worker") as system:
+    async with fleet(redis_url, LEASE_SECONDS, "worker", "worker") as system:
         asked = await system.ask(f"block {LONG_SECONDS}", deadline_seconds=2 * LONG_SECONDS)
         ended = await system.end(asked, patience_seconds=1.5 * LONG_SECONDS)
 
@@ -82,7 +82,7 @@ async def test_a_handler_that_blocks_for_three_hundred_seconds_is_started_once(
 async def test_with_one_process_left_every_message_ends_at_its_deadline_once(
     redis_url: str, survivor: str
 ) -> None:
-    async with crew(redis_url, LEASE_SECONDS, "worker", "worker", survivor) as system:
+    async with fleet(redis_url, LEASE_SECONDS, "worker", "worker", survivor) as system:
         *workers, _alive = system.members
         running = [await system.ask("wait", deadline_seconds=2.0) for _ in range(6)]
         behind = [
@@ -112,7 +112,7 @@ async def test_with_one_process_left_every_message_ends_at_its_deadline_once(
 
 
 async def test_the_deadline_comes_though_the_only_process_blocks_its_loop(redis_url: str) -> None:
-    async with crew(redis_url, LEASE_SECONDS, "worker") as system:
+    async with fleet(redis_url, LEASE_SECONDS, "worker") as system:
         asked = await system.ask("block 3", deadline_seconds=1.0)
         await system.start()
 
@@ -123,7 +123,7 @@ async def test_the_deadline_comes_though_the_only_process_blocks_its_loop(redis_
 
 
 async def test_poison_kills_one_process_and_is_buried_after_three_starts(redis_url: str) -> None:
-    async with crew(redis_url, LEASE_SECONDS, "worker", "worker") as system:
+    async with fleet(redis_url, LEASE_SECONDS, "worker", "worker") as system:
         poison = await system.ask("kill")
         starts = [await system.start() for _ in range(3)]
         neighbours = [await system.ask("work") for _ in range(20)]

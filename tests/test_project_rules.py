@@ -1,4 +1,4 @@
-"""The house rules that no linter knows."""
+"""The rules of the project that no linter knows."""
 
 import ast
 import re
