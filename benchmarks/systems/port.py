@@ -56,8 +56,8 @@ class System:
     """A row of the table: where its system is, what it is made of, and what it promises.
 
     `module` names the system; `packages` are the distributions whose versions are shown.
-    `guarantees` are short and were read in the system's code. `broker` is False for one without Redis, and
-    `recovers` for one that has nothing that takes over a dead worker's work by itself.
+    `guarantees` are short and were read in the system's code. `broker` is False for one without
+    Redis, and `recovers` for one that has nothing that takes over a dead worker's work by itself.
     """
 
     name: str
