@@ -10,6 +10,8 @@ LONGEST_CHARACTERS = 8_000
 LONGEST_NAME = 128
 # Controls but newline and tab, lone surrogates, and hidden characters; marks and isolates stay.
 _NO_TEXT = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff{HIDDEN_RANGES}]")
+# Control sequences of terminals, such as those of colours, are removed as a whole.
+_SEQUENCE = re.compile(r"\x1b\[[0-9:;<=>?]{0,32}[ -/]{0,8}[@-~]")
 _ASCII_CONTROLS = bytes(code for code in range(128) if _NO_TEXT.match(chr(code)))
 
 
@@ -22,6 +24,8 @@ def clean_text(text: str, *, longest: int = LONGEST_CHARACTERS) -> str:
         raise MessageError(
             f"the message is too long: expected at most {longest:,} characters, found {len(text):,}"
         )
+    if "\x1b" in text:
+        text = _SEQUENCE.sub("", text)
     lines = text.replace("\r\n", "\n").replace("\r", "\n")
     clean = (_ascii(lines) if lines.isascii() else _unicode(lines)).strip()
     if not clean:

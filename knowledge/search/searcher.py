@@ -28,6 +28,7 @@ from knowledge.search.context import composer
 from knowledge.search.corpus import Corpus, is_known
 from knowledge.search.evidence.conversation_features import conversation
 from knowledge.search.evidence.search_features import features
+from knowledge.search.evidence.word_evidence import make_no_evidence
 from knowledge.search.fusion import RankedChunk, RankedPage
 from knowledge.search.levels import Scores
 from knowledge.search.mirror import Mirror
@@ -178,6 +179,9 @@ class LevelSearcher:
             **conversation(mirror, query, asked, scores, numbers),
             **wording(request),
         }
+        if _is_untranslated(mirror, request):
+            # Stems that two languages share by chance are no evidence.
+            shape |= make_no_evidence(len(mirror))
         return _Found(scores, ranked, fusion.hits(ranked, request.limit), shape)
 
     def _quality(self, assessment: Assessment) -> Quality:
@@ -185,6 +189,12 @@ class LevelSearcher:
             return "poor"
         excellent = (1 + self._threshold) / 2
         return "excellent" if assessment.answerability >= excellent else "good"
+
+
+def _is_untranslated(mirror: Mirror, request: SearchRequest) -> bool:
+    """Say whether a question is in a language that no document has, and only in that one."""
+    is_foreign = request.language is not None and request.language not in mirror.languages
+    return is_foreign and request.text_eng.strip() == request.text.strip()
 
 
 def _hits(mirror: Mirror, found: _Found, passages: Mapping[str, Passage]) -> Iterator[Hit]:

@@ -126,7 +126,7 @@ async def test_an_answer_is_written_again_once_and_never_twice(
 async def test_a_writer_that_names_no_source_is_our_fault_and_has_an_id(
     open_app: OpenApp, server: ModelServer
 ) -> None:
-    server.will_send(*[make_draft("It costs nothing at all.")] * 3)
+    server.will_send(*[make_draft("Elephants remember everything.")] * 3)
 
     async with open_app(**asks_the_server(server)) as harness:
         reply = await harness.driver().say(QUESTION)

@@ -14,6 +14,7 @@ from tests.faults.worker_main import ALL_ROLES
 ELSEWHERE = {
     "worker/monitoring/depths.py": "answers who scrapes, and holds no entry",
     "worker/monitoring/readiness.py": "beats for the probes, and holds no entry",
+    "worker/drafts.py": "shows a draft and settles nothing; see tests/deploy/test_killed_drafts.py",
     "worker/isolation.py": "runs in a process of its own, with tests of its own",
 }
 """Files whose waiting places this suite leaves to others, and why."""

@@ -22,6 +22,12 @@ from knowledge.search.mirror import Mirror
 from knowledge.stop_words import ASKING_WORDS
 
 
+def make_no_evidence(size: int) -> dict[str, float]:
+    """Return the features of a question without a subject; `size` is the number of chunks."""
+    nothing = {"subject_known": 0.0, "subject_best": 0.0}
+    return {"chunks": float(size), "surprise": -float(np.log1p(size)), **nothing}
+
+
 def measure_word_evidence(
     mirror: Mirror, own: Terms, chunks: Sequence[int], numbers: TermNumbers
 ) -> dict[str, float]:
@@ -29,8 +35,7 @@ def measure_word_evidence(
     subject = own[~np.isin(own, numbers.of_all(terms(ASKING_WORDS, "en")))]
     size = len(mirror)
     if not len(subject) or not len(chunks):
-        nothing = {"subject_known": 0.0, "subject_best": 0.0}
-        return {"chunks": float(size), "surprise": -float(np.log1p(size)), **nothing}
+        return make_no_evidence(size)
     idf = mirror.keywords.idf(subject)
     shares = idf / max(float(idf.sum()), 1e-9)
     held = np.zeros(size, dtype=np.float32)

@@ -23,7 +23,7 @@ def test_names_keep_their_capitals_in_the_help(run: Run, monkeypatch: pytest.Mon
 
     told = run("serve", "--help")
 
-    assert "Serve the desk over HTTP: conversations, events, OpenAI's chat completions." in told.out
+    assert "Serve the HTTP API, the chat completions API" in told.out
 
 
 @pytest.mark.redis
