@@ -272,20 +272,15 @@ def test_the_command_turns_away_what_is_no_text_in_one_line(
 def test_an_index_of_another_embedding_model_is_refused_by_name(
     own_library: Path, redis_url: str
 ) -> None:
-    ended = refdesk(
-        own_library,
-        "ask",
-        CLEAR,
-        redis_url=redis_url,
-        embedding_model="text-embedding-3-small@openai",
-        openai_api_key="none",
-    )
+    model = {"embedding_model": "text-embedding-3-small@openai", "openai_api_key": "none"}
+    ended = refdesk(own_library, "ask", CLEAR, redis_url=redis_url, **model)
 
-    *logs, line = ended.stderr.splitlines()
+    log, line = ended.stderr.splitlines()
+    assert "embedding_model_not_calibrated" in log
     assert line.startswith("refdesk: ")
-    assert "text-embedding-3-small@openai" in line
-    assert "all-MiniLM-L6-v2" in line
-    assert ["embedding_model_not_calibrated" in log for log in logs] == [True]
+    assert {"text-embedding-3-small@openai", "all-MiniLM-L6-v2"} <= set(
+        line.replace("'", " ").split()
+    )
 
 
 @pytest.mark.redis

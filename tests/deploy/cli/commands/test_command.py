@@ -278,9 +278,6 @@ def test_a_failed_question_says_where_to_look(served: Run, monkeypatch: pytest.M
     assert {json.loads(line)["message_id"] for line in logs} == {"m-failed"}
 
 
-# Looking
-
-
 def test_the_status_has_a_line_for_every_role(served: Run) -> None:
     _, *lines = served("status").out.splitlines()
     roles = served("status", "--json").json["roles"]
