@@ -272,8 +272,10 @@ def test_the_command_turns_away_what_is_no_text_in_one_line(
 def test_an_index_of_another_embedding_model_is_refused_by_name(
     own_library: Path, redis_url: str
 ) -> None:
-    model = {"embedding_model": "text-embedding-3-small@openai", "openai_api_key": "none"}
-    ended = refdesk(own_library, "ask", CLEAR, redis_url=redis_url, **model)
+    model, key = "text-embedding-3-small@openai", "none"
+    ended = refdesk(
+        own_library, "ask", CLEAR, redis_url=redis_url, embedding_model=model, openai_api_key=key
+    )
 
     log, line = ended.stderr.splitlines()
     assert "embedding_model_not_calibrated" in log
