@@ -21,7 +21,7 @@ def test_a_megabyte_is_refused_with_its_size() -> None:
 @pytest.mark.parametrize(
     ("text", "clean"),
     [
-        ("How\x00 do\x1b[31m I?", "How do[31m I?"),
+        ("How\x00 do\x1b[31m I?", "How do I?"),
         ("half a surrogate \ud83d here", "half a surrogate  here"),
         ("one\r\ntwo\rthree", "one\ntwo\nthree"),
         ("  `rate_plan.csv`  ", "`rate_plan.csv`"),
