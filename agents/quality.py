@@ -14,11 +14,9 @@ from typing import Literal, Self
 from pydantic import BaseModel, Field
 
 from agents.agent import Agent, AgentParts, AgentTexts
-from citations.citing import remove_units
 from citations.claims import without_citations
 from citations.feedback import complaints
-from citations.links import keep_links
-from citations.sources import collect_allowed, references_of
+from citations.removal import SourcedText, remove_cited_units
 from envelope.conversation import ClarificationReason
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
@@ -211,14 +209,6 @@ class QualityAgent(Agent[Reads, Writes]):
         return self._language_of(own) in (None, reads.language)
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    """The remaining part of an answer, and the sources that it still cites."""
-
-    text: str
-    used: tuple[SourceUsed, ...]
-
-
 def score(result: ValidationResult, *, grounded_share: float | None = None) -> float:
     """Return the score of a validated answer by the formula in the docstring of this module."""
     share = grounded_share
@@ -315,22 +305,11 @@ def _result(judgement: _Judgement) -> ValidationResult:
     )
 
 
-def _without_failed(reads: Reads, judgement: _Judgement) -> _Kept:
+def _without_failed(reads: Reads, judgement: _Judgement) -> SourcedText:
     """Return the answer without the failed claims, with its sources renumbered."""
-    out = {place for claim in judgement.failed for place in claim.places}
-    if not out:
-        return _Kept(reads.response, reads.sources_used)
-    kept = remove_units(reads.response, out)
-    by_number = {source.number: source for source in reads.sources_used}
-    used = tuple(
-        by_number[number].model_copy(update={"number": shown})
-        for shown, number in enumerate(kept.order, start=1)
-        if number in by_number
-    )
-    references = references_of(used, reads.source_references)
-    # Links to the page of a source that is no longer cited are removed, too.
-    safe = keep_links(kept.text, collect_allowed(references, reads.search_context))
-    return _Kept(safe.text, used)
+    failed = {place for claim in judgement.failed for place in claim.places}
+    whole = SourcedText(reads.response, reads.sources_used)
+    return remove_cited_units(whole, failed, reads.source_references, reads.search_context)
 
 
 def _decide(judgement: _Judgement, attempt: int) -> Decision:

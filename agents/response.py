@@ -15,6 +15,7 @@ from citations.citing import Cited, FindSource, keep_cited
 from citations.claims import citations, without_citations
 from citations.feedback import parse_unsupported
 from citations.links import keep_links, plain_line
+from citations.removal import SourcedText
 from citations.sources import collect_allowed, references_of, with_addresses
 from envelope.conversation import AnswerStyle, ClarificationReason, Turn
 from envelope.draft import AnswerDraft
@@ -23,7 +24,7 @@ from envelope.role import Role
 from envelope.sources import SourceReference, SourceUsed
 from llm.answer_checks.attribution import Attribution
 from llm.answer_checks.claims import CheckedAnswer
-from llm.answer_checks.draft_check import LanguageOf, SafeDraft, check_draft
+from llm.answer_checks.draft_check import LanguageOf, check_draft
 from llm.answer_checks.leads import is_covered_by
 from llm.errors import ModelError
 from llm.partial_answers.draft_reader import DraftReader
@@ -234,7 +235,7 @@ class ResponseAgent(Agent[Reads, Writes]):
 
     def _check_draft(
         self, reads: Reads, make_answer: Callable[[], _OutgoingAnswer]
-    ) -> SafeDraft | None:
+    ) -> SourcedText | None:
         made = make_answer()
         answer = CheckedAnswer(
             text=made.text,

@@ -7,13 +7,10 @@ the checks without a model find is omitted; the judge decides about it later.
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
-from citations.citing import cite_units, is_bare_yes_or_no, is_lead, join_units, remove_units
+from citations.citing import cite_units, is_bare_yes_or_no, is_lead, join_units
 from citations.claims import Unit, UnitKind, split_units, without_citations
-from citations.links import keep_links
-from citations.sources import collect_allowed, references_of, with_addresses
-from envelope.sources import SourceUsed
+from citations.removal import SourcedText, remove_cited_units
 from llm.answer_checks.claims import CheckedAnswer, CheckedClaim, collect_claims
 
 CERTAIN_CHARACTERS = 40
@@ -24,14 +21,6 @@ _OPEN_CITATION = re.compile(
 
 LanguageOf = Callable[[str], str | None]
 """Returns the language of a text, ISO 639-1, or None when it cannot be determined."""
-
-
-@dataclass(frozen=True, slots=True)
-class SafeDraft:
-    """The sentences of an answer that may be shown, and the sources that they cite."""
-
-    text: str
-    used: tuple[SourceUsed, ...]
 
 
 def select_finished(written: str) -> str:
@@ -66,7 +55,7 @@ def _states(unit: Unit) -> bool:
     return unit.kind is not UnitKind.CITATION and not is_lead_over
 
 
-def check_draft(answer: CheckedAnswer, language_of: LanguageOf | None) -> SafeDraft | None:
+def check_draft(answer: CheckedAnswer, language_of: LanguageOf | None) -> SourcedText | None:
     """Return the part of an incomplete answer that may be shown, or None.
 
     An answer in another language than the user's is not shown. If the sources are in another
@@ -79,19 +68,8 @@ def check_draft(answer: CheckedAnswer, language_of: LanguageOf | None) -> SafeDr
     if not _is_in_language(answer.language, sound, language_of):
         return None
     faulty = {place for claim in claims if claim.fault for place in claim.places}
-    if not faulty:
-        return SafeDraft(answer.text, answer.used)
-    kept = remove_units(answer.text, faulty)
-    by_number = {source.number: source for source in answer.used}
-    used = tuple(
-        by_number[number].model_copy(update={"number": shown})
-        for shown, number in enumerate(kept.order, start=1)
-        if number in by_number
-    )
-    references = references_of(used, answer.references)
-    # Links to the page of a source that is no longer cited are removed, too.
-    safe = keep_links(kept.text, collect_allowed(references, answer.context))
-    return SafeDraft(safe.text, with_addresses(used, answer.references, answer.context, safe.text))
+    whole = SourcedText(answer.text, answer.used)
+    return remove_cited_units(whole, faulty, answer.references, answer.context)
 
 
 def _is_in_language(
