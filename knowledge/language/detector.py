@@ -6,18 +6,15 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from knowledge.language.cleaning import natural
+from knowledge.language.by_script import decide_by_script
 from knowledge.language.function_words import function_words
 from knowledge.language.model import NGrams, load
 from knowledge.language.port import PRIOR_SHARE, Detection
 from knowledge.language.scripts import (
     CANDIDATES,
     LANGUAGES_OF_SCRIPT,
-    filter_by_script,
     in_script,
     missing_letters,
-    most_expected,
-    script_of,
 )
 
 _USUAL = {
@@ -63,15 +60,12 @@ class ScriptAndNgramDetector:
     ) -> Detection:
         """Return the language of `text`; see `Detector`."""
         allowed = self._candidates if candidates is None else tuple(candidates)
-        words = natural(text)
-        script = script_of(words)
-        if script is None:
-            return Detection(most_expected(prior, allowed), 0.0)
-        possible = filter_by_script(script, words, allowed)
-        if len(possible) == 1:
-            return Detection(possible[0], 1.0)
-        if script not in {"latin", "han"}:
-            words = in_script(words, script)
+        found = decide_by_script(text, prior, allowed)
+        if isinstance(found, Detection):
+            return found
+        words, possible = found.words, found.possible
+        if found.script not in {"latin", "han"}:
+            words = in_script(words, found.script)
         return self._likeliest(words, possible, _log_prior(possible, prior or {}, prior_share))
 
     def _likeliest(

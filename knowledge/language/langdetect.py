@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from knowledge.language.cleaning import natural
+from knowledge.language.by_script import decide_by_script
 from knowledge.language.port import PRIOR_SHARE, Detection
-from knowledge.language.scripts import filter_by_script, most_expected, script_of
+from knowledge.language.scripts import most_expected
 
 _SEED = 20_011
 _NAMES = {"zh-cn": "zh", "zh-tw": "zh"}
@@ -36,13 +36,10 @@ class FencedLangdetect:
     ) -> Detection:
         """Return the language of `text`; see `Detector`."""
         allowed = self._candidates if candidates is None else tuple(candidates)
-        words = natural(text)
-        script = script_of(words)
-        if script is None:
-            return Detection(most_expected(prior, allowed), 0.0)
-        possible = filter_by_script(script, words, allowed)
-        if len(possible) == 1:
-            return Detection(possible[0], 1.0)
+        found = decide_by_script(text, prior, allowed)
+        if isinstance(found, Detection):
+            return found
+        words, possible = found.words, found.possible
         expected = most_expected(prior, possible)
         leans = prior_share > _LEANING and len(words.split()) <= _FEW_WORDS
         if prior and expected in prior and leans:
