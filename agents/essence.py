@@ -14,9 +14,10 @@ from envelope.conversation import (
     Pause,
     Turn,
 )
-from envelope.outcome import HopOutcome, Wrote
+from envelope.outcome import GaveUp, HopOutcome, Wrote
 from envelope.role import Role
 from envelope.understanding import Understanding
+from llm.errors import ModelError
 from llm.offline.dialogue.acts import find_last_answer, read_certain_act, rephrase
 from llm.offline.essence_rules import resume, stands_alone
 from llm.offline.replies import plain_reply
@@ -104,7 +105,10 @@ class EssenceAgent(Agent[Reads, Writes]):
         why = "" if part is None else _find_fault(inputs, part)
         if part is not None and not why:
             return Wrote(_writes(inputs, _take_part(part), "combined_call"))
-        found = (await self._model.ask(TASK, inputs)).output
+        try:
+            found = (await self._model.ask(TASK, inputs)).output
+        except ModelError as error:
+            return GaveUp(f"{type(error).__name__}: {error}")
         writes = _writes(inputs, found, "own_call")
         return Wrote(writes.model_copy(update={"asked_again": why}) if why else writes)
 

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 from agents.agent import Agent, AgentParts
 from envelope.conversation import ClarificationReason, Pause, Turn
-from envelope.outcome import HopOutcome, Wrote
+from envelope.outcome import GaveUp, HopOutcome, Wrote
 from envelope.role import Role
 from envelope.understanding import Understanding
 from knowledge.language.certainty import ENGLISH, is_certainly_english
@@ -148,7 +148,10 @@ class TranslationAgent(Agent[Reads, Writes]):
         if is_english:
             return Wrote(_note_own_call(_keep_unchanged(reads.text), asked_again))
         inputs = Inputs(text=protected.text, language=reads.language)
-        found = (await self._model.ask(TASK, inputs)).output
+        try:
+            found = (await self._model.ask(TASK, inputs)).output
+        except ModelError as error:
+            return GaveUp(f"{type(error).__name__}: {error}")
         return Wrote(_note_own_call(_restore(reads.text, protected, found), asked_again))
 
     def _is_plain_reply(self, reads: Reads) -> bool:

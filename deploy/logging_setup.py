@@ -8,6 +8,7 @@ and libraries are logged from warnings on.
 
 import json
 import logging
+import re
 import sys
 import traceback
 from collections.abc import Collection, Sequence
@@ -27,6 +28,8 @@ RETRY = "stamina.retry_scheduled"
 
 _QUOTES = frozenset({"args", "kwargs", "caused_by"})
 HIDDEN = "[hidden]"
+_SHORTEST_SECRET = 8
+"""The characters from which a secret is hidden inside of words, too."""
 
 
 class ErrorStreamLogger:
@@ -118,15 +121,23 @@ def _hiding(secrets: Collection[str], render: Processor) -> Processor:
     """Return a renderer that hides secrets, which errors of vendors and clients quote."""
     # JSON may contain a secret escaped; the longest first, because one may contain another.
     forms = {form for secret in secrets for form in (secret, json.dumps(secret)[1:-1])}
-    ordered = sorted(forms, key=len, reverse=True)
+    ordered = [_make_pattern(form) for form in sorted(forms, key=len, reverse=True)]
 
     def render_hidden(logger: WrappedLogger, method: str, event: EventDict) -> str:
         line = str(render(logger, method, event))
         for form in ordered:
-            line = line.replace(form, HIDDEN)
+            line = form.sub(HIDDEN, line)
         return line
 
     return render_hidden
+
+
+def _make_pattern(secret: str) -> re.Pattern[str]:
+    """Return a pattern of a secret; a short one, such as the key `x` of a local server, is hidden
+    as a whole word only, because other words contain it.
+    """
+    exact = re.escape(secret)
+    return re.compile(exact if len(secret) >= _SHORTEST_SECRET else rf"(?<!\w){exact}(?!\w)")
 
 
 def add_error_place(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:

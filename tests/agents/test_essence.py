@@ -2,7 +2,8 @@ import pytest
 
 from agents.essence import EssenceAgent, Reads, Writes
 from envelope.conversation import ClarificationReason, Pause, Turn
-from envelope.outcome import Wrote
+from envelope.outcome import GaveUp, Wrote
+from llm.errors import ModelUnavailable
 from llm.offline.essence_rules import answer
 from llm.port import I, ModelAnswer, O, Task, Usage
 from llm.scripted import ScriptedModel
@@ -314,3 +315,11 @@ async def test_a_third_turn_goes_on_from_the_question_and_not_from_how_the_secon
     found = await essence("And the Owner?", before, desk("An answer [1]."))
 
     assert found.canonical_question == "And the Owner? (What can the Analyst role do?)"
+
+
+async def test_essence_gives_up_at_once_when_no_model_answers_it() -> None:
+    agent = EssenceAgent(model=ScriptedModel([ModelUnavailable("the vendor is away")]))
+
+    outcome = await agent.work(Reads(text="And then?", history=(user("First?"), desk("Yes."))))
+
+    assert outcome == GaveUp("ModelUnavailable: the vendor is away")

@@ -3,8 +3,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.translation import Reads, TranslationAgent, Writes
-from envelope.outcome import Wrote
+from envelope.outcome import GaveUp, Wrote
 from knowledge.language.protecting import PlaceholderLost, protect
+from llm.errors import ModelUnavailable
 from llm.offline.model import OfflineModel
 from llm.port import Model
 from llm.scripted import ScriptedModel
@@ -121,3 +122,11 @@ def test_protecting_and_restoring_gives_every_text_back(text: str) -> None:
 def test_a_missing_part_is_named() -> None:
     with pytest.raises(PlaceholderLost, match="'/etc/hosts' is missing"):
         protect("read /etc/hosts now").restore("read now")
+
+
+async def test_translation_gives_up_at_once_when_no_model_answers_it() -> None:
+    model = ScriptedModel([ModelUnavailable("the vendor is away")])
+
+    outcome = await TranslationAgent(model=model).work(Reads(text="Wie zahle ich?", language="de"))
+
+    assert outcome == GaveUp("ModelUnavailable: the vendor is away")

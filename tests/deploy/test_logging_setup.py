@@ -101,6 +101,18 @@ def test_what_settings_keep_secret_stands_in_no_line(capsys: pytest.CaptureFixtu
     ]
 
 
+def test_a_placeholder_of_a_key_is_hidden_as_a_word_and_leaves_other_words_readable(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    configure_logging("info", secrets={"k"})
+
+    structlog.get_logger("worker").warning("broken", error="the key 'k' was refused")
+
+    (line,) = lines(capsys)
+    assert (line["event"], line["logger"]) == ("broken", "worker")
+    assert line["error"] == f"the key '{HIDDEN}' was refused"
+
+
 CANARY = "canary-7f3a"
 
 

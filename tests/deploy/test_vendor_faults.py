@@ -65,6 +65,22 @@ async def test_without_a_last_resort_a_failing_vendor_is_told_at_once_and_not_as
     assert all("status 500" in error for error in told)
 
 
+async def test_without_a_last_resort_no_agent_runs_again_for_the_error_of_a_model(
+    server: ModelServer, open_app: OpenApp
+) -> None:
+    server.will_send(*[VENDOR.failure(500)] * 40)
+
+    async with open_app(**settings_for(server, model_last_resort="")) as app:
+        driver = app.driver()
+        reply = await driver.say("Wie lege ich eine Weiterleitungsregel an?")
+        journal = await driver.journal(reply)
+
+    assert reply["outcome"] == "failed"
+    runs = [(e.fields["role"], e.fields["status"]) for e in journal if e.kind == "agent_run"]
+    assert runs == [("lang", "completed"), ("translation", "gave_up"), ("essence", "gave_up")]
+    assert len(server.received) == 2
+
+
 async def test_a_key_that_is_refused_later_is_named_in_the_journal_and_costs_one_request(
     server: ModelServer, open_app: OpenApp
 ) -> None:
